@@ -1,0 +1,70 @@
+"""What a trace is made of: a header that says how it was seen, and events in the order they were seen."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from fencepost.model.settings import Settings
+
+FORMAT_VERSION = 1
+
+Body: TypeAlias = Mapping[str, Any]
+"""A message by field name: Kafka's schema names in snake case; values are None, bool, int, float, str, bytes,
+lists and further bodies. A field that the version does not have is absent."""
+
+
+class Order(StrEnum):
+    """Where a trace was seen, and so what its order means."""
+
+    TOTAL = "total"
+    """Seen at the coordinator: a request event is the moment of its handling."""
+    INTERVALS = "intervals"
+    """Seen at clients: a request is handled somewhere between its event and its answer's event."""
+
+
+class Kind(StrEnum):
+    """What an event reports."""
+
+    REQUEST = "request"
+    ANSWER = "answer"
+    CALLBACK = "callback"
+    POLL = "poll"
+    FAULT = "fault"
+    INTERNAL = "internal"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """First line of a trace.
+
+    `clock` is "virtual" or "wall"; `settings` are the target's; `grace` is how many milliseconds after its
+    deadline a timer may fire at the latest; `implementation` names what was watched.
+    """
+
+    source: str
+    order: Order
+    clock: str
+    settings: Settings
+    grace: int
+    implementation: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that was seen.
+
+    `sequence` rises strictly within a trace; `time` is in milliseconds since the trace began and never falls;
+    `of` is the sequence number of the request that an answer (or a dropped connection) belongs to, else None.
+    `member` is the label of the actor in the schedule ("A", "B", ...), never a member id.
+    """
+
+    sequence: int
+    time: int
+    connection: int
+    member: str
+    kind: Kind
+    api: str
+    version: int
+    body: Body
+    of: int | None = None
