@@ -79,7 +79,14 @@ class Channel(Protocol):
     """A schedule's own way to the target."""
 
     def send(
-        self, api: str, version: int, body: Body, *, member: str = "", client_id: str = "fencepost", broker: int | None = None
+        self,
+        api: str,
+        version: int,
+        body: Body,
+        *,
+        member: str = "",
+        client_id: str = "fencepost",
+        broker: int | None = None,
     ) -> Exchange:
         """Send a request on a connection that has none in flight. `broker` overrides the coordinator."""
         ...
