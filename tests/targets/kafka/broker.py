@@ -1,0 +1,155 @@
+"""Start and kill a single-node Apache Kafka on loopback.
+
+    start 4            newest 4.x (newer coordinator); start 3: newest 3.9.x (older coordinator)
+    kill 4             kill it without warning; the next start has the same data and the same port
+
+The only line on stdout is the bootstrap address, printed once the coordinator answers for every partition of
+__consumer_offsets. Starting what already runs prints its address again.
+"""
+
+import argparse
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from string import Template
+
+from tests.targets import probe
+from tests.targets.process import Folder, StartError, free_ports
+
+VERSIONS = {"4": "4.4.0", "3": "3.9.2"}
+"""The one place where the broker versions are pinned."""
+
+HERE = Path(__file__).parent
+CLUSTER_ID = "ZmVuY2Vwb3N0LXRhcmdldA"
+JVM = ("-Xmx512m", "-Xms256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+PATIENCE = 120
+"""Seconds a broker may take to answer, on a busy machine."""
+GROUPS = "abcde"
+"""One group for each of the five partitions of __consumer_offsets: Java hashes a letter to its code."""
+
+
+def cache() -> Path:
+    """Where jars, the formatted storage and, unless told otherwise, the brokers' data live."""
+    return Path(os.environ.get("FENCEPOST_CACHE", Path.home() / ".cache" / "fencepost"))
+
+
+def java() -> str:
+    """The Java to run; JAVA_HOME comes before PATH."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home) / "bin") if home else None)
+    if found is None:
+        raise StartError("java: not found; install a Java 17 or newer, or set JAVA_HOME")
+    return found
+
+
+def run(command: list[str]) -> None:
+    """Run a preparing command quietly. Raises StartError with its output if it fails."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        raise StartError(f"{command[0]}: exit code {done.returncode}\n{done.stdout[-2000:]}")
+
+
+def install(version: str) -> Path:
+    """Resolve the jars of `version` and format one empty storage, once per machine; return their folder."""
+    home = cache() / f"kafka-{version}"
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (home / "jars").exists():
+            if shutil.which("mvn") is None:
+                raise StartError("mvn: not found; install Apache Maven, which fetches the broker")
+            goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+            pom = ["-f", str(HERE / "pom.xml"), f"-Dkafka.version={version}"]
+            run(["mvn", "-q", "-B", *pom, goal, f"-DoutputDirectory={home / 'jars.part'}"])
+            (home / "jars.part").rename(home / "jars")
+        if not (home / "formatted").exists():
+            shutil.rmtree(home / "formatted.part", ignore_errors=True)
+            config = home / "format.properties"
+            config.write_text(properties(home / "formatted.part", 9092, 9093))
+            run([*jvm(home), "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(config)])
+            (home / "formatted.part").rename(home / "formatted")
+    return home
+
+
+def jvm(home: Path) -> list[str]:
+    """The Java command up to the class to run; HERE holds the configuration of the log."""
+    return [java(), *JVM, "-cp", f"{HERE}{os.pathsep}{home / 'jars' / '*'}"]
+
+
+def properties(log_dir: Path, port: int, controller_port: int) -> str:
+    """The broker's configuration."""
+    template = Template((HERE / "server.properties").read_text())
+    return template.substitute(log_dir=log_dir, port=port, controller_port=controller_port)
+
+
+def prepare(folder: Folder, home: Path, port: int | None) -> Path:
+    """Give a new broker its storage and ports; a broker that ran before keeps both."""
+    config = folder.path / "server.properties"
+    if not config.exists():
+        folder.path.mkdir(parents=True, exist_ok=True)
+        chosen, controller_port = free_ports(2)
+        shutil.copytree(home / "formatted", folder.path / "data", dirs_exist_ok=True)
+        folder.address.write_text(f"127.0.0.1:{port or chosen}")
+        config.write_text(properties(folder.path / "data", port or chosen, controller_port))
+    return config
+
+
+def start(version: str, folder: Folder, port: int | None) -> str:
+    """Start the broker that lives in `folder` and return its address once it serves."""
+    home = install(version)
+    config = prepare(folder, home, port)
+    process = folder.launch([*jvm(home), "kafka.Kafka", str(config)])
+    address = folder.address.read_text()
+    deadline = time.monotonic() + PATIENCE
+    while not serves(int(address.rpartition(":")[2])):
+        if process is not None and process.poll() is not None:
+            raise StartError(
+                f"Kafka {version} ended with {process.returncode}; see {folder.log}\n{folder.last_lines()}"
+            )
+        if time.monotonic() > deadline:
+            raise StartError(f"Kafka {version} did not answer within {PATIENCE} s; see {folder.log}")
+        time.sleep(0.05)
+    return address
+
+
+def serves(port: int) -> bool:
+    """Whether the broker answers ApiVersions and its coordinator has loaded every partition."""
+    try:
+        probe.api_versions(port)
+        return all(
+            probe.coordinator_error(port, group) == 0 and probe.heartbeat_error(port, group) == probe.UNKNOWN_MEMBER_ID
+            for group in GROUPS
+        )
+    except OSError:
+        return False
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """`start KEY` or `kill KEY`; 0 on success, 2 if the broker could not be started."""
+    parser = argparse.ArgumentParser(prog="broker", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("action", choices=["start", "kill"])
+    parser.add_argument("key", choices=sorted(VERSIONS), help="which Kafka")
+    parser.add_argument("--data", type=Path, help="the broker's folder (default: one per key in the cache)")
+    parser.add_argument("--port", type=int, help="port for a new broker (default: a free one)")
+    parser.add_argument("--fresh", action="store_true", help="kill what lives in the folder and forget its data")
+    given = parser.parse_args(arguments)
+    folder = Folder((given.data or cache() / "run" / f"kafka-{given.key}").absolute())
+    if given.action == "kill" or given.fresh:
+        folder.kill()
+    if given.fresh:
+        shutil.rmtree(folder.path, ignore_errors=True)
+    if given.action == "start":
+        try:
+            print(start(VERSIONS[given.key], folder, given.port), flush=True)
+        except StartError as error:
+            print(f"fencepost target: {error}", file=sys.stderr)
+            return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""The few raw requests that tell whether a target is up; independent of the codec under test."""
+
+import socket
+import struct
+
+API_VERSIONS, FIND_COORDINATOR, HEARTBEAT = 18, 10, 12
+UNKNOWN_MEMBER_ID = 25
+
+
+def ask(port: int, api: int, body: bytes = b"", timeout: float = 5.0) -> bytes:
+    """Send one version 0 request to 127.0.0.1 and return the answer's body. Raises OSError if none comes."""
+    frame = struct.pack(">hhih", api, 0, 1, -1) + body
+    with socket.create_connection(("127.0.0.1", port), timeout) as connection:
+        connection.sendall(struct.pack(">i", len(frame)) + frame)
+        with connection.makefile("rb") as answer:
+            size = answer.read(4)
+            if len(size) < 4:
+                raise ConnectionError("closed without an answer")
+            return answer.read(struct.unpack(">i", size)[0])[4:]
+
+
+def api_versions(port: int) -> dict[int, tuple[int, int]]:
+    """The APIs a target advertises, with their lowest and highest versions."""
+    answer = ask(port, API_VERSIONS)
+    error, count = struct.unpack_from(">hi", answer)
+    if error:
+        raise ConnectionError(f"ApiVersions v0 answered with error {error}")
+    rows = (struct.unpack_from(">hhh", answer, 6 + 6 * i) for i in range(count))
+    return {api: (lowest, highest) for api, lowest, highest in rows}
+
+
+def coordinator_error(port: int, group: str) -> int:
+    """FindCoordinator's error code; the first such request makes a broker create __consumer_offsets."""
+    error: int = struct.unpack_from(">h", ask(port, FIND_COORDINATOR, _string(group)))[0]
+    return error
+
+
+def heartbeat_error(port: int, group: str) -> int:
+    """Heartbeat's error code for a member that does not exist: UNKNOWN_MEMBER_ID once the partition is loaded."""
+    body = _string(group) + struct.pack(">i", 1) + _string("nobody")
+    error: int = struct.unpack_from(">h", ask(port, HEARTBEAT, body))[0]
+    return error
+
+
+def _string(text: str) -> bytes:
+    return struct.pack(">h", len(text)) + text.encode()

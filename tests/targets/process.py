@@ -1,0 +1,87 @@
+"""A target's process and the folder it lives in, which outlasts it.
+
+The process inherits a lock on a file in its folder. So whether it is alive is asked of the lock, and waiting for
+its end is waiting for the lock: a stale process id can never be mistaken for a live target.
+"""
+
+import fcntl
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class StartError(Exception):
+    """The target did not start; the message is one clear line, or one line and the end of a log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """Where one target keeps its data, its process id, its address and its output."""
+
+    path: Path
+
+    @property
+    def log(self) -> Path:
+        """Everything the process writes to stdout and stderr, over all its starts."""
+        return self.path / "target.log"
+
+    @property
+    def address(self) -> Path:
+        """A file that holds the bootstrap address."""
+        return self.path / "address"
+
+    def _lock(self) -> int:
+        self.path.mkdir(parents=True, exist_ok=True)
+        return os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+
+    def launch(self, command: Sequence[str], env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes] | None:
+        """Start `command` in a session of its own; None if a process already lives in this folder."""
+        lock = self._lock()
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            return None
+        with self.log.open("ab") as log:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=env,
+                pass_fds=(lock,),
+                start_new_session=True,
+            )
+        os.close(lock)
+        (self.path / "pid").write_text(str(process.pid))
+        return process
+
+    def kill(self) -> bool:
+        """Kill the process without warning and wait for its end; False if none was alive."""
+        lock = self._lock()
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return False
+        except BlockingIOError:
+            os.kill(int((self.path / "pid").read_text()), signal.SIGKILL)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return True
+        finally:
+            os.close(lock)
+
+    def last_lines(self, count: int = 15) -> str:
+        """The end of the log, for a message."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
+
+
+def free_ports(count: int) -> list[int]:
+    """Distinct ports of 127.0.0.1 that nobody listens on at present."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
