@@ -2,7 +2,7 @@
 
 import sys
 
-from fencepost.conformance.cli import main
+from fencepost.conformance.cli import main  # type: ignore[import-not-found]
 
 if __name__ == "__main__":
     sys.exit(main())
