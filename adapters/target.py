@@ -69,7 +69,8 @@ class Exchange:
     `answer` resolves to the body of the answer, or to None when the connection ended without one.
     """
 
-    request: Event
+    request: Event | None
+    """Recorded just before the bytes are written: None while a connection is still being made."""
     answer: asyncio.Future[Body | None]
     drop: Callable[[], None]
     """Close the connection that carries this request; the answer is then never seen."""
