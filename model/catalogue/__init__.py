@@ -1,0 +1,56 @@
+"""The requirement catalogue: what a coordinator of classic groups owes its clients, as data.
+
+One module per family. Whoever judges, reports or documents reads it; nobody interprets it to run the protocol.
+"""
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+
+from fencepost.model.catalogue.admin import ADMIN
+from fencepost.model.catalogue.commit import COMMIT
+from fencepost.model.catalogue.failover import FAILOVER
+from fencepost.model.catalogue.fetch import FETCH
+from fencepost.model.catalogue.find import FIND
+from fencepost.model.catalogue.gen import GEN
+from fencepost.model.catalogue.hb import HB
+from fencepost.model.catalogue.join import JOIN
+from fencepost.model.catalogue.leave import LEAVE
+from fencepost.model.catalogue.requirement import CAPABILITIES, Evidence, Level, Requirement
+from fencepost.model.catalogue.static import STATIC
+from fencepost.model.catalogue.sync import SYNC
+from fencepost.model.catalogue.timer import TIMER
+
+__all__ = [
+    "CAPABILITIES",
+    "CATALOGUE",
+    "Evidence",
+    "Level",
+    "Requirement",
+    "UnknownRequirement",
+    "matching",
+]
+
+_FAMILIES = (FIND, JOIN, SYNC, HB, LEAVE, COMMIT, FETCH, ADMIN, STATIC, TIMER, GEN, FAILOVER)
+
+CATALOGUE: Mapping[str, Requirement] = MappingProxyType(
+    {requirement.id: requirement for family in _FAMILIES for requirement in family}
+)
+"""Every requirement by its id, in the order of the families."""
+
+
+class UnknownRequirement(Exception):
+    """A pattern matches no requirement; the message is one clear line."""
+
+
+def matching(pattern: str) -> tuple[Requirement, ...]:
+    """The requirements whose id fits a shell pattern such as "JOIN-29" or "JOIN-*", in catalogue order.
+
+    Raises `UnknownRequirement` when there is none.
+    """
+    found = tuple(requirement for requirement in CATALOGUE.values() if fnmatchcase(requirement.id, pattern))
+    if not found:
+        raise UnknownRequirement(
+            f"no requirement matches {pattern!r}; try an id like JOIN-29 or a pattern like 'JOIN-*'"
+        )
+    return found

@@ -1,0 +1,94 @@
+"""What a requirement is, and the short forms in which the families write theirs down."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+
+class Level(StrEnum):
+    """How binding a requirement is, in the words of RFC 2119."""
+
+    MUST = "MUST"
+    SHOULD = "SHOULD"
+    MAY = "MAY"
+
+
+class Evidence(StrEnum):
+    """How a requirement can be seen to hold or fail from outside."""
+
+    CHECKED = "checked"
+    """A scenario brings the situation about and looks at the answers."""
+    PASSING = "passing"
+    """A property: judged in passing, wherever a run happens to touch it."""
+    RESTART = "restart"
+    """As checked, but the target has to be killed and started again."""
+    UNTESTABLE = "untestable"
+    """No answer can show or break it; `Requirement.why` says why."""
+
+
+CAPABILITIES: Mapping[str, str] = MappingProxyType(
+    {
+        "restart": "a target that can be killed and started again with its storage",
+        "second-node": "a second node beside the coordinator of the group",
+        "graceful-move": "a way to move a group to another node while its old one stays up",
+        "resize": "a restart with a lower group.max.size",
+        "size-limit": "a group.max.size small enough to be reached",
+        "initial-delay": "a group.initial.rebalance.delay.ms above 0",
+        "no-initial-delay": "a group.initial.rebalance.delay.ms of 0",
+        "retention": "a clean-up of expired offsets during the run",
+        "transactions": "transactional offset commits",
+        "slow": "time for the fixed timer of 300 s",
+    }
+)
+"""Everything in `Requirement.needs`, in words that fit after "needs". APIs and versions are not listed here:
+they follow from what the target advertises."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One thing that a group coordinator owes its clients.
+
+    `sentence` states it in full, `source` names the proposal, test or source it was read from, and `needs`
+    lists capabilities (keys of `CAPABILITIES`) without which it cannot be tested.
+    """
+
+    id: str
+    level: Level
+    title: str
+    sentence: str
+    source: str
+    testability: Evidence = Evidence.CHECKED
+    needs: tuple[str, ...] = ()
+    why: str = ""
+
+    @property
+    def family(self) -> str:
+        """The part of the id before the number, such as "JOIN"."""
+        return self.id.partition("-")[0]
+
+
+def must(
+    id: str, title: str, sentence: str, source: str, *, passing: bool = False, needs: tuple[str, ...] = ()
+) -> Requirement:
+    """A requirement that every coordinator keeps and clients rely on."""
+    return Requirement(id, Level.MUST, title, sentence, source, _testability(passing, needs), needs)
+
+
+def should(id: str, title: str, sentence: str, source: str, *, needs: tuple[str, ...] = ()) -> Requirement:
+    """A requirement that a client can live without."""
+    return Requirement(id, Level.SHOULD, title, sentence, source, _testability(False, needs), needs)
+
+
+def may(
+    id: str, title: str, sentence: str, source: str, *, needs: tuple[str, ...] = (), untestable: str = ""
+) -> Requirement:
+    """A permission. `untestable` says why no answer can break it, if that is so."""
+    testability = Evidence.UNTESTABLE if untestable else _testability(False, needs)
+    return Requirement(id, Level.MAY, title, sentence, source, testability, needs, untestable)
+
+
+def _testability(passing: bool, needs: tuple[str, ...]) -> Evidence:
+    if passing:
+        return Evidence.PASSING
+    return Evidence.RESTART if "restart" in needs else Evidence.CHECKED

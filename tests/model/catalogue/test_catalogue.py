@@ -1,0 +1,105 @@
+import re
+from collections import Counter
+from dataclasses import fields
+
+import pytest
+
+from fencepost.model.catalogue import (
+    CAPABILITIES,
+    CATALOGUE,
+    Evidence,
+    Level,
+    Requirement,
+    UnknownRequirement,
+    matching,
+)
+
+FAMILY_SIZES = {
+    "FIND": 10,
+    "JOIN": 55,
+    "SYNC": 25,
+    "HB": 14,
+    "LEAVE": 22,
+    "COMMIT": 29,
+    "FETCH": 15,
+    "ADMIN": 31,
+    "STATIC": 30,
+    "TIMER": 24,
+    "GEN": 20,
+    "FAILOVER": 20,
+}
+REQUIREMENTS = tuple(CATALOGUE.values())
+
+
+def test_every_family_is_complete_in_order_and_without_a_gap() -> None:
+    expected = [f"{family}-{n:02}" for family, size in FAMILY_SIZES.items() for n in range(1, size + 1)]
+    assert list(CATALOGUE) == expected
+    assert len(CATALOGUE) == 295
+
+
+def test_ids_are_keys_and_name_their_family() -> None:
+    assert all(requirement.id == key for key, requirement in CATALOGUE.items())
+    assert Counter(requirement.family for requirement in REQUIREMENTS) == FAMILY_SIZES
+
+
+def test_levels() -> None:
+    levels = {level: [r.id for r in REQUIREMENTS if r.level is level] for level in Level}
+    assert levels[Level.SHOULD] == ["FIND-09", "COMMIT-26", "TIMER-17", "TIMER-23"]
+    assert levels[Level.MAY] == ["COMMIT-27", "STATIC-26", "FAILOVER-09"]
+    assert len(levels[Level.MUST]) == 288
+
+
+@pytest.mark.parametrize("requirement", REQUIREMENTS, ids=lambda requirement: requirement.id)
+def test_wording(requirement: Requirement) -> None:
+    assert requirement.sentence.endswith(".")
+    assert requirement.sentence[0].isupper() or requirement.sentence[0].isdigit()
+    assert not re.search(r"\s\s|\bMUST\b|\bSHOULD\b|\bMAY\b|\.\s", requirement.sentence)
+    assert 4 < len(requirement.sentence.split()) < 45
+    assert requirement.title and len(requirement.title) <= 50 and not requirement.title.endswith(".")
+    assert requirement.source
+    assert "\n" not in "".join(str(getattr(requirement, field.name)) for field in fields(requirement))
+
+
+def test_a_permission_or_a_recommendation_reads_like_one() -> None:
+    words = {Level.SHOULD: "should", Level.MAY: "may"}
+    for requirement in REQUIREMENTS:
+        if requirement.level in words:
+            assert words[requirement.level] in requirement.sentence.split(), requirement.id
+
+
+def test_no_sentence_is_said_twice() -> None:
+    sentences = Counter(requirement.sentence for requirement in REQUIREMENTS)
+    assert [sentence for sentence, times in sentences.items() if times > 1] == []
+
+
+def test_titles_are_unique_within_a_family() -> None:
+    titles = Counter((requirement.family, requirement.title) for requirement in REQUIREMENTS)
+    assert [title for title, times in titles.items() if times > 1] == []
+
+
+def test_needs_are_known_capabilities_and_every_capability_is_needed() -> None:
+    assert {need for requirement in REQUIREMENTS for need in requirement.needs} == set(CAPABILITIES)
+
+
+def test_testability_agrees_with_needs_and_reasons() -> None:
+    for requirement in REQUIREMENTS:
+        if requirement.testability is Evidence.RESTART:
+            assert "restart" in requirement.needs, requirement.id
+        assert bool(requirement.why) == (requirement.testability is Evidence.UNTESTABLE), requirement.id
+    assert [r.id for r in REQUIREMENTS if r.testability is Evidence.UNTESTABLE] == ["FAILOVER-09"]
+
+
+def test_a_pattern_selects_in_catalogue_order() -> None:
+    assert [requirement.id for requirement in matching("JOIN-29")] == ["JOIN-29"]
+    assert [requirement.id for requirement in matching("HB-0[1-3]")] == ["HB-01", "HB-02", "HB-03"]
+    assert len(matching("FAILOVER-*")) == 20
+    assert matching("*") == REQUIREMENTS
+
+
+@pytest.mark.parametrize("pattern", ["", "JOIN", "join-*", "JOIN-56", "NOPE-*"])
+def test_a_pattern_that_fits_nothing_is_an_error_in_one_line(pattern: str) -> None:
+    with pytest.raises(UnknownRequirement) as caught:
+        matching(pattern)
+    assert str(caught.value) == (
+        f"no requirement matches {pattern!r}; try an id like JOIN-29 or a pattern like 'JOIN-*'"
+    )
