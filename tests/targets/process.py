@@ -9,7 +9,8 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,7 @@ class StartError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """Where one target keeps its data, its process id, its address and its output."""
+    """Where one target keeps its data, its process id and its output."""
 
     path: Path
 
@@ -29,30 +30,29 @@ class Folder:
         """Everything the process writes to stdout and stderr, over all its starts."""
         return self.path / "target.log"
 
-    @property
-    def address(self) -> Path:
-        """A file that holds the bootstrap address."""
-        return self.path / "address"
-
     def _lock(self) -> int:
         self.path.mkdir(parents=True, exist_ok=True)
         return os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
 
-    def launch(self, command: Sequence[str], env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes] | None:
-        """Start `command` in a session of its own; None if a process already lives in this folder."""
+    def launch(self, command: Sequence[str], stale: Sequence[Path] = ()) -> subprocess.Popen[bytes] | None:
+        """Start `command` in a session of its own; None if a process already lives in this folder.
+
+        `stale` are files that a former process has left and the new one will write again.
+        """
         lock = self._lock()
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(lock)
             return None
+        for file in stale:
+            file.unlink(missing_ok=True)
         with self.log.open("ab") as log:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=env,
                 pass_fds=(lock,),
                 start_new_session=True,
             )
@@ -73,9 +73,26 @@ class Folder:
         finally:
             os.close(lock)
 
-    def last_lines(self, count: int = 15) -> str:
-        """The end of the log, for a message."""
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
+    def wait(self, process: subprocess.Popen[bytes] | None, serves: Callable[[], bool], patience: float) -> None:
+        """Return once the target serves. Raises StartError if `process` ends first or `patience` seconds pass."""
+        deadline = time.monotonic() + patience
+        while not serves():
+            if process is not None and process.poll() is not None:
+                end = "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])
+                raise StartError(f"the target ended early; see {self.log}\n{end}")
+            if time.monotonic() > deadline:
+                raise StartError(f"the target did not answer within {patience} s; see {self.log}")
+            time.sleep(0.02)
+
+
+def cache() -> Path:
+    """Where downloads are kept, outside the repository."""
+    return Path(os.environ.get("FENCEPOST_CACHE", Path.home() / ".cache" / "fencepost"))
+
+
+def run_folder() -> Path:
+    """Where targets live unless told otherwise; give each of several concurrent runs its own."""
+    return Path(os.environ.get("FENCEPOST_RUN", cache() / "run"))
 
 
 def free_ports(count: int) -> list[int]:

@@ -3,6 +3,8 @@
     start 4            newest 4.x (newer coordinator); start 3: newest 3.9.x (older coordinator)
     kill 4             kill it without warning; the next start has the same data and the same port
 
+Downloads go to $FENCEPOST_CACHE (default ~/.cache/fencepost), data to $FENCEPOST_RUN (default run/ in the cache).
+
 The only line on stdout is the bootstrap address, printed once the coordinator answers for every partition of
 __consumer_offsets. Starting what already runs prints its address again.
 """
@@ -13,28 +15,23 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from string import Template
 
 from tests.targets import probe
-from tests.targets.process import Folder, StartError, free_ports
+from tests.targets.process import Folder, StartError, cache, free_ports, run_folder
 
 VERSIONS = {"4": "4.4.0", "3": "3.9.2"}
 """The one place where the broker versions are pinned."""
 
 HERE = Path(__file__).parent
+COPY_JARS = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 CLUSTER_ID = "ZmVuY2Vwb3N0LXRhcmdldA"
 JVM = ("-Xmx512m", "-Xms256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 PATIENCE = 120
 """Seconds a broker may take to answer, on a busy machine."""
 GROUPS = "abcde"
 """One group for each of the five partitions of __consumer_offsets: Java hashes a letter to its code."""
-
-
-def cache() -> Path:
-    """Where jars, the formatted storage and, unless told otherwise, the brokers' data live."""
-    return Path(os.environ.get("FENCEPOST_CACHE", Path.home() / ".cache" / "fencepost"))
 
 
 def java() -> str:
@@ -54,17 +51,13 @@ def run(command: list[str]) -> None:
 
 
 def install(version: str) -> Path:
-    """Resolve the jars of `version` and format one empty storage, once per machine; return their folder."""
+    """Fetch the jars of `version` and format one empty storage, once per machine; return the folder of both."""
     home = cache() / f"kafka-{version}"
     home.mkdir(parents=True, exist_ok=True)
     with (home / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (home / "jars").exists():
-            if shutil.which("mvn") is None:
-                raise StartError("mvn: not found; install Apache Maven, which fetches the broker")
-            goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
-            pom = ["-f", str(HERE / "pom.xml"), f"-Dkafka.version={version}"]
-            run(["mvn", "-q", "-B", *pom, goal, f"-DoutputDirectory={home / 'jars.part'}"])
+            fetch(version, home / "jars.part")
             (home / "jars.part").rename(home / "jars")
         if not (home / "formatted").exists():
             shutil.rmtree(home / "formatted.part", ignore_errors=True)
@@ -73,6 +66,14 @@ def install(version: str) -> Path:
             run([*jvm(home), "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(config)])
             (home / "formatted.part").rename(home / "formatted")
     return home
+
+
+def fetch(version: str, target: Path) -> None:
+    """Have Maven put the broker's jars into `target`."""
+    if shutil.which("mvn") is None:
+        raise StartError("mvn: not found; install Apache Maven, which fetches the broker")
+    pom = ["-f", str(HERE / "pom.xml"), f"-Dkafka.version={version}"]
+    run(["mvn", "-q", "-B", *pom, COPY_JARS, f"-DoutputDirectory={target}"])
 
 
 def jvm(home: Path) -> list[str]:
@@ -86,34 +87,27 @@ def properties(log_dir: Path, port: int, controller_port: int) -> str:
     return template.substitute(log_dir=log_dir, port=port, controller_port=controller_port)
 
 
-def prepare(folder: Folder, home: Path, port: int | None) -> Path:
-    """Give a new broker its storage and ports; a broker that ran before keeps both."""
-    config = folder.path / "server.properties"
-    if not config.exists():
+def prepare(folder: Folder, home: Path, port: int | None) -> tuple[Path, int]:
+    """Give a new broker its storage and ports, which it then keeps; return its configuration and its port."""
+    ports = folder.path / "ports"
+    if not ports.exists():
         folder.path.mkdir(parents=True, exist_ok=True)
-        chosen, controller_port = free_ports(2)
         shutil.copytree(home / "formatted", folder.path / "data", dirs_exist_ok=True)
-        folder.address.write_text(f"127.0.0.1:{port or chosen}")
-        config.write_text(properties(folder.path / "data", port or chosen, controller_port))
-    return config
+        free, controller = free_ports(2)
+        ports.write_text(f"{port or free} {controller}")
+    chosen, controller = map(int, ports.read_text().split())
+    config = folder.path / "server.properties"
+    config.write_text(properties(folder.path / "data", chosen, controller))
+    return config, chosen
 
 
 def start(version: str, folder: Folder, port: int | None) -> str:
-    """Start the broker that lives in `folder` and return its address once it serves."""
+    """Start the broker that lives in `folder`, unless it runs already, and return its address once it serves."""
     home = install(version)
-    config = prepare(folder, home, port)
+    config, chosen = prepare(folder, home, port)
     process = folder.launch([*jvm(home), "kafka.Kafka", str(config)])
-    address = folder.address.read_text()
-    deadline = time.monotonic() + PATIENCE
-    while not serves(int(address.rpartition(":")[2])):
-        if process is not None and process.poll() is not None:
-            raise StartError(
-                f"Kafka {version} ended with {process.returncode}; see {folder.log}\n{folder.last_lines()}"
-            )
-        if time.monotonic() > deadline:
-            raise StartError(f"Kafka {version} did not answer within {PATIENCE} s; see {folder.log}")
-        time.sleep(0.05)
-    return address
+    folder.wait(process, lambda: serves(chosen), PATIENCE)
+    return f"127.0.0.1:{chosen}"
 
 
 def serves(port: int) -> bool:
@@ -133,11 +127,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="broker", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("action", choices=["start", "kill"])
     parser.add_argument("key", choices=sorted(VERSIONS), help="which Kafka")
-    parser.add_argument("--data", type=Path, help="the broker's folder (default: one per key in the cache)")
+    parser.add_argument("--data", type=Path, help="the broker's folder (default: kafka-KEY in $FENCEPOST_RUN)")
     parser.add_argument("--port", type=int, help="port for a new broker (default: a free one)")
     parser.add_argument("--fresh", action="store_true", help="kill what lives in the folder and forget its data")
     given = parser.parse_args(arguments)
-    folder = Folder((given.data or cache() / "run" / f"kafka-{given.key}").absolute())
+    folder = Folder((given.data or run_folder() / f"kafka-{given.key}").absolute())
     if given.action == "kill" or given.fresh:
         folder.kill()
     if given.fresh:

@@ -1,0 +1,53 @@
+"""Start and kill librdkafka's mock cluster, one broker on loopback.
+
+start              print the bootstrap address, the only line on stdout, once the mock answers
+kill               kill it without warning; the next start is empty and has a new port
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from tests.targets import probe
+from tests.targets.process import Folder, StartError, run_folder
+
+PATIENCE = 30
+"""Seconds the mock may take to answer, on a busy machine."""
+
+
+def start(folder: Folder) -> str:
+    """Start the mock that lives in `folder`, unless it runs already, and return its address once it answers."""
+    address = folder.path / "address"
+    process = folder.launch([sys.executable, "-m", "tests.targets.mock.host", str(address)], stale=[address])
+    folder.wait(process, lambda: answers(address), PATIENCE)
+    return address.read_text()
+
+
+def answers(address: Path) -> bool:
+    """Whether the mock has told its address and answers there."""
+    try:
+        return bool(probe.api_versions(int(address.read_text().rpartition(":")[2])))
+    except OSError:
+        return False
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """`start` or `kill`; 0 on success, 2 if the mock could not be started."""
+    parser = argparse.ArgumentParser(prog="cluster", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("action", choices=["start", "kill"])
+    parser.add_argument("--data", type=Path, help="the folder of its process (default: mock in $FENCEPOST_RUN)")
+    given = parser.parse_args(arguments)
+    folder = Folder((given.data or run_folder() / "mock").absolute())
+    if given.action == "kill":
+        folder.kill()
+        return 0
+    try:
+        print(start(folder), flush=True)
+    except StartError as error:
+        print(f"fencepost target: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
