@@ -1,0 +1,363 @@
+"""Traces as files: JSON Lines, optionally gzip. FORMAT.md in this folder is the description for people.
+
+Reading is strict. Whatever does not fit the format is a `TraceError` that names file, line and flaw; nothing
+is skipped or guessed. Reading and writing hold one event at a time, and of the past only the requests that
+have no answer yet.
+"""
+
+import gzip
+import io
+import json
+import os
+import zlib
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from typing import Any, BinaryIO, cast
+
+from fencepost.model.settings import Settings
+from fencepost.traces.events import FORMAT_VERSION, Event, Header, Kind, Order
+
+MAX_LINE = 64 * 1024 * 1024
+"""The longest line that is read, in bytes."""
+
+CLOCKS = ("virtual", "wall")
+
+_BYTES_KEY = "base64"
+_ESCAPE = "~"
+"""Bytes are `{"base64": "..."}`; a body that has just such a key gets one more tilde in front of it."""
+
+
+class TraceError(ValueError):
+    """A trace cannot be read; the message is one line: file, line number, what is wrong."""
+
+    def __init__(self, path: str, line: int, flaw: str) -> None:
+        super().__init__(f"{path}:{line}: {flaw}" if line else f"{path}: {flaw}")
+        self.path = path
+        self.line = line
+        self.flaw = flaw
+
+
+class _FlawError(ValueError):
+    """What is wrong with one line."""
+
+
+# --- writing
+
+
+def write_trace(path: str | os.PathLike[str], header: Header, events: Iterable[Event]) -> None:
+    """Write a whole trace; gzip if the name ends with ".gz". `TypeError` for a value the format does not have."""
+    with trace_writer(path, header) as write:
+        for event in events:
+            write(event)
+
+
+@contextmanager
+def trace_writer(path: str | os.PathLike[str], header: Header) -> Iterator[Callable[[Event], None]]:
+    """Open a trace for writing and hand out the function that appends one event."""
+    with open(path, "wb") as raw:
+        if not os.fspath(path).endswith(".gz"):
+            yield _appender(raw, header)
+            return
+        # No name and no time of writing in the gzip header: equal traces are equal files.
+        file = gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0)
+        with io.BufferedWriter(cast(io.RawIOBase, file), 1 << 16) as out:
+            yield _appender(cast(BinaryIO, out), header)
+
+
+def _appender(out: BinaryIO, header: Header) -> Callable[[Event], None]:
+    out.write(_line(_header_json(header)))
+
+    def append(event: Event) -> None:
+        out.write(_line(_event_json(event)))
+
+    return append
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii") + b"\n"
+
+
+def _header_json(header: Header) -> dict[str, Any]:
+    return {
+        "fencepost_trace": FORMAT_VERSION,
+        "source": header.source,
+        "order": header.order.value,
+        "clock": header.clock,
+        "settings": asdict(header.settings),
+        "grace": header.grace,
+        "implementation": _plain(header.implementation),
+    }
+
+
+def _event_json(event: Event) -> dict[str, Any]:
+    line: dict[str, Any] = {
+        "sequence": event.sequence,
+        "time": event.time,
+        "connection": event.connection,
+        "member": event.member,
+        "kind": event.kind.value,
+        "api": event.api,
+        "version": event.version,
+        "body": _plain(event.body),
+    }
+    if event.of is not None:
+        line["of"] = event.of
+    return line
+
+
+def _plain(value: object) -> object:
+    """The JSON form of a body or of a value in it."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, bytes | bytearray | memoryview):
+        return {_BYTES_KEY: b2a_base64(value, newline=False).decode("ascii")}
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise TypeError(f"a trace cannot hold a body with the key {key!r}: not a string")
+        plain = {key: _plain(item) for key, item in value.items()}
+        if len(plain) == 1 and _is_reserved(key):
+            return {_ESCAPE + key: plain[key]}
+        return plain
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    raise TypeError(f"a trace cannot hold a value of type {type(value).__name__}")
+
+
+def _is_reserved(key: str) -> bool:
+    return key.endswith(_BYTES_KEY) and not key[: -len(_BYTES_KEY)].strip(_ESCAPE)
+
+
+# --- reading
+
+
+def open_trace(path: str | os.PathLike[str]) -> tuple[Header, Iterator[Event]]:
+    """The header of a trace and its events, read as they are asked for.
+
+    The file is closed after the last event, or when the iterator is let go. Raises `TraceError`, here for
+    the header and while iterating for the events.
+    """
+    stream = _read(os.fspath(path))
+    # The generator is started here, so that dropping it closes the file.
+    header = cast(Header, next(stream))
+    return header, cast(Iterator[Event], stream)
+
+
+def _read(path: str) -> Generator[Header | Event, None, None]:
+    """First the header, then every event."""
+    number = 0
+    try:
+        with _open(path) as file:
+            number = 1
+            first = file.readline(MAX_LINE)
+            if not first:
+                raise _FlawError("the file is empty: a trace begins with a header line")
+            yield _header(_decode(first))
+            course = _Course()
+            number = 2
+            while line := file.readline(MAX_LINE):
+                event = _event(_decode(line))
+                course.follow(event)
+                yield event
+                number += 1
+    except _FlawError as flaw:
+        raise TraceError(path, number, str(flaw)) from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as cause:
+        raise TraceError(path, number, f"damaged or truncated gzip: {cause}") from None
+    except OSError as cause:
+        raise TraceError(path, 0, f"cannot be read: {cause.strerror or cause}") from None
+
+
+@contextmanager
+def _open(path: str) -> Iterator[BinaryIO]:
+    """The text of the file; gzip is told by its first two bytes, whatever the name."""
+    with open(path, "rb") as raw:
+        if raw.peek(2)[:2] != b"\x1f\x8b":
+            yield raw
+            return
+        with io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=raw)), 1 << 16) as file:
+            yield cast(BinaryIO, file)
+
+
+def _decode(line: bytes) -> dict[str, Any]:
+    if len(line) >= MAX_LINE and not line.endswith(b"\n"):
+        raise _FlawError(f"longer than {MAX_LINE} bytes")
+    try:
+        value = _JSON.decode(line.decode("utf-8"))
+    except _FlawError:
+        raise
+    except RecursionError:
+        raise _FlawError("nested too deeply") from None
+    except UnicodeDecodeError as cause:
+        raise _FlawError(f"not UTF-8 at byte {cause.start + 1}") from None
+    except json.JSONDecodeError as cause:
+        raise _FlawError(f"not JSON: {cause.msg} at column {cause.pos + 1}" if line.strip() else "empty line") from None
+    except ValueError as cause:
+        raise _FlawError(f"not JSON: {cause}") from None
+    if type(value) is not dict:
+        raise _FlawError("not a JSON object")
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> object:
+    """What a JSON object stands for: a body, or bytes."""
+    body = dict(pairs)
+    if len(body) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _FlawError(f"key {next(key for key in keys if keys.count(key) > 1)!r} is given twice")
+    if len(body) == 1 and _is_reserved(pairs[0][0]):
+        key, value = pairs[0]
+        if key != _BYTES_KEY:
+            return {key[len(_ESCAPE) :]: value}
+        if type(value) is not str:
+            raise _FlawError("base64 is not a string")
+        try:
+            return a2b_base64(value, strict_mode=True)
+        except ValueError as cause:
+            raise _FlawError(f"bad base64: {cause}") from None
+    return body
+
+
+def _no_constant(name: str) -> object:
+    raise _FlawError(f"not JSON: {name}")
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
+
+
+# --- what lines may say
+
+_KINDS = {kind.value: kind for kind in Kind}
+_ORDERS = {order.value: order for order in Order}
+_EVENT_TYPES = {
+    "sequence": int,
+    "time": int,
+    "connection": int,
+    "member": str,
+    "kind": str,
+    "api": str,
+    "version": int,
+    "body": dict,
+}
+_HEADER_TYPES = {
+    "fencepost_trace": int,
+    "source": str,
+    "order": str,
+    "clock": str,
+    "settings": dict,
+    "grace": int,
+    "implementation": dict,
+}
+_SETTINGS = frozenset(field.name for field in fields(Settings))
+_TYPE_NAMES = {int: "an integer", str: "a string", dict: "an object", bytes: "bytes"}
+
+
+def _require(line: dict[str, Any], types: Mapping[str, type]) -> None:
+    """Every key is there with its exact type (True is not a number)."""
+    for key, wanted in types.items():
+        if type(line.get(key)) is not wanted:
+            if key not in line:
+                raise _FlawError(f"key {key!r} is missing")
+            raise _FlawError(f"{key!r} is not {_TYPE_NAMES[wanted]}")
+
+
+def _refuse_others(line: Iterable[str], known: Iterable[str], where: str = "") -> None:
+    others = sorted(set(line) - set(known))
+    if others:
+        raise _FlawError(f"unknown key {others[0]!r}{where}")
+
+
+def _event(line: dict[str, Any]) -> Event:
+    _require(line, _EVENT_TYPES)
+    of = line.get("of")
+    if len(line) > len(_EVENT_TYPES):
+        if len(line) > len(_EVENT_TYPES) + 1 or "of" not in line:
+            _refuse_others(line, (*_EVENT_TYPES, "of"))
+        if type(of) is not int:
+            raise _FlawError("'of' is not an integer")
+    kind = _KINDS.get(line["kind"])
+    if kind is None:
+        raise _FlawError(f"unknown kind {line['kind']!r}; known: {', '.join(_KINDS)}")
+    if line["connection"] < 0:
+        raise _FlawError("'connection' is negative")
+    return Event(
+        line["sequence"],
+        line["time"],
+        line["connection"],
+        line["member"],
+        kind,
+        line["api"],
+        line["version"],
+        line["body"],
+        of,
+    )
+
+
+class _Course:
+    """What one event says about the next: numbers rise, time does not fall, answers belong to requests."""
+
+    __slots__ = ("_open", "_sequence", "_time")
+
+    def __init__(self) -> None:
+        self._sequence = -1
+        self._time = 0
+        self._open: dict[int, str] = {}
+
+    def follow(self, event: Event) -> None:
+        if event.sequence <= self._sequence:
+            raise _FlawError(f"sequence {event.sequence} does not rise: {self._sequence} came before")
+        if event.time < self._time:
+            raise _FlawError(f"time {event.time} falls: {self._time} came before")
+        self._sequence = event.sequence
+        self._time = event.time
+        if event.kind is Kind.REQUEST:
+            self._open[event.sequence] = event.api
+        if event.of is None:
+            if event.kind is Kind.ANSWER:
+                raise _FlawError("an answer without 'of'")
+        elif event.kind is Kind.ANSWER or event.kind is Kind.FAULT:
+            self._close(event, event.of)
+        else:
+            raise _FlawError(f"'of' on an event of kind {event.kind}; only answers and faults have it")
+
+    def _close(self, event: Event, of: int) -> None:
+        api = self._open.pop(of, None)
+        if api is None:
+            raise _FlawError(f"'of' {of} is no request in flight: never sent, or answered already")
+        if event.kind is Kind.ANSWER and event.api != api:
+            raise _FlawError(f"an answer of {event.api} to a request of {api}")
+
+
+def _header(line: dict[str, Any]) -> Header:
+    if "fencepost_trace" not in line:
+        raise _FlawError("not a header: a trace begins with a line that has the key 'fencepost_trace'")
+    version = line["fencepost_trace"]
+    if type(version) is int and version > FORMAT_VERSION:
+        raise _FlawError(f"trace format {version} is newer than {FORMAT_VERSION}, the newest this Fencepost reads")
+    if version != FORMAT_VERSION or type(version) is not int:
+        raise _FlawError(f"trace format {version!r} is unknown; this Fencepost reads {FORMAT_VERSION}")
+    _require(line, _HEADER_TYPES)
+    _refuse_others(line, _HEADER_TYPES)
+    order = _ORDERS.get(line["order"])
+    if order is None:
+        raise _FlawError(f"unknown order {line['order']!r}; known: {', '.join(_ORDERS)}")
+    if line["clock"] not in CLOCKS:
+        raise _FlawError(f"unknown clock {line['clock']!r}; known: {', '.join(CLOCKS)}")
+    if line["grace"] < 0:
+        raise _FlawError("'grace' is negative")
+    implementation = line["implementation"]
+    for key, value in implementation.items():
+        if type(value) is not str:
+            raise _FlawError(f"{key!r} in 'implementation' is not a string")
+    return Header(line["source"], order, line["clock"], _settings(line["settings"]), line["grace"], implementation)
+
+
+def _settings(line: dict[str, Any]) -> Settings:
+    """A setting that is not given has Kafka's default."""
+    _refuse_others(line, _SETTINGS, " in 'settings'")
+    for key, value in line.items():
+        if type(value) is not int:
+            raise _FlawError(f"{key!r} in 'settings' is not an integer")
+    return Settings(**line)
