@@ -1,0 +1,70 @@
+"""What a user installs: only `fencepost`, with all of its code, from a wheel, an sdist or a checkout without links."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ROOMS = ("model", "traces", "adapters", "conformance")
+CODE = sorted(f"fencepost/{path.relative_to(ROOT)}" for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+
+
+def run(*command: str, cwd: Path, **env: str) -> str:
+    done = subprocess.run(command, cwd=cwd, env=os.environ | env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An sdist, and the wheel built from it."""
+    folder = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), cwd=ROOT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def linkless(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sources as git writes them where links are not supported: each link is a file that names its target."""
+    copy = tmp_path_factory.mktemp("checkout") / "fencepost"
+    ignore = shutil.ignore_patterns(".git", ".venv", ".*_cache", "__pycache__", ".hypothesis")
+    shutil.copytree(ROOT, copy, symlinks=True, ignore=ignore)
+    for room in ROOMS:
+        link = copy / ".src" / "fencepost" / room
+        target = str(link.readlink())
+        link.unlink()
+        link.write_text(target)
+    return copy
+
+
+def test_the_wheel_holds_fencepost_and_nothing_else(dist: Path) -> None:
+    (wheel,) = dist.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    metadata = "-".join(wheel.name.split("-")[:2]) + ".dist-info"
+    assert {name.partition("/")[0] for name in names} == {"fencepost", metadata}
+    assert sorted(name for name in names if name.endswith(".py") and name.count("/") > 1) == CODE
+    assert {"fencepost/__init__.py", "fencepost/__main__.py", "fencepost/py.typed"} <= set(names)
+
+
+def test_the_sdist_holds_no_links(dist: Path) -> None:
+    (sdist,) = dist.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        assert [member.name for member in archive if member.issym() or member.islnk()] == []
+
+
+@pytest.mark.parametrize("source", ["wheel", "sdist", "checkout without links"])
+def test_it_installs_with_all_its_code(source: str, dist: Path, linkless: Path, tmp_path: Path) -> None:
+    (wheel,), (sdist,) = dist.glob("*.whl"), dist.glob("*.tar.gz")
+    package = {"wheel": wheel, "sdist": sdist, "checkout without links": linkless}[source]
+    offline = ("--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check")
+    run(sys.executable, "-m", "pip", "install", *offline, "--target", str(tmp_path), str(package), cwd=tmp_path)
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("fencepost/*/**/*.py")) == CODE
+    ask = "import fencepost.model.settings as settings; print(settings.__file__)"
+    found = run(sys.executable, "-c", ask, cwd=tmp_path, PYTHONPATH=str(tmp_path))
+    assert Path(found.strip()).is_relative_to(tmp_path)
