@@ -1,0 +1,227 @@
+"""The door to the wire format: frames and bodies to plain dicts and back.
+
+A *frame* is a request or an answer without the four bytes of length in front. A *body* maps Kafka's field names in
+snake case to None, bool, int, str, bytes, lists and further bodies; a uuid is its usual text.
+
+Encoding is permissive: a missing field takes its default, a null goes wherever the form has room for one, raw bytes may
+stand for a string, numbers are bounded by their width only. `UnencodableError` says what remains impossible: a name the
+schema does not know, a field that says something but does not exist in that version, a value of the wrong kind.
+
+Decoding never fails on what the other side sent: what is odd becomes a finding, a short sentence. A message that ends
+early yields the fields that were read, the others are missing. Tagged fields that the schema does not know are kept
+under "unknown_tags" and are no finding, for the protocol allows them (KIP-482).
+
+>>> decode_request(encode_request("Heartbeat", 0, 7, "me", {"group_id": "g", "generation_id": 1})).body
+{'group_id': 'g', 'generation_id': 1, 'member_id': ''}
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from fencepost.model.wire import schema
+from fencepost.model.wire.compiler import compiled, schema_of
+from fencepost.model.wire.primitives import Cursor, Cut, UnencodableError, surplus
+
+__all__ = [
+    "API_KEYS",
+    "API_NAMES",
+    "VERSIONS",
+    "Body",
+    "Decoded",
+    "Request",
+    "Response",
+    "UnencodableError",
+    "decode_body",
+    "decode_request",
+    "decode_response",
+    "encode_body",
+    "encode_request",
+    "encode_response",
+    "fields_of",
+    "fitted",
+]
+
+Body: TypeAlias = Mapping[str, Any]
+
+UNSUPPORTED_VERSION = 35
+
+API_KEYS: Mapping[str, int] = schema.API_KEYS
+"""Number of each API the kit knows, by name ("JoinGroup")."""
+
+API_NAMES: Mapping[int, str] = MappingProxyType({key: name for name, key in API_KEYS.items()})
+"""Name of each API the kit knows, by number."""
+
+VERSIONS: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {name: (versions[0], versions[-1]) for name in API_KEYS for versions in [schema.SCHEMAS[name + "Request"].versions]}
+)
+"""Lowest and highest version the kit knows of each API."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A body, and what was odd about its bytes."""
+
+    body: Body
+    findings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request. `api` is None if the kit does not know the key; the body is then empty, as it is for a version the kit
+    does not know. Numbers that the frame was too short for are -1."""
+
+    api: str | None
+    key: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+    body: Body
+    findings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An answer. `correlation_id` is -1 if the frame was too short for one."""
+
+    correlation_id: int
+    body: Body
+    findings: tuple[str, ...]
+
+
+def encode_body(name: str, version: int, body: Body) -> bytes:
+    """The bytes of a body. `name` is a schema's ("JoinGroupRequest", "ConsumerProtocolSubscription").
+
+    Raises UnencodableError, and ValueError for a name or version that the kit does not know.
+    """
+    out = bytearray()
+    _write(out, name, version, body)
+    return bytes(out)
+
+
+def decode_body(name: str, version: int, data: bytes) -> Decoded:
+    """Inverse of `encode_body`. Raises ValueError for an unknown name or version, never for `data`."""
+    cursor = Cursor(data)
+    return Decoded(_read_last(cursor, name, version), tuple(cursor.findings))
+
+
+def encode_request(api: str, version: int, correlation_id: int, client_id: str | None, body: Body) -> bytes:
+    """A request frame. Raises as `encode_body`."""
+    out = bytearray()
+    header = {
+        "request_api_key": API_KEYS.get(api),
+        "request_api_version": version,
+        "correlation_id": correlation_id,
+        "client_id": client_id,
+    }
+    _write(out, "RequestHeader", _request_header_version(api, version), header)
+    _write(out, api + "Request", version, body)
+    return bytes(out)
+
+
+def decode_request(frame: bytes) -> Request:
+    """Take a request frame apart, whatever it holds."""
+    key, version = (int.from_bytes(frame[i : i + 2], signed=True) if len(frame) >= i + 2 else -1 for i in (0, 2))
+    api = API_NAMES.get(key)
+    known = api is not None and version in schema.SCHEMAS[api + "Request"].versions
+    cursor = Cursor(frame)
+    header, whole = _read(cursor, "RequestHeader", _request_header_version(api, version) if api and known else 1)
+    body: Body = {}
+    if whole and api and known:
+        body = _read_last(cursor, api + "Request", version)
+    elif whole:
+        cursor.note(f"unknown version {version} of {api}" if api else f"unknown api key {key}")
+    correlation_id = header.get("correlation_id", -1)
+    return Request(api, key, version, correlation_id, header.get("client_id"), body, tuple(cursor.findings))
+
+
+def encode_response(api: str, version: int, correlation_id: int, body: Body) -> bytes:
+    """A response frame. Raises as `encode_body`.
+
+    An ApiVersions answer with error 35 gets the body of version 0, whatever was asked (KIP-511).
+    """
+    if api == "ApiVersions" and body.get("error_code") == UNSUPPORTED_VERSION:
+        version = 0
+    out = bytearray()
+    _write(out, "ResponseHeader", _response_header_version(api, version), {"correlation_id": correlation_id})
+    _write(out, api + "Response", version, body)
+    return bytes(out)
+
+
+def decode_response(api: str, version: int, frame: bytes) -> Response:
+    """Take the answer to a request apart. Raises ValueError for an API or version that the kit does not know."""
+    cursor = Cursor(frame)
+    header, whole = _read(cursor, "ResponseHeader", _response_header_version(api, version))
+    body: Body = {}
+    if whole:
+        error = int.from_bytes(frame[cursor.position : cursor.position + 2])
+        refused = api == "ApiVersions" and error == UNSUPPORTED_VERSION
+        body = _read_last(cursor, api + "Response", 0 if refused else version)
+    return Response(header.get("correlation_id", -1), body, tuple(cursor.findings))
+
+
+def fields_of(name: str, version: int) -> dict[str, Any]:
+    """The fields of one version of a message: each name maps to the fields of a struct (or of an array's structs), else
+    to None. Raises ValueError for a name or version that the kit does not know."""
+    return _fields(schema_of(name, version).fields, version)
+
+
+def fitted(name: str, version: int, body: Body) -> Body:
+    """The part of `body` that this version can carry, so that one answer can be written for all versions."""
+    return _fitted_struct(body, fields_of(name, version))
+
+
+def _fields(fields: tuple[schema.Field, ...], version: int) -> dict[str, Any]:
+    return {
+        field.name: _fields(field.fields, version) if field.kind == "struct" else None
+        for field in fields
+        if version in field.versions
+    }
+
+
+def _fitted_struct(body: Body, fields: Mapping[str, Any]) -> Body:
+    return {name: _fitted(value, fields[name]) for name, value in body.items() if name in fields}
+
+
+def _fitted(value: Any, fields: Mapping[str, Any] | None) -> Any:
+    if fields is None or value is None:
+        return value
+    if isinstance(value, Mapping):
+        return _fitted_struct(value, fields)
+    return [_fitted(item, fields) for item in value]
+
+
+def _request_header_version(api: str, version: int) -> int:
+    return 2 if version in schema_of(api + "Request", version).flexible else 1
+
+
+def _response_header_version(api: str, version: int) -> int:
+    """ApiVersions keeps to the oldest header, since its reader cannot know yet what the broker speaks (KIP-511)."""
+    return int(version in schema_of(api + "Response", version).flexible and api != "ApiVersions")
+
+
+def _write(out: bytearray, name: str, version: int, body: Body) -> None:
+    _, write = compiled(name, version)
+    try:
+        write(out, body)
+    except UnencodableError as error:
+        raise error.within(f"{name} v{version} ") from error.__cause__
+
+
+def _read(cursor: Cursor, name: str, version: int) -> tuple[Body, bool]:
+    """What could be read, and whether that is all of it."""
+    read, _ = compiled(name, version)
+    try:
+        return read(cursor), True
+    except Cut as cut:
+        cursor.note(str(cut))
+        return cut.value or {}, False
+
+
+def _read_last(cursor: Cursor, name: str, version: int) -> Body:
+    """Read what should take up the rest of the bytes."""
+    body, whole = _read(cursor, name, version)
+    if whole and cursor.position < cursor.end:
+        cursor.note(surplus(cursor))
+    return body

@@ -1,0 +1,110 @@
+"""Messages about committed offsets.
+
+`fencepost.model.wire.schema` explains the notation.
+"""
+
+TABLE = """
+api OffsetCommit 8, versions 0-10, flexible 8+
+  request
+    group_id                       string
+    generation_id_or_member_epoch  int32    1+   = -1
+    member_id                      string   1+
+    group_instance_id              string?  7+   = null
+    retention_time_ms              int64    2-4  = -1
+    topics                         []
+      name                         string   0-9
+      topic_id                     uuid     10+
+      partitions                   []
+        partition_index            int32
+        committed_offset           int64
+        committed_leader_epoch     int32    6+   = -1
+        commit_timestamp           int64    1    = -1
+        committed_metadata         string?
+  response
+    throttle_time_ms     int32   3+
+    topics               []
+      name               string  0-9
+      topic_id           uuid    10+
+      partitions         []
+        partition_index  int32
+        error_code       int16
+
+api OffsetFetch 9, versions 0-10, flexible 6+
+  request
+    group_id               string   0-7
+    topics                 []?2+    0-7
+      name                 string
+      partition_indexes    []int32
+    groups                 []       8+
+      group_id             string
+      member_id            string?  9+   = null
+      member_epoch         int32    9+   = -1
+      topics               []?
+        name               string   8-9
+        topic_id           uuid     10+
+        partition_indexes  []int32
+    require_stable         bool     7+
+  response
+    throttle_time_ms              int32    3+
+    topics                        []       0-7
+      name                        string
+      partitions                  []
+        partition_index           int32
+        committed_offset          int64
+        committed_leader_epoch    int32    5+   = -1
+        metadata                  string?
+        error_code                int16
+    error_code                    int16    2-7
+    groups                        []       8+
+      group_id                    string
+      topics                      []
+        name                      string   8-9
+        topic_id                  uuid     10+
+        partitions                []
+          partition_index         int32
+          committed_offset        int64
+          committed_leader_epoch  int32         = -1
+          metadata                string?
+          error_code              int16
+      error_code                  int16
+
+api OffsetDelete 47, versions 0
+  request
+    group_id             string
+    topics               []
+      name               string
+      partitions         []
+        partition_index  int32
+  response
+    error_code           int16
+    throttle_time_ms     int32
+    topics               []
+      name               string
+      partitions         []
+        partition_index  int32
+        error_code       int16
+
+api TxnOffsetCommit 28, versions 0-5, flexible 3+
+  request
+    transactional_id            string
+    group_id                    string
+    producer_id                 int64
+    producer_epoch              int16
+    generation_id               int32    3+  = -1
+    member_id                   string   3+
+    group_instance_id           string?  3+  = null
+    topics                      []
+      name                      string
+      partitions                []
+        partition_index         int32
+        committed_offset        int64
+        committed_leader_epoch  int32    2+  = -1
+        committed_metadata      string?
+  response
+    throttle_time_ms     int32
+    topics               []
+      name               string
+      partitions         []
+        partition_index  int32
+        error_code       int16
+"""
