@@ -1,0 +1,70 @@
+"""The answers that stand around the core's: offsets and admin calls, for one group."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fencepost.model.core.logic import Token
+from fencepost.model.core.values import CoreAnswer
+from fencepost.model.errors import Error
+from fencepost.model.requests import Offset, Partition
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionErrors:
+    """One error for each partition (OffsetCommit, TxnOffsetCommit, OffsetDelete), or one for them all."""
+
+    errors: Mapping[Partition, Error] = field(default_factory=dict)
+    error: Error = Error.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """OffsetFetch of one group; None stands for a partition that is unstable (KIP-447)."""
+
+    offsets: Mapping[Partition, Offset | None] = field(default_factory=dict)
+    error: Error = Error.NONE
+
+
+NO_OFFSET = Offset(-1)
+"""What is fetched where nothing was committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberDescription:
+    """A member in DescribeGroups; metadata or assignment is None where either of two answers is right (LAT-20)."""
+
+    id: Token
+    instance: Token
+    metadata: Token
+    assignment: Token
+    any_assignment: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """DescribeGroups of one group."""
+
+    error: Error
+    state: str
+    protocol_type: str = ""
+    protocol: str = ""
+    members: tuple[MemberDescription, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """ListGroups, for one group: is it there, and as what."""
+
+    listed: bool
+    state: str = ""
+    protocol_type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """An answer with nothing but an error (DeleteGroups of one group, EndTxn)."""
+
+    error: Error
+
+
+Answer = CoreAnswer | PartitionErrors | Fetched | Described | Listed | Single

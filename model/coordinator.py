@@ -1,0 +1,151 @@
+"""The reference coordinator of one group: what stands around the core, and the dispatch of every request.
+
+`handle` takes the world of one group id, a request and the context, and returns the world after it, the answers
+and the rule that applied. The same function judges recorded answers.
+"""
+
+from dataclasses import replace
+
+from fencepost.model import admin, offsets
+from fencepost.model.core.join import join
+from fencepost.model.core.session import heartbeat, leave
+from fencepost.model.core.sync import sync
+from fencepost.model.core.values import (
+    FREE,
+    Context,
+    Group,
+    HeartbeatAnswer,
+    Holder,
+    JoinAnswer,
+    LeaveAnswer,
+    LeaveRequest,
+    Phase,
+    Step,
+    SyncAnswer,
+)
+from fencepost.model.errors import Error
+from fencepost.model.requests import (
+    Commit,
+    Delete,
+    DeleteOffsets,
+    Describe,
+    EndTransaction,
+    Fetch,
+    Heartbeat,
+    Join,
+    Leave,
+    List,
+    Request,
+    Sync,
+    TransactionalCommit,
+)
+from fencepost.model.subscription import subscribed_topics
+from fencepost.model.world import Cluster, Outcome, Reply, World, answer
+
+
+def handle(world: World, request: Request, context: Context, cluster: Cluster) -> Outcome:
+    """Handle one request."""
+    match request:
+        case Heartbeat():
+            return on_heartbeat(world, request, context)
+        case Commit():
+            return offsets.on_commit(world, request, context, cluster)
+        case Join():
+            return on_join(world, request, context, cluster)
+        case Sync():
+            return on_sync(world, request, context)
+        case Leave():
+            return on_leave(world, request, context)
+        case TransactionalCommit():
+            return offsets.on_transactional_commit(world, request, context, cluster)
+        case EndTransaction():
+            return offsets.on_end_transaction(world, request, context)
+        case Fetch():
+            return offsets.on_fetch(world, request)
+        case DeleteOffsets():
+            return offsets.on_delete(world, request, cluster)
+        case Describe():
+            return admin.on_describe(world, request)
+        case List():
+            return admin.on_list(world, request)
+        case Delete():
+            return admin.on_delete(world, request)
+
+
+def absorbed(world: World, step: Step) -> Outcome:
+    """The world after a step of the core: what it writes to the log, and what it knows of subscriptions."""
+    before, after = world.group, step.group
+    replies = tuple(Reply(output.handle, output.answer) for output in step.outputs)
+    if before is after:
+        return Outcome(world, replies, step.rule)
+    changed = replace(world, group=after)
+    if before is not None and after.generation != before.generation:
+        changed = replace(changed, subscribed=subscribed_topics(after))
+    was_stable = before is not None and before.phase == Phase.STABLE
+    settled = after.phase == Phase.STABLE and (not was_stable or step.rule == "join.replace.stable")
+    ended = after.phase == Phase.EMPTY and before is not None and after.generation != before.generation
+    if settled or ended:
+        changed = replace(changed, stored=after)
+    return Outcome(changed, replies, step.rule)
+
+
+def with_room(group: Group) -> Group:
+    """The group with at least one free slot; the length of the table means nothing."""
+    if any(slot.holder == Holder.NOBODY for slot in group.slots):
+        return group
+    return replace(group, slots=(*group.slots, FREE, FREE))
+
+
+def on_join(world: World, request: Join, context: Context, cluster: Cluster) -> Outcome:
+    """JoinGroup: what is refused before the group is looked at, then the core."""
+    core, settings = request.core, cluster.settings
+    if request.group == "":
+        return answer(world, request, JoinAnswer(Error.INVALID_GROUP_ID, member=core.member), "join.invalid-group")
+    if not settings.min_session_timeout <= core.session_timeout <= settings.max_session_timeout:
+        refused = JoinAnswer(Error.INVALID_SESSION_TIMEOUT, member=core.member)
+        return answer(world, request, refused, "join.invalid-session-timeout")
+    if world.group is None:
+        if core.member is not None:
+            refused = JoinAnswer(Error.UNKNOWN_MEMBER_ID, member=core.member)
+            return answer(world, request, refused, "join.unknown-group")
+        world = replace(world, group=Group(), stored=Group(), subscribed=None)
+    assert world.group is not None
+    return absorbed(world, join(with_room(world.group), core, context))
+
+
+def on_sync(world: World, request: Sync, context: Context) -> Outcome:
+    """SyncGroup."""
+    if not request.complete:
+        return answer(world, request, SyncAnswer(Error.INCONSISTENT_GROUP_PROTOCOL), "sync.incomplete")
+    if request.group == "":
+        return answer(world, request, SyncAnswer(Error.INVALID_GROUP_ID), "sync.invalid-group")
+    if world.group is None:
+        return answer(world, request, SyncAnswer(Error.UNKNOWN_MEMBER_ID), "sync.unknown-group")
+    if world.group.phase == Phase.EMPTY:
+        return answer(world, request, SyncAnswer(Error.UNKNOWN_MEMBER_ID), "sync.empty")
+    return absorbed(world, sync(world.group, request.core, context))
+
+
+def on_heartbeat(world: World, request: Heartbeat, context: Context) -> Outcome:
+    """Heartbeat."""
+    if request.group == "":
+        return answer(world, request, HeartbeatAnswer(Error.INVALID_GROUP_ID), "heartbeat.invalid-group")
+    if world.group is None:
+        return answer(world, request, HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID), "heartbeat.unknown-group")
+    if world.group.phase == Phase.EMPTY:
+        return answer(world, request, HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID), "heartbeat.empty")
+    return absorbed(world, heartbeat(world.group, request.core, context))
+
+
+def on_leave(world: World, request: Leave, context: Context) -> Outcome:
+    """LeaveGroup."""
+    if request.group == "":
+        return answer(world, request, LeaveAnswer(Error.INVALID_GROUP_ID), "leave.invalid-group")
+    if world.group is None:
+        return answer(world, request, nobody_left(request.core), "leave.unknown-group")
+    return absorbed(world, leave(world.group, request.core, context))
+
+
+def nobody_left(request: LeaveRequest) -> LeaveAnswer:
+    """Every entry is unknown."""
+    return LeaveAnswer(Error.NONE, tuple(Error.UNKNOWN_MEMBER_ID for _ in request.entries))

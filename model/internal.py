@@ -1,0 +1,109 @@
+"""What a coordinator does by itself: timers, clean-up, transaction markers, restart."""
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from fencepost.model.coordinator import absorbed
+from fencepost.model.core.members import is_member, member_count, rearm
+from fencepost.model.core.rounds import trigger
+from fencepost.model.core.timers import expire_join, expire_member, expire_sync
+from fencepost.model.core.values import FREE, Context, Group, Holder, Phase, Protocol, Slot, Step
+from fencepost.model.core.vote import metadata_for
+from fencepost.model.offsets import apply_end, expired
+from fencepost.model.subscription import subscribed_topics
+from fencepost.model.world import Outcome, World
+
+
+class Timer(Enum):
+    """The kinds of things that come due."""
+
+    MEMBER = "member"
+    JOIN = "join"
+    SYNC = "sync"
+    MARKER = "marker"
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A timer and its deadline in milliseconds; `slot` is the member's place, 0 otherwise."""
+
+    timer: Timer
+    deadline: int
+    slot: int = 0
+
+
+def timers(world: World) -> tuple[Due, ...]:
+    """Every armed timer of the world."""
+    group = world.group
+    found = [Due(Timer.MARKER, world.ending[0][2])] if world.ending else []
+    if group is not None:
+        found += [
+            Due(Timer.MEMBER, slot.deadline, index)
+            for index, slot in enumerate(group.slots)
+            if slot.armed and slot.holder is not Holder.NOBODY
+        ]
+        if group.join_armed:
+            found.append(Due(Timer.JOIN, group.join_deadline))
+        if group.sync_armed:
+            found.append(Due(Timer.SYNC, group.sync_deadline))
+    return tuple(found)
+
+
+def fire(world: World, due: Due, context: Context) -> Outcome:
+    """Let a timer fire; nothing happens if it is not due."""
+    if due.timer is Timer.MARKER:
+        return Outcome(apply_end(world), (), "transaction.marker")
+    assert world.group is not None
+    step: Step
+    if due.timer is Timer.MEMBER:
+        step = expire_member(world.group, due.slot, context)
+    elif due.timer is Timer.JOIN:
+        step = expire_join(world.group, context)
+    else:
+        step = expire_sync(world.group, context)
+    return absorbed(world, step)
+
+
+def cleaned(world: World, now: int) -> World | None:
+    """The world after a clean-up pass, None if the pass finds nothing to do (coordinator.md 3.3)."""
+    after = expired(world, now)
+    group = after.group
+    if group is not None and group.phase == Phase.EMPTY and not after.offsets and not after.pending:
+        return World()
+    return after if len(after.offsets) != len(world.offsets) else None
+
+
+def restarted(world: World, context: Context) -> Outcome:
+    """The world as a new coordinator loads it from the log (coordinator.md 5.2)."""
+    stored = world.stored
+    if stored is None and world.offsets:
+        stored = Group()
+    if stored is None:
+        return Outcome(World(), (), "load.nothing")
+    group = loaded(stored, context)
+    subscribed = subscribed_topics(group) if group.generation else None
+    after = World(group, subscribed, world.offsets, world.pending, world.ending, stored)
+    if member_count(group) > context.max_group_size:
+        group, outputs = trigger(group, context)
+        return absorbed(after, Step(group, outputs, "load.oversized"))
+    return Outcome(after, (), "load.group")
+
+
+def loaded(stored: Group, context: Context) -> Group:
+    """The group of the record: Stable with full sessions if it has members, else Empty."""
+    members = tuple(loaded_slot(slot, stored, context) for slot in stored.slots if is_member(slot))
+    return Group(
+        phase=Phase.STABLE if members else Phase.EMPTY,
+        generation=stored.generation,
+        protocol_type=stored.protocol_type,
+        protocol=stored.protocol,
+        leader=stored.leader,
+        slots=(*members, FREE),
+    )
+
+
+def loaded_slot(slot: Slot, stored: Group, context: Context) -> Slot:
+    """A member of the record: only the selected protocol is remembered."""
+    selected = Protocol(stored.protocol, metadata_for(slot, stored.protocol))
+    plain = replace(slot, is_new=False, join=0, sync=0, unsynced=False, protocols=(selected,))
+    return rearm(plain, context.now)

@@ -1,0 +1,179 @@
+"""Committed offsets of one group: commit, transactional commit, fetch, delete and expiry (coordinator.md 2.6, 2.7)."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from fencepost.model.answers import NO_OFFSET, Fetched, PartitionErrors, Single
+from fencepost.model.core.session import commit
+from fencepost.model.core.values import CommitAnswer, Context, Group, Output, Phase
+from fencepost.model.errors import Error
+from fencepost.model.requests import (
+    Commit,
+    DeleteOffsets,
+    EndTransaction,
+    Fetch,
+    Offset,
+    Partition,
+    TransactionalCommit,
+)
+from fencepost.model.subscription import CONSUMER
+from fencepost.model.world import Cluster, Outcome, World, answer
+
+
+def exists(cluster: Cluster, partition: Partition) -> bool:
+    """The partition is in the cluster; taken for granted where the topics are not known."""
+    topic, number = partition
+    return cluster.topics is None or 0 <= number < cluster.topics.get(topic, 0)
+
+
+def core_error(outputs: tuple[Output, ...]) -> Error:
+    """What membership says of a commit."""
+    verdict = outputs[0].answer
+    assert isinstance(verdict, CommitAnswer)
+    return verdict.error
+
+
+def on_commit(world: World, request: Commit, context: Context, cluster: Cluster) -> Outcome:
+    """OffsetCommit. Partitions that do not exist never reach the coordinator (COMMIT-13, COMMIT-14)."""
+    asked = [(where, offset) for where, offset in request.offsets if exists(cluster, where)]
+    unknown = {where: Error.UNKNOWN_TOPIC_OR_PARTITION for where, _ in request.offsets if not exists(cluster, where)}
+    if not asked:
+        return answer(world, request, PartitionErrors(unknown), "commit.nothing-to-ask")
+    if world.group is None:
+        if request.core.generation >= 0:
+            named = request.version >= 9 and context.dialect.unknown_group_named
+            error = Error.GROUP_ID_NOT_FOUND if named else Error.ILLEGAL_GENERATION
+            errors = PartitionErrors(dict.fromkeys((where for where, _ in asked), error) | unknown)
+            return answer(world, request, errors, "commit.unknown-group")
+        world = replace(world, group=Group(), stored=Group())
+    assert world.group is not None
+    step = commit(world.group, request.core, context)
+    error = core_error(step.outputs)
+    if error != Error.NONE:
+        errors = PartitionErrors(dict.fromkeys((where for where, _ in asked), error) | unknown)
+        return answer(world, request, errors, step.rule)
+    expires = None if request.retention is None else context.now + request.retention
+    kept, results = split(asked, cluster.settings.max_offset_metadata)
+    stored = {where: replace(offset, expires=expires) if expires is not None else offset for where, offset in kept}
+    after = replace(world, group=step.group, offsets={**world.offsets, **stored})
+    return answer(after, request, PartitionErrors(results | unknown), step.rule)
+
+
+def split(
+    asked: Iterable[tuple[Partition, Offset]], limit: int
+) -> tuple[list[tuple[Partition, Offset]], dict[Partition, Error]]:
+    """What may be stored, and the error of each partition: metadata has a limit (COMMIT-15)."""
+    kept: list[tuple[Partition, Offset]] = []
+    errors: dict[Partition, Error] = {}
+    for where, offset in asked:
+        if len(offset.metadata) > limit:
+            errors[where] = Error.OFFSET_METADATA_TOO_LARGE
+        else:
+            errors[where] = Error.NONE
+            kept.append((where, offset))
+    return kept, errors
+
+
+def on_transactional_commit(world: World, request: TransactionalCommit, context: Context, cluster: Cluster) -> Outcome:
+    """TxnOffsetCommit, where it differs (coordinator.md 2.12): no barrier in Completing, no session extended."""
+    asked = [(where, offset) for where, offset in request.offsets if exists(cluster, where)]
+    unknown = {where: Error.UNKNOWN_TOPIC_OR_PARTITION for where, _ in request.offsets if not exists(cluster, where)}
+    error, rule, world = transactional_verdict(world, request, context)
+    if error != Error.NONE:
+        errors = PartitionErrors(dict.fromkeys((where for where, _ in asked), error) | unknown)
+        return answer(world, request, errors, rule)
+    kept, results = split(asked, cluster.settings.max_offset_metadata)
+    mine = {**world.pending.get(request.producer, {}), **dict(kept)}
+    after = replace(world, pending={**world.pending, request.producer: mine})
+    return answer(after, request, PartitionErrors(results | unknown), rule)
+
+
+def transactional_verdict(world: World, request: TransactionalCommit, context: Context) -> tuple[Error, str, World]:
+    """The error of a TxnOffsetCommit, the rule, and the world with the group that it may create."""
+    core = request.core
+    if request.group == "":
+        return Error.INVALID_GROUP_ID, "transaction.invalid-group", world
+    if world.group is None:
+        if core.generation >= 0 and context.dialect.unknown_group_fences_transaction:
+            return Error.ILLEGAL_GENERATION, "transaction.unknown-group", world
+        world = replace(world, group=Group(), stored=Group())
+    assert world.group is not None
+    if core.generation < 0 and core.member is None and core.instance is None:
+        return Error.NONE, "transaction.simple", world
+    step = commit(replace(world.group, phase=fenced_phase(world.group)), core, context)
+    error = core_error(step.outputs)
+    return error, "transaction.fenced" if error else "transaction.member", world
+
+
+def fenced_phase(group: Group) -> Phase:
+    """The phase as a transactional commit sees it: membership and generation are checked in every one."""
+    return Phase.STABLE
+
+
+def on_end_transaction(world: World, request: EndTransaction, context: Context) -> Outcome:
+    """EndTxn is accepted; the offsets follow when its marker reaches the group (FETCH-12)."""
+    after = world
+    if request.producer in world.pending:
+        after = replace(world, ending=(*world.ending, (request.producer, request.committed, context.now)))
+    return answer(after, request, Single(Error.NONE), "transaction.end")
+
+
+def apply_end(world: World) -> World:
+    """The marker of the transaction that ended first takes effect."""
+    producer, committed, _ = world.ending[0]
+    mine = world.pending.get(producer, {})
+    rest = {other: offsets for other, offsets in world.pending.items() if other != producer}
+    offsets = {**world.offsets, **mine} if committed else world.offsets
+    return replace(world, offsets=offsets, pending=rest, ending=world.ending[1:])
+
+
+def on_fetch(world: World, request: Fetch) -> Outcome:
+    """OffsetFetch: in every state, for anyone (FETCH-07)."""
+    partitions = tuple(world.offsets) if request.partitions is None else request.partitions
+    unstable = {where for mine in world.pending.values() for where in mine} if request.require_stable else set()
+    if request.partitions is None:
+        partitions = (*partitions, *(where for where in unstable if where not in world.offsets))
+    found = {where: None if where in unstable else world.offsets.get(where, NO_OFFSET) for where in partitions}
+    rule = "fetch.unknown-group" if world.group is None else "fetch.offsets"
+    return answer(world, request, Fetched(found), rule)
+
+
+def on_delete(world: World, request: DeleteOffsets, cluster: Cluster) -> Outcome:
+    """OffsetDelete (KIP-496)."""
+    group = world.group
+    if request.group == "":
+        return answer(world, request, PartitionErrors(error=Error.INVALID_GROUP_ID), "offset-delete.invalid-group")
+    if group is None:
+        refused = PartitionErrors(error=Error.GROUP_ID_NOT_FOUND)
+        return answer(world, request, refused, "offset-delete.unknown-group")
+    if group.phase != Phase.EMPTY and group.protocol_type != CONSUMER:
+        return answer(world, request, PartitionErrors(error=Error.NON_EMPTY_GROUP), "offset-delete.active")
+    errors = {where: deletion_error(world, group, where, cluster) for where in request.partitions}
+    gone = {where for where, error in errors.items() if error == Error.NONE}
+    after = replace(
+        world,
+        offsets={where: offset for where, offset in world.offsets.items() if where not in gone},
+        pending={
+            producer: {where: offset for where, offset in mine.items() if where not in gone}
+            for producer, mine in world.pending.items()
+        },
+    )
+    return answer(after, request, PartitionErrors(errors), "offset-delete.partitions")
+
+
+def deletion_error(world: World, group: Group, where: Partition, cluster: Cluster) -> Error:
+    """May the offset of this partition be deleted?"""
+    if not exists(cluster, where):
+        return Error.UNKNOWN_TOPIC_OR_PARTITION
+    if group.protocol_type != CONSUMER:
+        return Error.NONE
+    unknown = world.subscribed is None and group.phase != Phase.EMPTY
+    if unknown or (world.subscribed is not None and where[0] in world.subscribed):
+        return Error.GROUP_SUBSCRIBED_TO_TOPIC
+    return Error.NONE
+
+
+def expired(world: World, now: int) -> World:
+    """The world after a clean-up pass that found every explicit retention that is over (COMMIT-26)."""
+    kept = {where: offset for where, offset in world.offsets.items() if offset.expires is None or offset.expires > now}
+    return replace(world, offsets=kept)
