@@ -100,14 +100,10 @@ def transactional_verdict(world: World, request: TransactionalCommit, context: C
     assert world.group is not None
     if core.generation < 0 and core.member is None and core.instance is None:
         return Error.NONE, "transaction.simple", world
-    step = commit(replace(world.group, phase=fenced_phase(world.group)), core, context)
+    # Membership and generation are checked alike in every state, and nothing else is.
+    step = commit(replace(world.group, phase=Phase.STABLE), core, context)
     error = core_error(step.outputs)
     return error, "transaction.fenced" if error else "transaction.member", world
-
-
-def fenced_phase(group: Group) -> Phase:
-    """The phase as a transactional commit sees it: membership and generation are checked in every one."""
-    return Phase.STABLE
 
 
 def on_end_transaction(world: World, request: EndTransaction, context: Context) -> Outcome:

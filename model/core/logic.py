@@ -24,7 +24,8 @@ def and_(*terms: Truth) -> Truth:
             return False
         if term is not True:
             result = term if result is True else result & term
-    return result  # type: ignore[no-any-return]
+    truth: Truth = result
+    return truth
 
 
 def or_(*terms: Truth) -> Truth:
@@ -35,7 +36,8 @@ def or_(*terms: Truth) -> Truth:
             return True
         if term is not False:
             result = term if result is False else result | term
-    return result  # type: ignore[no-any-return]
+    truth: Truth = result
+    return truth
 
 
 def not_(term: Truth) -> Truth:
@@ -43,7 +45,8 @@ def not_(term: Truth) -> Truth:
     if term is True or term is False:
         return not term
     symbolic: Any = term
-    return symbolic.negated()  # type: ignore[no-any-return]
+    negated: Truth = symbolic.negated()
+    return negated
 
 
 def all_(terms: Iterable[Truth]) -> Truth:
@@ -63,7 +66,8 @@ def ite(condition: Truth, then: Value, otherwise: Value) -> Value:
     if condition is False:
         return otherwise
     symbolic: Any = condition
-    return symbolic.choose(then, otherwise)  # type: ignore[no-any-return]
+    chosen: Value = symbolic.choose(then, otherwise)
+    return chosen
 
 
 def count(terms: Iterable[Truth]) -> int:
