@@ -1,0 +1,73 @@
+"""What the command line asks of the runner, and what it hears back besides a report."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from fencepost.conformance.progress import Progress
+from fencepost.conformance.results import Failure, Report
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A run that somebody asked for.
+
+    `target` is "bundled" or "kafka://host:port"; `patterns` select requirements, all of them if empty; `smoke` asks
+    for the quickest run that means something, `slow` for the tests that wait out the fixed 300 s timer too;
+    `save` gets the traces of failures and `traces` every trace. Both folders exist.
+    """
+
+    target: str
+    patterns: tuple[str, ...] = ()
+    smoke: bool = False
+    slow: bool = False
+    seed: int = 0
+    profile: Path | None = None
+    save: Path | None = None
+    traces: Path | None = None
+
+
+class ReplayOutcome(StrEnum):
+    """What became of a recorded failure."""
+
+    FIXED = "FIXED"
+    STILL_FAILS = "STILL FAILS"
+    DIFFERENT = "DIFFERENT"
+    """Not the recorded failure, but another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The outcome of a replay, with the id of the violated requirement and its failure unless it is fixed."""
+
+    outcome: ReplayOutcome
+    requirement: str = ""
+    failure: Failure | None = None
+
+
+class Runner(Protocol):
+    """What the command line needs; the module `fencepost.conformance.runner` is one.
+
+    `TargetError`, `TraceError`, `ProfileError` and `UnknownRequirement` tell of mistakes that a person can mend.
+    """
+
+    async def run(self, plan: Plan, progress: Callable[[Progress], None]) -> Report:
+        """Test a target. When cancelled, return what was judged so far, with `cut_short` set."""
+        ...
+
+    async def replay(self, trace: Path, target: str) -> Replay:
+        """Drive the schedule of a trace against a target and judge what comes back."""
+        ...
+
+    def judge_files(self, paths: Sequence[Path]) -> Report:
+        """Judge recorded traces. When interrupted, return what was judged so far, with `cut_short` set."""
+        ...
+
+    async def serve(self, host: str, port: int, storage: Path | None, announce: Callable[[str], None]) -> None:
+        """Serve the bundled coordinator until cancelled; `announce` gets the bootstrap address once it listens.
+
+        Port 0 picks a free port; without `storage` nothing outlives the server. Raises `OSError` if it cannot listen.
+        """
+        ...

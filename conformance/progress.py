@@ -1,0 +1,82 @@
+"""Telling a person how far a run has come."""
+
+from dataclasses import dataclass
+from typing import TextIO
+
+_CLEAR = "\r\x1b[K"
+_TERMINAL_WIDTH = 79
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run has come: schedules done of those planned, after so many seconds.
+
+    `failures` counts the requirements found violated so far; `doing` says what is being tested now.
+    """
+
+    done: int
+    total: int
+    seconds: float
+    failures: int = 0
+    doing: str = ""
+
+    def remaining(self) -> float | None:
+        """Seconds left if the rest goes on at the present pace; None while that cannot be told."""
+        if self.done == 0 or self.total < self.done:
+            return None
+        return self.seconds / self.done * (self.total - self.done)
+
+
+class ProgressDisplay:
+    """Shows progress on a stream: one line that is rewritten on a terminal, else a line for every tenth of
+    the run and for every new failure."""
+
+    def __init__(self, stream: TextIO, *, live: bool) -> None:
+        self._stream = stream
+        self._live = live
+        self._shown = Progress(0, 0, 0.0)
+
+    def __call__(self, progress: Progress) -> None:
+        """Show `progress`, if it is news."""
+        if self._live:
+            self._stream.write(_CLEAR + describe(progress)[:_TERMINAL_WIDTH])
+        elif self._is_news(progress):
+            self._stream.write(describe(progress) + "\n")
+        else:
+            return
+        self._shown = progress
+        self._stream.flush()
+
+    def close(self) -> None:
+        """Leave the stream at the beginning of an empty line."""
+        if self._live:
+            self._stream.write(_CLEAR)
+            self._stream.flush()
+
+    def _is_news(self, progress: Progress) -> bool:
+        return progress.failures > self._shown.failures or _tenth(progress) > _tenth(self._shown)
+
+
+def describe(progress: Progress) -> str:
+    """One line: how much is done, how much is left, what has failed."""
+    parts = [f"{progress.done}/{progress.total} schedules"]
+    if progress.failures:
+        parts.append(f"{progress.failures} violated")
+    parts.append(duration(progress.seconds))
+    remaining = progress.remaining()
+    if remaining is not None and progress.done < progress.total:
+        parts.append(f"about {duration(remaining)} left")
+    line = ", ".join(parts)
+    return f"{line}: {progress.doing}" if progress.doing else line
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person writes them: "8.3 s", "2 min 05 s"."""
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02} s"
+
+
+def _tenth(progress: Progress) -> int:
+    return 10 * progress.done // progress.total if progress.total else 0

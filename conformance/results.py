@@ -1,0 +1,106 @@
+"""What came of a run, as plain data: a verdict per requirement, the evidence, and what the run covered."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+
+
+class Verdict(StrEnum):
+    """What a run says about one requirement."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    KNOWN = "known"
+    """Violated, and declared in the profile as a deviation."""
+    UNSUPPORTED = "unsupported"
+    """Needs a capability that the target does not claim or the profile does not offer."""
+    NOT_OBSERVED = "not-observed"
+    """Nothing in the run touched it."""
+    INCONCLUSIVE = "inconclusive"
+    """Exercised, but the run could not decide it."""
+
+
+class Exit(IntEnum):
+    """The exit codes of every command."""
+
+    CONFORMANT = 0
+    VIOLATION = 1
+    COULD_NOT_RUN = 2
+    INCONCLUSIVE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One violation: what was seen against what was allowed, and how to see it again.
+
+    `trace` names the trace, `step` is the sequence number of the offending event in it, `guard` is the
+    condition that was false, `schedule` the shortest schedule known to show the violation, a step a line,
+    `replay` the command that runs it again ("" if there is none), and `replayed` whether it was confirmed that way.
+    """
+
+    trace: str
+    step: int
+    observed: str
+    allowed: tuple[str, ...]
+    guard: str
+    schedule: tuple[str, ...] = ()
+    replay: str = ""
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementResult:
+    """The verdict on one requirement. `note` gives the reason, or what is unusual; `checks` counts the times it
+    was held against something that was seen."""
+
+    id: str
+    verdict: Verdict
+    note: str = ""
+    checks: int = 0
+    failures: tuple[Failure, ...] = ()
+
+    def shortest_first(self) -> list[Failure]:
+        """The failures, those with the shortest schedule first and those without any last."""
+        return sorted(self.failures, key=lambda failure: (not failure.schedule, len(failure.schedule)))
+
+
+@dataclass(frozen=True, slots=True)
+class RuleCoverage:
+    """How often a rule of the model explained what was seen, and the ids of the requirements it stands for."""
+
+    seen: int
+    requirements: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The outcome of a run.
+
+    `target` describes what was judged and has at least a "name"; `results` are in catalogue order and hold only
+    the requirements that were asked for; `rules` is keyed by rule name; `cut_short` says that the run
+    ended before its schedules did.
+    """
+
+    target: Mapping[str, str]
+    seed: int
+    results: tuple[RequirementResult, ...]
+    rules: Mapping[str, RuleCoverage] = field(default_factory=dict)
+    schedules: int = 0
+    events: int = 0
+    seconds: float = 0.0
+    cut_short: bool = False
+
+    def summary(self) -> dict[Verdict, int]:
+        """How many requirements got each verdict; every verdict is a key."""
+        counts = Counter(result.verdict for result in self.results)
+        return {verdict: counts[verdict] for verdict in Verdict}
+
+    def exit_code(self) -> Exit:
+        """A violation outweighs everything; a run that left something undecided is never conformant."""
+        summary = self.summary()
+        if summary[Verdict.FAIL]:
+            return Exit.VIOLATION
+        if self.cut_short or summary[Verdict.INCONCLUSIVE]:
+            return Exit.INCONCLUSIVE
+        return Exit.CONFORMANT

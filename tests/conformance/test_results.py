@@ -1,0 +1,38 @@
+from dataclasses import replace
+
+import pytest
+
+from fencepost.conformance.results import Exit, RequirementResult, Verdict
+from tests.conformance.samples import KEPT, VIOLATED
+
+
+def test_the_summary_counts_every_verdict() -> None:
+    assert VIOLATED.summary() == {
+        Verdict.PASS: 2,
+        Verdict.FAIL: 1,
+        Verdict.KNOWN: 1,
+        Verdict.UNSUPPORTED: 2,
+        Verdict.NOT_OBSERVED: 1,
+        Verdict.INCONCLUSIVE: 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "cut_short", "expected"),
+    [
+        ("pass", False, Exit.CONFORMANT),
+        ("pass known unsupported not-observed", False, Exit.CONFORMANT),
+        ("pass", True, Exit.INCONCLUSIVE),
+        ("pass inconclusive", False, Exit.INCONCLUSIVE),
+        ("fail inconclusive", False, Exit.VIOLATION),
+        ("fail", True, Exit.VIOLATION),
+        ("", True, Exit.INCONCLUSIVE),
+    ],
+)
+def test_exit_codes(verdicts: str, cut_short: bool, expected: Exit) -> None:
+    results = tuple(RequirementResult("HB-05", Verdict(verdict)) for verdict in verdicts.split())
+    assert replace(KEPT, results=results, cut_short=cut_short).exit_code() is expected
+
+
+def test_exit_codes_are_those_that_scripts_rely_on() -> None:
+    assert list(Exit) == [0, 1, 2, 3]
