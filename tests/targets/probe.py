@@ -3,13 +3,13 @@
 import socket
 import struct
 
-API_VERSIONS, FIND_COORDINATOR, HEARTBEAT = 18, 10, 12
+OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, HEARTBEAT, API_VERSIONS = 8, 9, 10, 12, 18
 UNKNOWN_MEMBER_ID = 25
 
 
-def ask(port: int, api: int, body: bytes = b"", timeout: float = 5.0) -> bytes:
-    """Send one version 0 request to 127.0.0.1 and return the answer's body. Raises OSError if none comes."""
-    frame = struct.pack(">hhih", api, 0, 1, -1) + body
+def ask(port: int, api: int, body: bytes = b"", *, version: int = 0, timeout: float = 5.0) -> bytes:
+    """Send one request to 127.0.0.1 and return the answer's body. Raises OSError if none comes."""
+    frame = struct.pack(">hhih", api, version, 1, -1) + body
     with socket.create_connection(("127.0.0.1", port), timeout) as connection:
         connection.sendall(struct.pack(">i", len(frame)) + frame)
         with connection.makefile("rb") as answer:
@@ -40,6 +40,22 @@ def heartbeat_error(port: int, group: str) -> int:
     body = _string(group) + struct.pack(">i", 1) + _string("nobody")
     error: int = struct.unpack_from(">h", ask(port, HEARTBEAT, body))[0]
     return error
+
+
+def commit(port: int, group: str, topic: str, offset: int) -> int:
+    """OffsetCommit's error code (version 2) for partition 0, sent by nobody's member."""
+    body = _string(group) + struct.pack(">i", -1) + _string("") + struct.pack(">qi", -1, 1) + _string(topic)
+    answer = ask(port, OFFSET_COMMIT, body + struct.pack(">iiqh", 1, 0, offset, -1), version=2)
+    error: int = struct.unpack(">h", answer[-2:])[0]
+    return error
+
+
+def committed(port: int, group: str, topic: str) -> int:
+    """The offset that OffsetFetch (version 1) tells for partition 0; -1 if there is none."""
+    body = _string(group) + struct.pack(">i", 1) + _string(topic) + struct.pack(">ii", 1, 0)
+    answer = ask(port, OFFSET_FETCH, body, version=1)
+    offset: int = struct.unpack_from(">iq", answer, 4 + 2 + len(topic) + 4)[1]
+    return offset
 
 
 def _string(text: str) -> bytes:

@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,10 @@ from pathlib import Path
 
 class StartError(Exception):
     """The target did not start; the message is one clear line, or one line and the end of a log."""
+
+
+class MissingError(Exception):
+    """What the target needs is not on this machine; the message is one clear line that says what to install."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,16 @@ def cache() -> Path:
 def run_folder() -> Path:
     """Where targets live unless told otherwise; give each of several concurrent runs its own."""
     return Path(os.environ.get("FENCEPOST_RUN", cache() / "run"))
+
+
+def report(start: Callable[[], str]) -> int:
+    """Print the address that `start` returns; the exit code is 0, 1 for a failed start, 2 for a missing need."""
+    try:
+        print(start(), flush=True)
+    except (StartError, MissingError) as error:
+        print(f"fencepost target: {error}", file=sys.stderr)
+        return 2 if isinstance(error, MissingError) else 1
+    return 0
 
 
 def free_ports(count: int) -> list[int]:

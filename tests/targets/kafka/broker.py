@@ -19,7 +19,7 @@ from pathlib import Path
 from string import Template
 
 from tests.targets import probe
-from tests.targets.process import Folder, StartError, cache, free_ports, run_folder
+from tests.targets.process import Folder, MissingError, StartError, cache, free_ports, report, run_folder
 
 VERSIONS = {"4": "4.4.0", "3": "3.9.2"}
 """The one place where the broker versions are pinned."""
@@ -39,7 +39,7 @@ def java() -> str:
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home) / "bin") if home else None)
     if found is None:
-        raise StartError("java: not found; install a Java 17 or newer, or set JAVA_HOME")
+        raise MissingError("java: not found; install a Java 17 or newer, or set JAVA_HOME")
     return found
 
 
@@ -71,9 +71,12 @@ def install(version: str) -> Path:
 def fetch(version: str, target: Path) -> None:
     """Have Maven put the broker's jars into `target`."""
     if shutil.which("mvn") is None:
-        raise StartError("mvn: not found; install Apache Maven, which fetches the broker")
+        raise MissingError("mvn: not found; install Apache Maven, which fetches the broker")
     pom = ["-f", str(HERE / "pom.xml"), f"-Dkafka.version={version}"]
-    run(["mvn", "-q", "-B", *pom, COPY_JARS, f"-DoutputDirectory={target}"])
+    try:
+        run(["mvn", "-q", "-B", *pom, COPY_JARS, f"-DoutputDirectory={target}"])
+    except StartError as error:
+        raise MissingError(f"Kafka {version} cannot be fetched: {error}") from error
 
 
 def jvm(home: Path) -> list[str]:
@@ -103,6 +106,7 @@ def prepare(folder: Folder, home: Path, port: int | None) -> tuple[Path, int]:
 
 def start(version: str, folder: Folder, port: int | None) -> str:
     """Start the broker that lives in `folder`, unless it runs already, and return its address once it serves."""
+    java()
     home = install(version)
     config, chosen = prepare(folder, home, port)
     process = folder.launch([*jvm(home), "kafka.Kafka", str(config)])
@@ -123,7 +127,7 @@ def serves(port: int) -> bool:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """`start KEY` or `kill KEY`; 0 on success, 2 if the broker could not be started."""
+    """`start KEY` or `kill KEY`; 0 on success, 1 if the start failed, 2 if Java, Maven or the download is missing."""
     parser = argparse.ArgumentParser(prog="broker", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("action", choices=["start", "kill"])
     parser.add_argument("key", choices=sorted(VERSIONS), help="which Kafka")
@@ -136,13 +140,7 @@ def main(arguments: list[str] | None = None) -> int:
         folder.kill()
     if given.fresh:
         shutil.rmtree(folder.path, ignore_errors=True)
-    if given.action == "start":
-        try:
-            print(start(VERSIONS[given.key], folder, given.port), flush=True)
-        except StartError as error:
-            print(f"fencepost target: {error}", file=sys.stderr)
-            return 2
-    return 0
+    return report(lambda: start(VERSIONS[given.key], folder, given.port)) if given.action == "start" else 0
 
 
 if __name__ == "__main__":

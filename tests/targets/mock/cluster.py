@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 from tests.targets import probe
-from tests.targets.process import Folder, StartError, run_folder
+from tests.targets.mock.host import library
+from tests.targets.process import Folder, MissingError, report, run_folder
 
 PATIENCE = 30
 """Seconds the mock may take to answer, on a busy machine."""
@@ -17,6 +18,10 @@ PATIENCE = 30
 
 def start(folder: Folder) -> str:
     """Start the mock that lives in `folder`, unless it runs already, and return its address once it answers."""
+    try:
+        library()
+    except ImportError as missing:
+        raise MissingError(str(missing)) from missing
     address = folder.path / "address"
     process = folder.launch([sys.executable, "-m", "tests.targets.mock.host", str(address)], stale=[address])
     folder.wait(process, lambda: answers(address), PATIENCE)
@@ -32,7 +37,7 @@ def answers(address: Path) -> bool:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """`start` or `kill`; 0 on success, 2 if the mock could not be started."""
+    """`start` or `kill`; 0 on success, 1 if the start failed, 2 if the wheel is missing."""
     parser = argparse.ArgumentParser(prog="cluster", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("action", choices=["start", "kill"])
     parser.add_argument("--data", type=Path, help="the folder of its process (default: mock in $FENCEPOST_RUN)")
@@ -41,12 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     if given.action == "kill":
         folder.kill()
         return 0
-    try:
-        print(start(folder), flush=True)
-    except StartError as error:
-        print(f"fencepost target: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return report(lambda: start(folder))
 
 
 if __name__ == "__main__":

@@ -18,11 +18,11 @@ def library() -> ctypes.CDLL:
     """librdkafka, as the wheel brings it. Raises ImportError without the wheel."""
     spec = importlib.util.find_spec("confluent_kafka")
     if spec is None or spec.origin is None:
-        raise ImportError("confluent-kafka is not installed")
+        raise ImportError("confluent-kafka: not installed; pip install confluent-kafka")
     package = Path(spec.origin).parent
     found = [*package.with_name("confluent_kafka.libs").glob("librdkafka*"), *package.glob(".dylibs/librdkafka*")]
     if not found:
-        raise ImportError("confluent-kafka does not bring its own librdkafka; install its wheel")
+        raise ImportError("confluent-kafka: comes without its librdkafka; install the wheel")
     return ctypes.CDLL(str(found[0]))
 
 
@@ -43,11 +43,7 @@ def create(lib: ctypes.CDLL, brokers: int = 1) -> str:
 
 
 if __name__ == "__main__":
-    try:
-        loaded = library()
-    except ImportError as missing:
-        sys.exit(str(missing))
     address = Path(sys.argv[1])
-    address.with_suffix(".part").write_text(create(loaded))
+    address.with_suffix(".part").write_text(create(library()))
     address.with_suffix(".part").rename(address)
     signal.pause()

@@ -1,0 +1,154 @@
+"""Target profiles: what the kit cannot find out about a target by asking it.
+
+A profile is a TOML file; every section and key is optional, and nothing else is allowed:
+
+    [target]                      # both or neither; with them, crashes are survived and restarts tested
+    start = "kafka/start 4"       # prints the bootstrap address as its only line once the target serves
+    kill = "kafka/kill 4"         # without warning; the next start has the same storage
+
+    [settings]                    # fields of `Settings`; they come before DescribeConfigs and Kafka's defaults
+    initial_rebalance_delay = 600
+
+    [capabilities]                # what can be tested here, beyond what follows from the rest
+    offers = ["retention"]
+
+    [known]                       # declared deviations, by requirement id
+    JOIN-29 = "fixed in the next release, issue 123"
+
+    [timing]
+    grace_ms = 2000               # how late a timer may fire
+
+A command is split into words as a shell does and run without one, in the profile's folder.
+"""
+
+import shlex
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from fencepost.model.catalogue import CAPABILITIES, CATALOGUE
+from fencepost.model.settings import Settings
+
+SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "target": ("start", "kill"),
+        "settings": tuple(setting.name for setting in fields(Settings)),
+        "capabilities": ("offers",),
+        "known": tuple(CATALOGUE),
+        "timing": ("grace_ms",),
+    }
+)
+"""The keys that each section may have."""
+
+FOLLOWING: Mapping[str, str] = MappingProxyType(
+    {
+        "restart": "from [target] start and kill",
+        "size-limit": "from the setting max_group_size",
+        "initial-delay": "from the setting initial_rebalance_delay",
+        "no-initial-delay": "from the setting initial_rebalance_delay",
+        "slow": "from the flag --slow",
+    }
+)
+"""Capabilities that a profile does not offer, because they follow from something else."""
+
+
+class ProfileError(Exception):
+    """The profile cannot be used; the message is one clear line: what, where, what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a profile says. `folder` is where the commands are run; `settings` hold only what the profile names,
+    by field of `Settings`; `known` maps requirement ids to reasons; times are in milliseconds."""
+
+    folder: Path = Path()
+    start: tuple[str, ...] = ()
+    kill: tuple[str, ...] = ()
+    settings: Mapping[str, int] = field(default_factory=dict)
+    capabilities: frozenset[str] = frozenset()
+    known: Mapping[str, str] = field(default_factory=dict)
+    grace: int | None = None
+
+    @property
+    def can_restart(self) -> bool:
+        """Whether the target can be killed and started again."""
+        return bool(self.start)
+
+
+def load_profile(path: Path) -> Profile:
+    """Read the profile at `path`. Raises `ProfileError` at the first thing that is wrong with it."""
+    try:
+        return _profile(path.parent.absolute(), tomllib.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise ProfileError(f"{path}: {error.strerror}; name a readable TOML file") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ProfileError(f"{path}: not TOML: {error}") from error
+    except ProfileError as error:
+        raise ProfileError(f"{path}: {error}") from error
+
+
+def _profile(folder: Path, document: Mapping[str, Any]) -> Profile:
+    for name, section in document.items():
+        if name not in SECTIONS:
+            raise ProfileError(f"{name}: unknown section; the sections are {', '.join(SECTIONS)}")
+        if not isinstance(section, dict):
+            raise ProfileError(f"{name}: not a section; write [{name}] on a line of its own")
+        for key in section:
+            if key not in SECTIONS[name]:
+                raise ProfileError(f"[{name}] {key}: {_unknown_key(name)}")
+    target, timing = document.get("target", {}), document.get("timing", {})
+    if len(target) == 1:
+        raise ProfileError("[target]: start and kill belong together; give the other one too")
+    return Profile(
+        folder=folder,
+        start=_command(target, "start"),
+        kill=_command(target, "kill"),
+        settings={key: _number(f"[settings] {key}", value) for key, value in document.get("settings", {}).items()},
+        capabilities=_offers(document.get("capabilities", {}).get("offers", [])),
+        known={key: _text(f"[known] {key}", value) for key, value in document.get("known", {}).items()},
+        grace=_number("[timing] grace_ms", timing["grace_ms"]) if timing else None,
+    )
+
+
+def _unknown_key(section: str) -> str:
+    if section == "known":
+        return "no such requirement; write an id like JOIN-29"
+    return f"unknown key; the keys are {', '.join(SECTIONS[section])}"
+
+
+def _text(where: str, value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ProfileError(f"{where}: {value!r} is not a text; write it in quotes, not empty")
+    return value
+
+
+def _number(where: str, value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ProfileError(f"{where}: {value!r} is not a whole number from 0 up")
+    return value
+
+
+def _command(target: Mapping[str, object], key: str) -> tuple[str, ...]:
+    if key not in target:
+        return ()
+    text = _text(f"[target] {key}", target[key])
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise ProfileError(f"[target] {key}: {text!r} is not a command: {error}") from error
+
+
+def _offers(value: object) -> frozenset[str]:
+    if not isinstance(value, list):
+        raise ProfileError(f"[capabilities] offers: {value!r} is not a list; write it in brackets")
+    offered = [_text("[capabilities] offers", name) for name in value]
+    for name in offered:
+        if name in FOLLOWING:
+            raise ProfileError(f"[capabilities] offers: {name!r} follows {FOLLOWING[name]}; leave it out here")
+        if name not in CAPABILITIES:
+            choices = ", ".join(choice for choice in CAPABILITIES if choice not in FOLLOWING)
+            raise ProfileError(f"[capabilities] offers: {name!r} is unknown; the choices are {choices}")
+    return frozenset(offered)

@@ -1,0 +1,118 @@
+"""Profiles are read strictly: what is wrong, where, and what to do, in one line."""
+
+from pathlib import Path
+
+import pytest
+
+from fencepost.conformance.profile import FOLLOWING, SECTIONS, Profile, ProfileError, load_profile
+from fencepost.model.catalogue import CAPABILITIES
+
+TARGETS = Path(__file__).parent.parent / "targets"
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "profile.toml"
+    path.write_text(text)
+    return path
+
+
+def test_everything_a_profile_can_say(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        """
+        [target]
+        start = "run 'my broker' --port 0"
+        kill = "stop"
+        [settings]
+        min_session_timeout = 500
+        [capabilities]
+        offers = ["retention", "resize"]
+        [known]
+        JOIN-29 = "issue 123"
+        [timing]
+        grace_ms = 250
+        """,
+    )
+    assert load_profile(path) == Profile(
+        folder=tmp_path,
+        start=("run", "my broker", "--port", "0"),
+        kill=("stop",),
+        settings={"min_session_timeout": 500},
+        capabilities=frozenset({"retention", "resize"}),
+        known={"JOIN-29": "issue 123"},
+        grace=250,
+    )
+    assert load_profile(path).can_restart
+
+
+def test_an_empty_profile_says_nothing(tmp_path: Path) -> None:
+    profile = load_profile(write(tmp_path, ""))
+    assert profile == Profile(folder=tmp_path)
+    assert not profile.can_restart
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[targets]", "targets: unknown section; the sections are target, settings, capabilities, known, timing"),
+        ("target = 1", "target: not a section; write [target] on a line of its own"),
+        ("[target]\nstrat = 'x'", "[target] strat: unknown key; the keys are start, kill"),
+        ("[target]\nstart = 'x'", "[target]: start and kill belong together; give the other one too"),
+        ("[target]\nstart = 1\nkill = 'x'", "[target] start: 1 is not a text; write it in quotes, not empty"),
+        ("[target]\nstart = 'x'\nkill = ' '", "[target] kill: ' ' is not a text; write it in quotes, not empty"),
+        (
+            "[target]\nstart = 'x'\nkill = 'a \"b'",
+            "[target] kill: 'a \"b' is not a command: No closing quotation",
+        ),
+        (
+            "[settings]\nsession = 1",
+            f"[settings] session: unknown key; the keys are {', '.join(SECTIONS['settings'])}",
+        ),
+        (
+            "[settings]\nmax_group_size = '6'",
+            "[settings] max_group_size: '6' is not a whole number from 0 up",
+        ),
+        ("[settings]\nmax_group_size = true", "[settings] max_group_size: True is not a whole number from 0 up"),
+        ("[timing]\ngrace_ms = -1", "[timing] grace_ms: -1 is not a whole number from 0 up"),
+        ("[timing]\ngrace = 1", "[timing] grace: unknown key; the keys are grace_ms"),
+        ("[known]\nJOIN-999 = 'x'", "[known] JOIN-999: no such requirement; write an id like JOIN-29"),
+        ("[known]\nJOIN-29 = ''", "[known] JOIN-29: '' is not a text; write it in quotes, not empty"),
+        (
+            "[capabilities]\noffers = 'retention'",
+            "[capabilities] offers: 'retention' is not a list; write it in brackets",
+        ),
+        (
+            "[capabilities]\noffers = ['fast']",
+            "[capabilities] offers: 'fast' is unknown; "
+            "the choices are second-node, graceful-move, resize, retention, transactions",
+        ),
+        (
+            "[capabilities]\noffers = ['restart']",
+            "[capabilities] offers: 'restart' follows from [target] start and kill; leave it out here",
+        ),
+        ("[target", "not TOML: Expected ']' at the end of a table declaration (at end of document)"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(ProfileError) as raised:
+        load_profile(path)
+    assert str(raised.value) == f"{path}: {message}"
+
+
+def test_a_missing_profile_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "no.toml"
+    with pytest.raises(ProfileError) as raised:
+        load_profile(path)
+    assert str(raised.value) == f"{path}: No such file or directory; name a readable TOML file"
+
+
+def test_capabilities_that_follow_are_capabilities() -> None:
+    assert set(FOLLOWING) < set(CAPABILITIES)
+
+
+@pytest.mark.parametrize("name", ["kafka4", "kafka3", "mock"])
+def test_the_profiles_of_our_own_targets(name: str) -> None:
+    profile = load_profile(TARGETS / f"{name}.toml")
+    assert profile.can_restart
+    assert all((profile.folder / command[0]).is_file() for command in (profile.start, profile.kill))

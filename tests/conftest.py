@@ -1,0 +1,32 @@
+"""Fixtures that more than one room uses: the real targets, each started at most once in a test run."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.targets.running import Running, prepare
+
+
+def _serve(name: str, factory: pytest.TempPathFactory) -> Iterator[Running]:
+    target = prepare(name, factory.mktemp(name))
+    target.start()
+    yield target
+    target.kill()
+
+
+@pytest.fixture(scope="session")
+def kafka4(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """The newest Apache Kafka 4.x; mark the test `kafka4`."""
+    yield from _serve("kafka4", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def kafka3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """The newest Apache Kafka 3.9.x; mark the test `kafka3`."""
+    yield from _serve("kafka3", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def mock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """librdkafka's mock cluster; mark the test `mock`."""
+    yield from _serve("mock", tmp_path_factory)
