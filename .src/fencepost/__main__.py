@@ -2,7 +2,7 @@
 
 import sys
 
-from fencepost.conformance.cli import main  # type: ignore[import-not-found]
+from fencepost.conformance.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,0 +1,212 @@
+"""The command line: read arguments, hand the work to a runner, show what came of it."""
+
+import argparse
+import asyncio
+import io
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn, TextIO
+
+from fencepost.adapters.target import TargetError
+from fencepost.conformance.junit import to_junit
+from fencepost.conformance.plan import Plan, ReplayOutcome, Runner
+from fencepost.conformance.profile import ProfileError
+from fencepost.conformance.progress import ProgressDisplay
+from fencepost.conformance.report import render, render_replay
+from fencepost.conformance.report_json import to_json
+from fencepost.conformance.results import Exit, Report
+from fencepost.model.catalogue import UnknownRequirement, matching
+from fencepost.traces.format import TraceError
+
+_MISTAKES = (TargetError, TraceError, ProfileError, UnknownRequirement, OSError)
+"""What a person can mend: reported in one line."""
+
+_TARGET_HELP = "bundled, or kafka://host:port"
+
+
+def main(arguments: Sequence[str] | None = None, runner: Runner | None = None) -> int:
+    """Run one command and return its exit code. `runner` does the work; by default the kit's own."""
+    try:
+        options = _parser().parse_args(arguments)
+    except SystemExit as leave:  # argparse has printed its one line, or the help
+        return Exit.COULD_NOT_RUN if leave.code else Exit.CONFORMANT
+    command: Callable[[argparse.Namespace, Runner], int] = options.command
+    try:
+        return command(options, runner or _own_runner())
+    except _MISTAKES as error:
+        return _complain(_reason(error))
+    except KeyboardInterrupt:
+        _say("interrupted before anything was judged")
+        return Exit.INCONCLUSIVE
+    except Exception:  # a bug of ours must not pass for a violation, which is what Python's own exit code 1 says
+        traceback.print_exc()
+        return _complain("this is an error in Fencepost itself; please report it with the lines above")
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose complaints take one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(Exit.COULD_NOT_RUN, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="fencepost",
+        description="Judge implementations of the Kafka consumer-group protocol by a model of it.",
+        epilog="Exit codes: 0 conformant, 1 violation, 2 could not run, 3 cut short or inconclusive.",
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_test(commands.add_parser("test", help="test a target and report", allow_abbrev=False))
+    _add_replay(commands.add_parser("replay", help="run a recorded failure again", allow_abbrev=False))
+    _add_judge(commands.add_parser("judge", help="judge recorded traces, without a target", allow_abbrev=False))
+    _add_serve(commands.add_parser("serve", help="serve the bundled coordinator to Kafka clients", allow_abbrev=False))
+    return parser
+
+
+def _add_test(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "%(prog)s TARGET [options]"  # a TARGET right after --only would be taken for a pattern
+    parser.set_defaults(command=_test)
+    parser.add_argument("target", metavar="TARGET", help=_TARGET_HELP)
+    parser.add_argument(
+        "--only",
+        metavar="PATTERN",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="requirements to test, such as JOIN-29 or 'JOIN-*' (default: all)",
+    )
+    extent = parser.add_mutually_exclusive_group()
+    extent.add_argument("--smoke", action="store_true", help="the quickest run that means something")
+    extent.add_argument("--slow", action="store_true", help="also wait out the fixed timer of 300 s")
+    parser.add_argument("--seed", metavar="S", type=int, default=0, help="seed of the random schedules (default: 0)")
+    parser.add_argument("--profile", metavar="F", type=Path, help="what to know about the target, in TOML")
+    parser.add_argument("--json", metavar="F", type=Path, help="write the report as JSON")
+    parser.add_argument("--junit", metavar="F", type=Path, help="write the report as JUnit XML")
+    parser.add_argument("--save", metavar="DIR", type=Path, help="save the traces of failures")
+    parser.add_argument("--traces", metavar="DIR", type=Path, help="save every trace")
+
+
+def _add_replay(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_replay)
+    parser.add_argument("trace", metavar="TRACE", type=Path, help="a saved trace")
+    parser.add_argument("target", metavar="TARGET", help=_TARGET_HELP)
+
+
+def _add_judge(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_judge)
+    parser.add_argument("traces", metavar="TRACE", nargs="+", type=Path, help="a recorded trace")
+
+
+def _add_serve(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_serve)
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
+    parser.add_argument("--port", type=_port, default=9092, help="port to listen on, 0 for any (default: 9092)")
+    parser.add_argument("--storage", metavar="DIR", type=Path, help="keep groups and offsets here (default: in memory)")
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port")
+    return int(text)
+
+
+def _test(options: argparse.Namespace, runner: Runner) -> int:
+    for pattern in options.only:
+        matching(pattern)
+    for folder in filter(None, (options.save, options.traces)):
+        folder.mkdir(parents=True, exist_ok=True)
+    plan = Plan(
+        target=options.target,
+        patterns=tuple(options.only),
+        smoke=options.smoke,
+        slow=options.slow,
+        seed=options.seed,
+        profile=options.profile,
+        save=options.save,
+        traces=options.traces,
+    )
+    display = ProgressDisplay(sys.stderr, live=sys.stderr.isatty())
+    try:
+        report = asyncio.run(runner.run(plan, display))
+    finally:
+        display.close()
+    _print(render(report, colour=_wants_colour(sys.stdout)))
+    return _write_files(report, options.json, options.junit)
+
+
+def _replay(options: argparse.Namespace, runner: Runner) -> int:
+    replay = asyncio.run(runner.replay(options.trace, options.target))
+    _print(render_replay(replay, colour=_wants_colour(sys.stdout)))
+    return Exit.CONFORMANT if replay.outcome is ReplayOutcome.FIXED else Exit.VIOLATION
+
+
+def _judge(options: argparse.Namespace, runner: Runner) -> int:
+    report = runner.judge_files(options.traces)
+    _print(render(report, colour=_wants_colour(sys.stdout)))
+    return report.exit_code()
+
+
+def _serve(options: argparse.Namespace, runner: Runner) -> int:
+    try:
+        asyncio.run(runner.serve(options.host, options.port, options.storage, _announce))
+    except KeyboardInterrupt:
+        _say("stopped")
+    return Exit.CONFORMANT
+
+
+def _announce(bootstrap: str) -> None:
+    _print(f"{bootstrap}\n")
+
+
+def _write_files(report: Report, json: Path | None, junit: Path | None) -> int:
+    """Write what was asked for, the second file also if the first fails; return the exit code of the command."""
+    exit_code = report.exit_code()
+    for path, content in ((json, to_json), (junit, to_junit)):
+        if path is None:
+            continue
+        try:
+            path.write_text(content(report), encoding="utf-8")
+        except OSError as error:
+            exit_code = _complain(f"cannot write the report: {_reason(error)}")
+    return exit_code
+
+
+def _own_runner() -> Runner:
+    # Imported late: help and usage errors should not wait for the whole kit.
+    from fencepost.conformance import runner  # type: ignore[attr-defined]
+
+    return runner  # type: ignore[no-any-return]
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _complain(reason: str) -> Exit:
+    _say(reason)
+    return Exit.COULD_NOT_RUN
+
+
+def _say(line: str) -> None:
+    print(f"fencepost: {line}", file=sys.stderr)
+
+
+def _print(text: str) -> None:
+    """Write to standard output at once; a reader that has gone away (`| head`) is no reason to lose the files."""
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stdout = io.StringIO()
+
+
+def _wants_colour(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -1,0 +1,278 @@
+import asyncio
+import errno
+import io
+import json
+import os
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from fencepost.adapters.target import TargetError
+from fencepost.conformance.cli import main
+from fencepost.conformance.plan import Plan, Replay, ReplayOutcome
+from fencepost.conformance.profile import ProfileError
+from fencepost.conformance.progress import Progress
+from fencepost.conformance.report import render
+from fencepost.conformance.report_json import from_json
+from fencepost.conformance.results import Report
+from fencepost.traces.format import TraceError
+from tests.conformance.samples import JOIN_29, KEPT, VIOLATED
+
+Capture = pytest.CaptureFixture[str]
+
+
+@dataclass
+class FakeRunner:
+    """Answers with what it was given and remembers what it was asked."""
+
+    report: Report = KEPT
+    outcome: Replay = field(default_factory=lambda: Replay(ReplayOutcome.FIXED))
+    error: BaseException | None = None
+    interrupted: bool = False
+    asked: list[object] = field(default_factory=list)
+
+    async def run(self, plan: Plan, progress: Callable[[Progress], None]) -> Report:
+        self._asked(plan)
+        progress(Progress(1, 2, 1.0))
+        if self.interrupted:
+            await _interrupt()
+            return replace(self.report, cut_short=True)
+        progress(Progress(2, 2, 2.0))
+        return self.report
+
+    async def replay(self, trace: Path, target: str) -> Replay:
+        self._asked((trace, target))
+        return self.outcome
+
+    def judge_files(self, paths: Sequence[Path]) -> Report:
+        self._asked(tuple(paths))
+        return self.report
+
+    async def serve(self, host: str, port: int, storage: Path | None, announce: Callable[[str], None]) -> None:
+        self._asked((host, port, storage))
+        announce(f"{host}:{port}")
+        await _interrupt()
+        raise asyncio.CancelledError
+
+    def _asked(self, what: object) -> None:
+        self.asked.append(what)
+        if self.error is not None:
+            raise self.error
+
+
+async def _interrupt() -> None:
+    """Press Ctrl-C, and swallow the cancellation that it becomes."""
+    signal.raise_signal(signal.SIGINT)
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        return
+
+
+def test_a_plain_test_asks_for_everything() -> None:
+    runner = FakeRunner()
+    assert main(["test", "bundled"], runner) == 0
+    assert runner.asked == [Plan("bundled")]
+
+
+def test_every_option_reaches_the_plan(tmp_path: Path) -> None:
+    runner = FakeRunner()
+    arguments = ["test", "kafka://127.0.0.1:9092", "--only", "JOIN-*", "HB-05", "--only", "SYNC-1?", "--slow"]
+    arguments += ["--seed", "9", "--profile", "p.toml", "--save", f"{tmp_path}/a/b", "--traces", f"{tmp_path}/c"]
+    assert main(arguments, runner) == 0
+    assert runner.asked == [
+        Plan(
+            target="kafka://127.0.0.1:9092",
+            patterns=("JOIN-*", "HB-05", "SYNC-1?"),
+            slow=True,
+            seed=9,
+            profile=Path("p.toml"),
+            save=tmp_path / "a/b",
+            traces=tmp_path / "c",
+        )
+    ]
+    assert (tmp_path / "a/b").is_dir()
+    assert (tmp_path / "c").is_dir()
+
+
+def test_the_report_goes_to_standard_output_and_progress_to_standard_error(capsys: Capture) -> None:
+    assert main(["test", "bundled", "--smoke"], FakeRunner(VIOLATED)) == 1
+    output = capsys.readouterr()
+    assert output.out == render(VIOLATED)
+    assert output.err == "1/2 schedules, 1.0 s, about 1.0 s left\n2/2 schedules, 2.0 s\n"
+
+
+def test_the_report_is_saved_as_json_and_junit(tmp_path: Path) -> None:
+    assert main(["test", "bundled", "--json", f"{tmp_path}/r.json", "--junit", f"{tmp_path}/r.xml"], FakeRunner()) == 0
+    assert from_json((tmp_path / "r.json").read_text(encoding="utf-8")) == KEPT
+    assert ElementTree.parse(tmp_path / "r.xml").getroot().get("tests") == "1"
+
+
+def test_an_unwritable_file_costs_neither_the_report_nor_the_other_file(tmp_path: Path, capsys: Capture) -> None:
+    arguments = ["test", "bundled", "--json", f"{tmp_path}/none/r.json", "--junit", f"{tmp_path}/r.xml"]
+    assert main(arguments, FakeRunner(VIOLATED)) == 2
+    output = capsys.readouterr()
+    assert output.out == render(VIOLATED)
+    assert output.err.splitlines()[-1] == (
+        f"fencepost: cannot write the report: {tmp_path}/none/r.json: No such file or directory"
+    )
+    assert (tmp_path / "r.xml").exists()
+
+
+class Gone(io.StringIO):
+    """A pipe whose reader has gone away."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+def test_a_reader_that_has_gone_away_does_not_cost_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", Gone())
+    assert main(["test", "bundled", "--json", f"{tmp_path}/r.json"], FakeRunner(VIOLATED)) == 1
+    assert from_json((tmp_path / "r.json").read_text(encoding="utf-8")) == VIOLATED
+
+
+def test_characters_that_the_output_cannot_show_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    output = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(output, encoding="ascii"))
+    assert main(["test", "bundled"], FakeRunner(replace(KEPT, target={"name": "b\u00fcndel"}))) == 0
+    assert output.getvalue().startswith(b"Target: b\\xfcndel\n")
+
+
+def test_ctrl_c_reports_and_saves_what_was_judged(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["test", "bundled", "--json", f"{tmp_path}/r.json"], FakeRunner(interrupted=True)) == 3
+    assert capsys.readouterr().out.endswith("INCONCLUSIVE: the run was cut short.\n")
+    assert json.loads((tmp_path / "r.json").read_text())["cut_short"] is True
+
+
+def test_ctrl_c_does_not_hide_a_violation() -> None:
+    assert main(["test", "bundled"], FakeRunner(VIOLATED, interrupted=True)) == 1
+
+
+@pytest.mark.parametrize("command", [["test", "bundled"], ["judge", "t.jsonl"], ["replay", "t.jsonl", "bundled"]])
+def test_ctrl_c_before_anything_was_judged(command: list[str], capsys: Capture) -> None:
+    assert main(command, FakeRunner(error=KeyboardInterrupt())) == 3
+    output = capsys.readouterr()
+    assert (output.out, output.err) == ("", "fencepost: interrupted before anything was judged\n")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "last_line"),
+    [
+        (Replay(ReplayOutcome.FIXED), 0, "FIXED"),
+        (Replay(ReplayOutcome.STILL_FAILS, "JOIN-29", JOIN_29), 1, "STILL FAILS"),
+        (Replay(ReplayOutcome.DIFFERENT, "JOIN-29", JOIN_29), 1, "DIFFERENT"),
+    ],
+)
+def test_replay(outcome: Replay, code: int, last_line: str, capsys: Capture) -> None:
+    runner = FakeRunner(outcome=outcome)
+    assert main(["replay", "t.jsonl", "bundled"], runner) == code
+    assert runner.asked == [(Path("t.jsonl"), "bundled")]
+    assert capsys.readouterr().out.splitlines()[-1] == last_line
+
+
+def test_judge(capsys: Capture) -> None:
+    runner = FakeRunner(VIOLATED)
+    assert main(["judge", "a.jsonl", "b.jsonl.gz"], runner) == 1
+    assert runner.asked == [(Path("a.jsonl"), Path("b.jsonl.gz"))]
+    assert capsys.readouterr().out == render(VIOLATED)
+
+
+def test_serve_announces_itself_and_ends_well_on_ctrl_c(capsys: Capture) -> None:
+    runner = FakeRunner()
+    assert main(["serve", "--port", "0", "--storage", "groups"], runner) == 0
+    assert runner.asked == [("127.0.0.1", 0, Path("groups"))]
+    output = capsys.readouterr()
+    assert (output.out, output.err) == ("127.0.0.1:0\n", "fencepost: stopped\n")
+
+
+@pytest.mark.parametrize("command", [["test", "x"], ["judge", "t.jsonl"], ["replay", "t.jsonl", "x"], ["serve"]])
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (TargetError("x is no target; say bundled or kafka://host:port"), None),
+        (TraceError("t.jsonl", 3, "not JSON"), "t.jsonl:3: not JSON"),
+        (ProfileError("p.toml: unknown key 'x'"), None),
+        (OSError(errno.ENOENT, os.strerror(errno.ENOENT), "t.jsonl"), "t.jsonl: No such file or directory"),
+        (OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE)), "Address already in use"),
+        (OSError("odd\n  and long"), "odd and long"),
+        (OSError(), "OSError"),
+    ],
+)
+def test_a_mistake_gets_one_line(command: list[str], error: Exception, line: str | None, capsys: Capture) -> None:
+    assert main(command, FakeRunner(error=error)) == 2
+    output = capsys.readouterr()
+    assert (output.out, output.err) == ("", f"fencepost: {line or error}\n")
+
+
+def test_an_unknown_requirement_is_found_before_the_target_is_touched(capsys: Capture) -> None:
+    runner = FakeRunner()
+    assert main(["test", "bundled", "--only", "JOIN-*", "JOIN-99"], runner) == 2
+    assert runner.asked == []
+    assert capsys.readouterr().err == (
+        "fencepost: no requirement matches 'JOIN-99'; try an id like JOIN-29 or a pattern like 'JOIN-*'\n"
+    )
+
+
+def test_a_folder_that_cannot_be_made_is_found_before_the_target_is_touched(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "file").touch()
+    runner = FakeRunner()
+    assert main(["test", "bundled", "--save", f"{tmp_path}/file"], runner) == 2
+    assert runner.asked == []
+    assert capsys.readouterr().err == f"fencepost: {tmp_path}/file: File exists\n"
+
+
+def test_an_error_of_our_own_is_no_violation(capsys: Capture) -> None:
+    assert main(["test", "bundled"], FakeRunner(error=ZeroDivisionError("oops"))) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[-2:] == [
+        "ZeroDivisionError: oops",
+        "fencepost: this is an error in Fencepost itself; please report it with the lines above",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ("", "fencepost: the following arguments are required: COMMAND (see fencepost --help)"),
+        ("test", "fencepost test: the following arguments are required: TARGET (see fencepost test --help)"),
+        (
+            "test bundled --seed x",
+            "fencepost test: argument --seed: invalid int value: 'x' (see fencepost test --help)",
+        ),
+        (
+            "test bundled --smoke --slow",
+            "fencepost test: argument --slow: not allowed with argument --smoke (see fencepost test --help)",
+        ),
+        ("test bundled --html r", "fencepost: unrecognized arguments: --html r (see fencepost --help)"),
+        ("replay t", "fencepost replay: the following arguments are required: TARGET (see fencepost replay --help)"),
+        ("judge", "fencepost judge: the following arguments are required: TRACE (see fencepost judge --help)"),
+        ("serve --port 65536", "fencepost serve: argument --port: '65536' is not a port (see fencepost serve --help)"),
+        ("serve --port -1", "fencepost serve: argument --port: '-1' is not a port (see fencepost serve --help)"),
+    ],
+)
+def test_a_usage_error_gets_one_line(arguments: str, line: str, capsys: Capture) -> None:
+    runner = FakeRunner()
+    assert main(arguments.split(), runner) == 2
+    assert runner.asked == []
+    output = capsys.readouterr()
+    assert (output.out, output.err) == ("", f"{line}\n")
+
+
+@pytest.mark.parametrize("command", ["prove", "explore", "zoo", "record", "pipeline", "report", "badge", "test-client"])
+def test_later_commands_are_absent(command: str, capsys: Capture) -> None:
+    assert main([command], FakeRunner()) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"fencepost: argument COMMAND: invalid choice: '{command}'")
+
+
+def test_help_names_the_commands_and_the_exit_codes(capsys: Capture) -> None:
+    assert main(["--help"], FakeRunner()) == 0
+    text = capsys.readouterr().out
+    assert "Exit codes: 0 conformant, 1 violation, 2 could not run" in text
+    assert all(f"\n    {command} " in text for command in ("test", "replay", "judge", "serve"))
