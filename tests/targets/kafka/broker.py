@@ -106,7 +106,7 @@ def prepare(folder: Folder, home: Path, port: int | None) -> tuple[Path, int]:
 
 def start(version: str, folder: Folder, port: int | None) -> str:
     """Start the broker that lives in `folder`, unless it runs already, and return its address once it serves."""
-    java()
+    java()  # a missing Java is told before anything is downloaded
     home = install(version)
     config, chosen = prepare(folder, home, port)
     process = folder.launch([*jvm(home), "kafka.Kafka", str(config)])
