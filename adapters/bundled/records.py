@@ -1,0 +1,127 @@
+"""The records a coordinator keeps so that another can take over.
+
+Never written: the two rebalance states, pending ids, parked requests, timers, and the protocols not selected.
+"""
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRecord:
+    """A member as the log knows it: of its protocols only the metadata of the selected one. Timeouts in ms."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout: int
+    rebalance_timeout: int
+    metadata: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRecord:
+    """A whole group; the latest one of a group holds. `since` is when it entered its state, in ms."""
+
+    group: str
+    protocol_type: str | None
+    generation: int
+    protocol: str | None
+    leader: str | None
+    since: int
+    members: tuple[MemberRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTombstone:
+    """The group is gone, and its offsets with it."""
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRecord:
+    """A committed offset. With a `producer` it waits for the end of that producer's transaction. Times in ms."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str
+    committed_at: int
+    expires_at: int | None = None
+    producer: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetTombstone:
+    """The offset is gone, and the uncommitted ones of the same partition with it."""
+
+    group: str
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionEnd:
+    """The end of the producer's transaction: its offsets count from here on, or are forgotten."""
+
+    producer: int
+    committed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerRecord:
+    """The producer id and epoch that a transactional id stands for (None: an idempotent producer's)."""
+
+    transactional_id: str | None
+    producer: int
+    epoch: int
+
+
+Record: TypeAlias = GroupRecord | GroupTombstone | OffsetRecord | OffsetTombstone | TransactionEnd | ProducerRecord
+
+_KINDS: dict[str, type[Record]] = {
+    "group": GroupRecord,
+    "group-gone": GroupTombstone,
+    "offset": OffsetRecord,
+    "offset-gone": OffsetTombstone,
+    "transaction-end": TransactionEnd,
+    "producer": ProducerRecord,
+}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+def encode(batch: Sequence[Record]) -> bytes:
+    """A batch as JSON; bytes are written in base 64."""
+    return json.dumps([{"kind": _NAMES[type(record)]} | asdict(record) for record in batch], default=_text).encode()
+
+
+def decode(data: bytes) -> tuple[Record, ...]:
+    """The batch that `encode` wrote. Raises `ValueError`, `KeyError` or `TypeError` on anything else."""
+    return tuple(_record(entry) for entry in json.loads(data))
+
+
+def _text(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
+def _record(entry: dict[str, Any]) -> Record:
+    kind = _KINDS[entry.pop("kind")]
+    if kind is GroupRecord:
+        entry["members"] = tuple(_member(member) for member in entry["members"])
+    if set(entry) != {field.name for field in fields(kind)}:
+        raise ValueError(f"a {_NAMES[kind]} record with the fields {sorted(entry)}")
+    return kind(**entry)
+
+
+def _member(entry: dict[str, Any]) -> MemberRecord:
+    for name in ("metadata", "assignment"):
+        entry[name] = base64.b64decode(entry[name])
+    return MemberRecord(**entry)

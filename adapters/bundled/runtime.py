@@ -1,0 +1,51 @@
+"""What the parts of the coordinator share: groups, timers, the log, the time, and the answers on their way out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from fencepost.adapters.bundled.answers import shape
+from fencepost.adapters.bundled.group import Group
+from fencepost.adapters.bundled.log import Log
+from fencepost.adapters.bundled.messages import Answer, Request
+from fencepost.adapters.bundled.records import Record
+from fencepost.adapters.bundled.timers import Timers
+from fencepost.model.settings import Settings
+
+
+@dataclass(slots=True)
+class Runtime:
+    """The coordinator's memory. `now` is the time of what is being handled, in milliseconds.
+
+    `new_id` makes a member id from a prefix and never makes one twice; `topics` tells how many partitions a topic
+    has, None if there is no such topic.
+    """
+
+    settings: Settings
+    log: Log
+    new_id: Callable[[str], str]
+    topics: Callable[[str], int | None]
+    now: int
+    groups: dict[str, Group] = field(default_factory=dict)
+    timers: Timers = field(default_factory=Timers)
+    answers: list[Answer] = field(default_factory=list)
+    commits: int = 0
+
+    def answer(self, request: Request, body: dict[str, Any]) -> None:
+        """Send an answer; fields that the request's version does not have are taken out."""
+        self.answers.append(Answer(request.handle, shape(request.api, request.version, body)))
+
+    def write(self, *batch: Record) -> None:
+        """Put records on the log, all or none. Raises `LogWriteError`."""
+        if batch:
+            self.log.append(batch)
+
+    def has_partition(self, topic: str, partition: int) -> bool:
+        """Whether the cluster has this partition."""
+        count = self.topics(topic)
+        return count is not None and 0 <= partition < count
+
+    def number_commit(self) -> int:
+        """The next number for a committed offset; rises with every call."""
+        self.commits += 1
+        return self.commits

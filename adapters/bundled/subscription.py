@@ -1,0 +1,41 @@
+"""The one thing a coordinator reads of a member's metadata: the topics of a `consumer` subscription.
+
+Needed for OffsetDelete's error 86 and for expiry only; to everything else the bytes are opaque.
+"""
+
+import struct
+
+CONSUMER = "consumer"
+"""The protocol type whose metadata is a subscription."""
+
+_COUNT_AT = 2  # after the version, which changes nothing in this part
+_COUNT = struct.Struct(">i")
+_LENGTH = struct.Struct(">h")
+
+
+class UnreadableSubscription(Exception):
+    """The bytes do not begin like a subscription."""
+
+
+def read_topics(metadata: bytes) -> frozenset[str]:
+    """The topics in the part that all versions share: int16 version, int32 count, strings with int16 lengths.
+
+    What comes after is not looked at. Raises `UnreadableSubscription` on anything else, however absurd its lengths.
+    """
+    try:
+        (count,) = _COUNT.unpack_from(metadata, _COUNT_AT)
+        position = _COUNT_AT + _COUNT.size
+        # Every topic takes at least its length field: an absurd count is refused before it is counted to.
+        if not 0 <= count <= (len(metadata) - position) // _LENGTH.size:
+            raise UnreadableSubscription(f"{count} topics in {len(metadata)} bytes")
+        topics = set()
+        for _ in range(count):
+            (length,) = _LENGTH.unpack_from(metadata, position)
+            position += _LENGTH.size
+            if not 0 <= length <= len(metadata) - position:
+                raise UnreadableSubscription(f"a topic of {length} bytes at byte {position}")
+            topics.add(metadata[position : position + length].decode())
+            position += length
+    except (struct.error, UnicodeDecodeError) as error:
+        raise UnreadableSubscription(str(error)) from error
+    return frozenset(topics)

@@ -1,0 +1,235 @@
+"""The bundled coordinator as a target in this process: no network, virtual time, every event in total order."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from fencepost.adapters.bundled.coordinator import VERSIONS, Coordinator
+from fencepost.adapters.bundled.log import Log, MemoryLog
+from fencepost.adapters.bundled.messages import Answer, Request
+from fencepost.adapters.target import Channel, Description, Exchange, Recorder, TargetError
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Body, Event, Kind, Order
+
+TOPIC = "fencepost"
+TOPICS: Mapping[str, int] = MappingProxyType({TOPIC: 4})
+_HOST = "/127.0.0.1"
+
+
+@dataclass(slots=True)
+class _Flight:
+    """A request that the coordinator has, and where its answer goes."""
+
+    channel: "_Channel"
+    request: Event
+    answer: asyncio.Future[Body | None]
+
+
+class InProcessTarget:
+    """The bundled coordinator, driven by the running loop's clock (a `VirtualClock`, or it is not virtual).
+
+    `topics` are the topics that exist, with their numbers of partitions. `log` is kept across restarts.
+    `make_coordinator` is called for every start; tests put a variant in its place. Member ids are counted, never
+    random, so that two runs of one schedule give the same trace.
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        topics: Mapping[str, int] = TOPICS,
+        log: Log | None = None,
+        make_coordinator: Callable[..., Coordinator] = Coordinator,
+    ) -> None:
+        self._settings = settings if settings is not None else Settings()
+        self._topics = topics
+        self._log = log if log is not None else MemoryLog()
+        self._make_coordinator = make_coordinator
+        self._coordinator: Coordinator | None = None
+        self._flights: dict[int, _Flight] = {}
+        self._channels: list[_Channel] = []
+        self._wake: asyncio.TimerHandle | None = None
+        self._ids = 0
+        self._handles = 0
+
+    # -- Target -------------------------------------------------------------------------------------------------
+
+    async def open(self) -> Description:
+        """Start the coordinator from the log."""
+        self._start()
+        return Description(
+            name="bundled",
+            order=Order.TOTAL,
+            clock="virtual",
+            versions=dict(VERSIONS),
+            settings=self._settings,
+            topic=next(iter(self._topics)),
+            can_restart=True,
+            implementation={"name": "fencepost bundled coordinator"},
+        )
+
+    def channel(self, recorder: Recorder) -> Channel:
+        """A fresh channel. Raises `TargetError` before `open`."""
+        if self._coordinator is None:
+            raise TargetError("the bundled coordinator is not running: open the target first")
+        channel = _Channel(self, recorder)
+        self._channels.append(channel)
+        return channel
+
+    async def restart(self) -> None:
+        """Drop the coordinator with all it has parked, and start another from the same log."""
+        lost, self._flights = self._flights, {}
+        for recorder in {id(channel.recorder): channel.recorder for channel in self._channels}.values():
+            recorder.record(Kind.FAULT, "restart", 0, {})
+        for flight in lost.values():
+            flight.channel.hang_up(flight)
+        self._start()
+
+    async def close(self) -> None:
+        """Stop the coordinator; what it has parked is lost."""
+        for channel in list(self._channels):
+            await channel.close()
+        if self._wake is not None:
+            self._wake.cancel()
+        self._coordinator = None
+
+    # -- the coordinator ----------------------------------------------------------------------------------------
+
+    def submit(self, request: Request, flight: _Flight) -> None:
+        """Hand over a request. Timers that are due at this moment have fired: see `advance`."""
+        self._flights[request.handle] = flight
+        self._deliver(self._running().handle(request, self._now()))
+        self._set_alarm()
+
+    def advance(self) -> None:
+        """Fire the timers that are due, and set the alarm for the next one."""
+        if self._coordinator is not None:
+            self._deliver(self._coordinator.advance(self._now()))
+            self._set_alarm()
+
+    def next_handle(self) -> int:
+        """A number for a request, unused so far."""
+        self._handles += 1
+        return self._handles
+
+    def forget(self, channel: "_Channel") -> None:
+        """The channel is closed: its requests stay where they are, but nobody is told."""
+        self._channels.remove(channel)
+        for handle in [handle for handle, flight in self._flights.items() if flight.channel is channel]:
+            channel.hang_up(self._flights.pop(handle))
+
+    def _start(self) -> None:
+        self._coordinator = self._make_coordinator(
+            self._settings, self._log, self._new_id, self._topics.get, now=self._now()
+        )
+        self._set_alarm()
+
+    def _running(self) -> Coordinator:
+        if self._coordinator is None:
+            raise TargetError("the bundled coordinator is not running: open the target first")
+        return self._coordinator
+
+    def _now(self) -> int:
+        return round(asyncio.get_running_loop().time() * 1000)
+
+    def _new_id(self, prefix: str) -> str:
+        self._ids += 1
+        return f"{prefix}-{self._ids:08d}"
+
+    def _deliver(self, answers: Iterable[Answer]) -> None:
+        for answer in answers:
+            flight = self._flights.pop(answer.handle, None)
+            if flight is not None:
+                flight.channel.deliver(flight, answer.body)
+
+    def _set_alarm(self) -> None:
+        if self._wake is not None:
+            self._wake.cancel()
+        deadline = self._running().next_deadline()
+        loop = asyncio.get_running_loop()
+        self._wake = None if deadline is None else loop.call_at(deadline / 1000, self.advance)
+
+
+class _Channel:
+    """A schedule's way to the coordinator. A connection is only a number here, used again once it is free."""
+
+    def __init__(self, target: InProcessTarget, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self._target = target
+        self._busy: set[int] = set()
+        self._closed = False
+
+    def send(
+        self,
+        api: str,
+        version: int,
+        body: Body,
+        *,
+        member: str = "",
+        client_id: str = "fencepost",
+        broker: int | None = None,
+    ) -> Exchange:
+        """Have the request handled at once, after the timers due by now. `broker` is of no use: there is just one.
+
+        Raises `TargetError` for an API or version that the target does not have, and on a closed channel.
+        """
+        lowest, highest = VERSIONS.get(api, (0, -1))
+        if self._closed or not lowest <= version <= highest:
+            raise TargetError(f"{api} version {version} cannot be sent: " + self._why_not(api))
+        self._target.advance()
+        connection = self._free_connection()
+        event = self.recorder.record(Kind.REQUEST, api, version, body, connection=connection, member=member)
+        flight = _Flight(self, event, asyncio.get_running_loop().create_future())
+        request = Request(self._target.next_handle(), api, version, client_id, _HOST, body)
+        self._target.submit(request, flight)
+        return Exchange(event, flight.answer, lambda: self._drop(flight))
+
+    async def close(self) -> None:
+        """Hang up on everything in flight; nothing more is recorded."""
+        if not self._closed:
+            self._closed = True
+            self._target.forget(self)
+
+    def deliver(self, flight: _Flight, body: Body) -> None:
+        """Record an answer, and pass it on unless the connection was dropped: it was given all the same."""
+        self._record(Kind.ANSWER, flight.request.api, flight, body)
+        self._busy.discard(flight.request.connection)
+        if not flight.answer.done():
+            flight.answer.set_result(body)
+
+    def hang_up(self, flight: _Flight) -> None:
+        """The connection ends without an answer."""
+        self._busy.discard(flight.request.connection)
+        if not flight.answer.done():
+            flight.answer.set_result(None)
+
+    def _drop(self, flight: _Flight) -> None:
+        if not flight.answer.done():
+            self._record(Kind.FAULT, "drop", flight, {})
+            flight.answer.set_result(None)
+
+    def _record(self, kind: Kind, api: str, flight: _Flight, body: Body) -> None:
+        request = flight.request
+        self.recorder.record(
+            kind,
+            api,
+            request.version,
+            body,
+            connection=request.connection,
+            member=request.member,
+            of=request.sequence,
+        )
+
+    def _free_connection(self) -> int:
+        connection = 0
+        while connection in self._busy:
+            connection += 1
+        self._busy.add(connection)
+        return connection
+
+    def _why_not(self, api: str) -> str:
+        if self._closed:
+            return "the channel is closed"
+        lowest, highest = VERSIONS.get(api, (0, -1))
+        return f"the bundled coordinator has versions {lowest} to {highest}" if api in VERSIONS else "no such API"
