@@ -1,0 +1,228 @@
+"""What the bundled coordinator remembers: restarts on the same log, failing writes, damaged files."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from fencepost.adapters.bundled import records
+from fencepost.adapters.bundled.coordinator import Coordinator
+from fencepost.adapters.bundled.log import CorruptLogError, FileLog, Log, LogWriteError, MemoryLog
+from fencepost.adapters.bundled.records import (
+    GroupRecord,
+    GroupTombstone,
+    MemberRecord,
+    OffsetRecord,
+    OffsetTombstone,
+    ProducerRecord,
+    Record,
+    TransactionEnd,
+)
+from fencepost.model.settings import Settings
+from tests.adapters.actors import PQ, Cluster, Party, answered, parked, reply, run
+
+MEMBER = MemberRecord("a-1", None, "a", "/127.0.0.1", 6_000, 60_000, b"\x00\xff", b"mine")
+BATCHES: list[list[Record]] = [
+    [GroupRecord("g", "consumer", 3, "range", "a-1", 17, (MEMBER,)), GroupTombstone("h")],
+    [OffsetRecord("g", "t", 0, 5, -1, "é", 20, None, 1), OffsetTombstone("g", "t", 1)],
+    [TransactionEnd(1, True), ProducerRecord(None, 2, 0)],
+]
+
+
+class DiskFull(MemoryLog):
+    """A log that takes no more once it is told so."""
+
+    full = False
+
+    def append(self, batch: Sequence[Record]) -> None:
+        if self.full:
+            raise LogWriteError("no space left on device")
+        super().append(batch)
+
+
+@pytest.fixture(params=["memory", "file"])
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Log:
+    if request.param == "memory":
+        return MemoryLog()
+    file = FileLog(tmp_path / "log")
+    request.addfinalizer(file.close)
+    return file
+
+
+def test_a_synced_group_comes_back_as_it_was(log: Log) -> None:
+    async def walk(cluster: Cluster) -> None:
+        a, b, c = cluster.party(session=6_000), cluster.party(instance="i"), cluster.party(group="gone")
+        await cluster.stable(a, b)
+        assert a.commit(offset=9) == 0
+        await c.get_id()
+        d = cluster.party()
+        await d.get_id()
+        await cluster.ask("DeleteGroups", 2, groups_names=["gone"])
+        await asyncio.sleep(5)
+        await cluster.target.restart()
+        assert await cluster.state() == "Stable"
+        assert await cluster.state("gone") == "Dead"
+        await asyncio.sleep(5.999)
+        assert [a.beat(), b.beat()] == [0, 0]
+        assert answered(b.sync())["assignment"] == b"for 1"
+        assert a.fetch()["committed_offset"] == 9
+        assert answered(d.join())["error_code"] == 25
+        again = answered(b.join())
+        assert (again["generation_id"], again["leader"]) == (1, a.id)
+        new = Party(cluster, instance="i")
+        new.joined(answered(new.join()))
+        assert (new.generation, a.beat(), b.beat()) == (1, 0, 82)
+        await cluster.target.restart()
+        assert [new.beat(), b.beat(), answered(new.sync())["assignment"]] == [0, 82, b"for 1"]
+
+    run(walk, log=log)
+
+
+def test_a_round_that_was_not_synced_is_lost() -> None:
+    async def walk(cluster: Cluster) -> None:
+        a, b = cluster.party(), cluster.party()
+        await cluster.stable(a)
+        await b.get_id()
+        joins = [b.join(), a.join()]
+        for party, join in zip((b, a), joins, strict=True):
+            party.joined(await reply(join))
+        sync = b.sync()
+        await cluster.target.restart()
+        assert sync.answer.done() and sync.answer.result() is None
+        assert [answered(a.sync())["error_code"], answered(b.sync())["error_code"]] == [22, 25]
+        assert answered(b.join())["error_code"] == 25
+        a.joined(answered(a.join()))
+        assert a.generation == 2
+
+    run(walk)
+
+
+def test_only_the_selected_protocol_is_remembered() -> None:
+    async def walk(cluster: Cluster) -> None:
+        a, b = cluster.party(protocols=PQ), cluster.party(protocols=PQ)
+        await cluster.stable(a, b)
+        await cluster.target.restart()
+        assert parked(b.join()) and a.beat() == 27
+
+    run(walk)
+
+
+def test_an_empty_group_keeps_its_generation_and_offsets() -> None:
+    async def walk(cluster: Cluster) -> None:
+        a, simple = cluster.party(), cluster.party(group="simple")
+        await cluster.stable(a)
+        assert [a.commit(), simple.commit(), a.leave()] == [0, 0, 0]
+        partition = {"partition_index": 0, "committed_offset": 50, "committed_metadata": ""}
+        topics = [{"name": "fencepost", "partitions": [partition]}]
+        await cluster.ask("TxnOffsetCommit", 2, group_id="g", producer_id=4, topics=topics)
+        await cluster.target.restart()
+        assert [await cluster.state(), await cluster.state("simple")] == ["Empty", "Empty"]
+        assert [a.fetch()["committed_offset"], a.fetch(stable=True)["error_code"]] == [7, 88]
+        assert [party.fetch()["committed_offset"] for party in (a, simple)] == [7, 7]
+        await cluster.stable(newcomer := cluster.party())
+        assert newcomer.generation == 3
+
+    run(walk)
+
+
+def test_a_group_above_a_lowered_limit_rebalances_on_loading() -> None:
+    log = MemoryLog()
+
+    async def fill(cluster: Cluster) -> None:
+        parties = [cluster.party(rebalance=10_000) for _ in range(3)]
+        await cluster.stable(*parties)
+
+    async def reload(cluster: Cluster) -> None:
+        assert await cluster.state() == "PreparingRebalance"
+
+    run(fill, log=log)
+    run(reload, Settings(max_group_size=2), log)
+
+
+def test_failing_writes() -> None:
+    log = DiskFull()
+
+    async def walk(cluster: Cluster) -> None:
+        a, b = cluster.party(), cluster.party(instance="i")
+        await cluster.stable(a, b)
+        log.full = True
+        assert a.commit() == 15 and a.fetch()["committed_offset"] == -1
+        told = answered(Party(cluster, instance="i").join())
+        assert (told["error_code"], told["member_id"], told["generation_id"]) == (15, "", 1)
+        assert (told["leader"], told["protocol_name"], told["members"]) == (a.id, "p", [])
+        assert [b.beat(), answered(b.sync())["assignment"]] == [0, b"for 1"]
+        fresh = cluster.party(group="fresh")
+        assert answered(fresh.join())["error_code"] == 15 and await cluster.state("fresh") == "Dead"
+        join = b.join(protocols=[{"name": "p", "metadata": b"x"}])
+        a.joined(answered(a.join()))
+        b.joined(answered(join))
+        syncs = [b.sync(), a.sync({b.id: b"x"})]
+        assert [answered(sync)["error_code"] for sync in syncs] == [15, 15]
+        assert [a.beat(), b.beat()] == [27, 27]
+        log.full = False
+        join = a.join()
+        b.joined(answered(b.join()))
+        a.joined(answered(join))
+        assert answered(a.sync())["assignment"] == b""
+        log.full = True
+        assert [a.leave(), b.leave()] == [0, 0]
+        assert await cluster.state() == "Empty"
+        assert (await cluster.ask("DeleteGroups", 2, groups_names=["g"]))["results"][0]["error_code"] == 15
+        log.full = False
+        assert (await cluster.ask("DeleteGroups", 2, groups_names=["g"]))["results"][0]["error_code"] == 0
+
+    run(walk, log=log)
+
+
+def test_records_survive_the_disk(tmp_path: Path) -> None:
+    log = FileLog(tmp_path / "log")
+    for batch in BATCHES:
+        log.append(batch)
+    log.close()
+    log = FileLog(tmp_path / "log")
+    assert list(log.read()) == [record for batch in BATCHES for record in batch]
+    log.close()
+    with pytest.raises(LogWriteError):
+        log.append(BATCHES[0])
+
+
+def test_a_torn_last_frame_is_cut_off_wherever_it_tore(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    ends = [0]
+    log = FileLog(path)
+    for batch in BATCHES:
+        log.append(batch)
+        ends.append(path.stat().st_size)
+    log.close()
+    whole = path.read_bytes()
+    for tail in (*(whole[ends[2] : end] for end in range(ends[2], ends[3])), whole[ends[2] : -1] + b"?", bytes(40)):
+        path.write_bytes(whole[: ends[2]] + tail)
+        log = FileLog(path)
+        log.append(BATCHES[2])
+        assert len(list(log.read())) == 6
+        log.close()
+
+
+def test_damage_before_the_end_refuses_to_load(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    log = FileLog(path)
+    for batch in BATCHES:
+        log.append(batch)
+    log.close()
+    whole = path.read_bytes()
+    for position in (0, 5, 9, 20):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
+        with pytest.raises(CorruptLogError, match=r"log: .*\(byte 0\); restore"):
+            FileLog(path)
+    assert path.stat().st_size == len(whole)
+
+
+def test_frames_that_hold_no_records_refuse_to_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "log"
+    log = FileLog(path)
+    monkeypatch.setattr(records, "encode", lambda batch: b'[{"kind": "riddle"}]')
+    log.append([])
+    with pytest.raises(CorruptLogError, match="not a batch of records"):
+        Coordinator(Settings(), log, str, lambda topic: None)
+    log.close()
