@@ -73,6 +73,11 @@ class Batch:
         return self.base_offset + self.last_offset_delta + 1
 
     @property
+    def size(self) -> int:
+        """The length of the whole batch in bytes."""
+        return _PREFIX.size + _BODY.size + len(self.records)
+
+    @property
     def compressed(self) -> bool:
         """Whether `records` are compressed."""
         return bool(self.attributes & _COMPRESSION)
@@ -81,6 +86,11 @@ class Batch:
     def transactional(self) -> bool:
         """Whether the batch belongs to a transaction."""
         return bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def control(self) -> bool:
+        """Whether the batch is a marker of the broker's instead of records."""
+        return bool(self.attributes & _CONTROL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +138,12 @@ def encode_batch(batch: Batch) -> bytes:
     body += batch.records
     length = _PREFIX.size - _LENGTH_FROM + len(body)
     return _PREFIX.pack(batch.base_offset, length, batch.leader_epoch, 2, crc32c(body)) + body
+
+
+def moved(data: bytes, base_offset: int, leader_epoch: int) -> bytes:
+    """The bytes of a batch with another base offset and leader epoch, which its checksum does not cover."""
+    _, length, _, magic, checksum = _PREFIX.unpack_from(data)
+    return _PREFIX.pack(base_offset, length, leader_epoch, magic, checksum) + data[_PREFIX.size :]
 
 
 def decode_batches(data: bytes) -> Batches:

@@ -70,6 +70,8 @@ def test_round_trip(written: list[Record], base_offset: int) -> None:
     assert findings == ()
     assert read == tuple(replace(record, offset=base_offset + i) for i, record in enumerate(written))
     assert batch.next_offset == base_offset + len(written)
+    assert batch.size == len(data)
+    assert records.moved(data, 5, 6) == encode_batch(replace(batch, base_offset=5, leader_epoch=6))
 
 
 def test_faults_are_found() -> None:
@@ -99,7 +101,7 @@ def test_hostile_records_never_raise(data: bytes, count: int) -> None:
 
 def test_the_end_of_a_transaction() -> None:
     batch = records.control_batch(7, 42, 3, commit=True, timestamp=5)
-    assert batch.transactional and batch.next_offset == 8
+    assert batch.transactional and batch.control and batch.next_offset == 8
     parsed, _ = read_batch(encode_batch(batch), 0)
     assert (parsed.attributes, parsed.producer_id, parsed.producer_epoch, parsed.base_offset) == (0x30, 42, 3, 7)
     assert (parsed.records[0].key, parsed.records[0].value) == (b"\0\0\0\1", b"\0\0\0\0\0\0")

@@ -1,0 +1,71 @@
+"""One client's connection: frames in, answers out, one at a time and in order, as Kafka does it."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+MOST_BYTES = 2 * 1024 * 1024
+"""The largest request that is read. Kafka's limit is 100 MiB; this one bounds what a hostile frame unpacks to."""
+
+_LENGTH_BYTES = 4
+
+_log = logging.getLogger(__name__)
+
+
+class HangUp(Exception):
+    """The connection is to be closed; the message says why."""
+
+
+async def converse(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    answer: Callable[[bytes], Awaitable[bytes | None]],
+) -> None:
+    """Answer frame after frame until the client goes or misbehaves, then close. `answer` gives None to say nothing.
+
+    The next frame is read ahead, so that a client's going is noticed while its request is parked; it is not looked at
+    before the answer is out. Whoever goes leaves its parked request behind: only the answer is lost.
+    """
+    ahead = asyncio.ensure_future(_frame(reader))
+    try:
+        while (frame := await ahead) is not None:
+            ahead = asyncio.ensure_future(_frame(reader))
+            response = await _unless_gone(asyncio.ensure_future(answer(frame)), ahead)
+            if response is not None:
+                writer.write(len(response).to_bytes(_LENGTH_BYTES) + response)
+                await writer.drain()
+    except HangUp as why:
+        _log.warning("closing the connection of %s: %s", writer.get_extra_info("peername"), why)
+    except ConnectionError:
+        pass
+    except asyncio.CancelledError:
+        writer.transport.abort()
+        raise
+    except Exception:
+        _log.exception("closing the connection of %s", writer.get_extra_info("peername"))
+    finally:
+        ahead.cancel()
+        writer.close()
+        await asyncio.gather(ahead, return_exceptions=True)
+
+
+async def _frame(reader: asyncio.StreamReader) -> bytes | None:
+    """The next request without its length; None at the end. Raises `HangUp`."""
+    try:
+        length = int.from_bytes(await reader.readexactly(_LENGTH_BYTES), signed=True)
+        if not 0 < length <= MOST_BYTES:
+            raise HangUp(f"a request of {length} bytes")
+        return await reader.readexactly(length)
+    except asyncio.IncompleteReadError:
+        return None
+
+
+async def _unless_gone(answer: asyncio.Task[bytes | None], ahead: asyncio.Task[bytes | None]) -> bytes | None:
+    """The answer, unless the client hangs up before it comes."""
+    try:
+        await asyncio.wait((answer, ahead), return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done() and await ahead is None:
+            raise ConnectionAbortedError
+        return await answer
+    finally:
+        answer.cancel()

@@ -1,0 +1,120 @@
+"""The log of one partition, in memory."""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import islice
+from operator import attrgetter
+
+from fencepost.model.wire.records import Batch, control_batch, decode_batches, encode_batch, moved, records_of
+
+LEADER_EPOCH = 0
+MOST_BYTES = 16 * 1024 * 1024
+"""A log that grows beyond this loses its oldest batches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A batch in the log: its offsets (from `base` to before `end`), latest timestamp (ms), and bytes."""
+
+    base: int
+    end: int
+    max_timestamp: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Aborted:
+    """A transaction that was aborted: who wrote it, and its first and last offset in this partition."""
+
+    producer_id: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Some batches of a log, and the aborted transactions a reader of committed records has to skip in them."""
+
+    data: bytes
+    aborted: tuple[Aborted, ...] = ()
+
+
+class Partition:
+    """Batches in order of their offsets. `start` is the first offset still there, `end` the next to be given."""
+
+    def __init__(self) -> None:
+        self.start = 0
+        self.end = 0
+        self._size = 0
+        self._stored: list[Stored] = []
+        self._open: dict[int, int] = {}
+        self._aborted: list[Aborted] = []
+
+    @property
+    def last_stable(self) -> int:
+        """The offset up to which no transaction is open (KIP-98)."""
+        return min(self._open.values(), default=self.end)
+
+    def append(self, batch: Batch, data: bytes) -> int:
+        """Store the batch, whose bytes are `data`, and return the offset its first record got."""
+        base = self.end
+        if batch.transactional:
+            self._open.setdefault(batch.producer_id, base)
+        self._store(Stored(base, base + batch.record_count, batch.max_timestamp, moved(data, base, LEADER_EPOCH)))
+        return base
+
+    def end_transaction(self, producer_id: int, producer_epoch: int, committed: bool, now: int) -> bool:
+        """Mark the end of the producer's transaction, if it wrote here, at `now` (ms). True if it did."""
+        first = self._open.pop(producer_id, None)
+        if first is None:
+            return False
+        marker = self.end
+        if not committed:
+            self._aborted.append(Aborted(producer_id, first, marker))
+        batch = control_batch(marker, producer_id, producer_epoch, committed, now)
+        self._store(Stored(marker, marker + 1, now, encode_batch(batch)))
+        return True
+
+    def read(self, offset: int, most_bytes: int, *, committed_only: bool, at_least_one: bool) -> Read:
+        """Whole batches from the one that holds `offset`, `at_least_one` even if it is larger than `most_bytes`."""
+        limit = self.last_stable if committed_only else self.end
+        chosen: list[bytes] = []
+        reached = offset
+        for stored in islice(self._stored, self._index(offset), None):
+            forced = at_least_one and not chosen
+            if stored.base >= limit or stored.end <= offset or (len(stored.data) > most_bytes and not forced):
+                break
+            chosen.append(stored.data)
+            most_bytes -= len(stored.data)
+            reached = stored.end
+        aborted = tuple(one for one in self._aborted if one.last >= offset and one.first < reached)
+        return Read(b"".join(chosen), aborted if committed_only else ())
+
+    def at_time(self, timestamp: int) -> tuple[int, int] | None:
+        """Timestamp and offset of the first record that is not older, None if all are. Times in ms."""
+        for stored in self._stored:
+            if stored.max_timestamp >= timestamp:
+                (batch,) = decode_batches(stored.data).batches
+                records, _ = records_of(batch)
+                fallback = (batch.base_timestamp, stored.base)  # of a compressed batch only the whole is known
+                return next(((one.timestamp, one.offset) for one in records if one.timestamp >= timestamp), fallback)
+        return None
+
+    def latest_time(self) -> tuple[int, int] | None:
+        """The highest timestamp and the offset it is found at, None if the log is empty (KIP-734)."""
+        latest = max(self._stored, key=attrgetter("max_timestamp"), default=None)
+        return self.at_time(latest.max_timestamp) if latest else None
+
+    def _store(self, stored: Stored) -> None:
+        self._stored.append(stored)
+        self.end = stored.end
+        self._size += len(stored.data)
+        while self._size > MOST_BYTES and len(self._stored) > 1:
+            oldest = self._stored.pop(0)
+            self._size -= len(oldest.data)
+            self.start = oldest.end
+            self._aborted = [one for one in self._aborted if one.last >= self.start]
+
+    def _index(self, offset: int) -> int:
+        """Where the batch with `offset` is, or the first after it."""
+        return max(bisect_right(self._stored, offset, key=attrgetter("base")) - 1, 0)

@@ -1,0 +1,240 @@
+"""The server: sockets, the clock and the coordinator brought together."""
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from itertools import count
+from pathlib import Path
+
+from fencepost.adapters.bundled.admin import Node
+from fencepost.adapters.bundled.coordinator import VERSIONS as COORDINATED
+from fencepost.adapters.bundled.coordinator import Coordinator
+from fencepost.adapters.bundled.log import FileLog, MemoryLog
+from fencepost.adapters.bundled.messages import Answer
+from fencepost.adapters.bundled.messages import Request as Question
+from fencepost.adapters.serve import data
+from fencepost.adapters.serve.cluster import NODE_ID, Cluster, api_versions
+from fencepost.adapters.serve.connection import HangUp, converse
+from fencepost.adapters.serve.topics import Topics
+from fencepost.adapters.serve.versions import OFFERED
+from fencepost.model.settings import Settings
+from fencepost.model.wire.codec import Body, Request, decode_request, encode_response, fitted
+
+_log = logging.getLogger(__name__)
+
+
+class Server:
+    """The bundled coordinator as a broker. Made by `serve`; lives in the event loop that it was made in."""
+
+    def __init__(self, settings: Settings, storage: Path | None) -> None:
+        if storage is not None:
+            storage.mkdir(parents=True, exist_ok=True)
+        self._loop = asyncio.get_running_loop()
+        self._began = time.time() - self._loop.time()
+        self._topics = Topics(storage / "topics.json" if storage else None)
+        self._cluster = Cluster(settings, self._topics)
+        self._file = FileLog(storage / "coordinator.log") if storage else None
+        self._node = Node(NODE_ID, "", -1)
+        self._coordinator = Coordinator(
+            settings,
+            self._file or MemoryLog(),
+            lambda prefix: f"{prefix}-{uuid.uuid4()}",
+            self._topics.partition_count,
+            now=self._now(),
+            coordinator_of=lambda key: self._node,
+        )
+        self._handles = count()
+        self._parked: dict[int, asyncio.Future[Body]] = {}
+        self._alarm: asyncio.TimerHandle | None = None
+        self._appended = asyncio.Event()
+        self._conversations: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port it listens on."""
+        assert self._server is not None
+        host, port = self._server.sockets[0].getsockname()[:2]
+        return host, port
+
+    async def listen(self, host: str, port: int) -> None:
+        """Begin to take connections. Raises OSError if the address cannot be had."""
+        self._server = await asyncio.start_server(self._accept, host, port)
+        self._rearm()
+
+    async def close(self) -> None:
+        """Stop at once: connections are closed, parked requests stay unanswered."""
+        if self._server is not None:
+            self._server.close()
+        if self._alarm is not None:
+            self._alarm.cancel()
+        for conversation in self._conversations:
+            conversation.cancel()
+        await asyncio.gather(*self._conversations, return_exceptions=True)
+        await asyncio.sleep(0)  # the transports let go of their sockets in the loop's next turn
+        if self._file is not None:
+            self._file.close()
+
+    # -- connections --------------------------------------------------------------------------------------------
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        host, port = writer.get_extra_info("sockname")[:2]
+        # The address by which the client came is the one it can come back to.
+        node = Node(NODE_ID, host, port)
+        client_host = "/" + (writer.get_extra_info("peername") or ("unknown",))[0]
+        conversation = asyncio.create_task(
+            converse(reader, writer, lambda frame: self._answer(frame, node, client_host))
+        )
+        self._conversations.add(conversation)
+        conversation.add_done_callback(self._conversations.discard)
+
+    async def _answer(self, frame: bytes, node: Node, client_host: str) -> bytes | None:
+        request = decode_request(frame)
+        low, high = OFFERED.get(request.api or "", (0, -1))
+        if request.api != "ApiVersions" and not low <= request.version <= high:
+            raise HangUp(f"{request.api or request.key} version {request.version} is not offered")
+        if request.findings and low <= request.version <= high:
+            raise HangUp(f"{request.api}: {request.findings[0]}")
+        body = await self._handle(request, node, client_host)
+        if body is None or request.api is None:
+            return None
+        if request.api == "ApiVersions" and body["error_code"]:
+            return encode_response("ApiVersions", 0, request.correlation_id, body)
+        body = fitted(request.api + "Response", request.version, body)
+        return encode_response(request.api, request.version, request.correlation_id, body)
+
+    async def _handle(self, request: Request, node: Node, client_host: str) -> Body | None:
+        if request.api in COORDINATED:
+            return await self._coordinate(request, node, client_host)
+        match request.api:
+            case "ApiVersions":
+                return api_versions(request.version)
+            case "Metadata":
+                return self._cluster.metadata(request.body, request.version, node)
+            case "CreateTopics":
+                return self._cluster.create_topics(request.body)
+            case "DescribeConfigs":
+                return self._cluster.describe_configs(request.body)
+            case "ListOffsets":
+                return data.list_offsets(self._topics, request.body)
+            case "AddPartitionsToTxn":
+                return data.add_partitions(self._topics, request.body)
+            case "Produce":
+                return self._produce(request.body)
+            case "Fetch":
+                return await self._fetch(request.body)
+        raise HangUp(f"{request.api} is offered but not handled")
+
+    # -- records ------------------------------------------------------------------------------------------------
+
+    def _produce(self, body: Body) -> Body | None:
+        answer = data.produce(self._topics, body)
+        self._wake_readers()
+        return answer if body["acks"] else None
+
+    async def _fetch(self, body: Body) -> Body:
+        """Wait until there is enough to read, but no longer than the client wants to."""
+        deadline = self._loop.time() + max(body["max_wait_ms"], 0) / 1000
+        while True:
+            appended = self._appended
+            found = data.fetch(self._topics, body)
+            if found.urgent or found.size >= body["min_bytes"]:
+                return found.body
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await appended.wait()
+            except TimeoutError:
+                return found.body
+
+    def _wake_readers(self) -> None:
+        self._appended.set()
+        self._appended = asyncio.Event()
+
+    # -- the coordinator ----------------------------------------------------------------------------------------
+
+    async def _coordinate(self, request: Request, node: Node, client_host: str) -> Body:
+        handle = next(self._handles)
+        answer: asyncio.Future[Body] = self._loop.create_future()
+        self._parked[handle] = answer
+        try:
+            now = self._now()
+            self._deliver(self._coordinator.advance(now))
+            self._node = node
+            api = request.api or ""
+            question = Question(handle, api, request.version, request.client_id, client_host, request.body)
+            self._deliver(self._coordinator.handle(question, now))
+            self._rearm()
+            body = await answer
+        finally:
+            self._parked.pop(handle)
+        self._end_transaction(request, body)
+        return body
+
+    def _end_transaction(self, request: Request, body: Body) -> None:
+        """What the coordinator decides about a transaction holds for the records of it too."""
+        if request.api not in ("InitProducerId", "EndTxn") or body["error_code"]:
+            return
+        source = body if request.api == "InitProducerId" else request.body
+        producer = source["producer_id"], source["producer_epoch"]
+        committed = request.body.get("committed", False)
+        if data.end_transaction(self._topics, *producer, committed, self._now()):
+            self._wake_readers()
+
+    def _deliver(self, answers: Iterable[Answer]) -> None:
+        for answer in answers:
+            waiting = self._parked.get(answer.handle)
+            if waiting is not None and not waiting.done():
+                waiting.set_result(answer.body)
+
+    def _now(self) -> int:
+        """Milliseconds since 1970, on a clock that does not go back while the server runs."""
+        return int((self._began + self._loop.time()) * 1000)
+
+    def _rearm(self) -> None:
+        """Wake up for the coordinator's next timer."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        deadline = self._coordinator.next_deadline()
+        if deadline is not None:
+            self._alarm = self._loop.call_at(deadline / 1000 - self._began, self._ring)
+
+    def _ring(self) -> None:
+        self._deliver(self._coordinator.advance(self._now()))
+        self._rearm()
+
+
+async def serve(host: str, port: int, settings: Settings, storage_path: Path | None = None) -> Server:
+    """Start a server in the running event loop; port 0 picks a free one.
+
+    `storage_path` is a folder that outlives the server: groups, offsets and the names of topics are found again there,
+    records are not. Raises OSError if the address or the folder cannot be had, and CorruptLogError.
+    """
+    server = Server(settings, storage_path)
+    try:
+        await server.listen(host, port)
+    except BaseException:
+        await server.close()
+        raise
+    return server
+
+
+def run(
+    host: str, port: int, settings: Settings, storage_path: Path | None, announce: Callable[[str, int], None]
+) -> None:
+    """Serve until interrupted. `announce` is told host and port once clients can connect. Raises as `serve`."""
+
+    async def forever() -> None:
+        server = await serve(host, port, settings, storage_path)
+        try:
+            announce(*server.address)
+            await asyncio.Event().wait()
+        finally:
+            await server.close()
+
+    try:
+        asyncio.run(forever())
+    except KeyboardInterrupt:
+        return

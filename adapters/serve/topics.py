@@ -1,0 +1,93 @@
+"""The topics of the broker: their names, ids and partitions."""
+
+import json
+import os
+import re
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fencepost.adapters.serve.errors import Error
+from fencepost.adapters.serve.partition import Partition
+
+DEFAULT_PARTITIONS = 4
+"""Partitions of a topic whose maker does not say; more than Kafka's 1, so that a group has something to share."""
+
+MOST_PARTITIONS = 10_000
+"""Partitions of all topics together."""
+
+_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic. The id follows from the name, so that it outlives a restart."""
+
+    name: str
+    partitions: tuple[Partition, ...]
+
+    @property
+    def id(self) -> str:
+        """The topic's id (KIP-516)."""
+        return str(uuid.uuid5(uuid.NAMESPACE_OID, self.name))
+
+
+class Topics:
+    """All topics by name. With a file they are remembered, their records are not."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self._topics: dict[str, Topic] = {}
+        self._file = file
+        if file is not None and file.exists():
+            self._topics = {name: _topic(name, count) for name, count in json.loads(file.read_text()).items()}
+
+    @property
+    def all(self) -> Mapping[str, Topic]:
+        """Every topic by name."""
+        return self._topics
+
+    def by_id(self, topic_id: str) -> Topic | None:
+        """The topic with that id."""
+        return next((topic for topic in self._topics.values() if topic.id == topic_id), None)
+
+    def partition(self, name: str, index: int) -> Partition | None:
+        """A partition, if there is one of that name and number."""
+        topic = self._topics.get(name)
+        return topic.partitions[index] if topic and 0 <= index < len(topic.partitions) else None
+
+    def partition_count(self, name: str) -> int | None:
+        """How many partitions the topic has, None if there is no such topic."""
+        topic = self._topics.get(name)
+        return len(topic.partitions) if topic else None
+
+    def why_not(self, name: str, partitions: int) -> Error:
+        """What speaks against creating this topic, else NONE."""
+        if not _NAME.fullmatch(name) or name in (".", ".."):
+            return Error.INVALID_TOPIC_EXCEPTION
+        if name in self._topics:
+            return Error.TOPIC_ALREADY_EXISTS
+        if partitions < 1:
+            return Error.INVALID_PARTITIONS
+        if partitions + sum(len(topic.partitions) for topic in self._topics.values()) > MOST_PARTITIONS:
+            return Error.POLICY_VIOLATION
+        return Error.NONE
+
+    def create(self, name: str, partitions: int = DEFAULT_PARTITIONS) -> Error:
+        """Create a topic, unless `why_not` says otherwise."""
+        error = self.why_not(name, partitions)
+        if error is Error.NONE:
+            self._topics[name] = _topic(name, partitions)
+            self._save()
+        return error
+
+    def _save(self) -> None:
+        if self._file is None:
+            return
+        beside = self._file.with_suffix(".new")
+        beside.write_text(json.dumps({name: len(topic.partitions) for name, topic in self._topics.items()}))
+        os.replace(beside, self._file)
+
+
+def _topic(name: str, partitions: int) -> Topic:
+    return Topic(name, tuple(Partition() for _ in range(partitions)))

@@ -1,0 +1,144 @@
+"""The three real clients behind one face: each consumes in a thread of its own until it is told to leave."""
+
+import asyncio
+import threading
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+SESSION_MS = 6_000
+HEARTBEAT_MS = 200
+TURN_MS = 100
+
+
+class Consumer(ABC):
+    """A member of a group. `news` is notified whenever something has changed."""
+
+    def __init__(self, bootstrap: str, group: str, topic: str, news: threading.Condition) -> None:
+        self.assigned: frozenset[int] = frozenset()
+        self.values: list[bytes] = []
+        self.error: BaseException | None = None
+        self._settings = (bootstrap, group, topic)
+        self._news = news
+        self._leave = threading.Event()
+        self._thread = threading.Thread(target=self._live, daemon=True)
+        self._thread.start()
+
+    def leave(self) -> None:
+        """Close the client, which commits and leaves the group."""
+        self._leave.set()
+        self._thread.join(20)
+        assert not self._thread.is_alive()
+        if self.error is not None:
+            raise self.error
+
+    def saw(self, assigned: frozenset[int], values: list[bytes]) -> None:
+        """Take note of what the client shows at the moment."""
+        with self._news:
+            self.assigned = assigned
+            self.values.extend(values)
+            self._news.notify_all()
+
+    def _live(self) -> None:
+        try:
+            self.consume(*self._settings)
+        except BaseException as error:
+            self.error = error
+        finally:
+            self.saw(frozenset(), [])
+
+    @abstractmethod
+    def consume(self, bootstrap: str, group: str, topic: str) -> None:
+        """Join, and consume until `_leave` is set."""
+
+
+class KafkaPython(Consumer):
+    """kafka-python."""
+
+    def consume(self, bootstrap: str, group: str, topic: str) -> None:
+        """Poll; heartbeats come from a thread of the client's."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # its schemas are read in a deprecated way
+            from kafka import KafkaConsumer  # type: ignore[import-untyped]
+        consumer = KafkaConsumer(
+            topic,
+            bootstrap_servers=bootstrap,
+            group_id=group,
+            auto_offset_reset="earliest",
+            session_timeout_ms=SESSION_MS,
+            heartbeat_interval_ms=HEARTBEAT_MS,
+            metadata_max_age_ms=1_000,
+        )
+        try:
+            while not self._leave.is_set():
+                polled = consumer.poll(timeout_ms=TURN_MS)
+                values = [record.value for records in polled.values() for record in records]
+                self.saw(frozenset(place.partition for place in consumer.assignment()), values)
+        finally:
+            consumer.close()
+
+
+class Confluent(Consumer):
+    """confluent-kafka, which is librdkafka."""
+
+    def consume(self, bootstrap: str, group: str, topic: str) -> None:
+        """Poll; everything else happens in threads of the client's."""
+        from confluent_kafka import Consumer as Client
+
+        consumer = Client(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": group,
+                "auto.offset.reset": "earliest",
+                "session.timeout.ms": SESSION_MS,
+                "heartbeat.interval.ms": HEARTBEAT_MS,
+                "topic.metadata.refresh.interval.ms": 1_000,
+                "fetch.wait.max.ms": 100,
+            }
+        )
+        try:
+            consumer.subscribe([topic])
+            while not self._leave.is_set():
+                record = consumer.poll(TURN_MS / 1_000)
+                value = record.value() if record is not None and record.error() is None else None
+                assigned = frozenset(place.partition for place in consumer.assignment())
+                self.saw(assigned, [value] if isinstance(value, bytes) else [])
+        finally:
+            consumer.close()
+
+
+class Aiokafka(Consumer):
+    """aiokafka."""
+
+    def consume(self, bootstrap: str, group: str, topic: str) -> None:
+        """Run the client in a loop of its own."""
+        asyncio.run(self._consume(bootstrap, group, topic))
+
+    async def _consume(self, bootstrap: str, group: str, topic: str) -> None:
+        from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
+
+        consumer: Any = AIOKafkaConsumer(
+            topic,
+            bootstrap_servers=bootstrap,
+            group_id=group,
+            auto_offset_reset="earliest",
+            session_timeout_ms=SESSION_MS,
+            heartbeat_interval_ms=HEARTBEAT_MS,
+            metadata_max_age_ms=1_000,
+        )
+        await consumer.start()
+        try:
+            while not self._leave.is_set():
+                polled = await consumer.getmany(timeout_ms=TURN_MS)
+                values = [record.value for records in polled.values() for record in records]
+                self.saw(frozenset(place.partition for place in consumer.assignment()), values)
+        finally:
+            await consumer.stop()
+
+
+CLIENTS: dict[str, Callable[..., Consumer]] = {
+    "kafka-python": KafkaPython,
+    "aiokafka": Aiokafka,
+    "confluent-kafka": Confluent,
+}
