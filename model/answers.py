@@ -13,7 +13,7 @@ from fencepost.model.requests import Offset, Partition
 class PartitionErrors:
     """One error for each partition (OffsetCommit, TxnOffsetCommit, OffsetDelete), or one for them all."""
 
-    errors: Mapping[Partition, Error] = field(default_factory=dict)
+    errors: Mapping[Partition, Error] = field(default_factory=dict, hash=False)
     error: Error = Error.NONE
 
 
@@ -21,7 +21,7 @@ class PartitionErrors:
 class Fetched:
     """OffsetFetch of one group; None stands for a partition that is unstable (KIP-447)."""
 
-    offsets: Mapping[Partition, Offset | None] = field(default_factory=dict)
+    offsets: Mapping[Partition, Offset | None] = field(default_factory=dict, hash=False)
     error: Error = Error.NONE
 
 

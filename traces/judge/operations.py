@@ -1,0 +1,75 @@
+"""From events to operations: a request with the answer that belongs to it, looked up a bounded way ahead."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from fencepost.traces.events import Body, Event, Kind
+
+WINDOW = 4_096
+"""How many events ahead an answer is looked for; an answer further away is judged when it comes."""
+
+
+@dataclass(slots=True, eq=False)
+class Operation:
+    """A request and what became of it. `handle` is its sequence number plus one; times in milliseconds."""
+
+    handle: int
+    api: str
+    version: int
+    member: str
+    body: Body
+    sent: int
+    answer: Body | None = None
+    answered: int | None = None
+    lost: bool = False
+    """Its connection ended, or the target was restarted: no answer will be seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One event, with the operation that it begins or ends."""
+
+    event: Event
+    operation: Operation | None = None
+
+
+@dataclass(slots=True)
+class Lookahead:
+    """Reads events ahead and attaches answers to the operations still to be handled."""
+
+    events: Iterable[Event]
+    window: int = WINDOW
+    open: dict[int, Operation] = field(default_factory=dict)
+
+    def moments(self) -> Iterator[Moment]:
+        """Every event in order, each request with its answer if that is within the window."""
+        waiting: deque[Moment] = deque()
+        for event in self.events:
+            waiting.append(self.read(event))
+            if len(waiting) > self.window:
+                yield waiting.popleft()
+        yield from waiting
+
+    def read(self, event: Event) -> Moment:
+        """Take one event in."""
+        if event.kind is Kind.REQUEST:
+            handle = event.sequence + 1
+            operation = Operation(handle, event.api, event.version, event.member, event.body, event.time)
+            self.open[event.sequence] = operation
+            return Moment(event, operation)
+        if event.kind is Kind.ANSWER and event.of is not None:
+            found = self.open.pop(event.of, None)
+            if found is not None:
+                found.answer, found.answered = event.body, event.time
+            return Moment(event, found)
+        if event.kind is Kind.FAULT and event.of is not None:
+            found = self.open.get(event.of)
+            if found is not None:
+                found.lost = True
+            return Moment(event, found)
+        if event.kind is Kind.FAULT and event.api == "restart":
+            for operation in self.open.values():
+                operation.lost = True
+            self.open.clear()
+        return Moment(event)

@@ -1,0 +1,428 @@
+"""The search over what one group may have gone through, event by event.
+
+A configuration is one explanation of everything seen so far: the world of the group, the requests not handled yet
+and the answers given but not seen. Seen at the coordinator, a request is handled at its event; seen at clients, at
+some moment before its answer, in any order that explains all answers (LAT-07). Timers fire as they come due.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fencepost.model.answers import Answer
+from fencepost.model.comparison import Difference, Fresh, Seen, compare
+from fencepost.model.coordinator import handle
+from fencepost.model.core.values import Choices, Context, Dialect, Group, Holder, JoinAnswer, Slot
+from fencepost.model.internal import Due, cleaned, fire, restarted, timers
+from fencepost.model.requests import EndTransaction, Request
+from fencepost.model.world import Cluster, Outcome, World
+from fencepost.traces.events import Body, Order
+from fencepost.traces.judge.operations import Operation
+from fencepost.traces.judge.span import Moment, Span, high, low
+from fencepost.traces.judge.variants import Decisions, Run, in_choices
+
+LIMIT = 3_000
+"""How many configurations one answer may need before the judge gives up: inconclusive, never a verdict."""
+NOT_READY = frozenset({14, 15, 16})
+"""Errors a coordinator may give in place of any answer around a failover (LAT-15)."""
+
+
+class Undecided(Exception):
+    """The search grew beyond its bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """How a configuration came about: the last thing that happened, and what was before."""
+
+    rule: str
+    handle: int
+    soft: frozenset[str]
+    before: "Trail | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One explanation of what was seen."""
+
+    world: World
+    waiting: frozenset[int] = frozenset()
+    """Requests sent and not handled yet."""
+    given: frozenset[int] = frozenset()
+    """Answers given, and right, whose event is still to come."""
+    unseen: tuple[tuple[int, Answer], ...] = ()
+    """Answers given before anyone knows what was seen of them."""
+    clock: int = 0
+    """The earliest the present moment can be."""
+    decisions: Decisions = ()
+    loading: bool = False
+    """The coordinator was restarted and has not yet shown that it is ready."""
+    trail: Trail | None = field(default=None, compare=False)
+    faults: tuple["Fault", ...] = ()
+    """Answers that had to be waved through; none but where the judge looks for what went wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An answer that does not fit: the request, the fields that differ, what the model says, and its rule.
+
+    The field `time` stands for an answer that came too early or too late.
+    """
+
+    handle: int
+    fields: frozenset[str]
+    expected: Answer | None
+    rule: str
+    world: World
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An operation as far as one group is concerned."""
+
+    operation: Operation
+    request: Request
+
+
+@dataclass(slots=True)
+class Search:
+    """All explanations of what was seen of one group."""
+
+    group: str
+    cluster: Cluster
+    order: Order
+    grace: int
+    configurations: list[Configuration]
+    parts: dict[int, Part] = field(default_factory=dict)
+    issued: dict[str, int] = field(default_factory=dict)
+    """Which request every member id was made up for (LAT-01)."""
+    was_restarted: bool = False
+    lenient: bool = False
+    """Wave differing answers through and note them: only to explain a failure."""
+
+    # --- events -------------------------------------------------------------------------------------------------
+
+    def sent(self, part: Part) -> list[Configuration]:
+        """A request was sent, or arrived; returns the configurations that explain it."""
+        operation = part.operation
+        self.parts[operation.handle] = part
+        if self.order is Order.INTERVALS:
+            return [replace(one, waiting=one.waiting | {operation.handle}) for one in self.configurations]
+        return [
+            after
+            for one in self.configurations
+            for ready in self.brought_up_to(one, operation.sent)
+            for after in self.handled(ready, part, operation.sent)
+        ]
+
+    def answered(self, part: Part, time: int) -> list[Configuration]:
+        """An answer was seen; returns the configurations that explain it."""
+        number = part.operation.handle
+        found: list[Configuration] = []
+        stack = list(self.configurations)
+        known = set(stack)
+        while stack:
+            one = stack.pop()
+            settled = self.delivered(one, part)
+            if settled is not None:
+                found += settled
+                continue
+            for after in self.moves(one, time, number):
+                if after not in known:
+                    known.add(after)
+                    stack.append(after)
+            if len(known) > LIMIT:
+                raise Undecided(f"more than {LIMIT} explanations of one answer")
+        self.parts.pop(number, None)
+        return list(dict.fromkeys(found))
+
+    def restarted(self, time: int) -> list[Configuration]:
+        """The coordinator was killed; what was in flight may or may not have been handled (LAT-16)."""
+        self.was_restarted = True
+        found: dict[Configuration, None] = {}
+        for one in self.configurations:
+            for last in self.handled_in_part(one, time):
+                now: Moment = Span(time, time + 120_000) if self.order is Order.INTERVALS else time
+                context = self.context(now, Choices(), Dialect())
+                outcome = restarted(last.world, context)
+                clean = Configuration(
+                    world=outcome.world, clock=time, decisions=last.decisions, loading=True, trail=last.trail
+                )
+                found[replace(clean, trail=Trail(outcome.rule, 0, frozenset(), last.trail))] = None
+        self.parts.clear()
+        return list(found)
+
+    def handled_in_part(self, start: Configuration, time: int) -> Iterator[Configuration]:
+        """The configuration after any of the requests still waiting were handled."""
+        known, stack = {start}, [start]
+        while stack:
+            one = stack.pop()
+            yield one
+            for number in one.waiting:
+                for after in self.linearised(one, number, time):
+                    if after not in known and len(known) < 64:
+                        known.add(after)
+                        stack.append(after)
+
+    def lost(self, part: Part) -> None:
+        """Nobody will see the answer of this operation; it may still be handled."""
+        part.operation.lost = True
+
+    # --- moves --------------------------------------------------------------------------------------------------
+
+    def moves(self, one: Configuration, time: int, wanted: int) -> Iterator[Configuration]:
+        """What may have happened next, no later than `time`."""
+        for number in sorted(one.waiting, key=lambda each: each != wanted):
+            yield from self.linearised(one, number, time)
+        for due in timers(one.world):
+            if low(due.deadline) <= time:
+                yield from self.fired(one, due, time)
+
+    def linearised(self, one: Configuration, number: int, time: int) -> Iterator[Configuration]:
+        """A waiting request is handled, unless a timer must have fired before."""
+        part = self.parts[number]
+        earliest = max(one.clock, part.operation.sent)
+        if any(high(due.deadline) + self.grace < earliest for due in timers(one.world)):
+            return
+        latest = max(earliest, min(time, earliest + self.grace))
+        now = earliest if earliest == latest else Span(earliest, latest)
+        started = replace(one, waiting=one.waiting - {number}, clock=earliest)
+        yield from self.handled(started, part, now)
+
+    def brought_up_to(self, one: Configuration, time: int) -> Iterator[Configuration]:
+        """The configuration with every timer fired that must be, and with or without those that may."""
+        dues = [due for due in timers(one.world) if low(due.deadline) <= time]
+        if all(high(due.deadline) + self.grace >= time for due in dues):
+            yield one
+        for due in dues:
+            for after in self.fired(one, due, time):
+                yield from self.brought_up_to(after, time)
+
+    def fired(self, one: Configuration, due: Due, time: int) -> Iterator[Configuration]:
+        """A timer fires."""
+        earliest = max(one.clock, low(due.deadline))
+        if any(high(other.deadline) + self.grace < earliest for other in timers(one.world)):
+            return
+        latest = max(earliest, min(time, high(due.deadline) + self.grace))
+        now: Moment = earliest if earliest == latest else Span(earliest, latest)
+
+        def run(choices: Choices, dialect: Dialect) -> Outcome:
+            return fire(one.world, due, self.context(now, choices, dialect))
+
+        at = replace(one, clock=earliest)
+        yield from self.outcomes(at, run, 0, None, now)
+
+    def handled(self, one: Configuration, part: Part, now: Moment) -> Iterator[Configuration]:
+        """A request is handled now."""
+        for start in self.swept(one, now):
+            yield from self.handled_in(start, part, now)
+        if self.gate(one, part.operation):
+            number = part.operation.handle
+            trail = Trail("gate.not-ready", number, frozenset(), one.trail)
+            yield replace(one, given=one.given | {number}, trail=trail)
+
+    def handled_in(self, one: Configuration, part: Part, now: Moment) -> Iterator[Configuration]:
+        """A request is handled in this very world."""
+        request, operation = part.request, part.operation
+        if isinstance(request, EndTransaction) and operation.answer and operation.answer.get("error_code"):
+            # The transaction coordinator is not what is judged here.
+            yield replace(one, given=one.given | {operation.handle})
+            return
+
+        def run(choices: Choices, dialect: Dialect) -> Outcome:
+            return handle(one.world, request, self.context(now, choices, dialect), self.cluster)
+
+        ready = replace(one, loading=False) if one.loading else one
+        yield from self.outcomes(ready, run, operation.handle, self.new_id(operation), now)
+
+    def swept(self, one: Configuration, now: Moment) -> Iterator[Configuration]:
+        """The configuration, and the same after a clean-up pass if that would have changed anything (LAT-17)."""
+        yield one
+        after = cleaned(one.world, high(now))
+        if after is not None:
+            yield replace(one, world=after, trail=Trail("clean-up", 0, frozenset(), one.trail))
+
+    def gate(self, one: Configuration, operation: Operation) -> bool:
+        """The answer seen is one that a coordinator gives while it is not ready."""
+        if not self.was_restarted or operation.answer is None:
+            return False
+        errors = errors_in(operation.answer)
+        if errors and errors <= NOT_READY:
+            return True
+        blind = (operation.api == "Heartbeat" and errors == {0}) or (operation.api == "SyncGroup" and errors == {27})
+        return one.loading and blind
+
+    # --- outcomes -----------------------------------------------------------------------------------------------
+
+    def context(self, now: Moment, choices: Choices, dialect: Dialect) -> Context:
+        """The context of a step."""
+        settings = self.cluster.settings
+        return Context(
+            now,
+            choices,
+            dialect,
+            settings.max_group_size,
+            settings.initial_rebalance_delay,
+            settings.new_member_timeout,
+        )
+
+    def new_id(self, operation: Operation) -> Any:
+        """The id made up for this request: the one its answer shows, or one still unknown."""
+        if operation.api != "JoinGroup":
+            return None
+        shown = operation.answer.get("member_id") if operation.answer is not None else None
+        if not shown or not isinstance(shown, str):
+            return Fresh(operation.handle)
+        return shown
+
+    def outcomes(
+        self, one: Configuration, run: Run, number: int, member_id: Any, now: Moment
+    ) -> Iterator[Configuration]:
+        """The configurations after a step, over all choices and dialects, as far as they fit what was seen."""
+        leaders, protocols = self.hints(one, number)
+        for outcome, decisions in in_choices(run, one.world, member_id, leaders, protocols, one.decisions):
+            after = self.absorbed(one, outcome, number, now)
+            if after is not None:
+                yield replace(after, decisions=decisions) if decisions is not one.decisions else after
+
+    def hints(self, one: Configuration, number: int) -> tuple[list[str], list[str]]:
+        """Leaders and protocols named in the answers that parked joins are known to get."""
+        group = one.world.group
+        numbers = [slot.join for slot in group.slots if slot.join] if group is not None else []
+        leaders: dict[str, None] = {}
+        protocols: dict[str, None] = {}
+        for each in (*numbers, number):
+            part = self.parts.get(each)
+            if part is not None and part.operation.api == "JoinGroup" and part.operation.answer is not None:
+                body = part.operation.answer
+                if body.get("error_code") == 0 and isinstance(body.get("leader"), str):
+                    leaders[body["leader"]] = None
+                    protocols[body.get("protocol_name") or ""] = None
+        return list(leaders), list(protocols)
+
+    def absorbed(self, one: Configuration, outcome: Outcome, number: int, now: Moment) -> Configuration | None:
+        """The configuration after an outcome, None if an answer that is known differs from it."""
+        world, given, unseen = outcome.world, one.given, one.unseen
+        soft: frozenset[str] = frozenset()
+        for reply in outcome.replies:
+            part = self.parts.get(reply.handle)
+            if part is None or (part.operation.lost and part.operation.answer is None):
+                continue
+            if part.operation.answer is None:
+                unseen = (*unseen, (reply.handle, reply.answer))
+                continue
+            difference = self.difference(part, reply.answer)
+            if part.operation.answered is not None and part.operation.answered > high(now) + self.grace:
+                difference.hard.add("time")
+            if difference.hard:
+                if not self.lenient:
+                    return None
+                fault = Fault(reply.handle, frozenset(difference.hard), reply.answer, outcome.rule, one.world)
+                one = replace(one, faults=(*one.faults, fault))
+            world = renamed(world, difference.shown)
+            unseen = tuple((each, renamed_answer(kept, difference.shown)) for each, kept in unseen)
+            given = given | {reply.handle}
+            if reply.handle == number:
+                soft = frozenset(difference.soft)
+            elif difference.soft:
+                one = replace(one, trail=Trail("", reply.handle, frozenset(difference.soft), one.trail))
+        return Configuration(
+            world,
+            one.waiting,
+            given,
+            unseen,
+            one.clock,
+            one.decisions,
+            one.loading,
+            Trail(outcome.rule, number, soft, one.trail),
+            one.faults,
+        )
+
+    def difference(self, part: Part, expected: Answer) -> Difference:
+        """Hold an answer seen against the one expected, and against all ids ever made up."""
+        operation = part.operation
+        assert operation.answer is not None
+        seen = Seen(operation.api, operation.version, operation.body, operation.answer, self.group)
+        difference = compare(expected, seen)
+        if operation.api == "JoinGroup" and not operation.body.get("member_id"):
+            shown = operation.answer.get("member_id")
+            if shown and self.issued.setdefault(shown, operation.handle) != operation.handle:
+                difference.hard.add("member")
+        return difference
+
+    def delivered(self, one: Configuration, part: Part) -> list[Configuration] | None:
+        """The configuration once the answer was seen; None if it has yet to be given."""
+        number = part.operation.handle
+        if number in one.given:
+            return [replace(one, given=one.given - {number})]
+        for position, (each, expected) in enumerate(one.unseen):
+            if each == number:
+                difference = self.difference(part, expected)
+                if difference.hard:
+                    return []
+                rest = one.unseen[:position] + one.unseen[position + 1 :]
+                kept = tuple((other, renamed_answer(answer, difference.shown)) for other, answer in rest)
+                trail = Trail("", number, frozenset(difference.soft), one.trail) if difference.soft else one.trail
+                return [replace(one, unseen=kept, world=renamed(one.world, difference.shown), trail=trail)]
+        return None
+
+
+def errors_in(body: Body) -> set[int]:
+    """Every error code in an answer, at any depth; only those of the group level if there are any."""
+    found: set[int] = set()
+    stack: list[Any] = [body]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, list | tuple):
+            stack.extend(value)
+        elif isinstance(value, dict):
+            if value.get("error_code") is not None:
+                found.add(value["error_code"])
+            stack.extend(value.values())
+    return found - {0} or found
+
+
+def renamed(world: World, shown: dict[Fresh, str]) -> World:
+    """The world with ids in the place of those that were not known before."""
+    if not shown:
+        return world
+    return replace(
+        world,
+        group=renamed_group(world.group, shown),
+        stored=renamed_group(world.stored, shown),
+    )
+
+
+def renamed_group(group: Group | None, shown: dict[Fresh, str]) -> Group | None:
+    """The group with known ids."""
+    if group is None:
+        return None
+
+    def rename(slot: Slot) -> Slot:
+        known = slot.holder is not Holder.NOBODY and isinstance(slot.id, Fresh) and slot.id in shown
+        return replace(slot, id=shown[slot.id]) if known else slot
+
+    leader = shown.get(group.leader, group.leader) if isinstance(group.leader, Fresh) else group.leader
+    return replace(group, slots=tuple(rename(slot) for slot in group.slots), leader=leader)
+
+
+def renamed_answer(answer: Answer, shown: dict[Fresh, str]) -> Answer:
+    """An answer given with ids not known then, with those known now."""
+    if not shown or not isinstance(answer, JoinAnswer):
+        return answer
+
+    def known(token: Any) -> Any:
+        return shown.get(token, token) if isinstance(token, Fresh) else token
+
+    members = tuple(replace(view, id=known(view.id)) for view in answer.members)
+    return replace(answer, member=known(answer.member), leader=known(answer.leader), members=members)
+
+
+def trail_of(one: Configuration) -> Iterable[Trail]:
+    """What happened, oldest first."""
+    steps: list[Trail] = []
+    trail = one.trail
+    while trail is not None:
+        steps.append(trail)
+        trail = trail.before
+    return reversed(steps)

@@ -1,0 +1,53 @@
+"""What the judge found in one trace."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Standing(StrEnum):
+    """How a piece of evidence stands after judging."""
+
+    PASS = "pass"
+    UNUSUAL = "unusual"
+    """Allowed, but not what the reference does."""
+    FAIL = "fail"
+    INCONCLUSIVE = "inconclusive"
+    NOT_OBSERVED = "not-observed"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An answer that the model does not allow. `sequence` is that of the request."""
+
+    sequence: int
+    group: str
+    api: str
+    fields: tuple[str, ...]
+    observed: str
+    allowed: tuple[str, ...]
+    rule: str
+    guard: str
+    requirements: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What one marked answer says of one requirement."""
+
+    requirement: str
+    sequence: int
+    standing: Standing
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceVerdict:
+    """Everything found in one trace. `decisions` are the reference differences it shows (DIV-nn), by name."""
+
+    faults: tuple[Fault, ...]
+    evidence: tuple[Evidence, ...]
+    rules: Mapping[str, int]
+    decisions: Mapping[str, bool] = field(default_factory=dict)
+    inconclusive: tuple[str, ...] = ()
+    events: int = 0
