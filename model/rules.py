@@ -398,7 +398,9 @@ ADMIN = (
         Error.NONE,
         "the group exists and is not stable",
         "ADMIN-02 ADMIN-04",
-        MappingProxyType({"members": "ADMIN-04", "protocol": "ADMIN-04", "groups": "ADMIN-07", "instances": "ADMIN-06"}),
+        MappingProxyType(
+            {"members": "ADMIN-04", "protocol": "ADMIN-04", "groups": "ADMIN-07", "instances": "ADMIN-06"}
+        ),
     ),
     rule(
         "describe.stable",

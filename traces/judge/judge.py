@@ -274,13 +274,19 @@ class Autopsy:
         if number in search.parts and not any(number in one.waiting for one in search.configurations):
             handled = any(number in one.given for one in search.configurations)
             parked = any(self.holds(one, number) for one in search.configurations)
-            if not handled and not parked and not any(n == number for one in search.configurations for n, _ in one.unseen):
+            if (
+                not handled
+                and not parked
+                and not any(n == number for one in search.configurations for n, _ in one.unseen)
+            ):
                 return search.sent(part)
         return search.configurations
 
     @staticmethod
     def holds(one: Configuration, number: int) -> bool:
-        """The request is parked in this configuration."""
+        """The request was handled in this configuration: it is parked or has its answer."""
+        if number in one.given or any(each == number for each, _ in one.unseen):
+            return True
         group = one.world.group
         return group is not None and any(number in (slot.join, slot.sync) for slot in group.slots)
 
@@ -326,10 +332,11 @@ class Autopsy:
     def starts_handled(self, one: Configuration, part: Part) -> Iterator[Configuration]:
         """The configuration once the request is handled, if it still waits."""
         if part.operation.handle in one.waiting:
-            yield from self.search.linearised(one, part.operation.handle, part.operation.answered or part.operation.sent)
+            yield from self.search.linearised(
+                one, part.operation.handle, part.operation.answered or part.operation.sent
+            )
 
 
 def judge(header: Header, events: Iterable[Event], decisions: Mapping[str, bool] | None = None) -> TraceVerdict:
     """Judge one trace. `decisions` are reference differences already settled for the target (DIV-nn)."""
     return Judge(header, decisions).read(events)
-
