@@ -30,7 +30,7 @@ class Rule:
     error: Error | None
     guard: str
     requirements: tuple[str, ...]
-    fields: Mapping[str, str] = field(default=NOTHING)
+    fields: Mapping[str, str] = field(default_factory=lambda: NOTHING)
 
     def blamed(self, fields: frozenset[str]) -> tuple[str, ...]:
         """The requirements that a difference in these fields breaks."""

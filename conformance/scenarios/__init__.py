@@ -1,0 +1,4 @@
+"""The scenarios by family: short schedules that show requirements of the catalogue on any target.
+
+A scenario sends requests and marks answers as evidence; what an answer is worth is the judge's business.
+"""
