@@ -1,18 +1,36 @@
 """Random requests against the bundled coordinator: whatever comes in, what it says holds together."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
 
 from fencepost.adapters.bundled.coordinator import VERSIONS, Coordinator
-from fencepost.adapters.bundled.log import MemoryLog
+from fencepost.adapters.bundled.log import LogWriteError, MemoryLog
 from fencepost.adapters.bundled.messages import Answer, Request
+from fencepost.adapters.bundled.records import Record
+from fencepost.adapters.bundled.timers import Timers
 from fencepost.model.settings import Settings
 
 SETTINGS = Settings(min_session_timeout=0, initial_rebalance_delay=5, max_group_size=4, retention_check_interval=500)
+USUAL = ("JoinGroup", "JoinGroup", "SyncGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "OffsetFetch")
 METADATA = (b"", b"\x00", b"\x00\x01\x00\x00\x00\x01\x00\x01t", b"\x00\x00\x7f\xff\xff\xff")
+
+
+class Flaky(MemoryLog):
+    """A log that fails now and then."""
+
+    def __init__(self, source: random.Random) -> None:
+        super().__init__()
+        self.source = source
+
+    def append(self, batch: Sequence[Record]) -> None:
+        if self.source.random() < 0.05:
+            raise LogWriteError("out of order")
+        super().append(batch)
 
 
 @dataclass
@@ -20,15 +38,17 @@ class Chaos:
     """Sends what it makes up, with ids and generations it has seen, and checks every answer."""
 
     random: random.Random
-    log: MemoryLog = field(default_factory=MemoryLog)
     now: int = 0
     handles: int = 0
-    made: set[str] = field(default_factory=set)
+    made: list[str] = field(default_factory=list)
+    current: list[str] = field(default_factory=list)
     open: dict[int, Request] = field(default_factory=dict)
     generation: int = 0
     answered: int = 0
+    synced: int = 0
 
     def __post_init__(self) -> None:
+        self.log = Flaky(self.random)
         self.coordinator = self.start()
 
     def start(self) -> Coordinator:
@@ -37,20 +57,20 @@ class Chaos:
 
     def new_id(self, prefix: str) -> str:
         member_id = f"{prefix}-{len(self.made)}"
-        self.made.add(member_id)
+        self.made.append(member_id)
         return member_id
 
     def step(self) -> None:
         choice = self.random.random()
-        if choice < 0.02:
+        if choice < 0.005:
             self.coordinator = self.start()
-        elif choice < 0.3:
-            self.now += self.random.choice((0, 1, 5, 20, 200))
+        elif choice < 0.25:
+            self.now += self.random.choice((0, 1, 5, 20))
             self.check(self.coordinator.advance(self.now))
         else:
             self.check(self.coordinator.advance(self.now))
             self.handles += 1
-            api = self.random.choice(("JoinGroup", "JoinGroup", "JoinGroup", "SyncGroup", "SyncGroup", *VERSIONS))
+            api = self.random.choice(USUAL if self.random.random() < 0.9 else tuple(VERSIONS))
             request = Request(self.handles, api, self.random.randint(*VERSIONS[api]), "c", "/h", self.body())
             self.open[request.handle] = request
             self.check(self.coordinator.handle(request, self.now))
@@ -58,28 +78,29 @@ class Chaos:
     def body(self) -> dict[str, Any]:
         """One body for every API: each takes from it what it knows."""
         pick = self.random.choice
-        member = pick(["", "x", *sorted(self.made)[-6:]])
-        instance = pick([None, None, None, "i", "j"])
-        generation = pick([-1, self.generation, self.generation, self.generation, self.generation + 1])
+        member = pick(["", "x", *self.made[-3:], *self.current * 3])
+        instance = pick([None] * 9 + ["i", "j"])
+        generation = pick([-1, *[self.generation] * 8, self.generation + 1])
         partition = {
             "partition_index": pick([0, 1, 2]),
             "committed_offset": self.random.randint(-5, 99),
             "committed_metadata": pick([None, "", "note"]),
         }
-        names = self.random.sample(["p", "q", "r", "p"], self.random.randint(0, 3))
-        topic = {"name": pick(["t", "ghost"]), "partitions": [partition], "partition_indexes": [0]}
+        metadata = pick([*METADATA, *METADATA[:1] * 20])
+        names = pick([*[["p"]] * 12, ["p", "q"], ["q", "p"], ["q", "p", "p"], ["r"], []])
+        topic = {"name": pick(["t", "t", "ghost"]), "partitions": [partition], "partition_indexes": [0]}
         return {
             "group_id": pick(["g"] * 9 + [""]),
             "member_id": member,
             "group_instance_id": instance,
             "generation_id": generation,
             "generation_id_or_member_epoch": generation,
-            "session_timeout_ms": pick([0, 10, 50, 1000]),
-            "rebalance_timeout_ms": pick([-1, 0, 10, 50, 1000]),
-            "protocol_type": pick(["consumer"] * 5 + ["other", ""]),
-            "protocol_name": pick(["p", "p", "q", None]),
-            "protocols": [{"name": name, "metadata": pick(METADATA)} for name in names],
-            "assignments": [{"member_id": m, "assignment": m.encode()} for m in sorted(self.made)],
+            "session_timeout_ms": pick([1000] * 12 + [0, 50]),
+            "rebalance_timeout_ms": pick([1000] * 12 + [-1, 0, 50]),
+            "protocol_type": pick(["consumer"] * 20 + ["other", ""]),
+            "protocol_name": pick(["p"] * 5 + ["q", None]),
+            "protocols": [{"name": name, "metadata": metadata} for name in names],
+            "assignments": [{"member_id": m, "assignment": m.encode()} for m in self.made],
             "members": [{"member_id": member, "group_instance_id": instance}],
             "topics": pick([[topic], []]),
             "groups_names": [pick(["g", "h"])],
@@ -97,13 +118,14 @@ class Chaos:
             if request.api == "JoinGroup" and answer.body["error_code"] == 0:
                 self.check_join(answer.body)
             if request.api == "SyncGroup" and answer.body["error_code"] == 0:
+                self.synced += bool(answer.body["assignment"])
                 assert answer.body["assignment"] in (b"", *(m.encode() for m in self.made))
 
     def check_join(self, body: dict[str, Any]) -> None:
         self.generation = body["generation_id"]
         assert body["generation_id"] >= 1 and body["member_id"] in self.made
         if body["members"]:
-            ids = [member["member_id"] for member in body["members"]]
+            self.current = ids = [member["member_id"] for member in body["members"]]
             assert body["leader"] == body["member_id"] and body["member_id"] in ids
             assert len(set(ids)) == len(ids) <= SETTINGS.max_group_size
 
@@ -111,7 +133,7 @@ class Chaos:
 @pytest.mark.parametrize("seed", range(40))
 def test_whatever_comes_in_the_answers_hold_together(seed: int) -> None:
     chaos = Chaos(random.Random(seed))
-    for _ in range(400):
+    for _ in range(600):
         chaos.step()
     assert chaos.answered > 100
     chaos.check(chaos.coordinator.advance(chaos.now + 3_000_000))
@@ -119,3 +141,31 @@ def test_whatever_comes_in_the_answers_hold_together(seed: int) -> None:
     assert unanswered <= {"JoinGroup", "SyncGroup"}
     before = chaos.coordinator.advance(chaos.now + 3_000_001)
     assert before == []
+
+
+def test_random_requests_get_as_far_as_assignments() -> None:
+    chaos = Chaos(random.Random(0))
+    for _ in range(3000):
+        chaos.step()
+    assert chaos.generation > 10 and chaos.synced > 10
+
+
+def test_a_request_that_nobody_handles_is_refused() -> None:
+    coordinator = Chaos(random.Random(0)).coordinator
+    for api, version in (("JoinGroup", 10), ("OffsetFetch", 0), ("Fetch", 4)):
+        with pytest.raises(ValueError, match=f"{api} version {version} is not handled here"):
+            coordinator.handle(Request(1, api, version, None, "/h", {}), 0)
+
+
+def test_timers_fire_by_deadline_then_in_the_order_of_arming() -> None:
+    timers, fired = Timers(), list[str]()
+    for key, deadline in (("late", 9), ("first", 5), ("second", 5), ("gone", 1), ("moved", 2)):
+        timers.arm(key, deadline, partial(fired.append, key))
+    timers.arm("moved", 7, partial(fired.append, "moved"))
+    timers.cancel("gone")
+    timers.cancel("never armed")
+    while timers.next_deadline() is not None:
+        timers.take()()
+    assert fired == ["first", "second", "moved", "late"]
+    with pytest.raises(IndexError):
+        timers.take()
