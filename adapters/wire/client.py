@@ -1,0 +1,75 @@
+"""The kit's own questions to a broker: asked, answered, and not recorded."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from itertools import count
+from typing import Any
+
+from fencepost.adapters.wire.connection import Cause, Loss, LossError
+from fencepost.adapters.wire.pool import Address, Pool
+from fencepost.model.wire.codec import VERSIONS, Response, decode_response, encode_request
+from fencepost.traces.events import Body
+
+CLIENT_ID = "fencepost"
+RETRIABLE = frozenset({14, 15, 16})
+"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR."""
+
+
+class Client:
+    """Asks over the connections of `pool`. `timeout` is how many seconds an answer may take; `versions` are those
+    that target and kit share, empty until they are known."""
+
+    def __init__(self, pool: Pool, timeout: float) -> None:
+        self.pool = pool
+        self.versions: Mapping[str, tuple[int, int]] = {}
+        self._timeout = timeout
+        self._ids = count(1)
+
+    def next_id(self) -> int:
+        """A correlation id that no request in flight has."""
+        return next(self._ids) & 0x7FFF_FFFF
+
+    def version(self, api: str, preferred: int) -> int:
+        """The version nearest to `preferred` that the target has."""
+        lowest, highest = self.versions.get(api, VERSIONS[api])
+        return max(lowest, min(preferred, highest))
+
+    async def ask(self, address: Address, api: str, version: int, body: Body, *, fresh: bool = False) -> Response:
+        """Send a request, on a `fresh` connection if need be, and await its answer. Raises `LossError` if there is
+        none, else as `Pool.connect`."""
+        frame = encode_request(api, version, self.next_id(), CLIENT_ID, body)
+        connection = await (self.pool.make(address) if fresh else self.pool.connect(address))
+        answer: asyncio.Future[bytes | Loss] = asyncio.get_running_loop().create_future()
+
+        def settle(outcome: bytes | Loss) -> None:
+            if not answer.done():
+                answer.set_result(outcome)
+
+        connection.send(frame, settle, settle)
+        try:
+            async with asyncio.timeout(self._timeout):
+                outcome = await answer
+        except TimeoutError:
+            outcome = Loss(Cause.SILENT, f"no answer to {api} v{version} within {self._timeout:g} s")
+        finally:
+            if answer.cancelled():
+                connection.abort()
+        if isinstance(outcome, Loss):
+            raise LossError(outcome)
+        self.pool.give_back(address, connection)
+        return decode_response(api, version, outcome)
+
+
+def error_codes(body: Body) -> Iterator[int]:
+    """Every error code in an answer, at any depth."""
+    for key, value in body.items():
+        if key == "error_code":
+            yield value
+        elif type(value) is list:
+            yield from _codes_in(value)
+
+
+def _codes_in(items: list[Any]) -> Iterator[int]:
+    for item in items:
+        if isinstance(item, Mapping):
+            yield from error_codes(item)

@@ -1,0 +1,114 @@
+"""One TCP connection, which carries one request at a time."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+MAX_FRAME = 64 * 1024 * 1024
+"""Longest answer that is believed, in bytes. The first bytes of other protocols, read as a length, are far above."""
+
+
+class Cause(Enum):
+    """Why there is no answer; the value is what can be done about it."""
+
+    REFUSED = "is the broker running?"
+    NO_HOST = "check the host name"
+    UNREACHABLE = "check the address and the firewall"
+    SILENT = "is this a Kafka broker, and is it well?"
+    CLOSED = "it may want TLS or SASL; Fencepost needs a PLAINTEXT listener"
+    NOT_KAFKA = "check the address"
+    ENDED = "the kit ended the connection"
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """How a connection ended without a whole answer. `head` is what had come of the answer."""
+
+    cause: Cause
+    reason: str
+    head: bytes = b""
+
+
+class LossError(Exception):
+    """A question was not answered."""
+
+    def __init__(self, loss: Loss) -> None:
+        super().__init__(loss.reason)
+        self.loss = loss
+
+
+class Connection(asyncio.Protocol):
+    """`ended` is called once, when the socket is gone."""
+
+    def __init__(self, number: int, ended: Callable[["Connection"], None]) -> None:
+        self.number = number
+        self.closed = asyncio.get_running_loop().create_future()
+        self._ended = ended
+        self._transport: asyncio.Transport | None = None
+        self._buffer = bytearray()
+        self._received: Callable[[bytes], None] | None = None
+        self._lost: Callable[[Loss], None] | None = None
+
+    @property
+    def usable(self) -> bool:
+        """Whether a request can be sent now."""
+        return self._transport is not None and not self._transport.is_closing() and self._received is None
+
+    def send(self, frame: bytes, received: Callable[[bytes], None], lost: Callable[[Loss], None]) -> None:
+        """Write a request; exactly one of the two is called later, unless the connection is closed from this side."""
+        assert self._transport is not None and self._received is None
+        self._received, self._lost = received, lost
+        self._transport.write(len(frame).to_bytes(4) + frame)
+
+    def close(self) -> None:
+        """Close after what was written has left; nobody is called any more."""
+        self._received = self._lost = None
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once; nobody is called any more."""
+        self._received = self._lost = None
+        if self._transport is not None:
+            self._transport.abort()
+
+    def lose(self, cause: Cause, reason: str) -> None:
+        """Close at once, and report it as a loss to whoever waits for an answer."""
+        lost, head = self._lost, bytes(self._buffer[:64])
+        self.abort()
+        if lost is not None:
+            lost(Loss(cause, reason, head))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        buffer = self._buffer
+        buffer += data
+        if self._received is None:
+            self.abort()  # bytes that nobody asked for
+            return
+        if len(buffer) < 4:
+            return
+        size = int.from_bytes(buffer[:4], signed=True)
+        if not 0 <= size <= MAX_FRAME:
+            self.lose(Cause.NOT_KAFKA, f"the answer is not Kafka's: it begins with {bytes(buffer[:16])!r}")
+        elif len(buffer) >= 4 + size:
+            frame = bytes(memoryview(buffer)[4 : 4 + size])
+            surplus = len(buffer) > 4 + size
+            buffer.clear()
+            received, self._received, self._lost = self._received, None, None
+            if surplus:
+                self.abort()
+            received(frame)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._lost is not None:
+            got = len(self._buffer)
+            how = f"the connection broke ({exc})" if exc else "the target closed the connection"
+            self.lose(Cause.CLOSED, f"{how} after {got} bytes of the answer" if got else how)
+        self._ended(self)
+        if not self.closed.done():
+            self.closed.set_result(None)

@@ -1,0 +1,244 @@
+"""Learning what a target is, and making it ready: versions, brokers, settings, the kit's topic, its coordinators."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from itertools import count
+
+from fencepost.adapters.target import TargetError
+from fencepost.adapters.wire.client import RETRIABLE, Client, error_codes
+from fencepost.adapters.wire.cluster import GROUP, PAUSE, Cluster
+from fencepost.adapters.wire.connection import Cause, Loss, LossError
+from fencepost.adapters.wire.pool import Address
+from fencepost.model.settings import Settings
+from fencepost.model.wire.codec import API_NAMES, VERSIONS
+from fencepost.traces.events import Body
+
+UNSUPPORTED_VERSION = 35
+TOPIC_ALREADY_EXISTS = 36
+BROKER_RESOURCE = 4
+PARTITIONS = 4
+TLS_ALERT = b"\x15\x03"
+SOFTWARE = {"client_software_name": "fencepost", "client_software_version": "1"}
+
+CONFIGS = {
+    "group.min.session.timeout.ms": "min_session_timeout",
+    "group.max.session.timeout.ms": "max_session_timeout",
+    "group.initial.rebalance.delay.ms": "initial_rebalance_delay",
+    "group.max.size": "max_group_size",
+    "offset.metadata.max.bytes": "max_offset_metadata",
+    "offsets.retention.minutes": "offsets_retention",
+    "offsets.retention.check.interval.ms": "retention_check_interval",
+    "offsets.topic.num.partitions": "offsets_partitions",
+}
+"""Kafka's names of the settings."""
+
+NEEDED = ("Metadata", "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat")
+
+
+async def learn_versions(client: Client, address: Address) -> dict[str, tuple[int, int]]:
+    """What target and kit both speak. Raises `TargetError` if this is no Kafka broker that we can talk to."""
+    body: Body = {}
+    for version in (VERSIONS["ApiVersions"][1], 0):
+        try:
+            software = SOFTWARE if version > 2 else {}
+            answer = await client.ask(address, "ApiVersions", version, software, fresh=True)
+        except LossError as error:
+            # A broker that does not know the version may hang up instead of answering 35.
+            if version == 0 or error.loss.cause is not Cause.CLOSED:
+                raise unusable(address, error.loss) from None
+            continue
+        body = answer.body
+        if body.get("error_code") == 0 and isinstance(body.get("api_keys"), list) and answer.correlation_id > 0:
+            break
+    else:
+        raise TargetError(
+            f"{_at(address)}: the answer to ApiVersions makes no sense ({_summary(body)}); is this a Kafka broker?"
+        )
+    versions = dict(_common(body))
+    missing = [api for api in NEEDED if api not in versions]
+    if missing:
+        raise TargetError(f"{_at(address)}: does not offer {', '.join(missing)} in a version that Fencepost knows")
+    return versions
+
+
+def _summary(body: Body) -> str:
+    return f"error {body['error_code']}" if body.get("error_code") else "no list of APIs"
+
+
+def _common(body: Body) -> Iterator[tuple[str, tuple[int, int]]]:
+    for offered in body["api_keys"]:
+        name = API_NAMES.get(offered.get("api_key", -1))
+        if name is not None:
+            ours = VERSIONS[name]
+            lowest = max(offered.get("min_version", 0), ours[0])
+            highest = min(offered.get("max_version", -1), ours[1])
+            if lowest <= highest:
+                yield name, (lowest, highest)
+
+
+async def learn_brokers(client: Client, address: Address) -> tuple[dict[int, Address], str]:
+    """The brokers by node id, in order, and the name of the cluster."""
+    version = client.version("Metadata", 5)
+    body = await _asked(client, address, "Metadata", version, {"topics": []})
+    brokers = {
+        broker["node_id"]: (broker["host"], broker["port"])
+        for broker in body.get("brokers") or ()
+        if broker.get("host") and "port" in broker
+    }
+    if not brokers:
+        raise TargetError(f"{_at(address)}: Metadata names no broker; is the cluster still starting?")
+    for node, advertised in sorted(brokers.items()):
+        try:
+            client.pool.give_back(advertised, await client.pool.connect(advertised))
+        except LossError as error:
+            raise TargetError(
+                f"{_at(address)}: broker {node} advertises {_at(advertised)}, which cannot be reached from here "
+                f"({error}); set its advertised.listeners"
+            ) from None
+    return dict(sorted(brokers.items())), body.get("cluster_id") or ""
+
+
+async def learn_settings(client: Client, cluster: Cluster, overrides: Mapping[str, int]) -> Settings:
+    """Overrides by field of `Settings`, else what DescribeConfigs says, else Kafka's defaults."""
+    unknown = sorted(set(overrides) - {field.name for field in fields(Settings)})
+    if unknown:
+        raise TargetError(f"unknown setting {unknown[0]!r} in the profile; see the fields of the trace header")
+    told: dict[str, int] = {}
+    if "DescribeConfigs" in client.versions:
+        node, address = next(iter(cluster.brokers.items()))
+        resource = {"resource_type": BROKER_RESOURCE, "resource_name": str(node), "configuration_keys": list(CONFIGS)}
+        version = client.version("DescribeConfigs", 1)
+        body = await _asked(client, address, "DescribeConfigs", version, {"resources": [resource]})
+        for result in body.get("results") or ():
+            told |= _settings(result)
+    return Settings(**{**told, **overrides})
+
+
+def _settings(result: Body) -> Iterator[tuple[str, int]]:
+    for config in result.get("configs") or ():
+        name, value = config.get("name"), config.get("value")
+        if name in CONFIGS and value is not None and value.lstrip("-").isdigit():
+            minutes = name.endswith(".minutes")
+            yield CONFIGS[name], int(value) * (60_000 if minutes else 1)
+
+
+async def ensure_topic(client: Client, cluster: Cluster, topic: str, patience: float) -> None:
+    """Make the kit's topic if it is missing, and wait until all its partitions have a leader."""
+    address = next(iter(cluster.brokers.values()))
+    creates = "CreateTopics" in client.versions
+    if creates:
+        await _create(client, address, topic)
+    version = client.version("Metadata", 5)
+    question: dict[str, object] = {"topics": [{"name": topic}]}
+    if version >= 4:
+        question["allow_auto_topic_creation"] = not creates
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + patience
+    while True:
+        body = await _asked(client, address, "Metadata", version, question)
+        found: Body = next(iter(body.get("topics") or ()), {})
+        partitions = found.get("partitions") or ()
+        if found.get("error_code") == 0 and partitions and all(part.get("leader_id", -1) >= 0 for part in partitions):
+            break
+        if loop.time() >= deadline:
+            raise TargetError(
+                f"{_at(address)}: topic {topic!r} has no leaders after {patience:g} s "
+                f"(error {found.get('error_code')}); create it with {PARTITIONS} partitions by hand"
+            )
+        await asyncio.sleep(PAUSE)
+    if len(partitions) < PARTITIONS:
+        raise TargetError(
+            f"{_at(address)}: topic {topic!r} has {len(partitions)} partitions, the kit needs {PARTITIONS}; "
+            "delete it or add partitions"
+        )
+
+
+async def _create(client: Client, address: Address, topic: str) -> None:
+    version = client.version("CreateTopics", 4)
+    # From version 4 on, -1 is the broker's own default (KIP-464).
+    replicas = -1 if version >= 4 else 1
+    wanted = {"name": topic, "num_partitions": PARTITIONS, "replication_factor": replicas}
+    body = await _asked(client, address, "CreateTopics", version, {"topics": [wanted], "timeout_ms": 10_000})
+    for result in body.get("topics") or ():
+        if result.get("error_code") not in (0, TOPIC_ALREADY_EXISTS):
+            raise TargetError(
+                f"{_at(address)}: cannot create topic {topic!r}: error {result.get('error_code')} "
+                f"{result.get('error_message') or ''}; create it with {PARTITIONS} partitions by hand"
+            )
+
+
+async def await_coordinators(client: Client, cluster: Cluster, settings: Settings, topic: str, patience: float) -> None:
+    """Wait until every partition of the offsets topic has a coordinator that has loaded it."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + patience
+    for group in probe_groups(settings.offsets_partitions):
+        while (error := await _coordinator_error(client, cluster, group, topic)) in RETRIABLE:
+            if loop.time() >= deadline:
+                raise TargetError(
+                    f"{_at(next(iter(cluster.brokers.values())))}: the coordinator of group {group!r} is not ready "
+                    f"after {patience:g} s (error {error}); is the broker still starting?"
+                )
+            await asyncio.sleep(PAUSE)
+
+
+async def _coordinator_error(client: Client, cluster: Cluster, group: str, topic: str) -> int:
+    """A retriable error, or 0."""
+    first = next(iter(cluster.brokers.values()))
+    try:
+        error, node = await cluster.ask(first, (GROUP, group))
+        if error:
+            return error
+        if "OffsetFetch" not in client.versions:
+            return 0
+        wanted = [{"name": topic, "partition_indexes": [0]}]
+        version = client.version("OffsetFetch", 5)
+        body: Body = {"group_id": group, "topics": wanted}
+        if version >= 8:
+            body = {"groups": [{"group_id": group, "topics": wanted}]}
+        answer = await client.ask(cluster.brokers[node], "OffsetFetch", version, body)
+    except LossError as error:
+        raise unusable(first, error.loss) from None
+    return next((code for code in error_codes(answer.body) if code in RETRIABLE), 0)
+
+
+def probe_groups(partitions: int) -> Iterator[str]:
+    """For each partition of the offsets topic, the name of a group that lives there."""
+    missing = set(range(partitions))
+    for number in count():
+        if not missing:
+            return
+        group = f"fencepost-probe-{number}"
+        partition = java_hash(group) % partitions
+        if partition in missing:
+            missing.remove(partition)
+            yield group
+
+
+def java_hash(text: str) -> int:
+    """The absolute value of Java's string hash, which places a group (spec of FindCoordinator)."""
+    value = 0
+    units = text.encode("utf-16-be")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFF_FFFF
+    signed = value - (1 << 32) if value >> 31 else value
+    return 0 if signed == -(1 << 31) else abs(signed)
+
+
+async def _asked(client: Client, address: Address, api: str, version: int, body: Body) -> Body:
+    try:
+        return (await client.ask(address, api, version, body)).body
+    except LossError as error:
+        raise unusable(address, error.loss) from None
+
+
+def unusable(address: Address, loss: Loss) -> TargetError:
+    """What a lost connection means to the person who named the target."""
+    if loss.head[:2] == TLS_ALERT:
+        return TargetError(f"{_at(address)}: speaks TLS; Fencepost needs a PLAINTEXT listener")
+    return TargetError(f"{_at(address)}: {loss.reason}; {loss.cause.value}")
+
+
+def _at(address: Address) -> str:
+    host, port = address
+    return f"kafka://[{host}]:{port}" if ":" in host else f"kafka://{host}:{port}"

@@ -1,0 +1,136 @@
+"""The connections of a target: few, reused, and never more than the system allows."""
+
+import asyncio
+import errno
+import itertools
+import socket
+import sys
+from typing import TypeAlias
+
+from fencepost.adapters.target import TargetError
+from fencepost.adapters.wire.connection import Cause, Connection, Loss, LossError
+
+Address: TypeAlias = tuple[str, int]
+
+MAX_CONNECTIONS = 16_384
+OTHER_FILES = 128
+"""Files that the rest of the process may need."""
+MAX_IDLE = 60.0
+"""Seconds after which an idle connection is not trusted any more: brokers close theirs after some minutes."""
+
+
+def connection_limit() -> int:
+    """How many connections there may be; the limit of open files is raised towards it where the system lets us."""
+    if sys.platform == "win32":
+        return MAX_CONNECTIONS
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_CONNECTIONS + OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        raised = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+        soft = raised
+    return max(1, min(soft, wanted) - OTHER_FILES) if soft != resource.RLIM_INFINITY else MAX_CONNECTIONS
+
+
+class Pool:
+    """Connections by address. `timeout` is how many seconds making one may take."""
+
+    def __init__(self, limit: int, timeout: float) -> None:
+        self._limit = limit
+        self._timeout = timeout
+        self._numbers = itertools.count(1)
+        self._making = 0
+        self._open: set[Connection] = set()
+        self._idle: dict[Address, list[tuple[Connection, float]]] = {}
+
+    def idle(self, address: Address) -> Connection | None:
+        """Take a connection that carries nothing at present."""
+        idle = self._idle.get(address)
+        now = asyncio.get_running_loop().time()
+        while idle:
+            connection, since = idle.pop()
+            if connection.usable and now - since < MAX_IDLE:
+                return connection
+            connection.close()
+        return None
+
+    async def connect(self, address: Address) -> Connection:
+        """Take an idle connection or make a new one. Raises `LossError` if the target cannot be reached, and
+        `TargetError` if there are too many connections."""
+        found = self.idle(address)
+        return found or await self.make(address)
+
+    async def make(self, address: Address) -> Connection:
+        """Make a new connection. Raises as `connect`."""
+        if len(self._open) + self._making >= self._limit and not self._close_one():
+            raise self._exhausted()
+        self._making += 1
+        try:
+            async with asyncio.timeout(self._timeout):
+                _, connection = await asyncio.get_running_loop().create_connection(self._new, *address)
+        except TimeoutError:
+            raise LossError(Loss(Cause.UNREACHABLE, f"no connection within {self._timeout:g} s")) from None
+        except OSError as cause:
+            if cause.errno in (errno.EMFILE, errno.ENFILE):
+                raise self._exhausted() from None
+            raise LossError(_unreachable(cause)) from None
+        finally:
+            self._making -= 1
+        return connection
+
+    def give_back(self, address: Address, connection: Connection) -> None:
+        """Make a connection idle whose request was answered."""
+        if connection.usable:
+            now = asyncio.get_running_loop().time()
+            self._idle.setdefault(address, []).append((connection, now))
+
+    def lose_all(self, reason: str) -> None:
+        """Report every request in flight as lost, and close every connection."""
+        self._idle.clear()
+        for connection in tuple(self._open):
+            connection.lose(Cause.ENDED, reason)
+
+    async def close(self) -> None:
+        """Close every connection and wait until they are gone."""
+        self._idle.clear()
+        closing = tuple(self._open)
+        for connection in closing:
+            connection.abort()
+        await gone(closing)
+
+    def _new(self) -> Connection:
+        connection = Connection(next(self._numbers), self._open.discard)
+        self._open.add(connection)
+        return connection
+
+    def _close_one(self) -> bool:
+        """Give up an idle connection to make room."""
+        for idle in self._idle.values():
+            if idle:
+                connection, _ = idle.pop(0)
+                connection.abort()
+                return True
+        return False
+
+    def _exhausted(self) -> TargetError:
+        return TargetError(
+            f"{len(self._open)} connections are open and the system allows no more; "
+            "raise the limit of open files (ulimit -n), or run fewer groups at once"
+        )
+
+
+async def gone(connections: tuple[Connection, ...]) -> None:
+    """Wait until the sockets of closed connections are gone."""
+    if connections:
+        await asyncio.wait([connection.closed for connection in connections])
+
+
+def _unreachable(cause: OSError) -> Loss:
+    if isinstance(cause, socket.gaierror):
+        return Loss(Cause.NO_HOST, "no such host")
+    # A name with several addresses fails with one error that only quotes the others.
+    if cause.errno == errno.ECONNREFUSED or f"[Errno {errno.ECONNREFUSED}]" in str(cause):
+        return Loss(Cause.REFUSED, "connection refused")
+    return Loss(Cause.UNREACHABLE, cause.strerror or str(cause))

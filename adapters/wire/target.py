@@ -1,0 +1,127 @@
+"""A Kafka broker, or anything that speaks its protocol, as a target."""
+
+import asyncio
+from collections.abc import Mapping
+
+from fencepost.adapters.target import Description, Recorder, TargetError
+from fencepost.adapters.wire import discovery
+from fencepost.adapters.wire.channel import WireChannel
+from fencepost.adapters.wire.client import Client
+from fencepost.adapters.wire.cluster import PAUSE, Cluster
+from fencepost.adapters.wire.connection import LossError
+from fencepost.adapters.wire.lifecycle import Lifecycle, parse_address
+from fencepost.adapters.wire.pool import Address, Pool, connection_limit
+from fencepost.traces.events import Order
+
+SCHEME = "kafka://"
+
+
+def parse_target(text: str) -> Address:
+    """Host and port of kafka://host:port. Raises `TargetError`."""
+    address = parse_address(text.removeprefix(SCHEME)) if text.startswith(SCHEME) else None
+    if address is None:
+        raise TargetError(f"{text!r} is no target: write kafka://host:port, as in kafka://localhost:9092")
+    return address
+
+
+class KafkaTarget:
+    """Implements `Target` for a cluster that is reached at `address`.
+
+    `overrides` are fields of `Settings` that win over what the target tells. `timeout` is how many seconds a connection
+    and an answer to one of the kit's own questions may take, `patience` how many a topic or a coordinator may take to
+    become ready. With a `lifecycle` the target can be restarted.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        overrides: Mapping[str, int] | None = None,
+        lifecycle: Lifecycle | None = None,
+        topic: str = "fencepost",
+        timeout: float = 10.0,
+        patience: float = 60.0,
+    ) -> None:
+        self._address = address
+        self._overrides = dict(overrides or {})
+        self._lifecycle = lifecycle
+        self._topic = topic
+        self._timeout = timeout
+        self._patience = patience
+        self._pool = Pool(connection_limit(), timeout)
+        self._client = Client(self._pool, timeout)
+        self._cluster = Cluster(self._client, min(patience, timeout))
+        self._channels: set[WireChannel] = set()
+
+    async def open(self) -> Description:
+        """As `Target.open`."""
+        try:
+            return await self._explore()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _explore(self) -> Description:
+        client, cluster = self._client, self._cluster
+        client.versions = await discovery.learn_versions(client, self._address)
+        brokers, name = await discovery.learn_brokers(client, self._address)
+        cluster.reset(brokers)
+        settings = await discovery.learn_settings(client, cluster, self._overrides)
+        await discovery.ensure_topic(client, cluster, self._topic, self._patience)
+        await discovery.await_coordinators(client, cluster, settings, self._topic, self._patience)
+        host, port = self._address
+        return Description(
+            name=f"{SCHEME}{host}:{port}",
+            order=Order.INTERVALS,
+            clock="wall",
+            versions=client.versions,
+            settings=settings,
+            topic=self._topic,
+            brokers=tuple(brokers),
+            can_restart=self._lifecycle is not None,
+            implementation={"cluster": name} if name else {},
+        )
+
+    def channel(self, recorder: Recorder) -> WireChannel:
+        """As `Target.channel`."""
+        return WireChannel(self._client, self._cluster, recorder, self._channels)
+
+    async def alive(self) -> bool:
+        """Whether the target still answers on a new connection."""
+        fresh = Pool(1, self._timeout)
+        try:
+            await Client(fresh, self._timeout).ask(self._address, "ApiVersions", 0, {})
+        except LossError:
+            return False
+        finally:
+            await fresh.close()
+        return True
+
+    async def restart(self) -> None:
+        """As `Target.restart`; the target may come back at another address. Raises `TargetError`."""
+        if self._lifecycle is None:
+            raise TargetError("the target cannot be restarted: its profile has no start and kill commands")
+        await self._lifecycle.kill()
+        self._pool.lose_all("the target was killed")
+        for channel in self._channels:
+            channel.note_restart()
+        self._address = await self._lifecycle.start()
+        await self._await_explored()
+
+    async def _await_explored(self) -> None:
+        """Some targets tell their address before they serve."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._patience
+        while True:
+            try:
+                await self._explore()
+                return
+            except TargetError:
+                if loop.time() >= deadline:
+                    raise
+            await asyncio.sleep(PAUSE)
+
+    async def close(self) -> None:
+        """As `Target.close`."""
+        await asyncio.gather(*(channel.close() for channel in tuple(self._channels)))
+        await self._pool.close()
