@@ -147,7 +147,7 @@ def test_random_requests_get_as_far_as_assignments() -> None:
     chaos = Chaos(random.Random(0))
     for _ in range(3000):
         chaos.step()
-    assert chaos.generation > 10 and chaos.synced > 10
+    assert chaos.generation > 5 and chaos.synced > 10
 
 
 def test_a_request_that_nobody_handles_is_refused() -> None:
