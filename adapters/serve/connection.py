@@ -7,6 +7,9 @@ from collections.abc import Awaitable, Callable
 MOST_BYTES = 2 * 1024 * 1024
 """The largest request that is read. Kafka's limit is 100 MiB; this one bounds what a hostile frame unpacks to."""
 
+MOST_ITEMS = 50_000
+"""The most array items that a request may hold, for the same reason."""
+
 _LENGTH_BYTES = 4
 
 _log = logging.getLogger(__name__)

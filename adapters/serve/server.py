@@ -16,7 +16,7 @@ from fencepost.adapters.bundled.messages import Answer
 from fencepost.adapters.bundled.messages import Request as Question
 from fencepost.adapters.serve import data
 from fencepost.adapters.serve.cluster import NODE_ID, Cluster, api_versions
-from fencepost.adapters.serve.connection import HangUp, converse
+from fencepost.adapters.serve.connection import MOST_ITEMS, HangUp, converse
 from fencepost.adapters.serve.topics import Topics
 from fencepost.adapters.serve.versions import OFFERED
 from fencepost.model.settings import Settings
@@ -91,7 +91,7 @@ class Server:
         conversation.add_done_callback(self._conversations.discard)
 
     async def _answer(self, frame: bytes, node: Node, client_host: str) -> bytes | None:
-        request = decode_request(frame)
+        request = decode_request(frame, MOST_ITEMS)
         low, high = OFFERED.get(request.api or "", (0, -1))
         if request.api != "ApiVersions" and not low <= request.version <= high:
             raise HangUp(f"{request.api or request.key} version {request.version} is not offered")

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 
 from fencepost.model.wire import schema
 from fencepost.model.wire.compiler import compiled, schema_of
-from fencepost.model.wire.primitives import Cursor, Cut, UnencodableError, surplus
+from fencepost.model.wire.primitives import NO_LIMIT, Cursor, Cut, UnencodableError, surplus
 
 __all__ = [
     "API_KEYS",
@@ -120,12 +120,15 @@ def encode_request(api: str, version: int, correlation_id: int, client_id: str |
     return bytes(out)
 
 
-def decode_request(frame: bytes) -> Request:
-    """Take a request frame apart, whatever it holds."""
+def decode_request(frame: bytes, most_items: int = NO_LIMIT) -> Request:
+    """Take a request frame apart, whatever it holds; a message with more array items than `most_items` is cut there.
+
+    The limit is for servers: an item may take up one byte in the frame, but hundreds once it is unpacked.
+    """
     key, version = (int.from_bytes(frame[i : i + 2], signed=True) if len(frame) >= i + 2 else -1 for i in (0, 2))
     api = API_NAMES.get(key)
     known = api is not None and version in schema.SCHEMAS[api + "Request"].versions
-    cursor = Cursor(frame)
+    cursor = Cursor(frame, most_items)
     header, whole = _read(cursor, "RequestHeader", _request_header_version(api, version) if api and known else 1)
     body: Body = {}
     if whole and api and known:

@@ -182,7 +182,7 @@ def _tag_reader(tagged: list[_Member], path: str) -> Callable[[Cursor, dict[str,
 
 def _read_tagged(cursor: Cursor, member: _Member, data: bytes, place: str) -> Any:
     """A tagged field knows its size, so that a fault inside it does not end the message."""
-    inner = Cursor(data)
+    inner = Cursor(data, cursor.room)
     value = None
     try:
         value = member.read(inner)
@@ -192,6 +192,7 @@ def _read_tagged(cursor: Cursor, member: _Member, data: bytes, place: str) -> An
         inner.note(str(cut.within("." + member.field.name, cut.value)))
         value = cut.value
     cursor.findings.update(inner.findings)
+    cursor.room = inner.room
     return member.default() if value is None else value
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+NO_LIMIT = 1 << 62
+
 _VARINT_BYTES = 5
 _VARLONG_BYTES = 10
 
@@ -54,12 +56,13 @@ class UnencodableError(ValueError):
 
 
 class Cursor:
-    """A place in some bytes, and what was found odd on the way there."""
+    """A place in some bytes, and what was found odd on the way there. `room` is how many more array items may come."""
 
-    __slots__ = ("data", "end", "findings", "position")
+    __slots__ = ("data", "end", "findings", "position", "room")
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, room: int = NO_LIMIT) -> None:
         self.data = data
+        self.room = room
         self.position = 0
         self.end = len(data)
         self.findings: dict[str, None] = {}
@@ -244,6 +247,9 @@ def array(item: tuple[Read, Write], compact: bool, nullable: bool, path: str) ->
             return None
         if count > cursor.end - cursor.position:
             raise cursor.short(count)
+        if count > cursor.room:
+            raise Cut("too much", f"{count} more items, {cursor.room} are allowed")
+        cursor.room -= count
         items: list[Any] = []
         try:
             for _ in range(count):

@@ -1,7 +1,9 @@
 """`fencepost serve` under the three real clients, over loopback."""
 
+import asyncio
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -150,6 +152,33 @@ def consumed(bootstrap: str, isolation: str, count: int) -> list[bytes]:
             values.append(value)
     consumer.close()
     return values
+
+
+def kafka_python_produces(bootstrap: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its schemas are read in a deprecated way
+        from kafka import KafkaProducer  # type: ignore[import-untyped]
+    producer = KafkaProducer(bootstrap_servers=bootstrap)
+    producer.send(TOPIC, b"hello", partition=0).get(PATIENCE)
+    producer.close()
+
+
+def aiokafka_produces(bootstrap: str) -> None:
+    from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
+
+    async def send() -> None:
+        producer = AIOKafkaProducer(bootstrap_servers=bootstrap)
+        await producer.start()
+        await producer.send_and_wait(TOPIC, b"hello", partition=0)
+        await producer.stop()
+
+    asyncio.run(send())
+
+
+@pytest.mark.parametrize("produces", [kafka_python_produces, aiokafka_produces])
+def test_other_producers(produces: Callable[[str], None], bootstrap: str) -> None:
+    produces(bootstrap)
+    assert consumed(bootstrap, "read_committed", 1) == [b"hello"]
 
 
 def test_offsets_in_a_transaction_count_once_it_is_committed(bootstrap: str) -> None:

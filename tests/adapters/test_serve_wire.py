@@ -2,7 +2,11 @@
 
 import asyncio
 import random
+import signal
+import socket
 import struct
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.serve.connection import MOST_BYTES
+from fencepost.adapters.serve.connection import MOST_BYTES, MOST_ITEMS
 from fencepost.adapters.serve.server import Server, serve
 from fencepost.adapters.serve.versions import OFFERED
 from fencepost.model.settings import Settings
@@ -192,6 +196,17 @@ def test_who_hangs_up_leaves_a_parked_join_behind() -> None:
         assert joined["error_code"] == 0
         assert len(described["groups"][0]["members"]) == 2
         assert described["groups"][0]["members"][0]["client_host"] == "/127.0.0.1"
+
+    visit(story)
+
+
+def test_a_frame_of_very_many_items_is_not_unpacked() -> None:
+    async def story(place: House) -> None:
+        peer = await place.peer()
+        for count in (MOST_ITEMS, MOST_ITEMS + 1):
+            body = {"topics": [{"name": ""}] * count, "allow_auto_topic_creation": False}
+            peer.write(encode_request("Metadata", 4, 1, None, body))
+            assert (await peer.frame() != b"") == (count == MOST_ITEMS)
 
     visit(story)
 
@@ -399,6 +414,19 @@ def test_groups_offsets_and_topics_outlive_the_server(tmp_path: Path) -> None:
 
     visit(before, tmp_path / "data")
     visit(after, tmp_path / "data")
+
+
+def test_it_runs_until_interrupted() -> None:
+    program = (
+        "from fencepost.adapters.serve.server import run; from fencepost.model.settings import Settings;"
+        "run('127.0.0.1', 0, Settings(), None, lambda host, port: print(host, port, flush=True))"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        host, port = process.stdout.readline().split()
+        with socket.create_connection((host, int(port)), PATIENCE):
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE) == 0
 
 
 def test_two_servers_cannot_have_one_address() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fencepost.model.wire import codec
 from fencepost.model.wire.codec import UnencodableError
-from fencepost.model.wire.schema import SCHEMAS
+from fencepost.model.wire.schema import SCHEMAS, Field
 
 PAIRS = [(name, version) for name, schema in SCHEMAS.items() for version in schema.versions]
 pairs = st.sampled_from(PAIRS)
@@ -228,12 +228,12 @@ def mutated(data: bytes, chance: random.Random) -> bytes:
     return bytes(raw)
 
 
-def values(fields: dict[str, Any], chance: random.Random, name: str, version: int) -> dict[str, Any]:
-    """Some body for the fields, arrays filled, all else left at its default."""
+def filled(fields: tuple[Field, ...], version: int, chance: random.Random) -> dict[str, Any]:
+    """A body with some structs in its arrays and all else left at its default."""
     return {
-        field: [values(inner, chance, name, version) for _ in range(chance.randint(0, 3))]
-        for field, inner in fields.items()
-        if inner and field not in ("replica_state", "current_leader", "diverging_epoch", "snapshot_id")
+        field.name: [filled(field.fields, version, chance) for _ in range(chance.randint(0, 3))]
+        for field in fields
+        if field.kind == "struct" and field.array and version in field.versions
     }
 
 
@@ -241,7 +241,7 @@ def values(fields: dict[str, Any], chance: random.Random, name: str, version: in
 @settings(deadline=None, max_examples=4000)
 def test_mutated_messages_never_raise(pair: tuple[str, int], chance: random.Random) -> None:
     name, version = pair
-    data = codec.encode_body(name, version, values(codec.fields_of(name, version), chance, name, version))
+    data = codec.encode_body(name, version, filled(SCHEMAS[name].fields, version, chance))
     whole = codec.decode_body(name, version, data)
     assert whole.findings == ()
     assert codec.encode_body(name, version, whole.body) == data
@@ -263,6 +263,19 @@ def test_random_bytes_never_raise(pair: tuple[str, int], data: bytes) -> None:
         frame = struct.pack(">hhi", codec.API_KEYS[api], version, 1) + data
         assert codec.decode_request(frame).correlation_id == 1
         codec.decode_response(api, version, data)
+
+
+def test_a_server_can_limit_what_a_frame_unpacks_to() -> None:
+    protocols = [{"name": name} for name in "abc"]
+    frame = codec.encode_request("JoinGroup", 9, 1, None, join_v9_body() | {"protocols": protocols})
+    assert codec.decode_request(frame, most_items=3).findings == ()
+    assert codec.decode_request(frame, most_items=2).findings == ("too much at protocols: 3 more items, 2 are allowed",)
+    parts = [{"index": 0}, {"index": 1}]
+    topics = [{"name": name, "partition_data": parts} for name in "ab"]
+    frame = codec.encode_request("Produce", 9, 1, None, {"topic_data": topics})
+    assert codec.decode_request(frame, most_items=6).findings == ()
+    (finding,) = codec.decode_request(frame, most_items=5).findings
+    assert finding.startswith("too much at topic_data[1].partition_data")
 
 
 @pytest.mark.parametrize("count", [bytes.fromhex("7fffffff"), bytes.fromhex("00ffffff")])
