@@ -2,3 +2,9 @@
 
 A scenario sends requests and marks answers as evidence; what an answer is worth is the judge's business.
 """
+
+from fencepost.conformance.scenario import Scenario
+from fencepost.conformance.scenarios.heartbeats import heartbeats
+
+ALL: tuple[Scenario, ...] = (*heartbeats.scenarios,)
+"""Every scenario of the kit."""
