@@ -154,8 +154,9 @@ def _read(path: str) -> Generator[Header | Event, None, None]:
             first = file.readline(MAX_LINE)
             if not first:
                 raise _FlawError("the file is empty: a trace begins with a header line")
-            yield _header(_decode(first))
-            course = _Course()
+            header = _header(_decode(first))
+            yield header
+            course = _Course(header.order)
             number = 2
             while line := file.readline(MAX_LINE):
                 event = _event(_decode(line))
@@ -298,12 +299,14 @@ def _event(line: dict[str, Any]) -> Event:
 class _Course:
     """What one event says about the next: numbers rise, time does not fall, answers belong to requests."""
 
-    __slots__ = ("_open", "_sequence", "_time")
+    __slots__ = ("_dropped", "_open", "_order", "_sequence", "_time")
 
-    def __init__(self) -> None:
+    def __init__(self, order: Order) -> None:
+        self._order = order
         self._sequence = -1
         self._time = 0
         self._open: dict[int, str] = {}
+        self._dropped: set[int] = set()
 
     def follow(self, event: Event) -> None:
         if event.sequence <= self._sequence:
@@ -314,20 +317,31 @@ class _Course:
         self._time = event.time
         if event.kind is Kind.REQUEST:
             self._open[event.sequence] = event.api
-        if event.of is None:
-            if event.kind is Kind.ANSWER:
-                raise _FlawError("an answer without 'of'")
-        elif event.kind is Kind.ANSWER or event.kind is Kind.FAULT:
-            self._close(event, event.of)
-        else:
-            raise _FlawError(f"'of' on an event of kind {event.kind}; only answers and faults have it")
+        if event.of is not None:
+            self._refer(event, event.of)
+        elif event.kind is Kind.ANSWER:
+            raise _FlawError("an answer without 'of'")
 
-    def _close(self, event: Event, of: int) -> None:
-        api = self._open.pop(of, None)
+    def _refer(self, event: Event, of: int) -> None:
+        if event.kind is Kind.INTERNAL:
+            # A remark on a request that may be long over: to know them all would take memory without bound.
+            if not 0 <= of < event.sequence:
+                raise _FlawError(f"'of' {of} is no earlier event")
+            return
+        if event.kind is not Kind.ANSWER and event.kind is not Kind.FAULT:
+            raise _FlawError(f"'of' on an event of kind {event.kind}; only answers, faults and internal events have it")
+        api = self._open.get(of)
         if api is None:
-            raise _FlawError(f"'of' {of} is no request in flight: never sent, or answered already")
+            raise _FlawError(f"'of' {of} is no request in flight: never sent, or over already")
         if event.kind is Kind.ANSWER and event.api != api:
             raise _FlawError(f"an answer of {event.api} to a request of {api}")
+        if event.kind is Kind.FAULT and of in self._dropped:
+            raise _FlawError(f"'of' {of} has lost its connection already")
+        if event.kind is Kind.FAULT and self._order is Order.TOTAL:
+            self._dropped.add(of)  # a coordinator does not notice, and still answers
+        else:
+            del self._open[of]
+            self._dropped.discard(of)
 
 
 def _header(line: dict[str, Any]) -> Header:

@@ -4,6 +4,7 @@ import gzip
 import json
 import tracemalloc
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +99,33 @@ def test_gzip_is_told_by_content_and_equal_traces_are_equal_files(tmp_path: Path
     assert read(tmp_path / "c.gz") == (HEADER, [REQUEST, ANSWER])
 
 
-def test_a_dropped_request_may_not_be_answered_later(tmp_path: Path) -> None:
-    dropped = Event(1, 0, 1, "A", Kind.FAULT, "drop", 0, {}, of=0)
-    write_trace(tmp_path / "t", HEADER, [REQUEST, dropped, Event(2, 5, 1, "A", Kind.ANSWER, "Heartbeat", 4, {}, of=0)])
+DROP = Event(1, 0, 1, "A", Kind.FAULT, "drop", 0, {}, of=0)
+LATE = Event(2, 5, 1, "A", Kind.ANSWER, "Heartbeat", 4, {}, of=0)
+
+
+def test_a_coordinator_may_answer_a_dropped_request_once(tmp_path: Path) -> None:
+    write_trace(tmp_path / "t", HEADER, [REQUEST, DROP, LATE])
+    assert read(tmp_path / "t")[1] == [REQUEST, DROP, LATE]
+    write_trace(tmp_path / "t", HEADER, [REQUEST, DROP, LATE, replace(LATE, sequence=3)])
+    with pytest.raises(TraceError, match="t:5: 'of' 0 is no request in flight"):
+        read(tmp_path / "t")
+    write_trace(tmp_path / "t", HEADER, [REQUEST, DROP, replace(DROP, sequence=2)])
+    with pytest.raises(TraceError, match="t:4: 'of' 0 has lost its connection already"):
+        read(tmp_path / "t")
+
+
+def test_a_client_sees_no_answer_to_a_dropped_request(tmp_path: Path) -> None:
+    write_trace(tmp_path / "t", replace(HEADER, order=Order.INTERVALS), [REQUEST, DROP, LATE])
     with pytest.raises(TraceError, match="t:4: 'of' 0 is no request in flight"):
+        read(tmp_path / "t")
+
+
+def test_a_remark_may_be_about_a_request_that_is_over(tmp_path: Path) -> None:
+    remark = Event(2, 5, 0, "", Kind.INTERNAL, "evidence", 0, {"requirement": "HB-01"}, of=0)
+    write_trace(tmp_path / "t", HEADER, [REQUEST, ANSWER, remark])
+    assert read(tmp_path / "t")[1][2] == remark
+    write_trace(tmp_path / "t", HEADER, [REQUEST, ANSWER, replace(remark, of=2)])
+    with pytest.raises(TraceError, match="t:4: 'of' 2 is no earlier event"):
         read(tmp_path / "t")
 
 
@@ -196,17 +220,17 @@ FLAWS = {
     ),
     "sequence negative": ([H, event_line(sequence=-1)], "t:2: sequence -1 does not rise: -1 came before"),
     "time falls": ([H, E, event_line(sequence=1, time=9)], "t:3: time 9 falls: 10 came before"),
-    "of unknown": ([H, E, answer_line(of=5)], "t:3: 'of' 5 is no request in flight: never sent, or answered already"),
-    "of itself": ([H, answer_line(sequence=0)], "t:2: 'of' 0 is no request in flight: never sent, or answered already"),
+    "of unknown": ([H, E, answer_line(of=5)], "t:3: 'of' 5 is no request in flight: never sent, or over already"),
+    "of itself": ([H, answer_line(sequence=0)], "t:2: 'of' 0 is no request in flight: never sent, or over already"),
     "answered twice": (
         [H, E, answer_line(), answer_line(sequence=2)],
-        "t:4: 'of' 0 is no request in flight: never sent, or answered already",
+        "t:4: 'of' 0 is no request in flight: never sent, or over already",
     ),
     "of missing": ([H, E, answer_line(of=...)], "t:3: an answer without 'of'"),
     "of null": ([H, E, answer_line(of=None)], "t:3: 'of' is not an integer"),
     "of on a poll": (
         [H, E, answer_line(kind="poll")],
-        "t:3: 'of' on an event of kind poll; only answers and faults have it",
+        "t:3: 'of' on an event of kind poll; only answers, faults and internal events have it",
     ),
     "other api": ([H, E, answer_line(api="SyncGroup")], "t:3: an answer of SyncGroup to a request of Heartbeat"),
 }
