@@ -1,0 +1,44 @@
+"""The strict reader takes what the kit itself records."""
+
+from pathlib import Path
+
+import pytest
+
+from fencepost.adapters.in_process import InProcessTarget
+from fencepost.adapters.virtual import run_virtual
+from fencepost.conformance.execution import Played, play
+from fencepost.conformance.scenario import Scenario
+from fencepost.conformance.scenarios.heartbeats import heartbeats
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Header, Kind, Order
+from fencepost.traces.format import open_trace, write_trace
+from tests.adapters.actors import Cluster, reply, run
+
+
+@pytest.mark.parametrize("scenario", heartbeats.scenarios, ids=lambda scenario: scenario.name)
+def test_scenarios_with_their_evidence(scenario: Scenario, tmp_path: Path) -> None:
+    async def played() -> Played:
+        target = InProcessTarget()
+        return await play(scenario, target, await target.open(), "g", grace=0)
+
+    seen = run_virtual(played())
+    assert any(event.kind is Kind.INTERNAL and event.of is not None for event in seen.events)
+    write_trace(tmp_path / "t", seen.header, seen.events)
+    header, events = open_trace(tmp_path / "t")
+    assert (header, tuple(events)) == (seen.header, seen.events)
+
+
+def test_drops_and_restarts(tmp_path: Path) -> None:
+    async def walk(cluster: Cluster) -> None:
+        a, b = cluster.party(), cluster.party()
+        await a.get_id()
+        await b.get_id()
+        dropped, kept = b.join(), a.join()
+        dropped.drop()
+        await reply(kept)
+        await cluster.target.restart()
+        header = Header("test", Order.TOTAL, "virtual", Settings(), 0)
+        write_trace(tmp_path / "t", header, cluster.recorder.events)
+        assert tuple(open_trace(tmp_path / "t")[1]) == cluster.recorder.events
+
+    run(walk)
