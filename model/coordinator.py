@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from fencepost.model import admin, offsets
 from fencepost.model.core.join import join
+from fencepost.model.core.logic import Time
 from fencepost.model.core.session import heartbeat, leave
 from fencepost.model.core.sync import sync
 from fencepost.model.core.values import (
@@ -72,7 +73,7 @@ def handle(world: World, request: Request, context: Context, cluster: Cluster) -
             return admin.on_delete(world, request)
 
 
-def absorbed(world: World, step: Step) -> Outcome:
+def absorbed(world: World, step: Step, now: Time) -> Outcome:
     """The world after a step of the core: what it writes to the log, and what it knows of subscriptions."""
     before, after = world.group, step.group
     replies = tuple(Reply(output.handle, output.answer) for output in step.outputs)
@@ -85,7 +86,7 @@ def absorbed(world: World, step: Step) -> Outcome:
     settled = after.phase == Phase.STABLE and (not was_stable or step.rule == "join.replace.stable")
     ended = after.phase == Phase.EMPTY and before is not None and after.generation != before.generation
     if settled or ended:
-        changed = replace(changed, stored=after)
+        changed = replace(changed, stored=after, emptied=now if ended else world.emptied)
     return Outcome(changed, replies, step.rule)
 
 
@@ -110,7 +111,7 @@ def on_join(world: World, request: Join, context: Context, cluster: Cluster) -> 
             return answer(world, request, refused, "join.unknown-group")
         world = replace(world, group=Group(), stored=Group(), subscribed=None)
     assert world.group is not None
-    return absorbed(world, join(with_room(world.group), core, context))
+    return absorbed(world, join(with_room(world.group), core, context), context.now)
 
 
 def on_sync(world: World, request: Sync, context: Context) -> Outcome:
@@ -123,7 +124,7 @@ def on_sync(world: World, request: Sync, context: Context) -> Outcome:
         return answer(world, request, SyncAnswer(Error.UNKNOWN_MEMBER_ID), "sync.unknown-group")
     if world.group.phase == Phase.EMPTY:
         return answer(world, request, SyncAnswer(Error.UNKNOWN_MEMBER_ID), "sync.empty")
-    return absorbed(world, sync(world.group, request.core, context))
+    return absorbed(world, sync(world.group, request.core, context), context.now)
 
 
 def on_heartbeat(world: World, request: Heartbeat, context: Context) -> Outcome:
@@ -134,7 +135,7 @@ def on_heartbeat(world: World, request: Heartbeat, context: Context) -> Outcome:
         return answer(world, request, HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID), "heartbeat.unknown-group")
     if world.group.phase == Phase.EMPTY:
         return answer(world, request, HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID), "heartbeat.empty")
-    return absorbed(world, heartbeat(world.group, request.core, context))
+    return absorbed(world, heartbeat(world.group, request.core, context), context.now)
 
 
 def on_leave(world: World, request: Leave, context: Context) -> Outcome:
@@ -143,7 +144,7 @@ def on_leave(world: World, request: Leave, context: Context) -> Outcome:
         return answer(world, request, LeaveAnswer(Error.INVALID_GROUP_ID), "leave.invalid-group")
     if world.group is None:
         return answer(world, request, nobody_left(request.core), "leave.unknown-group")
-    return absorbed(world, leave(world.group, request.core, context))
+    return absorbed(world, leave(world.group, request.core, context), context.now)
 
 
 def nobody_left(request: LeaveRequest) -> LeaveAnswer:

@@ -61,12 +61,12 @@ def fire(world: World, due: Due, context: Context) -> Outcome:
         step = expire_join(world.group, context)
     else:
         step = expire_sync(world.group, context)
-    return absorbed(world, step)
+    return absorbed(world, step, context.now)
 
 
-def cleaned(world: World, now: int) -> World | None:
+def cleaned(world: World, now: int, retention: int) -> World | None:
     """The world after a clean-up pass, None if the pass finds nothing to do (coordinator.md 3.3)."""
-    after = expired(world, now)
+    after = expired(world, now, retention)
     group = after.group
     if group is not None and group.phase == Phase.EMPTY and not after.offsets and not after.pending:
         return World()
@@ -82,10 +82,10 @@ def restarted(world: World, context: Context) -> Outcome:
         return Outcome(World(), (), "load.nothing")
     group = loaded(stored, context)
     subscribed = subscribed_topics(group) if group.generation else None
-    after = World(group, subscribed, world.offsets, world.pending, world.ending, stored)
+    after = World(group, subscribed, world.offsets, world.pending, world.ending, world.emptied, stored)
     if member_count(group) > context.max_group_size:
         group, outputs = trigger(group, context)
-        return absorbed(after, Step(group, outputs, "load.oversized"))
+        return absorbed(after, Step(group, outputs, "load.oversized"), context.now)
     return Outcome(after, (), "load.group")
 
 

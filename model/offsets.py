@@ -54,7 +54,7 @@ def on_commit(world: World, request: Commit, context: Context, cluster: Cluster)
         return answer(world, request, errors, step.rule)
     expires = None if request.retention is None else context.now + request.retention
     kept, results = split(asked, cluster.settings.max_offset_metadata)
-    stored = {where: replace(offset, expires=expires) if expires is not None else offset for where, offset in kept}
+    stored = {where: replace(offset, expires=expires, committed=context.now) for where, offset in kept}
     after = replace(world, group=step.group, offsets={**world.offsets, **stored})
     return answer(after, request, PartitionErrors(results | unknown), step.rule)
 
@@ -78,6 +78,8 @@ def on_transactional_commit(world: World, request: TransactionalCommit, context:
     """TxnOffsetCommit, where it differs (coordinator.md 2.12): no barrier in Completing, no session extended."""
     asked = [(where, offset) for where, offset in request.offsets if exists(cluster, where)]
     unknown = {where: Error.UNKNOWN_TOPIC_OR_PARTITION for where, _ in request.offsets if not exists(cluster, where)}
+    if not asked:
+        return answer(world, request, PartitionErrors(unknown), "transaction.nothing-to-ask")
     error, rule, world = transactional_verdict(world, request, context)
     if error != Error.NONE:
         errors = PartitionErrors(dict.fromkeys((where for where, _ in asked), error) | unknown)
@@ -100,8 +102,9 @@ def transactional_verdict(world: World, request: TransactionalCommit, context: C
     assert world.group is not None
     if core.generation < 0 and core.member is None and core.instance is None:
         return Error.NONE, "transaction.simple", world
-    # Membership and generation are checked alike in every state, and nothing else is.
-    step = commit(replace(world.group, phase=Phase.STABLE), core, context)
+    # Membership and generation are checked alike in every state with members, and nothing else is.
+    seen_as = Phase.EMPTY if world.group.phase == Phase.EMPTY else Phase.STABLE
+    step = commit(replace(world.group, phase=seen_as), core, context)
     error = core_error(step.outputs)
     return error, "transaction.fenced" if error else "transaction.member", world
 
@@ -169,7 +172,23 @@ def deletion_error(world: World, group: Group, where: Partition, cluster: Cluste
     return Error.NONE
 
 
-def expired(world: World, now: int) -> World:
-    """The world after a clean-up pass that found every explicit retention that is over (COMMIT-26)."""
-    kept = {where: offset for where, offset in world.offsets.items() if offset.expires is None or offset.expires > now}
+def expired(world: World, now: int, retention: int) -> World:
+    """The world after a clean-up pass that found every offset whose time is over (coordinator.md 3.3)."""
+    kept = {
+        where: offset for where, offset in world.offsets.items() if not is_over(world, where, offset, now, retention)
+    }
     return replace(world, offsets=kept)
+
+
+def is_over(world: World, where: Partition, offset: Offset, now: int, retention: int) -> bool:
+    """The retention of an offset has passed: its own, or the broker's since the offset was last of use."""
+    if offset.expires is not None:
+        return not now < offset.expires
+    group = world.group
+    if group is None or group.protocol_type is None:
+        return not now < offset.committed + retention
+    if group.phase == Phase.EMPTY:
+        return not now < world.emptied + retention
+    settled = group.protocol_type == CONSUMER and group.phase == Phase.STABLE and world.subscribed is not None
+    subscribed = world.subscribed or frozenset()
+    return settled and where[0] not in subscribed and not now < offset.committed + retention

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fencepost.model.core.logic import Time
 from fencepost.model.core.values import CommitRequest, HeartbeatRequest, JoinRequest, LeaveRequest, SyncRequest
 
 Partition = tuple[str, int]
@@ -11,12 +12,14 @@ Partition = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """A committed offset. `expires` is the moment an explicit retention ends, None if the broker's applies."""
+    """A committed offset. `expires` is the moment an explicit retention ends, None if the broker's applies;
+    `committed` is when it was stored."""
 
     offset: int
     epoch: int = -1
     metadata: str = ""
-    expires: int | None = None
+    expires: Time | None = None
+    committed: Time = 0
 
 
 @dataclass(frozen=True, slots=True)

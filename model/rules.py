@@ -357,6 +357,13 @@ COMMIT = (
     ),
     rule("commit.preparing", "OffsetCommit", Error.NONE, "a member commits during the join phase", "COMMIT-02"),
     rule("commit.stable", "OffsetCommit", Error.NONE, "a member commits in a stable group", "COMMIT-01"),
+    rule(
+        "transaction.nothing-to-ask",
+        "TxnOffsetCommit",
+        Error.UNKNOWN_TOPIC_OR_PARTITION,
+        "no partition named exists",
+        "COMMIT-13",
+    ),
     rule("transaction.invalid-group", "TxnOffsetCommit", Error.INVALID_GROUP_ID, "the group id is empty", "FETCH-10"),
     rule(
         "transaction.unknown-group",

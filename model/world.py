@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fencepost.model.answers import Answer
+from fencepost.model.core.logic import Time
 from fencepost.model.core.values import Group
 from fencepost.model.requests import Offset, Partition, Request, Topics, handle_of
 from fencepost.model.settings import Settings
@@ -23,6 +24,8 @@ class World:
     pending: Pending = field(default_factory=dict, hash=False)
     ending: tuple[tuple[int, bool, int], ...] = ()
     """Transactions whose end was accepted but not yet applied: producer, committed, since when."""
+    emptied: Time = 0
+    """When the group last became Empty."""
     stored: Group | None = None
     """The group as its log has it (coordinator.md 5.1)."""
 

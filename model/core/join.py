@@ -68,7 +68,9 @@ def evict(group: Group, known: int, request: JoinRequest, context: Context) -> S
     """The group is full: refuse, and let go of a member that came too late (KIP-389, KAFKA-9885)."""
     answer = refusal(request, Error.GROUP_MAX_SIZE_REACHED, None)
     if known == NOWHERE:
-        return Step(group, answer, "join.full")
+        pending = find(group, request.member, Holder.PENDING)
+        rest = group if pending == NOWHERE else removed(group, pending)
+        return Step(rest, answer, "join.full")
     rest = removed(group, known)
     if context.dialect.eviction_waits:
         return Step(rest, answer, "join.evicted")

@@ -133,7 +133,8 @@ class Search:
                     stack.append(after)
             if len(known) > LIMIT:
                 raise Undecided(f"more than {LIMIT} explanations of one answer")
-        self.parts.pop(number, None)
+        if found:
+            self.parts.pop(number, None)
         return list(dict.fromkeys(found))
 
     def restarted(self, time: int) -> list[Configuration]:
@@ -238,7 +239,7 @@ class Search:
     def swept(self, one: Configuration, now: Moment) -> Iterator[Configuration]:
         """The configuration, and the same after a clean-up pass if that would have changed anything (LAT-17)."""
         yield one
-        after = cleaned(one.world, high(now))
+        after = cleaned(one.world, high(now), self.cluster.settings.offsets_retention)
         if after is not None:
             yield replace(one, world=after, trail=Trail("clean-up", 0, frozenset(), one.trail))
 
