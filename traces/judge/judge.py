@@ -1,15 +1,14 @@
 """Judging a trace: every group's search side by side, what the marks in the trace say, and what went wrong."""
 
-import heapq
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import count
 
 from fencepost.model.reading import read_requests
 from fencepost.model.rules import RULES
 from fencepost.model.world import Cluster, World
 from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.judge.autopsy import Autopsy, adopted
 from fencepost.traces.judge.explanation import expected, false_guard, observed
 from fencepost.traces.judge.lookup import LookupCheck
 from fencepost.traces.judge.operations import Lookahead, Operation
@@ -19,8 +18,7 @@ from fencepost.traces.judge.verdict import Evidence, Fault, Standing, TraceVerdi
 
 REMEMBERED = 20_000
 """How many judged operations are remembered for marks that come later."""
-EXPANSIONS = 400
-"""How far the judge looks for the explanation of a failure."""
+CLOSED = "the connection was closed without an answer"
 
 
 @dataclass(slots=True)
@@ -73,6 +71,8 @@ class Judge:
                 known = self.searches[group].parts.get(operation.handle)
                 if known is not None:
                     self.advance(group, known, event.time, sent=False)
+        elif event.kind is Kind.FAULT and event.api == "closed" and operation is not None:
+            self.hung_up(operation)
         elif event.kind is Kind.FAULT and event.api == "restart":
             for search in self.searches.values():
                 search.configurations = search.restarted(event.time)
@@ -165,29 +165,60 @@ class Judge:
         if operation.answer is not None and self.header.clock == "wall" and errors_in(operation.answer) <= NOT_READY:
             self.stop(group, part, "the target said that it was not ready")
             return
-        found = Autopsy(search).of(part, time)
+        finding = Autopsy(search).of(part, time)
+        fault = self.blame(search, part, finding.misfit)
+        after = adopted(finding, search.parts.get(finding.misfit.handle, part).operation.answer or {})
+        if after is not None:
+            search.configurations = [after]
+            search.parts.pop(operation.handle, None)
+            self.settle(search)
+            return
         self.settle(search)
-        blamed = search.parts.get(found.handle, part)
-        fault = self.fault_of(search, blamed, found)
+        self.halt(group, fault, operation)
+
+    def blame(self, search: Search, part: Part, misfit: Misfit) -> Fault:
+        """Put a wrong answer on record."""
+        fault = self.fault_of(search, search.parts.get(misfit.handle, part), misfit)
         self.faults.append(fault)
-        self.remember(found.handle).fault = fault
+        self.remember(misfit.handle).fault = fault
+        return fault
+
+    def halt(self, group: str, fault: Fault, operation: Operation) -> None:
+        """Nothing that comes after this fault can be judged in its group."""
         self.stopped[group] = "blocked by " + ", ".join(fault.requirements) + f" at request {fault.sequence}"
         self.remember(operation.handle).undecided = self.stopped[group]
+
+    def hung_up(self, operation: Operation) -> None:
+        """The target closed a connection instead of answering; the latest request left so is to blame."""
+        for group, search in self.searches.items():
+            left = [part for part in search.parts.values() if part.operation.lost and part.operation.answer is None]
+            if group in self.stopped or search.was_restarted or operation.handle not in search.parts:
+                continue
+            last = max(left, key=lambda part: part.operation.handle, default=search.parts[operation.handle])
+            fault = self.blame(search, last, Autopsy(search).parked(last, "closed"))
+            self.settle(search)
+            self.halt(group, fault, last.operation)
 
     def fault_of(self, search: Search, part: Part, found: Misfit) -> Fault:
         """The fault in words."""
         operation = part.operation
         applied = RULES.get(found.rule)
         body = operation.answer or {}
-        late = "time" in found.fields and found.expected is not None
+        allowed = expected(found.expected)
+        if "closed" in found.fields:
+            allowed = "an answer"
+        elif "time" in found.fields and found.expected is not None:
+            allowed += " at once"
         wait = f" after {(operation.answered or 0) - operation.sent} ms" if "time" in found.fields else ""
         return Fault(
             sequence=operation.handle - 1,
             group=search.group,
             api=operation.api,
             fields=tuple(sorted(found.fields)),
-            observed=observed(body) + wait,
-            allowed=(expected(found.expected) + (" at once" if late else ""),),
+            observed="the connection was closed without an answer"
+            if "closed" in found.fields
+            else observed(body) + wait,
+            allowed=(allowed,),
             rule=found.rule,
             guard=false_guard(part.request, operation.api, body, found.world, applied),
             requirements=applied.blamed(found.fields) if applied is not None else (),
@@ -214,7 +245,7 @@ class Judge:
         if record is None:
             return stands(Standing.INCONCLUSIVE, "the answer is not in the trace")
         if record.fault is not None:
-            if not fields or fields & set(record.fault.fields):
+            if not fields or (fields | {"closed"}) & set(record.fault.fields):
                 return stands(Standing.FAIL)
             return stands(Standing.INCONCLUSIVE, "blocked by " + ", ".join(record.fault.requirements))
         if record.undecided:
@@ -251,90 +282,6 @@ class Judge:
                 common &= set(one.decisions)
             found.update(dict(common))
         return found
-
-
-class Autopsy:
-    """Looks for the path with the fewest wrong answers, to name the first of them."""
-
-    def __init__(self, search: Search) -> None:
-        self.search = search
-
-    def of(self, part: Part, time: int) -> Misfit:
-        """The first answer that is wrong on the path that explains most."""
-        search = self.search
-        search.lenient = True
-        try:
-            return self.nearest(part, time) or self.too_early(part)
-        finally:
-            search.lenient = False
-
-    def starts(self, part: Part, time: int) -> list[Configuration]:
-        """Where to look from: for a trace seen at the coordinator the request may just have been handled."""
-        search, number = self.search, part.operation.handle
-        if number in search.parts and not any(number in one.waiting for one in search.configurations):
-            handled = any(number in one.given for one in search.configurations)
-            parked = any(self.holds(one, number) for one in search.configurations)
-            if (
-                not handled
-                and not parked
-                and not any(n == number for one in search.configurations for n, _ in one.unseen)
-            ):
-                return search.sent(part)
-        return search.configurations
-
-    @staticmethod
-    def holds(one: Configuration, number: int) -> bool:
-        """The request was handled in this configuration: it is parked or has its answer."""
-        if number in one.given or any(each == number for each, _ in one.unseen):
-            return True
-        group = one.world.group
-        return group is not None and any(number in (slot.join, slot.sync) for slot in group.slots)
-
-    def nearest(self, part: Part, time: int) -> Misfit | None:
-        """Best-first search over wrong answers waved through."""
-        order = count()
-        number = part.operation.handle
-        queue = [(len(one.faults), next(order), one) for one in self.starts(part, time)]
-        heapq.heapify(queue)
-        known = {one for _, _, one in queue}
-        for _ in range(EXPANSIONS):
-            if not queue:
-                return None
-            _, _, one = heapq.heappop(queue)
-            settled = self.search.delivered(one, part)
-            if settled:
-                return one.faults[0] if one.faults else None
-            if settled is not None:
-                answer = next(expected for each, expected in one.unseen if each == number)
-                fields = self.search.difference(part, answer).hard
-                return Misfit(number, frozenset(fields), answer, one.trail.rule if one.trail else "", one.world)
-            for after in self.search.moves(one, time, number):
-                if after not in known:
-                    known.add(after)
-                    heapq.heappush(queue, (len(after.faults), next(order), after))
-        return None
-
-    def too_early(self, part: Part) -> Misfit:
-        """The request should still be parked: name the rule that parked it."""
-        number = part.operation.handle
-        for one in self.search.configurations:
-            trail = one.trail
-            while trail is not None:
-                if trail.handle == number:
-                    return Misfit(number, frozenset({"time"}), None, trail.rule, one.world)
-                trail = trail.before
-            for after in self.starts_handled(one, part):
-                if after.trail is not None:
-                    return Misfit(number, frozenset({"time"}), None, after.trail.rule, one.world)
-        world = self.search.configurations[0].world if self.search.configurations else World()
-        return Misfit(number, frozenset({"time"}), None, "", world)
-
-    def starts_handled(self, one: Configuration, part: Part) -> Iterator[Configuration]:
-        """The configuration once the request is handled, if it still waits."""
-        if part.operation.handle in one.waiting:
-            yield from self.search.linearised(
-                one, part.operation.handle, part.operation.answered or part.operation.sent
-            )
 
 
 def judge(header: Header, events: Iterable[Event], decisions: Mapping[str, bool] | None = None) -> TraceVerdict:

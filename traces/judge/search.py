@@ -14,7 +14,7 @@ from fencepost.model.comparison import Difference, Fresh, Seen, compare
 from fencepost.model.coordinator import handle
 from fencepost.model.core.values import Choices, Context, Dialect, Group, Holder, JoinAnswer, Slot
 from fencepost.model.internal import Due, cleaned, fire, restarted, timers
-from fencepost.model.requests import EndTransaction, Request
+from fencepost.model.requests import EndTransaction, Join, Request
 from fencepost.model.world import Cluster, Outcome, World
 from fencepost.traces.events import Body, Order
 from fencepost.traces.judge.operations import Operation
@@ -235,6 +235,21 @@ class Search:
 
         ready = replace(one, loading=False) if one.loading else one
         yield from self.outcomes(ready, run, operation.handle, self.new_id(operation), now)
+        if self.lenient and isinstance(request, Join) and request.core.requires_id and request.core.member is None:
+            yield from self.admitted(ready, part, now)
+
+    def admitted(self, one: Configuration, part: Part, now: Moment) -> Iterator[Configuration]:
+        """A member was let in without having to ask for an id first: wrong, but one can go on from there."""
+        request = part.request
+        assert isinstance(request, Join)
+        fault = Fault(part.operation.handle, frozenset({"error"}), None, "join.id-required", one.world)
+        eager = replace(request, core=replace(request.core, requires_id=False))
+
+        def run(choices: Choices, dialect: Dialect) -> Outcome:
+            return handle(one.world, eager, self.context(now, choices, dialect), self.cluster)
+
+        noted = replace(one, faults=(*one.faults, fault))
+        yield from self.outcomes(noted, run, part.operation.handle, self.new_id(part.operation), now)
 
     def swept(self, one: Configuration, now: Moment) -> Iterator[Configuration]:
         """The configuration, and the same after a clean-up pass if that would have changed anything (LAT-17)."""

@@ -1,0 +1,126 @@
+"""What went wrong: the path with the fewest wrong answers, and where one can go on after it."""
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+
+from fencepost.model.answers import Described, Fetched, Listed
+from fencepost.model.core.values import HeartbeatAnswer
+from fencepost.model.world import World
+from fencepost.traces.events import Body
+from fencepost.traces.judge.search import Configuration, Part, Search
+from fencepost.traces.judge.search import Fault as Misfit
+
+EXPANSIONS = 400
+"""How far to look for the explanation of a failure."""
+HARMLESS = (HeartbeatAnswer, Fetched, Described, Listed)
+"""Answers to requests that change nothing that matters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is wrong, and the state of the group if one waves it through."""
+
+    misfit: Misfit
+    after: Configuration | None = None
+
+
+class Autopsy:
+    """Looks for the path with the fewest wrong answers, to name the first of them."""
+
+    def __init__(self, search: Search) -> None:
+        self.search = search
+
+    def of(self, part: Part, time: int) -> Finding:
+        """The first answer that is wrong on the path that explains most."""
+        search = self.search
+        search.lenient = True
+        try:
+            return self.nearest(part, time) or Finding(self.too_early(part))
+        finally:
+            search.lenient = False
+
+    def starts(self, part: Part) -> list[Configuration]:
+        """Where to look from: for a trace seen at the coordinator the request may just have been handled."""
+        search, number = self.search, part.operation.handle
+        handled = any(number in one.waiting or self.holds(one, number) for one in search.configurations)
+        return search.configurations if handled or number not in search.parts else search.sent(part)
+
+    @staticmethod
+    def holds(one: Configuration, number: int) -> bool:
+        """The request was handled in this configuration: it is parked or has its answer."""
+        if number in one.given or any(each == number for each, _ in one.unseen):
+            return True
+        group = one.world.group
+        return group is not None and any(number in (slot.join, slot.sync) for slot in group.slots)
+
+    def nearest(self, part: Part, time: int) -> Finding | None:
+        """Best-first search over wrong answers waved through."""
+        order = count()
+        number = part.operation.handle
+        queue = [(len(one.faults), next(order), one) for one in self.starts(part)]
+        heapq.heapify(queue)
+        known = {one for _, _, one in queue}
+        for _ in range(EXPANSIONS):
+            if not queue:
+                return None
+            _, _, one = heapq.heappop(queue)
+            settled = self.search.delivered(one, part)
+            if settled:
+                return Finding(one.faults[0], settled[0]) if one.faults else None
+            if settled is not None:
+                answer = next(expected for each, expected in one.unseen if each == number)
+                fields = self.search.difference(part, answer).hard
+                rule = one.trail.rule if one.trail else ""
+                return Finding(Misfit(number, frozenset(fields), answer, rule, one.world))
+            for after in self.search.moves(one, time, number):
+                if after not in known:
+                    known.add(after)
+                    heapq.heappush(queue, (len(after.faults), next(order), after))
+        return None
+
+    def too_early(self, part: Part) -> Misfit:
+        """The request should still be parked."""
+        return self.parked(part, "time")
+
+    def parked(self, part: Part, field: str) -> Misfit:
+        """A fault of a request that has no answer, with the rule that handled it."""
+        number = part.operation.handle
+        for one in self.search.configurations:
+            trail = one.trail
+            while trail is not None:
+                if trail.handle == number:
+                    return Misfit(number, frozenset({field}), None, trail.rule, one.world)
+                trail = trail.before
+            for after in self.starts_handled(one, part):
+                if after.trail is not None:
+                    return Misfit(number, frozenset({field}), None, after.trail.rule, one.world)
+        world = self.search.configurations[0].world if self.search.configurations else World()
+        return Misfit(number, frozenset({field}), None, "", world)
+
+    def starts_handled(self, one: Configuration, part: Part) -> Iterator[Configuration]:
+        """The configuration once the request is handled, if it still waits."""
+        operation = part.operation
+        if operation.handle in one.waiting:
+            yield from self.search.linearised(one, operation.handle, operation.answered or operation.sent)
+
+
+def adopted(finding: Finding, body: Body) -> Configuration | None:
+    """The state to go on from after a wrong answer, where it is beyond doubt; else None.
+
+    Either the answer was wrong and nothing depended on it, or it told a number or an id that the target goes by
+    from now on.
+    """
+    after = finding.after
+    if after is None:
+        return None
+    misfit, clean = finding.misfit, replace(after, faults=())
+    if all(each.fields == {"generation"} for each in after.faults) and clean.world.group is not None:
+        told = replace(clean.world.group, generation=body.get("generation_id", -1))
+        return replace(clean, world=replace(clean.world, group=told))
+    if len(after.faults) != 1 or "time" in misfit.fields:
+        return None
+    refused = body.get("error_code") not in (None, 0) and getattr(misfit.expected, "error", 0) != 0
+    harmless = isinstance(misfit.expected, HARMLESS) or misfit.rule == "join.id-required"
+    return clean if refused or harmless else None
