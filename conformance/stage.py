@@ -11,6 +11,7 @@ from typing import Any
 
 from fencepost.adapters.target import Channel, Description, Exchange, Recorder
 from fencepost.model.errors import error_name
+from fencepost.model.wire.codec import fitted
 from fencepost.traces.events import Body, Kind
 
 CONSUMER, RANGE = "consumer", "range"
@@ -194,9 +195,10 @@ class Stage:
         broker: int | None = None,
         patience: int = PATIENCE_MS,
     ) -> Call:
-        """Send any request, in the highest version unless one is given."""
+        """Send any request, in the highest version unless one is given; fields that it does not have are left out."""
         number = self.version(api) if version is None else self.version(api, version, version)
-        exchange = self.channel.send(api, number, body, member=member, client_id=client_id, broker=broker)
+        carried = fitted(f"{api}Request", number, body)
+        exchange = self.channel.send(api, number, carried, member=member, client_id=client_id, broker=broker)
         return Call(api, number, exchange, patience)
 
     def shows(self, requirement: str, call: Call, *fields: str, met: bool = True, note: str = "") -> None:

@@ -5,6 +5,10 @@ A scenario sends requests and marks answers as evidence; what an answer is worth
 
 from fencepost.conformance.scenario import Scenario
 from fencepost.conformance.scenarios.heartbeats import heartbeats
+from fencepost.conformance.scenarios.versions import versions
 
-ALL: tuple[Scenario, ...] = (*heartbeats.scenarios,)
+ALL: tuple[Scenario, ...] = (
+    *versions.scenarios,
+    *heartbeats.scenarios,
+)
 """Every scenario of the kit."""

@@ -25,6 +25,11 @@ class Finding:
     misfit: Misfit
     after: Configuration | None = None
 
+    @property
+    def misfits(self) -> tuple[Misfit, ...]:
+        """All wrong answers on the way, the first of them first."""
+        return self.after.faults if self.after is not None and self.after.faults else (self.misfit,)
+
 
 class Autopsy:
     """Looks for the path with the fewest wrong answers, to name the first of them."""
@@ -115,12 +120,15 @@ def adopted(finding: Finding, body: Body) -> Configuration | None:
     after = finding.after
     if after is None:
         return None
-    misfit, clean = finding.misfit, replace(after, faults=())
-    if all(each.fields == {"generation"} for each in after.faults) and clean.world.group is not None:
+    clean = replace(after, faults=())
+    rest = [each for each in after.faults if each.expected is not None or each.rule != "join.id-required"]
+    if not rest:
+        return clean
+    if all(each.fields == {"generation"} for each in rest) and clean.world.group is not None:
         told = replace(clean.world.group, generation=body.get("generation_id", -1))
         return replace(clean, world=replace(clean.world, group=told))
+    misfit = rest[0]
     if len(after.faults) != 1 or "time" in misfit.fields:
         return None
     refused = body.get("error_code") not in (None, 0) and getattr(misfit.expected, "error", 0) != 0
-    harmless = isinstance(misfit.expected, HARMLESS) or misfit.rule == "join.id-required"
-    return clean if refused or harmless else None
+    return clean if refused or isinstance(misfit.expected, HARMLESS) else None

@@ -71,11 +71,27 @@ def expected(answer: Answer | None) -> str:
 
 def false_guard(request: Request | None, api: str, body: Body, world: World, applied: Rule | None) -> str:
     """The guard under which the answer seen would have been right, and the values that make it false."""
-    code = body.get("error_code")
-    wanted = [row for row in RULES.values() if row.api == api and row.error is not None and row.error == code]
+    codes = errors_in(body)
+    wanted = [row for row in RULES.values() if row.api == api and row.error is not None and row.error in codes]
     clauses = [row.guard for row in wanted if applied is None or row.name != applied.name]
-    said = " or ".join(clauses) if clauses else "no rule gives such an answer"
-    return f"{said}; but {situation(request, world)}"
+    if not clauses:
+        return f"no rule gives such an answer; {situation(request, world)}"
+    return f"{' or '.join(clauses)}; but {situation(request, world)}"
+
+
+def errors_in(body: Body) -> set[int]:
+    """Every error code in an answer, at any depth; 0 only if there is no other."""
+    found: set[int] = set()
+    stack: list[Any] = [body]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, list | tuple):
+            stack.extend(value)
+        elif isinstance(value, dict):
+            if value.get("error_code") is not None:
+                found.add(value["error_code"])
+            stack.extend(value.values())
+    return found - {0} or found
 
 
 def situation(request: Request | None, world: World) -> str:

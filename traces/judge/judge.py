@@ -5,14 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from fencepost.model.reading import read_requests
-from fencepost.model.rules import RULES
+from fencepost.model.rules import RULES, Rule
 from fencepost.model.world import Cluster, World
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.judge.autopsy import Autopsy, adopted
-from fencepost.traces.judge.explanation import expected, false_guard, observed
+from fencepost.traces.judge.explanation import errors_in, expected, false_guard, observed
 from fencepost.traces.judge.lookup import LookupCheck
 from fencepost.traces.judge.operations import Lookahead, Operation
-from fencepost.traces.judge.search import NOT_READY, Configuration, Part, Search, Undecided, errors_in
+from fencepost.traces.judge.search import NOT_READY, Configuration, Part, Search, Undecided
 from fencepost.traces.judge.search import Fault as Misfit
 from fencepost.traces.judge.verdict import Evidence, Fault, Standing, TraceVerdict
 
@@ -166,9 +166,12 @@ class Judge:
             self.stop(group, part, "the target said that it was not ready")
             return
         finding = Autopsy(search).of(part, time)
+        last = search.parts.get(finding.misfits[-1].handle, part)
+        after = adopted(finding, last.operation.answer or {})
         fault = self.blame(search, part, finding.misfit)
-        after = adopted(finding, search.parts.get(finding.misfit.handle, part).operation.answer or {})
         if after is not None:
+            for misfit in finding.misfits[1:]:
+                self.blame(search, part, misfit)
             search.configurations = [after]
             search.parts.pop(operation.handle, None)
             self.settle(search)
@@ -221,7 +224,7 @@ class Judge:
             allowed=(allowed,),
             rule=found.rule,
             guard=false_guard(part.request, operation.api, body, found.world, applied),
-            requirements=applied.blamed(found.fields) if applied is not None else (),
+            requirements=blamed(applied, found),
         )
 
     def looked_up(self, operation: Operation) -> None:
@@ -282,6 +285,14 @@ class Judge:
                 common &= set(one.decisions)
             found.update(dict(common))
         return found
+
+
+def blamed(applied: Rule | None, found: Misfit) -> tuple[str, ...]:
+    """The requirements that a wrong answer breaks, where no mark says it."""
+    group = found.world.group
+    if found.fields == {"generation"} and (group is None or group.generation == 0):
+        return ("GEN-01",)
+    return applied.blamed(found.fields) if applied is not None else ()
 
 
 def judge(header: Header, events: Iterable[Event], decisions: Mapping[str, bool] | None = None) -> TraceVerdict:

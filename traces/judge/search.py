@@ -16,7 +16,8 @@ from fencepost.model.core.values import Choices, Context, Dialect, Group, Holder
 from fencepost.model.internal import Due, cleaned, fire, restarted, timers
 from fencepost.model.requests import EndTransaction, Join, Request
 from fencepost.model.world import Cluster, Outcome, World
-from fencepost.traces.events import Body, Order
+from fencepost.traces.events import Order
+from fencepost.traces.judge.explanation import errors_in
 from fencepost.traces.judge.operations import Operation
 from fencepost.traces.judge.span import Moment, Span, high, low
 from fencepost.traces.judge.variants import Decisions, Run, in_choices
@@ -234,12 +235,22 @@ class Search:
             return handle(one.world, request, self.context(now, choices, dialect), self.cluster)
 
         ready = replace(one, loading=False) if one.loading else one
-        yield from self.outcomes(ready, run, operation.handle, self.new_id(operation), now)
-        if self.lenient and isinstance(request, Join) and request.core.requires_id and request.core.member is None:
+        if self.lenient and self.let_in(part):
             yield from self.admitted(ready, part, now)
+        else:
+            yield from self.outcomes(ready, run, operation.handle, self.new_id(operation), now)
+
+    @staticmethod
+    def let_in(part: Part) -> bool:
+        """A dynamic member without an id was let in although its version has it ask for one first."""
+        if not isinstance(part.request, Join) or part.operation.answer is None:
+            return False
+        core = part.request.core
+        new = core.requires_id and core.member is None and core.instance is None
+        return new and part.operation.answer.get("error_code") == 0
 
     def admitted(self, one: Configuration, part: Part, now: Moment) -> Iterator[Configuration]:
-        """A member was let in without having to ask for an id first: wrong, but one can go on from there."""
+        """Such a member: wrong, but one can go on from there."""
         request = part.request
         assert isinstance(request, Join)
         fault = Fault(part.operation.handle, frozenset({"error"}), None, "join.id-required", one.world)
@@ -381,21 +392,6 @@ class Search:
                 trail = Trail("", number, frozenset(difference.soft), one.trail) if difference.soft else one.trail
                 return [replace(one, unseen=kept, world=renamed(one.world, difference.shown), trail=trail)]
         return None
-
-
-def errors_in(body: Body) -> set[int]:
-    """Every error code in an answer, at any depth; only those of the group level if there are any."""
-    found: set[int] = set()
-    stack: list[Any] = [body]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, list | tuple):
-            stack.extend(value)
-        elif isinstance(value, dict):
-            if value.get("error_code") is not None:
-                found.add(value["error_code"])
-            stack.extend(value.values())
-    return found - {0} or found
 
 
 def renamed(world: World, shown: dict[Fresh, str]) -> World:

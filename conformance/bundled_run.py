@@ -1,0 +1,89 @@
+"""A run on the bundled coordinator: in this process, on virtual time, a coordinator for every scenario."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from fencepost.adapters.in_process import InProcessTarget
+from fencepost.adapters.target import Description, Target
+from fencepost.adapters.virtual import run_virtual
+from fencepost.conformance import aggregation
+from fencepost.conformance.course import Course, in_order, save
+from fencepost.conformance.execution import Played, play
+from fencepost.conformance.plan import Plan
+from fencepost.conformance.profile import Profile
+from fencepost.conformance.progress import Progress
+from fencepost.conformance.results import Report
+from fencepost.conformance.scenario import Scenario
+from fencepost.conformance.scenarios import ALL
+from fencepost.conformance.selection import capabilities, select
+from fencepost.model.catalogue import Requirement
+from fencepost.model.settings import Settings
+
+T = TypeVar("T")
+BUNDLED_SETTINGS = Settings(
+    min_session_timeout=500,
+    max_session_timeout=60_000,
+    initial_rebalance_delay=600,
+    max_group_size=6,
+    offsets_retention=60_000,
+    retention_check_interval=20_000,
+)
+"""Bounds, delays and limits of the bundled target, all within easy reach."""
+
+
+class Bundled:
+    """A run on the bundled coordinator, in process and on virtual time: a coordinator for every scenario."""
+
+    def __init__(self, plan: Plan, profile: Profile) -> None:
+        self.plan = plan
+        self.known = profile.known
+        self.settings = replace(BUNDLED_SETTINGS, **profile.settings)
+        self.make_target: Callable[[Settings], Target] = InProcessTarget
+
+    def settings_for(self, scenario: Scenario) -> Settings:
+        """The settings under which a scenario can be played."""
+        if "no-initial-delay" in scenario.needs:
+            return replace(self.settings, initial_rebalance_delay=0)
+        return self.settings
+
+    async def run(self, requirements: Sequence[Requirement], progress: Callable[[Progress], None]) -> Report:
+        """Play everything, one scenario after the other."""
+        description = await virtually(self.describe())
+        offered = capabilities(description, ("no-initial-delay", "resize"), slow=True)
+        course = Course(self.plan, select(ALL, requirements, offered, smoke=self.plan.smoke), progress)
+        cut_short = False
+        try:
+            for scenario in in_order(course.selection.scenarios, self.plan.seed):
+                one = await virtually(self.play(scenario, "run"))
+                course.keep(one)
+                save(self.plan, one)
+            for scenario in course.suspects():
+                again = await virtually(self.play(scenario, "replay"))
+                course.confirmed[scenario.name] = aggregation.broken(again)
+        except asyncio.CancelledError:
+            cut_short = True
+        return course.report({"name": description.name, **description.implementation}, self.known, cut_short=cut_short)
+
+    async def describe(self) -> Description:
+        """What the bundled target is."""
+        target = self.make_target(self.settings)
+        description = await target.open()
+        await target.close()
+        return description
+
+    async def play(self, scenario: Scenario, attempt: str) -> Played:
+        """Play one scenario on a coordinator of its own."""
+        target = self.make_target(self.settings_for(scenario))
+        description = await target.open()
+        try:
+            group = f"{scenario.name}-{self.plan.seed}-{attempt}"
+            return await play(scenario, target, description, group, grace=0, restart=target.restart)
+        finally:
+            await target.close()
+
+
+async def virtually(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on virtual time, beside the running loop."""
+    return await asyncio.to_thread(run_virtual, coroutine)

@@ -1,0 +1,79 @@
+"""A run under way: what was planned, what was played, and what follows from it so far."""
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from fencepost.conformance import aggregation
+from fencepost.conformance.execution import Played
+from fencepost.conformance.plan import Plan
+from fencepost.conformance.progress import Progress
+from fencepost.conformance.results import Report
+from fencepost.conformance.scenario import Scenario
+from fencepost.conformance.selection import Selection
+from fencepost.traces.format import write_trace
+from fencepost.traces.judge.judge import judge
+
+
+@dataclass(slots=True)
+class Course:
+    """A run under way: what was played so far, and who is told."""
+
+    plan: Plan
+    selection: Selection
+    progress: Callable[[Progress], None]
+    begun: float = field(default_factory=time.monotonic)
+    played: list[Played] = field(default_factory=list)
+    confirmed: dict[str, frozenset[str]] = field(default_factory=dict)
+    decisions: dict[str, bool] = field(default_factory=dict)
+
+    def keep(self, one: Played) -> None:
+        """A scenario was played. What it decides about the reference differences binds all later ones."""
+        sides = one.verdict.decisions.items()
+        contrary = {name: self.decisions[name] for name, side in sides if self.differs(name, side)}
+        if contrary:
+            one = replace(one, verdict=judge(one.header, one.events, contrary))
+        self.decisions.update(one.verdict.decisions)
+        self.played.append(one)
+        violated = len({each for played in self.played for each in aggregation.broken(played)})
+        seconds = time.monotonic() - self.begun
+        self.progress(Progress(len(self.played), len(self.selection.scenarios), seconds, violated, one.scenario.name))
+
+    def differs(self, name: str, side: bool) -> bool:
+        """A reference difference was decided otherwise before."""
+        return name in self.decisions and self.decisions[name] != side
+
+    def suspects(self) -> list[Scenario]:
+        """The scenarios that have to be replayed before anything is called a failure."""
+        return [one.scenario for one in self.played if aggregation.broken(one)]
+
+    def report(self, target: Mapping[str, str], known: Mapping[str, str], *, cut_short: bool) -> Report:
+        """Everything that is known so far."""
+        return Report(
+            target=target,
+            seed=self.plan.seed,
+            results=aggregation.results(self.selection, self.played, self.confirmed, known),
+            rules=aggregation.coverage(self.played),
+            schedules=len(self.played),
+            events=sum(len(one.events) for one in self.played),
+            seconds=round(time.monotonic() - self.begun, 3),
+            cut_short=cut_short,
+        )
+
+
+def in_order(scenarios: Sequence[Scenario], seed: int) -> list[Scenario]:
+    """The scenarios in the order of this seed; 0 keeps the order they are written in."""
+    ordered = list(scenarios)
+    if seed:
+        random.Random(seed).shuffle(ordered)
+    return ordered
+
+
+def save(plan: Plan, played: Played) -> None:
+    """Write the trace where the plan wants it."""
+    name = f"{played.scenario.name}.jsonl"
+    if plan.traces is not None:
+        write_trace(plan.traces / name, played.header, played.events)
+    if plan.save is not None and aggregation.broken(played):
+        write_trace(plan.save / name, played.header, played.events)

@@ -1,0 +1,211 @@
+"""A run on a target that is reached over the network: many scenarios at once, one restart for all that need it.
+
+A target that goes down is a finding, not the end: it is started again, and the scenarios that were under way are
+played in ever smaller companies until the one that brings it down is alone.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from fencepost.adapters.target import Description
+from fencepost.adapters.wire.lifecycle import Lifecycle
+from fencepost.adapters.wire.target import KafkaTarget, parse_target
+from fencepost.conformance import aggregation
+from fencepost.conformance.course import Course, in_order, save
+from fencepost.conformance.execution import DEFAULT_GRACE_MS, Played, play
+from fencepost.conformance.plan import Plan
+from fencepost.conformance.profile import Profile
+from fencepost.conformance.progress import Progress
+from fencepost.conformance.results import Report
+from fencepost.conformance.scenario import Scenario
+from fencepost.conformance.scenarios import ALL
+from fencepost.conformance.scenarios.versions import versions
+from fencepost.conformance.selection import capabilities, select
+from fencepost.model.catalogue import Requirement
+from fencepost.traces.events import Event, Kind
+
+AT_ONCE = 120
+"""How many scenarios are in flight."""
+CUT = frozenset({"closed", "unreachable"})
+"""Faults that a target leaves behind when it goes down."""
+
+
+class Down(Exception):
+    """The target is gone and cannot be started again."""
+
+
+class Gathering:
+    """Where all restart scenarios meet: the target is restarted once, when the last of them asks for it."""
+
+    def __init__(self, expected: int, restart: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self.expected = expected
+        self.restart = restart
+        self.here = 0
+        self.begun = False
+        self.done = asyncio.Event()
+
+    async def arrive(self) -> None:
+        """Wait for the restart."""
+        self.here += 1
+        await self.go_if_all()
+        await self.done.wait()
+
+    async def leave(self) -> None:
+        """One is finished, or will not come."""
+        self.expected -= 1
+        await self.go_if_all()
+
+    async def go_if_all(self) -> None:
+        """Restart once everyone who is still to come is here."""
+        if self.here and self.here >= self.expected and not self.begun:
+            self.begun = True
+            try:
+                await self.restart()
+            finally:
+                self.done.set()
+
+
+class Remote:
+    """A run on a Kafka address."""
+
+    def __init__(self, plan: Plan, profile: Profile) -> None:
+        self.plan = plan
+        self.profile = profile
+        self.token = secrets.token_hex(3)
+        self.grace = profile.grace if profile.grace is not None else DEFAULT_GRACE_MS
+        lifecycle = Lifecycle(profile.start, profile.kill, profile.folder) if profile.can_restart else None
+        self.target = KafkaTarget(parse_target(plan.target), overrides=profile.settings, lifecycle=lifecycle)
+        self.down = False
+
+    async def run(self, requirements: Sequence[Requirement], progress: Callable[[Progress], None]) -> Report:
+        """Play everything, then replay what failed."""
+        try:
+            description = await self.target.open()
+            first = await self.play(versions.scenarios[0], description, "versions")
+            description = replace(description, versions=usable(description.versions, first.events))
+            offered = capabilities(description, self.profile.capabilities, slow=self.plan.slow)
+            course = Course(self.plan, select(ALL, requirements, offered, smoke=self.plan.smoke), progress)
+            cut_short = False
+            try:
+                await self.play_all(course, description, first)
+            except (asyncio.CancelledError, Down):
+                cut_short = True
+            name = {"name": self.plan.target, **description.implementation}
+            return course.report(name, self.profile.known, cut_short=cut_short)
+        finally:
+            await self.target.close()
+
+    async def play_all(self, course: Course, description: Description, first: Played) -> None:
+        """Play the scenarios, then replay what failed."""
+
+        def keep(one: Played) -> None:
+            course.keep(one)
+            save(self.plan, one)
+
+        def confirm(one: Played) -> None:
+            course.confirmed[one.scenario.name] = aggregation.broken(one)
+
+        rest = in_order(course.selection.scenarios, self.plan.seed)
+        if first.scenario in rest:
+            rest.remove(first.scenario)
+            keep(first)
+        await self.play_batch(rest, "run", description, keep)
+        again = course.suspects()
+        if first.scenario in again:
+            # The versions that failed are left out of the description by now, but not out of this replay.
+            again.remove(first.scenario)
+            confirm(await self.play(first.scenario, await self.target.open(), "replay"))
+        await self.play_batch(again, "replay", description, confirm)
+
+    async def play(
+        self,
+        scenario: Scenario,
+        description: Description,
+        attempt: str,
+        restart: Callable[[], Coroutine[Any, Any, None]] | None = None,
+    ) -> Played:
+        """Play one scenario."""
+        group = f"{scenario.name}-{self.token}-{attempt}"
+        return await play(scenario, self.target, description, group, grace=self.grace, restart=restart)
+
+    async def play_batch(
+        self, scenarios: Sequence[Scenario], attempt: str, description: Description, keep: Callable[[Played], None]
+    ) -> None:
+        """Play scenarios side by side, then those that need a restart."""
+        calm = [scenario for scenario in scenarios if "restart" not in scenario.needs]
+        rough = [scenario for scenario in scenarios if "restart" in scenario.needs]
+        await self.play_company(calm, attempt, description, keep)
+        meeting = Gathering(len(rough), self.target.restart)
+
+        async def restarting(scenario: Scenario) -> None:
+            try:
+                keep(await self.play(scenario, description, attempt, meeting.arrive))
+            finally:
+                await meeting.leave()
+
+        await asyncio.gather(*(restarting(scenario) for scenario in rough))
+
+    async def play_company(
+        self, scenarios: Sequence[Scenario], attempt: str, description: Description, keep: Callable[[Played], None]
+    ) -> None:
+        """Play scenarios side by side; if the target goes down, find out which of them does it."""
+        places = asyncio.Semaphore(AT_ONCE)
+        interrupted: list[Scenario] = []
+
+        async def one(scenario: Scenario) -> None:
+            async with places:
+                if self.down:
+                    interrupted.append(scenario)
+                    return
+                played = await self.play(scenario, description, attempt)
+                if cut_off(played.events) and (self.down or not await self.target.alive()):
+                    self.down = True
+                    if len(scenarios) == 1:
+                        keep(replace(played, crashed=True))
+                    else:
+                        interrupted.append(scenario)
+                    return
+                keep(played)
+
+        await asyncio.gather(*(one(scenario) for scenario in scenarios))
+        if self.down:
+            await self.revive()
+        if interrupted:
+            middle = (len(interrupted) + 1) // 2 if len(interrupted) == len(scenarios) else len(interrupted)
+            await self.play_company(interrupted[:middle], attempt, description, keep)
+            if interrupted[middle:]:
+                await self.play_company(interrupted[middle:], attempt, description, keep)
+
+    async def revive(self) -> None:
+        """Start the target again after it went down."""
+        if not self.profile.can_restart:
+            raise Down
+        await self.target.restart()
+        self.down = False
+
+
+def cut_off(events: Sequence[Event]) -> bool:
+    """The target ended a connection of this trace, or could not be reached."""
+    return any(event.kind is Kind.FAULT and event.api in CUT for event in events)
+
+
+def usable(advertised: Mapping[str, tuple[int, int]], events: Sequence[Event]) -> dict[str, tuple[int, int]]:
+    """The versions that can be used for everything else: those below the first that got no whole answer."""
+    asked = {event.sequence: event for event in events if event.kind is Kind.REQUEST}
+    whole = {event.of for event in events if event.kind is Kind.ANSWER and not is_broken(event)}
+    broken: dict[str, int] = {}
+    for sequence, event in asked.items():
+        if sequence not in whole:
+            broken[event.api] = min(event.version, broken.get(event.api, event.version))
+    return {
+        api: (lowest, min(highest, broken[api] - 1) if broken.get(api, 0) > lowest else highest)
+        for api, (lowest, highest) in advertised.items()
+    }
+
+
+def is_broken(answer: Event) -> bool:
+    """The bytes of an answer end early, so that nothing in it can be trusted."""
+    return any(finding.startswith("truncated") for finding in answer.body.get("_findings", ()))
