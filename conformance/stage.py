@@ -148,6 +148,16 @@ class Stage:
         return max(self.settings.min_session_timeout, 1_500)
 
     @property
+    def long_session(self) -> int:
+        """A session timeout that outlasts the scenario: its member may be silent."""
+        return min(max(self.session, 60_000), self.settings.max_session_timeout)
+
+    @property
+    def rebalance(self) -> int:
+        """A rebalance timeout that is short, and long enough for members that come back."""
+        return max(2 * self.session, 4_000)
+
+    @property
     def step(self) -> int:
         """A while: long enough that what should happen at once has happened."""
         return 150
@@ -239,7 +249,7 @@ class Stage:
             (each, self.metadata(label)) if isinstance(each, str) else each for each in protocols or (RANGE,)
         )
         length = self.session if session is None else session
-        wait = max(2 * length, 4_000) if rebalance is None else rebalance
+        wait = max(2 * length, self.rebalance) if rebalance is None else rebalance
         name = f"{instance}-{self.group}" if instance else None
         return Member(label, offered, length, wait, name, protocol_type)
 
@@ -466,6 +476,15 @@ class Stage:
         for call in calls:
             body = await call
             self.need(body["error_code"] == 0, f"SyncGroup got {error_name(body['error_code'])}")
+
+    async def regroup(self, leader: Member, *followers: Member) -> list[Call]:
+        """A further join phase of a Stable group, begun by its leader; the answered calls in the order given."""
+        calls = [self.join(leader)]
+        await self.sleep(self.step)
+        calls += [self.join(follower) for follower in followers]
+        for call in calls:
+            await call
+        return calls
 
     async def alive(self, members: Iterable[Member], milliseconds: int) -> None:
         """Let time pass while members heartbeat often enough to stay."""
