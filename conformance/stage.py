@@ -253,6 +253,23 @@ class Stage:
         name = f"{instance}-{self.group}" if instance else None
         return Member(label, offered, length, wait, name, protocol_type)
 
+    def silent(
+        self,
+        label: str,
+        *protocols: tuple[str, bytes] | str,
+        instance: str | None = None,
+        protocol_type: str = CONSUMER,
+    ) -> Member:
+        """A new actor that need not heartbeat, in rounds that wait no longer for it than for others."""
+        return self.member(
+            label,
+            *protocols,
+            session=self.long_session,
+            rebalance=self.rebalance,
+            instance=instance,
+            protocol_type=protocol_type,
+        )
+
     def metadata(self, label: str, *topics: str) -> bytes:
         """A subscription that tells the members apart by their user data."""
         return subscription(*(topics or (self.topic,)))[:-4] + len(label).to_bytes(4, "big") + label.encode()
@@ -274,6 +291,11 @@ class Stage:
         call = self.send("JoinGroup", body | changes, version=number, member=member.label, patience=patience)
         call.exchange.answer.add_done_callback(lambda answer: self._joined(member, answer))
         return call
+
+    def join_changed(self, member: Member, label: str = "changed") -> Call:
+        """Send JoinGroup with metadata changed for good: it begins a rebalance, whoever sends it (JOIN-30, JOIN-33)."""
+        member.protocols = tuple((name, self.metadata(label)) for name, _ in member.protocols)
+        return self.join(member)
 
     @staticmethod
     def _joined(member: Member, answer: "asyncio.Future[Body | None]") -> None:

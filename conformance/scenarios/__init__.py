@@ -4,11 +4,29 @@ A scenario sends requests and marks answers as evidence; what an answer is worth
 """
 
 from fencepost.conformance.scenario import Scenario
+from fencepost.conformance.scenarios.admission import admission
+from fencepost.conformance.scenarios.assignments import assignments
+from fencepost.conformance.scenarios.capacity import capacity
+from fencepost.conformance.scenarios.generations import generations
 from fencepost.conformance.scenarios.heartbeats import heartbeats
+from fencepost.conformance.scenarios.member_ids import member_ids
+from fencepost.conformance.scenarios.rejoining import rejoining
+from fencepost.conformance.scenarios.rosters import rosters
+from fencepost.conformance.scenarios.syncing import syncing
 from fencepost.conformance.scenarios.versions import versions
+from fencepost.conformance.scenarios.votes import votes
 
 ALL: tuple[Scenario, ...] = (
     *versions.scenarios,
+    *admission.scenarios,
+    *member_ids.scenarios,
+    *rejoining.scenarios,
+    *rosters.scenarios,
+    *capacity.scenarios,
+    *syncing.scenarios,
+    *assignments.scenarios,
     *heartbeats.scenarios,
+    *generations.scenarios,
+    *votes.scenarios,
 )
 """Every scenario of the kit."""

@@ -75,8 +75,7 @@ async def joining_makes_the_group(stage: Stage) -> None:
 @admission.add("JOIN-15")
 async def nothing_to_offer(stage: Stage) -> None:
     """Neither an empty protocol type nor an empty list makes a group."""
-    for changes in ({"protocol_type": ""}, {"protocols": []}):
-        call = stage.join(stage.member("A"), **changes)
+    for call in (stage.join(stage.member("A"), protocol_type=""), stage.join(stage.member("A"), protocols=[])):
         await call
         stage.shows("JOIN-15", call)
 

@@ -74,7 +74,7 @@ async def same_again_in_completing(stage: Stage) -> None:
 async def change_in_completing(stage: Stage) -> None:
     """Other metadata in the sync phase begins a new round."""
     (a,) = await stage.completing(stage.member("A"))
-    call = stage.join(a, protocols=[{"name": "range", "metadata": stage.metadata("changed")}])
+    call = stage.join_changed(a)
     await call
     stage.shows("JOIN-30", call, "generation")
 
@@ -109,7 +109,7 @@ async def follower_rejoins_unchanged(stage: Stage) -> None:
 async def follower_rejoins_changed(stage: Stage) -> None:
     """Other metadata of a follower begins a round."""
     a, b = await stage.stable(stage.member("A"), stage.member("B"))
-    call = stage.join(b, protocols=[{"name": "range", "metadata": stage.metadata("changed")}])
+    call = stage.join_changed(b)
     await stage.sleep(2 * stage.step)
     told = stage.heartbeat(a)
     body = await told
@@ -165,7 +165,7 @@ async def second_join_takes_the_place_of_the_first(stage: Stage) -> None:
 async def dropped_connection_still_counts(stage: Stage) -> None:
     """A member whose connection went after it rejoined is part of the round."""
     a, b = await stage.stable(stage.member("A"), stage.member("B"))
-    gone = stage.join(b, protocols=[{"name": "range", "metadata": stage.metadata("changed")}])
+    gone = stage.join_changed(b)
     await stage.sleep(2 * stage.step)
     gone.drop()
     await stage.sleep(stage.step)
@@ -177,9 +177,8 @@ async def dropped_connection_still_counts(stage: Stage) -> None:
 @rejoining.add("JOIN-44", "JOIN-45")
 async def rebalance_timeout_drops_the_absent(stage: Stage) -> None:
     """The round goes on without a member that did not come back in time, and that member is unknown."""
-    silent = {"session": stage.long_session, "rebalance": stage.rebalance}
-    one, other = await stage.stable(stage.member("A", **silent), stage.member("B", **silent))
-    call = stage.join(one, protocols=[{"name": "range", "metadata": stage.metadata("changed")}])
+    one, other = await stage.stable(stage.silent("A"), stage.silent("B"))
+    call = stage.join_changed(one)
     await call
     stage.shows("JOIN-44", call, "members", "time")
     for refused in (stage.join(other), stage.sync(other), stage.heartbeat(other), stage.commit(other, {0: 1})):

@@ -29,10 +29,9 @@ async def members_for_the_leader_alone(stage: Stage) -> None:
 async def kept_member_is_listed(stage: Stage) -> None:
     """A static member that did not come back is among the members, and so is the leader itself."""
     stage.version("JoinGroup", 5)
-    silent = {"session": stage.long_session, "rebalance": stage.rebalance}
-    a = stage.member("A", **silent)
-    await stage.stable(a, stage.member("S", **silent, instance="static"))
-    call = stage.join(a, protocols=[{"name": "range", "metadata": stage.metadata("changed")}])
+    a = stage.silent("A")
+    await stage.stable(a, stage.silent("S", instance="static"))
+    call = stage.join_changed(a)
     await call
     stage.shows("JOIN-38", call, "members")
 
