@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import NoReturn, TextIO, cast
 
 from fencepost.adapters.target import TargetError
 from fencepost.conformance.junit import to_junit
@@ -178,9 +178,9 @@ def _write_files(report: Report, json: Path | None, junit: Path | None) -> int:
 
 def _own_runner() -> Runner:
     # Imported late: help and usage errors should not wait for the whole kit.
-    from fencepost.conformance import runner  # type: ignore[attr-defined]
+    from fencepost.conformance import runner
 
-    return runner  # type: ignore[no-any-return]
+    return cast(Runner, runner)
 
 
 def _reason(error: BaseException) -> str:
