@@ -39,6 +39,9 @@ def on_commit(world: World, request: Commit, context: Context, cluster: Cluster)
     unknown = {where: Error.UNKNOWN_TOPIC_OR_PARTITION for where, _ in request.offsets if not exists(cluster, where)}
     if not asked:
         return answer(world, request, PartitionErrors(unknown), "commit.nothing-to-ask")
+    if request.version == 0 and not context.dialect.keeps_version_0:
+        errors = PartitionErrors({where: Error.UNSUPPORTED_VERSION for where, _ in request.offsets})
+        return answer(world, request, errors, "commit.version-0")
     if world.group is None:
         if request.core.generation >= 0:
             named = request.version >= 9 and context.dialect.unknown_group_named
@@ -126,8 +129,10 @@ def apply_end(world: World) -> World:
     return replace(world, offsets=offsets, pending=rest, ending=world.ending[1:])
 
 
-def on_fetch(world: World, request: Fetch) -> Outcome:
+def on_fetch(world: World, request: Fetch, context: Context) -> Outcome:
     """OffsetFetch: in every state, for anyone (FETCH-07)."""
+    if request.version == 0 and not context.dialect.keeps_version_0:
+        return answer(world, request, Fetched(error=Error.UNSUPPORTED_VERSION), "fetch.version-0")
     partitions = tuple(world.offsets) if request.partitions is None else request.partitions
     unstable = {where for mine in world.pending.values() for where in mine} if request.require_stable else set()
     if request.partitions is None:

@@ -139,7 +139,7 @@ def read_fetch(version: int, body: Body, handle: int) -> tuple[Request, ...]:
         return ()
     stable = bool(body.get("require_stable", False))
     asked = body["groups"] if version >= 8 else (body,)
-    return tuple(Fetch(one["group_id"], handle, asked_partitions(one["topics"]), stable) for one in asked)
+    return tuple(Fetch(one["group_id"], handle, version, asked_partitions(one["topics"]), stable) for one in asked)
 
 
 def asked_partitions(topics: Iterable[Body] | None) -> tuple[Partition, ...] | None:

@@ -92,6 +92,7 @@ class Fetch:
 
     group: str
     handle: int
+    version: int
     partitions: tuple[Partition, ...] | None
     require_stable: bool
 

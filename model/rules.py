@@ -355,6 +355,13 @@ COMMIT = (
         "the group waits for its leader's assignments",
         "COMMIT-03",
     ),
+    rule(
+        "commit.version-0",
+        "OffsetCommit",
+        Error.UNSUPPORTED_VERSION,
+        "the commit is of version 0, whose offsets lived elsewhere",
+        "COMMIT-27",
+    ),
     rule("commit.preparing", "OffsetCommit", Error.NONE, "a member commits during the join phase", "COMMIT-02"),
     rule("commit.stable", "OffsetCommit", Error.NONE, "a member commits in a stable group", "COMMIT-01"),
     rule(
@@ -394,6 +401,13 @@ FETCHED = MappingProxyType(
     }
 )
 FETCH = (
+    rule(
+        "fetch.version-0",
+        "OffsetFetch",
+        Error.UNSUPPORTED_VERSION,
+        "the fetch is of version 0, whose offsets lived elsewhere",
+        "FETCH-14",
+    ),
     rule("fetch.unknown-group", "OffsetFetch", Error.NONE, "the group does not exist", "FETCH-03 FETCH-15"),
     rule("fetch.offsets", "OffsetFetch", Error.NONE, "the group exists", "FETCH-01 FETCH-07", FETCHED),
 )

@@ -247,6 +247,8 @@ class Dialect:
     """DIV-05: OffsetCommit v9 to an unknown group gets 69; the older one says 22."""
     unknown_group_fences_transaction: Truth = True
     """DIV-19: TxnOffsetCommit to an unknown group gets 22; the older one says 25."""
+    keeps_version_0: Truth = True
+    """Not a DIV: offsets of version 0 lived elsewhere, and Kafka refuses them with 35 (COMMIT-27, FETCH-14)."""
     replaced_sync_is_missed: Truth = True
     """Not a DIV: the sync timer waits for an id replaced on the fast path (coordinator.md 9)."""
 
