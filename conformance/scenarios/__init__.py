@@ -7,12 +7,19 @@ from fencepost.conformance.scenario import Scenario
 from fencepost.conformance.scenarios.admission import admission
 from fencepost.conformance.scenarios.assignments import assignments
 from fencepost.conformance.scenarios.capacity import capacity
+from fencepost.conformance.scenarios.commits import commits
+from fencepost.conformance.scenarios.deletions import deletions
+from fencepost.conformance.scenarios.descriptions import descriptions
+from fencepost.conformance.scenarios.fetches import fetches
 from fencepost.conformance.scenarios.generations import generations
 from fencepost.conformance.scenarios.heartbeats import heartbeats
+from fencepost.conformance.scenarios.leaves import leaves
 from fencepost.conformance.scenarios.member_ids import member_ids
+from fencepost.conformance.scenarios.partitions import partitions
 from fencepost.conformance.scenarios.rejoining import rejoining
 from fencepost.conformance.scenarios.rosters import rosters
 from fencepost.conformance.scenarios.syncing import syncing
+from fencepost.conformance.scenarios.transactions import transactions
 from fencepost.conformance.scenarios.versions import versions
 from fencepost.conformance.scenarios.votes import votes
 
@@ -28,5 +35,12 @@ ALL: tuple[Scenario, ...] = (
     *heartbeats.scenarios,
     *generations.scenarios,
     *votes.scenarios,
+    *leaves.scenarios,
+    *commits.scenarios,
+    *partitions.scenarios,
+    *fetches.scenarios,
+    *transactions.scenarios,
+    *descriptions.scenarios,
+    *deletions.scenarios,
 )
 """Every scenario of the kit."""

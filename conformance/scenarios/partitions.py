@@ -1,0 +1,159 @@
+"""OffsetCommit: what becomes of the partitions and values that are sent."""
+
+from fencepost.conformance.scenario import Collection
+from fencepost.conformance.scenarios.commits import accepted, beyond_session, busy
+from fencepost.conformance.stage import Stage
+from fencepost.traces.events import Body
+
+partitions = Collection()
+
+GHOST = "no-such-topic"
+"""A topic that no cluster has, one hopes."""
+LARGEST = (1 << 63) - 1
+
+
+@partitions.add("COMMIT-12", "ADMIN-21")
+async def empty_group_id_holds_offsets(stage: Stage) -> None:
+    """The empty id is an ordinary one: it takes offsets, gives them back, and can be deleted.
+
+    The only scenario that leaves its own group: no other may store anything under the empty id.
+    """
+    call = stage.commit(None, {0: 7}, group_id="")
+    stored = await accepted(call)
+    stage.shows("COMMIT-12", call)
+    fetched = stage.fetch(groups=[""])
+    await fetched
+    stage.shows("COMMIT-12", fetched, "error", "offset", met=stored)
+    deleted = stage.delete("")
+    await deleted
+    stage.shows("ADMIN-21", deleted, met=stored)
+
+
+@partitions.add("COMMIT-13")
+async def commit_of_unknown_partitions(stage: Stage) -> None:
+    """What the cluster does not have is refused by itself."""
+    call = stage.commit(None, {0: 7, (GHOST, 0): 8, 99: 9})
+    await call
+    stage.shows("COMMIT-13", call)
+    fetched = stage.fetch()
+    await fetched
+    stage.shows("COMMIT-13", fetched, "offset")
+
+
+@partitions.add("COMMIT-14")
+async def commit_of_nothing(stage: Stage) -> None:
+    """With nothing to commit nobody asks about the group, and none is made."""
+    nothing: tuple[dict[tuple[str, int] | int, int | Body], ...] = ({}, {(GHOST, 0): 7})
+    for offsets in nothing:
+        call = stage.commit(None, offsets, generation_id_or_member_epoch=5, member_id="nobody")
+        await call
+        stage.shows("COMMIT-14", call)
+        simple = stage.commit(None, offsets)
+        await simple
+        stage.shows("COMMIT-14", simple)
+    described = stage.describe()
+    await described
+    stage.shows("COMMIT-14", described, "state")
+
+
+@partitions.add("COMMIT-14")
+async def commits_of_nothing_do_not_extend_the_session(stage: Stage) -> None:
+    """A member that commits only what does not exist is not heard."""
+    (a,) = await stage.stable(stage.member("A"))
+    await busy(stage, beyond_session(stage), lambda: stage.commit(a, {(GHOST, 0): 7}))
+    gone = stage.heartbeat(a)
+    await gone
+    stage.shows("COMMIT-14", gone)
+
+
+@partitions.add("COMMIT-15")
+async def metadata_has_a_limit(stage: Stage) -> None:
+    """The longest that is allowed is stored; one character more is not, and only for its partition."""
+    limit = stage.settings.max_offset_metadata
+    call = stage.commit(
+        None,
+        {
+            0: {"committed_offset": 7, "committed_metadata": "m" * limit},
+            1: {"committed_offset": 8, "committed_metadata": "m" * (limit + 1)},
+        },
+    )
+    await call
+    stage.shows("COMMIT-15", call)
+    fetched = stage.fetch([0, 1])
+    await fetched
+    stage.shows("COMMIT-15", fetched, "offset", "metadata")
+
+
+@partitions.add("COMMIT-16")
+async def null_metadata_comes_back_empty(stage: Stage) -> None:
+    """There is no null where a string is promised."""
+    stored = await accepted(stage.commit(None, {0: {"committed_offset": 7, "committed_metadata": None}}))
+    fetched = stage.fetch()
+    await fetched
+    stage.shows("COMMIT-16", fetched, "metadata", met=stored)
+
+
+@partitions.add("COMMIT-17")
+async def any_offset_is_stored(stage: Stage) -> None:
+    """High, then low again, then as far as it goes on either side."""
+    for offset in (100, 5, LARGEST, -5, -LARGEST - 1):
+        stored = await accepted(stage.commit(None, {0: offset}))
+        fetched = stage.fetch()
+        await fetched
+        stage.shows("COMMIT-17", fetched, "offset", met=stored)
+
+
+@partitions.add("COMMIT-18")
+async def leader_epoch_is_kept(stage: Stage) -> None:
+    """Given, it comes back; not given, it is -1, also where there was one before."""
+    commit = stage.version("OffsetCommit", at_least=6, at_most=9)
+    fetch = stage.version("OffsetFetch", at_least=5, at_most=9)
+    for row in ({"committed_offset": 7, "committed_leader_epoch": 7}, {"committed_offset": 8}):
+        stored = await accepted(stage.commit(None, {0: row}, version=commit))
+        fetched = stage.fetch(version=fetch)
+        await fetched
+        stage.shows("COMMIT-18", fetched, "epoch", met=stored)
+
+
+@partitions.add("COMMIT-25", needs=("restart",))
+async def commits_survive_a_restart(stage: Stage) -> None:
+    """What was promised is still there when the coordinator was killed."""
+    (a,) = await stage.stable(stage.member("A"))
+    stored = await accepted(stage.commit(a, {0: {"committed_offset": 7, "committed_metadata": "kept"}}))
+    visible = stage.fetch()
+    await visible
+    stage.shows("COMMIT-25", visible, "offset", met=stored)
+    await stage.restart()
+    kept = stage.fetch()
+    await kept
+    stage.shows("COMMIT-25", kept, "offset", "metadata", met=stored)
+
+
+@partitions.add("COMMIT-26")
+async def explicit_retention_expires(stage: Stage) -> None:
+    """Of three offsets the one whose time is over goes with a clean-up pass, and no other."""
+    version = stage.version("OffsetCommit", at_least=2, at_most=4)
+    interval = stage.settings.retention_check_interval
+    long = 10 * interval + 60_000
+    stored = await accepted(stage.commit(None, {0: 7}, version=version, retention_time_ms=1))
+    await stage.commit(None, {1: 8}, version=version, retention_time_ms=long)
+    await stage.commit(None, {2: 9}, version=version, retention_time_ms=-1)
+    await stage.sleep_past(interval)
+    fetched = stage.fetch([0, 1, 2])
+    gone = offsets_in(await fetched)[0] == -1
+    note = "no clean-up pass was seen"
+    stage.shows("COMMIT-26", fetched, "offset", met=stored and gone, note=note)
+
+
+def offsets_in(body: Body) -> list[int]:
+    """Every offset in an OffsetFetch answer of one group."""
+    topics = body["groups"][0]["topics"] if "groups" in body else body["topics"]
+    return [row["committed_offset"] for topic in topics for row in topic["partitions"]]
+
+
+@partitions.add("COMMIT-27")
+async def commit_in_version_0(stage: Stage) -> None:
+    """Stored, or refused because that version went elsewhere."""
+    call = stage.commit(None, {0: 7}, version=stage.version("OffsetCommit", at_most=0))
+    await call
+    stage.shows("COMMIT-27", call)
