@@ -76,6 +76,8 @@ def cleaned(world: World, now: int, retention: int) -> World | None:
 def restarted(world: World, context: Context) -> Outcome:
     """The world as a new coordinator loads it from the log (coordinator.md 5.2)."""
     stored = world.stored
+    if stored is not None and stored.generation == 0 and not context.dialect.new_group_is_stored:
+        stored = None
     if stored is None and world.offsets:
         stored = Group()
     if stored is None:
@@ -103,7 +105,8 @@ def loaded(stored: Group, context: Context) -> Group:
 
 
 def loaded_slot(slot: Slot, stored: Group, context: Context) -> Slot:
-    """A member of the record: only the selected protocol is remembered."""
-    selected = Protocol(stored.protocol, metadata_for(slot, stored.protocol))
-    plain = replace(slot, is_new=False, join=0, sync=0, unsynced=False, protocols=(selected,))
+    """A member of the record, which need not have more than the selected protocol (FAILOVER-13)."""
+    selected = (Protocol(stored.protocol, metadata_for(slot, stored.protocol)),)
+    protocols = selected if context.dialect.other_protocols_are_forgotten else slot.protocols
+    plain = replace(slot, is_new=False, join=0, sync=0, unsynced=False, protocols=protocols)
     return rearm(plain, context.now)

@@ -482,7 +482,7 @@ INTERNAL = (
     rule("load.nothing", "", None, "the log knows nothing of the group", "FAILOVER-15 FAILOVER-08"),
     rule("load.group", "", None, "the group is loaded from the log", "FAILOVER-02 FAILOVER-14"),
     rule("load.oversized", "", None, "the group loaded is above the size limit", "FAILOVER-17"),
-    rule("gate.not-ready", "", None, "the coordinator is not ready after a restart", "FAILOVER-01"),
+    rule("gate.not-ready", "", None, "the coordinator is not ready after a restart", "FAILOVER-01 HB-12"),
     rule("timer.not-due", "", None, "a timer is not due", "TIMER-01"),
 )
 

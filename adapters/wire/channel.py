@@ -27,6 +27,7 @@ class WireChannel:
         self._queue: deque[_Flight] = deque()
         self._departures: asyncio.Task[None] | None = None
         self._closed = False
+        self.is_killing = False
         siblings.add(self)
 
     def send(
@@ -68,8 +69,13 @@ class WireChannel:
         self.flights.clear()
         await gone(tuple(connection for connection in connections if connection is not None))
 
+    def expect_kill(self) -> None:
+        """The target is about to be killed: until it was, a connection that ends is no fault of the target."""
+        self.is_killing = True
+
     def note_restart(self) -> None:
         """The target was killed; from here on, requests meet the one that is started next."""
+        self.is_killing = False
         self.recorder.record(Kind.FAULT, "restart", 0, {})
 
     async def _depart_all(self) -> None:
@@ -181,7 +187,7 @@ class _Flight:
         body: dict[str, object] = {"reason": loss.reason}
         if loss.head:
             body["head"] = loss.head
-        self._record(Kind.FAULT, "closed", 0, body)
+        self._record(Kind.FAULT, "drop" if self._channel.is_killing else "closed", 0, body)
         self._channel.cluster.forget(self.key)
         self._end(None)
 

@@ -101,6 +101,8 @@ class KafkaTarget:
         """As `Target.restart`; the target may come back at another address. Raises `TargetError`."""
         if self._lifecycle is None:
             raise TargetError("the target cannot be restarted: its profile has no start and kill commands")
+        for channel in self._channels:
+            channel.expect_kill()
         await self._lifecycle.kill()
         self._pool.lose_all("the target was killed")
         for channel in self._channels:

@@ -249,8 +249,12 @@ class Dialect:
     """DIV-19: TxnOffsetCommit to an unknown group gets 22; the older one says 25."""
     keeps_version_0: Truth = True
     """Not a DIV: offsets of version 0 lived elsewhere, and Kafka refuses them with 35 (COMMIT-27, FETCH-14)."""
+    new_group_is_stored: Truth = True
+    """DIV-15: the older one writes no record of a group that has had no generation yet."""
     replaced_sync_is_missed: Truth = True
     """Not a DIV: the sync timer waits for an id replaced on the fast path (coordinator.md 9)."""
+    other_protocols_are_forgotten: Truth = True
+    """Not a DIV: the record of a member has the selected protocol only; a target may keep them all (FAILOVER-13)."""
 
 
 @dataclass(frozen=True, slots=True)

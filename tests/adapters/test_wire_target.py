@@ -409,7 +409,7 @@ def test_a_restart_ends_what_is_in_flight_and_is_recorded() -> None:
             seen = [(event.kind, event.api, event.of) for event in recorder.events]
             assert seen == [
                 (Kind.REQUEST, "JoinGroup", None),
-                (Kind.FAULT, "closed", 0),
+                (Kind.FAULT, "drop", 0),
                 (Kind.FAULT, "restart", None),
                 (Kind.REQUEST, "Heartbeat", None),
                 (Kind.ANSWER, "Heartbeat", 3),

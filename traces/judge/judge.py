@@ -12,6 +12,7 @@ from fencepost.traces.judge.autopsy import Autopsy, adopted
 from fencepost.traces.judge.explanation import errors_in, expected, false_guard, observed
 from fencepost.traces.judge.lookup import LookupCheck
 from fencepost.traces.judge.operations import Lookahead, Operation
+from fencepost.traces.judge.restarting import restart
 from fencepost.traces.judge.search import NOT_READY, Configuration, Part, Search, Undecided
 from fencepost.traces.judge.search import Fault as Misfit
 from fencepost.traces.judge.verdict import Evidence, Fault, Standing, TraceVerdict
@@ -19,6 +20,8 @@ from fencepost.traces.judge.verdict import Evidence, Fault, Standing, TraceVerdi
 REMEMBERED = 20_000
 """How many judged operations are remembered for marks that come later."""
 CLOSED = "the connection was closed without an answer"
+GATE = "gate.not-ready"
+"""The rule by which a coordinator is excused for a while after a restart."""
 
 
 @dataclass(slots=True)
@@ -48,6 +51,7 @@ class Judge:
         self.rules: Counter[str] = Counter()
         self.inconclusive: list[str] = []
         self.events = 0
+        self.restarts = 0
 
     # --- events -------------------------------------------------------------------------------------------------
 
@@ -74,8 +78,9 @@ class Judge:
         elif event.kind is Kind.FAULT and event.api == "closed" and operation is not None:
             self.hung_up(operation)
         elif event.kind is Kind.FAULT and event.api == "restart":
-            for search in self.searches.values():
-                search.configurations = search.restarted(event.time)
+            self.restarts += 1
+            for group in self.searches:
+                self.killed(group, event.time)
         elif event.kind is Kind.INTERNAL:
             self.noted(event)
 
@@ -111,8 +116,10 @@ class Judge:
         """The search for a group."""
         if group not in self.searches:
             cluster = Cluster(self.header.settings, self.topics)
-            start = Configuration(World(), decisions=self.decisions)
-            self.searches[group] = Search(group, cluster, self.header.order, self.header.grace, [start])
+            start = Configuration(World(), decisions=self.decisions, loading=self.restarts > 0)
+            search = Search(group, cluster, self.header.order, self.header.grace, [start])
+            search.was_restarted = self.restarts > 0
+            self.searches[group] = search
         return self.searches[group]
 
     # --- one group ----------------------------------------------------------------------------------------------
@@ -135,6 +142,15 @@ class Judge:
         if len(after) == 1 and after[0].trail is not None:
             self.settle(search)
 
+    def killed(self, group: str, time: int) -> None:
+        """The target was killed and started again."""
+        if group in self.stopped:
+            return
+        try:
+            self.searches[group].configurations = restart(self.searches[group], time)
+        except Undecided as reason:
+            self.give_up(group, "a restart", str(reason))
+
     def settle(self, search: Search) -> None:
         """One explanation is left (or taken): what it says of the past is what happened."""
         if not search.configurations:
@@ -152,11 +168,15 @@ class Judge:
         search.configurations = [replace(one, trail=None) for one in search.configurations]
 
     def stop(self, group: str, part: Part, reason: str) -> None:
+        """Nothing more can be said about this group from this request on."""
+        self.give_up(group, f"request {part.operation.handle - 1}", reason)
+        self.remember(part.operation.handle).undecided = reason
+
+    def give_up(self, group: str, where: str, reason: str) -> None:
         """Nothing more can be said about this group."""
         self.settle(self.searches[group])
         self.stopped[group] = reason
-        self.inconclusive.append(f"group {group!r}, request {part.operation.handle - 1}: {reason}")
-        self.remember(part.operation.handle).undecided = reason
+        self.inconclusive.append(f"group {group!r}, {where}: {reason}")
 
     def explain(self, group: str, part: Part, time: int) -> None:
         """No explanation is left: find the answer that is wrong and say what would have been right."""
@@ -259,6 +279,8 @@ class Judge:
             self.settle(search)
         if fields & record.soft:
             return stands(Standing.FAIL, "differs in " + ", ".join(sorted(fields & record.soft)))
+        if GATE in record.rules and requirement not in RULES[GATE].requirements:
+            return stands(Standing.INCONCLUSIVE, "the target said that it was not ready")
         if not body.get("met", True):
             return stands(Standing.NOT_OBSERVED, body.get("note", "the schedule did not get that far"))
         return stands(Standing.PASS)

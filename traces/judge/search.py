@@ -13,13 +13,13 @@ from fencepost.model.answers import Answer
 from fencepost.model.comparison import Difference, Fresh, Seen, compare
 from fencepost.model.coordinator import handle
 from fencepost.model.core.values import Choices, Context, Dialect, Group, Holder, JoinAnswer, Slot
-from fencepost.model.internal import Due, cleaned, fire, restarted, timers
+from fencepost.model.internal import Due, cleaned, fire, timers
 from fencepost.model.requests import EndTransaction, Join, Request
 from fencepost.model.world import Cluster, Outcome, World
 from fencepost.traces.events import Order
 from fencepost.traces.judge.explanation import errors_in
 from fencepost.traces.judge.operations import Operation
-from fencepost.traces.judge.span import Moment, Span, high, low
+from fencepost.traces.judge.span import Moment, Span, high, low, no_later
 from fencepost.traces.judge.variants import Decisions, Run, in_choices
 
 LIMIT = 3_000
@@ -138,34 +138,6 @@ class Search:
             self.parts.pop(number, None)
         return list(dict.fromkeys(found))
 
-    def restarted(self, time: int) -> list[Configuration]:
-        """The coordinator was killed; what was in flight may or may not have been handled (LAT-16)."""
-        self.was_restarted = True
-        found: dict[Configuration, None] = {}
-        for one in self.configurations:
-            for last in self.handled_in_part(one, time):
-                now: Moment = Span(time, time + 120_000) if self.order is Order.INTERVALS else time
-                context = self.context(now, Choices(), Dialect())
-                outcome = restarted(last.world, context)
-                clean = Configuration(
-                    world=outcome.world, clock=time, decisions=last.decisions, loading=True, trail=last.trail
-                )
-                found[replace(clean, trail=Trail(outcome.rule, 0, frozenset(), last.trail))] = None
-        self.parts.clear()
-        return list(found)
-
-    def handled_in_part(self, start: Configuration, time: int) -> Iterator[Configuration]:
-        """The configuration after any of the requests still waiting were handled."""
-        known, stack = {start}, [start]
-        while stack:
-            one = stack.pop()
-            yield one
-            for number in one.waiting:
-                for after in self.linearised(one, number, time):
-                    if after not in known and len(known) < 64:
-                        known.add(after)
-                        stack.append(after)
-
     def lost(self, part: Part) -> None:
         """Nobody will see the answer of this operation; it may still be handled."""
         part.operation.lost = True
@@ -231,10 +203,11 @@ class Search:
             yield replace(one, given=one.given | {operation.handle})
             return
 
-        def run(choices: Choices, dialect: Dialect) -> Outcome:
-            return handle(one.world, request, self.context(now, choices, dialect), self.cluster)
+        ready = ready_by(one, now)
 
-        ready = replace(one, loading=False) if one.loading else one
+        def run(choices: Choices, dialect: Dialect) -> Outcome:
+            return handle(ready.world, request, self.context(now, choices, dialect), self.cluster)
+
         if self.lenient and self.let_in(part):
             yield from self.admitted(ready, part, now)
         else:
@@ -392,6 +365,17 @@ class Search:
                 trail = Trail("", number, frozenset(difference.soft), one.trail) if difference.soft else one.trail
                 return [replace(one, unseen=kept, world=renamed(one.world, difference.shown), trail=trail)]
         return None
+
+
+def ready_by(one: Configuration, now: Moment) -> Configuration:
+    """The configuration at the first answer after a restart: by now the group was loaded and sessions have begun."""
+    group = one.world.group
+    if not one.loading or group is None:
+        return replace(one, loading=False) if one.loading else one
+    slots = tuple(
+        replace(slot, deadline=no_later(slot.deadline, high(now) + slot.session_timeout)) for slot in group.slots
+    )
+    return replace(one, loading=False, world=replace(one.world, group=replace(group, slots=slots)))
 
 
 def renamed(world: World, shown: dict[Fresh, str]) -> World:

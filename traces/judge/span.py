@@ -32,3 +32,8 @@ def low(moment: Moment) -> int:
 def high(moment: Moment) -> int:
     """The latest the moment can be."""
     return moment.high if isinstance(moment, Span) else moment
+
+
+def no_later(moment: Moment, latest: int) -> Moment:
+    """The moment, now that it is known to be `latest` at the latest."""
+    return Span(moment.low, min(moment.high, latest)) if isinstance(moment, Span) else moment

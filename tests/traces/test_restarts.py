@@ -1,0 +1,231 @@
+"""What the judge makes of a restart."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Event, Header, Kind, Order
+from fencepost.traces.judge.judge import judge
+from fencepost.traces.judge.verdict import Standing, TraceVerdict
+
+SETTINGS = Settings(min_session_timeout=500, initial_rebalance_delay=0)
+SESSION = 10_000
+GRACE = 100
+OK = {"error_code": 0}
+
+
+class Tape:
+    """A trace in the making: what was asked, what was answered, and when. Times in milliseconds."""
+
+    def __init__(self, order: Order) -> None:
+        self.order = order
+        self.events: list[Event] = [Event(0, 0, 0, "", Kind.INTERNAL, "topics", 0, {"topics": {"t": 4}})]
+
+    def note(self, kind: Kind, time: int, api: str, body: Mapping[str, Any], **more: Any) -> int:
+        number = len(self.events)
+        self.events.append(Event(number, time, 1, "A", kind, api, more.pop("version", 0), body, **more))
+        return number
+
+    def ask(self, time: int, api: str, body: Mapping[str, Any], answer: Mapping[str, Any] | None, version: int) -> int:
+        """A request of group "g" and its answer a millisecond later; None if it never came."""
+        request = self.note(Kind.REQUEST, time, api, {"group_id": "g", **body}, version=version)
+        if answer is not None:
+            self.note(Kind.ANSWER, time + 1, api, answer, version=version, of=request)
+        return request
+
+    def restart(self, time: int) -> None:
+        self.note(Kind.FAULT, time, "restart", {})
+
+    def mark(self, requirement: str, request: int) -> None:
+        time = self.events[-1].time
+        self.note(Kind.INTERNAL, time, "evidence", {"requirement": requirement}, of=request)
+
+    def verdict(self) -> TraceVerdict:
+        return judge(Header("test", self.order, "wall", SETTINGS, GRACE), self.events)
+
+    # --- one member, A ------------------------------------------------------------------------------------------
+
+    def join(self, time: int, generation: int, member: str = "") -> int:
+        body = {
+            "session_timeout_ms": SESSION,
+            "rebalance_timeout_ms": 60_000,
+            "member_id": member,
+            "protocol_type": "x",
+            "protocols": [{"name": "p", "metadata": b"m"}],
+        }
+        answer = {
+            "error_code": 0,
+            "generation_id": generation,
+            "protocol_name": "p",
+            "leader": "a",
+            "member_id": "a",
+            "members": [{"member_id": "a", "metadata": b"m"}],
+        }
+        return self.ask(time, "JoinGroup", body, answer, 2)
+
+    def sync(self, time: int, generation: int, answer: Mapping[str, Any] | None, given: bytes = b"plan") -> int:
+        rows = [{"member_id": "a", "assignment": given}]
+        body = {"generation_id": generation, "member_id": "a", "assignments": rows}
+        return self.ask(time, "SyncGroup", body, answer, 1)
+
+    def beat(self, time: int, error: int, generation: int = 1, member: str = "a") -> int:
+        body = {"generation_id": generation, "member_id": member}
+        return self.ask(time, "Heartbeat", body, {"error_code": error}, 1)
+
+    def stable(self) -> "Tape":
+        self.join(10, 1)
+        self.sync(20, 1, granted(b"plan"))
+        return self
+
+
+def granted(assignment: bytes) -> dict[str, Any]:
+    return {"error_code": 0, "assignment": assignment}
+
+
+def refused(error: int) -> dict[str, Any]:
+    return {"error_code": error, "assignment": b""}
+
+
+def fetched(tape: Tape, time: int, offset: int, error: int = 0) -> int:
+    row = {"partition_index": 0, "committed_offset": offset, "metadata": "", "error_code": 0}
+    answer = {"topics": [{"name": "t", "partitions": [row]}] if not error else [], "error_code": error}
+    return tape.ask(time, "OffsetFetch", {"topics": [{"name": "t", "partition_indexes": [0]}]}, answer, 2)
+
+
+def committed(tape: Tape, time: int, offset: int, answered: bool) -> None:
+    row = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
+    body = {
+        "generation_id_or_member_epoch": -1,
+        "member_id": "",
+        "topics": [{"name": "t", "partitions": [row]}],
+    }
+    answer = {"topics": [{"name": "t", "partitions": [{"partition_index": 0, "error_code": 0}]}]}
+    tape.ask(time, "OffsetCommit", body, answer if answered else None, 3)
+
+
+ORDERS = pytest.mark.parametrize("order", list(Order))
+
+
+@ORDERS
+@pytest.mark.parametrize(("error", "faults"), [(0, 0), (25, 1), (27, 1)])
+def test_a_stable_group_comes_back(order: Order, error: int, faults: int) -> None:
+    tape = Tape(order).stable()
+    tape.restart(1_000)
+    tape.beat(2_000, error)
+    assert len(tape.verdict().faults) == faults
+
+
+@ORDERS
+@pytest.mark.parametrize(("error", "faults"), [(25, 0), (22, 1)])
+def test_a_session_that_ran_out_before_the_kill_is_not_restored(order: Order, error: int, faults: int) -> None:
+    tape = Tape(order).stable()
+    tape.restart(SESSION + 1_000)
+    fetched(tape, SESSION + 1_500, -1)
+    tape.beat(SESSION + 2_000, error)
+    assert len(tape.verdict().faults) == faults
+
+
+@ORDERS
+@pytest.mark.parametrize(
+    ("time", "error", "faults"),
+    [
+        (5_000 + SESSION - 50, 0, 0),
+        (5_000 + SESSION - 50, 25, 1),
+        (9_000 + SESSION + 2 * GRACE, 25, 0),
+        (9_000 + SESSION + 2 * GRACE, 0, 1),
+    ],
+)
+def test_sessions_are_full_from_the_loading_which_the_first_answer_shows(
+    order: Order, time: int, error: int, faults: int
+) -> None:
+    tape = Tape(order).stable()
+    tape.restart(5_000)
+    fetched(tape, 9_000, -1)
+    tape.beat(time, error)
+    assert len(tape.verdict().faults) == faults
+
+
+@ORDERS
+@pytest.mark.parametrize(("error", "faults"), [(0, 0), (25, 1)])
+def test_while_a_group_loads_its_sessions_wait(order: Order, error: int, faults: int) -> None:
+    tape = Tape(order).stable()
+    tape.restart(1_000)
+    fetched(tape, 8_000, -1, error=14)
+    tape.beat(1_000 + SESSION - 50, error)
+    assert len(tape.verdict().faults) == faults
+
+
+@ORDERS
+@pytest.mark.parametrize(("answer", "faults"), [(refused(22), 0), (granted(b"new"), 0), (granted(b"plan"), 1)])
+def test_a_sync_without_an_answer_may_have_been_stored(order: Order, answer: dict[str, Any], faults: int) -> None:
+    tape = Tape(order).stable()
+    tape.join(100, 2, "a")
+    if order is Order.INTERVALS:
+        tape.sync(200, 2, None, b"new")
+    else:
+        faults = 1 - faults if answer == granted(b"new") else faults
+    tape.restart(1_000)
+    fetched(tape, 1_500, -1)
+    tape.sync(2_000, 2, answer)
+    assert len(tape.verdict().faults) == faults
+
+
+@pytest.mark.parametrize(
+    ("answered", "offset", "faults"), [(True, 7, 0), (True, -1, 1), (False, 7, 0), (False, -1, 0), (False, 8, 1)]
+)
+def test_a_commit_without_an_answer_may_have_been_stored(answered: bool, offset: int, faults: int) -> None:
+    tape = Tape(Order.INTERVALS)
+    committed(tape, 10, 7, answered)
+    tape.restart(1_000)
+    fetched(tape, 2_000, offset)
+    assert len(tape.verdict().faults) == faults
+
+
+@pytest.mark.parametrize("state", ["Empty", "Dead"])
+def test_the_record_of_a_group_without_a_generation_is_up_to_the_target(state: str) -> None:
+    tape = Tape(Order.INTERVALS)
+    body = {
+        "session_timeout_ms": SESSION,
+        "rebalance_timeout_ms": SESSION,
+        "member_id": "",
+        "protocol_type": "x",
+        "protocols": [{"name": "p", "metadata": b"m"}],
+    }
+    answer = {"error_code": 79, "member_id": "a", "generation_id": -1, "leader": "", "protocol_name": "", "members": []}
+    tape.ask(10, "JoinGroup", body, answer, 4)
+    tape.restart(1_000)
+    row = {"error_code": 0, "group_id": "g", "group_state": state, "protocol_type": "", "protocol_data": ""}
+    tape.ask(2_000, "DescribeGroups", {"groups": ["g"]}, {"groups": [{**row, "members": []}]}, 0)
+    verdict = tape.verdict()
+    assert not verdict.faults
+    assert verdict.decisions.get("new_group_is_stored", state == "Empty") is (state == "Empty")
+
+
+@ORDERS
+def test_a_group_first_seen_after_a_restart_need_not_be_ready(order: Order) -> None:
+    tape = Tape(order)
+    tape.restart(1_000)
+    fetched(tape, 1_100, -1, error=16)
+    fetched(tape, 1_200, -1)
+    assert not tape.verdict().faults
+
+
+@ORDERS
+def test_not_being_ready_is_evidence_of_nothing_else(order: Order) -> None:
+    tape = Tape(order).stable()
+    tape.restart(1_000)
+    request = fetched(tape, 1_100, -1, error=14)
+    tape.mark("FETCH-01", request)
+    tape.mark("FAILOVER-01", request)
+    verdict = tape.verdict()
+    assert [each.standing for each in verdict.evidence] == [Standing.INCONCLUSIVE, Standing.PASS]
+    assert not verdict.faults
+
+
+def test_before_any_restart_being_ready_is_owed() -> None:
+    tape = Tape(Order.TOTAL).stable()
+    tape.beat(100, 14)
+    verdict = judge(Header("test", Order.TOTAL, "virtual", SETTINGS, GRACE), tape.events)
+    assert len(verdict.faults) == 1
