@@ -461,7 +461,7 @@ class Stage:
 
     async def completing(self, *members: Member) -> tuple[Member, ...]:
         """Bring new members into one generation that waits for SyncGroup; the leader comes first."""
-        calls = [await self.enter(member) for member in members]
+        calls = await asyncio.gather(*(self.enter(member) for member in members))
         for _ in range(3 * len(members)):
             if all(call.done for call in calls) and len({member.generation for member in members}) == 1:
                 break
@@ -492,9 +492,12 @@ class Stage:
         return ordered
 
     async def settle(self, leader: Member, *followers: Member, plan: Mapping[str, bytes] | None = None) -> None:
-        """All members of a completed join phase sync; assignments are the labels unless a plan is given."""
+        """All members of a completed join phase sync, the leader last; assignments are the labels but for a plan."""
         given = plan if plan is not None else {one.id: one.label.encode() for one in (leader, *followers)}
-        calls = [self.sync(leader, given), *(self.sync(follower) for follower in followers)]
+        calls = [self.sync(follower) for follower in followers]
+        if followers:
+            await self.sleep(self.step)
+        calls.append(self.sync(leader, given))
         for call in calls:
             body = await call
             self.need(body["error_code"] == 0, f"SyncGroup got {error_name(body['error_code'])}")

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from fencepost.model.core.logic import and_, ite, not_, or_
+from fencepost.model.core.logic import Truth, and_, ite, not_, or_
 from fencepost.model.core.members import all_joined, is_member, removed, with_slot
 from fencepost.model.core.rounds import (
     anyone_unsynced,
@@ -46,12 +46,18 @@ def check_round(group: Group, context: Context, rule: str) -> Step:
     return Step(after, outputs, rule)
 
 
+def grows(group: Group, context: Context) -> Truth:
+    """Newcomers extend the initial delay (LAT-08, DIV-04)."""
+    if not_(context.dialect.initial_delay_grows):
+        return False
+    return or_(group.generation == 0, context.dialect.initial_delay_grows_always)
+
+
 def expire_join(group: Group, context: Context) -> Step:
     """The join timer: another step of the initial delay (KIP-134), or the end of the join phase."""
     if or_(group.phase != Phase.PREPARING, not_(group.join_armed), context.now < group.join_deadline):
         return Step(group, (), "timer.not-due")
-    grows = or_(context.dialect.initial_delay_grows_always, group.generation == 0)
-    if and_(group.initial, grows, remaining_wait(group)):
+    if and_(group.initial, remaining_wait(group), grows(group, context)):
         left = group.initial_left
         wait = ite(context.initial_rebalance_delay < left, context.initial_rebalance_delay, left)
         waited = group.initial_wait

@@ -235,6 +235,8 @@ class Dialect:
     """DIV-03: the older one re-arms the session timer."""
     initial_delay_grows_always: Truth = True
     """DIV-04: the older one extends the initial delay only in generation 0."""
+    initial_delay_grows: Truth = True
+    """LAT-08: not a difference of the reference ones; others may keep the initial delay fixed."""
     batch_leave_settles_once: Truth = True
     """DIV-06: the older one starts the rebalance at the first removal."""
     pending_leave_rebalances: Truth = True

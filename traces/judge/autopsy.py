@@ -64,7 +64,7 @@ class Autopsy:
         """Best-first search over wrong answers waved through."""
         order = count()
         number = part.operation.handle
-        queue = [(len(one.faults), next(order), one) for one in self.starts(part)]
+        queue = [(weight(one), next(order), one) for one in self.starts(part)]
         heapq.heapify(queue)
         known = {one for _, _, one in queue}
         for _ in range(EXPANSIONS):
@@ -82,7 +82,7 @@ class Autopsy:
             for after in self.search.moves(one, time, number):
                 if after not in known:
                     known.add(after)
-                    heapq.heappush(queue, (len(after.faults), next(order), after))
+                    heapq.heappush(queue, (weight(after), next(order), after))
         return None
 
     def too_early(self, part: Part) -> Misfit:
@@ -109,6 +109,11 @@ class Autopsy:
         operation = part.operation
         if operation.handle in one.waiting:
             yield from self.search.linearised(one, operation.handle, operation.answered or operation.sent)
+
+
+def weight(one: Configuration) -> int:
+    """How much is wrong on the way to a configuration: the different kinds of it, however often."""
+    return len({(name, each.expected is None) for each in one.faults for name in each.fields})
 
 
 def adopted(finding: Finding, body: Body) -> Configuration | None:

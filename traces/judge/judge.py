@@ -311,10 +311,16 @@ class Judge:
 
 def blamed(applied: Rule | None, found: Misfit) -> tuple[str, ...]:
     """The requirements that a wrong answer breaks, where no mark says it."""
+    if applied is None:
+        return ()
     group = found.world.group
-    if found.fields == {"generation"} and (group is None or group.generation == 0):
+    first = group is None or group.generation == 0
+    if found.fields == {"generation"} and first:
         return ("GEN-01",)
-    return applied.blamed(found.fields) if applied is not None else ()
+    if found.fields == {"time"} and applied.api == "JoinGroup":
+        # Too late where the last member was there, else too early: before the others came or the delay was over.
+        return ("JOIN-27",) if found.expected is not None else ("TIMER-16",) if first else ("JOIN-26",)
+    return applied.blamed(found.fields)
 
 
 def judge(header: Header, events: Iterable[Event], decisions: Mapping[str, bool] | None = None) -> TraceVerdict:
