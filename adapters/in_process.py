@@ -170,7 +170,7 @@ class _Channel:
         client_id: str = "fencepost",
         broker: int | None = None,
     ) -> Exchange:
-        """Have the request handled at once, after the timers due by now. `broker` is of no use: there is just one.
+        """Have the request handled at once, after the timers due by now. `broker` is only recorded: there is just one.
 
         Raises `TargetError` for an API or version that the target does not have, and on a closed channel.
         """
@@ -181,6 +181,8 @@ class _Channel:
         connection = self._free_connection()
         event = self.recorder.record(Kind.REQUEST, api, version, body, connection=connection, member=member)
         flight = _Flight(self, event, asyncio.get_running_loop().create_future())
+        if broker is not None:
+            self._record(Kind.INTERNAL, "routed", flight, {"broker": broker})
         request = Request(self._target.next_handle(), api, version, client_id, _HOST, body)
         self._target.submit(request, flight)
         return Exchange(event, flight.answer, lambda: self._drop(flight))

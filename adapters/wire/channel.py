@@ -151,6 +151,8 @@ class _Flight:
         self.exchange.request = self._channel.recorder.record(
             Kind.REQUEST, api, version, body, connection=connection.number, member=member
         )
+        if self.broker is not None:
+            self._record(Kind.INTERNAL, "routed", 0, {"broker": self.broker})
         connection.send(self._frame, self._receive, self._lose)
         if self._is_dropped:
             self._cut()

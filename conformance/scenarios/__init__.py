@@ -14,6 +14,7 @@ from fencepost.conformance.scenarios.fetches import fetches
 from fencepost.conformance.scenarios.generations import generations
 from fencepost.conformance.scenarios.heartbeats import heartbeats
 from fencepost.conformance.scenarios.leaves import leaves
+from fencepost.conformance.scenarios.lookups import lookups
 from fencepost.conformance.scenarios.member_ids import member_ids
 from fencepost.conformance.scenarios.partitions import partitions
 from fencepost.conformance.scenarios.rejoining import rejoining
@@ -24,6 +25,7 @@ from fencepost.conformance.scenarios.versions import versions
 from fencepost.conformance.scenarios.votes import votes
 
 ALL: tuple[Scenario, ...] = (
+    *lookups.scenarios,
     *versions.scenarios,
     *admission.scenarios,
     *member_ids.scenarios,

@@ -78,6 +78,7 @@ class Judge:
         elif event.kind is Kind.FAULT and event.api == "closed" and operation is not None:
             self.hung_up(operation)
         elif event.kind is Kind.FAULT and event.api == "restart":
+            self.lookup.forget()
             self.restarts += 1
             for group in self.searches:
                 self.killed(group, event.time)
@@ -109,8 +110,9 @@ class Judge:
             self.remember(operation.handle).undecided = "the request is not well formed"
             return
         for request in requests:
-            self.search(request.group)
-            yield Part(operation, request)
+            if not self.lookup.is_elsewhere(operation, request):
+                self.search(request.group)
+                yield Part(operation, request)
 
     def search(self, group: str) -> Search:
         """The search for a group."""
@@ -248,7 +250,9 @@ class Judge:
         )
 
     def looked_up(self, operation: Operation) -> None:
-        """FindCoordinator answers to no group; it has a check of its own."""
+        """FindCoordinator answers to no group, nor does the wrong node; they have a check of their own."""
+        if operation.api == "FindCoordinator" and operation.answer and operation.answer.get("_findings"):
+            self.remember(operation.handle).soft.add("wire")
         for fault in self.lookup.answered(operation):
             self.faults.append(fault)
             self.remember(operation.handle).fault = fault

@@ -22,6 +22,8 @@ class Operation:
     sent: int
     answer: Body | None = None
     answered: int | None = None
+    broker: int | None = None
+    """The node it was sent to, where the trace says so."""
     lost: bool = False
     """Its connection ended, or the target was restarted: no answer will be seen."""
 
@@ -68,6 +70,10 @@ class Lookahead:
             if found is not None:
                 found.lost = True
             return Moment(event, found)
+        if event.kind is Kind.INTERNAL and event.api == "routed" and event.of is not None:
+            found = self.open.get(event.of)
+            if found is not None:
+                found.broker = event.body["broker"]
         if event.kind is Kind.FAULT and event.api == "restart":
             for operation in self.open.values():
                 operation.lost = True
