@@ -1,7 +1,9 @@
 """Virtual time: an event loop whose clock jumps to the next timer as soon as nothing is left to do."""
 
 import asyncio
-from collections.abc import Coroutine
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -66,3 +68,29 @@ def run_virtual(main: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end on a `VirtualClock` of its own. Raises `Deadlock`, and what the coroutine raises."""
     with asyncio.Runner(loop_factory=VirtualClock) as runner:
         return runner.run(main)
+
+
+async def run_beside(main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on a `VirtualClock` in a thread of its own, so that the running loop is not held up by it.
+
+    When cancelled, the thread is left to itself: it holds up neither the caller nor the end of the process.
+    """
+    loop = asyncio.get_running_loop()
+    outcome: asyncio.Future[T] = loop.create_future()
+
+    def tell(settle: Callable[..., None], value: object) -> None:
+        if not outcome.done():
+            settle(value)
+
+    def work() -> None:
+        settle: Callable[..., None]
+        value: object
+        try:
+            settle, value = outcome.set_result, run_virtual(main)
+        except BaseException as error:
+            settle, value = outcome.set_exception, error
+        with suppress(RuntimeError):  # the loop may be closed by now
+            loop.call_soon_threadsafe(tell, settle, value)
+
+    threading.Thread(target=work, name="virtual time", daemon=True).start()
+    return await outcome

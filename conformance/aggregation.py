@@ -1,7 +1,7 @@
 """From the findings of all traces to one verdict for each requirement."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fencepost.conformance.execution import Played
@@ -10,7 +10,18 @@ from fencepost.conformance.selection import Selection
 from fencepost.model.rules import RULES
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.judge.explanation import observed, shown
-from fencepost.traces.judge.verdict import Evidence, Fault, Standing
+from fencepost.traces.judge.verdict import Fault, Standing, TraceVerdict
+
+NOT_AGAIN = "failed once and not when it was replayed"
+NOT_REPLAYED = "failed once; the run was cut short before it could be replayed"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a trace is found, and the command that runs its schedule again ("" if there is none)."""
+
+    trace: str
+    replay: str
 
 
 @dataclass(slots=True)
@@ -21,19 +32,42 @@ class Findings:
     failures: list[Failure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     unsupported: list[str] = field(default_factory=list)
-    unconfirmed: bool = False
+
+    def weigh(self, standing: Standing, note: str) -> None:
+        """Count a piece of evidence."""
+        self.standings[standing] += 1
+        if note:
+            self.notes.append(note)
+
+    def fail(self, failure: Failure) -> None:
+        """Count a violation."""
+        self.standings[Standing.FAIL] += 1
+        self.failures.append(failure)
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A requirement that the answer to a request broke. `fault` is None where only a mark makes it a violation."""
+
+    requirement: str
+    sequence: int
+    fault: Fault | None
+    note: str = ""
+
+
+def violations(verdict: TraceVerdict) -> list[Violation]:
+    """What a trace shows violated, by marks and by the rules of faults that nothing marks."""
+    faults = {fault.sequence: fault for fault in reversed(verdict.faults)}
+    failed = [mark for mark in verdict.evidence if mark.standing is Standing.FAIL]
+    marked = [Violation(mark.requirement, mark.sequence, faults.get(mark.sequence), mark.note) for mark in failed]
+    claimed = {mark.sequence for mark in failed}
+    unmarked = [fault for fault in verdict.faults if fault.sequence not in claimed]
+    return marked + [Violation(each, fault.sequence, fault) for fault in unmarked for each in fault.requirements]
 
 
 def broken(played: Played) -> frozenset[str]:
-    """The requirements that a trace shows violated, by marks and by the rules of faults that nothing marks."""
-    marked = {mark.requirement for mark in played.verdict.evidence if mark.standing is Standing.FAIL}
-    return frozenset(marked | {each for fault in unmarked(played) for each in fault.requirements})
-
-
-def unmarked(played: Played) -> list[Fault]:
-    """The faults that no mark claims."""
-    claimed = {mark.sequence for mark in played.verdict.evidence if mark.standing is Standing.FAIL}
-    return [fault for fault in played.verdict.faults if fault.sequence not in claimed]
+    """The requirements that a trace shows violated."""
+    return frozenset(violation.requirement for violation in violations(played.verdict))
 
 
 def results(
@@ -41,46 +75,27 @@ def results(
     runs: Sequence[Played],
     confirmed: Mapping[str, frozenset[str]],
     known: Mapping[str, str],
+    origin: Callable[[Played], Origin],
 ) -> tuple[RequirementResult, ...]:
     """One result for each requirement asked for. `confirmed` has what broke again when a scenario was replayed."""
     findings: dict[str, Findings] = {requirement.id: Findings() for requirement in selection.wanted}
     for played in runs:
-        again = confirmed.get(played.scenario.name, frozenset())
+        again = confirmed.get(played.scenario.name)
+        for violation in violations(played.verdict):
+            if violation.requirement not in findings:
+                continue
+            found = findings[violation.requirement]
+            if again is not None and violation.requirement in again:
+                found.fail(failure(played.events, violation, origin(played), replayed=True))
+            else:
+                found.weigh(Standing.INCONCLUSIVE, NOT_REPLAYED if again is None else NOT_AGAIN)
         for mark in played.verdict.evidence:
-            if mark.requirement in findings:
-                weigh(findings[mark.requirement], played, mark, again)
-        for fault in unmarked(played):
-            for each in fault.requirements:
-                if each in findings:
-                    blame(findings[each], played, fault, each in again)
+            if mark.requirement in findings and mark.standing is not Standing.FAIL:
+                findings[mark.requirement].weigh(mark.standing, mark.note)
         unplayed(findings, played)
     return tuple(
         decide(requirement.id, findings[requirement.id], selection.left_out, known) for requirement in selection.wanted
     )
-
-
-def weigh(found: Findings, played: Played, mark: Evidence, again: frozenset[str]) -> None:
-    """Count a mark for its requirement."""
-    if mark.standing is Standing.FAIL and mark.requirement not in again:
-        found.standings[Standing.INCONCLUSIVE] += 1
-        found.notes.append("failed once and not when it was replayed")
-        return
-    found.standings[mark.standing] += 1
-    if mark.standing is Standing.FAIL:
-        fault = next((one for one in played.verdict.faults if one.sequence == mark.sequence), None)
-        found.failures.append(failure(played, mark.sequence, fault, mark.note))
-    elif mark.note:
-        found.notes.append(mark.note)
-
-
-def blame(found: Findings, played: Played, fault: Fault, again: bool) -> None:
-    """Count a fault that nothing marks."""
-    if again:
-        found.standings[Standing.FAIL] += 1
-        found.failures.append(failure(played, fault.sequence, fault, ""))
-    else:
-        found.standings[Standing.INCONCLUSIVE] += 1
-        found.notes.append("failed once and not when it was replayed")
 
 
 def unplayed(findings: Mapping[str, Findings], played: Played) -> None:
@@ -93,11 +108,9 @@ def unplayed(findings: Mapping[str, Findings], played: Played) -> None:
         if played.unsupported:
             findings[each].unsupported.append(played.unsupported)
         elif blocking:
-            findings[each].notes.append("blocked by " + ", ".join(blocking))
-            findings[each].standings[Standing.INCONCLUSIVE] += 1
+            findings[each].weigh(Standing.INCONCLUSIVE, "blocked by " + ", ".join(blocking))
         elif played.blocked:
-            findings[each].notes.append(played.blocked)
-            findings[each].standings[Standing.INCONCLUSIVE] += 1
+            findings[each].weigh(Standing.INCONCLUSIVE, played.blocked)
 
 
 def decide(id: str, found: Findings, left_out: Mapping[str, str], known: Mapping[str, str]) -> RequirementResult:
@@ -123,17 +136,18 @@ def decide(id: str, found: Findings, left_out: Mapping[str, str], known: Mapping
     return RequirementResult(id, Verdict.UNSUPPORTED if reason else Verdict.NOT_OBSERVED, reason, checks)
 
 
-def failure(played: Played, sequence: int, fault: Fault | None, note: str) -> Failure:
+def failure(events: Sequence[Event], violation: Violation, origin: Origin, *, replayed: bool) -> Failure:
     """A violation with the schedule that shows it."""
+    sequence, fault, note = violation.sequence, violation.fault, violation.note
     return Failure(
-        trace=played.scenario.name,
+        trace=origin.trace,
         step=sequence,
-        observed=fault.observed if fault is not None else f"{answer_to(played.events, sequence)} ({note})",
+        observed=fault.observed if fault is not None else f"{answer_to(events, sequence)} ({note})",
         allowed=fault.allowed if fault is not None else (note,),
         guard=fault.guard if fault is not None else "",
-        schedule=schedule(played.events, sequence),
-        replay=f"fencepost test TARGET --only {' '.join(played.scenario.requirements)}",
-        replayed=True,
+        schedule=schedule(events, sequence),
+        replay=origin.replay,
+        replayed=replayed,
     )
 
 
@@ -165,9 +179,9 @@ def brief(event: Event) -> str:
     return ", ".join(f"{name}={shown(event.body[name])}" for name in BRIEF if event.body.get(name) is not None)
 
 
-def coverage(runs: Iterable[Played]) -> dict[str, RuleCoverage]:
+def coverage(verdicts: Iterable[TraceVerdict]) -> dict[str, RuleCoverage]:
     """How often each rule of the model explained what was seen."""
     seen: Counter[str] = Counter()
-    for played in runs:
-        seen.update(played.verdict.rules)
+    for verdict in verdicts:
+        seen.update(verdict.rules)
     return {name: RuleCoverage(seen[name], rule.requirements) for name, rule in RULES.items()}

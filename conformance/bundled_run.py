@@ -1,13 +1,12 @@
 """A run on the bundled coordinator: in this process, on virtual time, a coordinator for every scenario."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
 
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Description, Target
-from fencepost.adapters.virtual import run_virtual
+from fencepost.adapters.virtual import run_beside
 from fencepost.conformance import aggregation
 from fencepost.conformance.course import Course, in_order, save
 from fencepost.conformance.execution import Played, play
@@ -21,7 +20,6 @@ from fencepost.conformance.selection import capabilities, select
 from fencepost.model.catalogue import Requirement
 from fencepost.model.settings import Settings
 
-T = TypeVar("T")
 BUNDLED_SETTINGS = Settings(
     min_session_timeout=500,
     max_session_timeout=60_000,
@@ -50,17 +48,17 @@ class Bundled:
 
     async def run(self, requirements: Sequence[Requirement], progress: Callable[[Progress], None]) -> Report:
         """Play everything, one scenario after the other."""
-        description = await virtually(self.describe())
+        description = await run_beside(self.describe())
         offered = capabilities(description, ("no-initial-delay", "resize"), slow=True)
         course = Course(self.plan, select(ALL, requirements, offered, smoke=self.plan.smoke), progress)
         cut_short = False
         try:
             for scenario in in_order(course.selection.scenarios, self.plan.seed):
-                one = await virtually(self.play(scenario, "run"))
+                one = await run_beside(self.play(scenario, "run"))
                 course.keep(one)
                 save(self.plan, one)
             for scenario in course.suspects():
-                again = await virtually(self.play(scenario, "replay"))
+                again = await run_beside(self.play(scenario, "replay"))
                 course.confirmed[scenario.name] = aggregation.broken(again)
         except asyncio.CancelledError:
             cut_short = True
@@ -82,8 +80,3 @@ class Bundled:
             return await play(scenario, target, description, group, grace=0, restart=target.restart)
         finally:
             await target.close()
-
-
-async def virtually(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on virtual time, beside the running loop."""
-    return await asyncio.to_thread(run_virtual, coroutine)

@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn, TextIO, cast
+from typing import NoReturn, TextIO
 
 from fencepost.adapters.target import TargetError
 from fencepost.conformance.junit import to_junit
@@ -24,6 +24,12 @@ from fencepost.traces.format import TraceError
 _MISTAKES = (TargetError, TraceError, ProfileError, UnknownRequirement, OSError)
 """What a person can mend: reported in one line."""
 
+_REPLAYED = {
+    ReplayOutcome.FIXED: Exit.CONFORMANT,
+    ReplayOutcome.STILL_FAILS: Exit.VIOLATION,
+    ReplayOutcome.DIFFERENT: Exit.VIOLATION,
+    ReplayOutcome.INCONCLUSIVE: Exit.INCONCLUSIVE,
+}
 _TARGET_HELP = "bundled, or kafka://host:port"
 
 
@@ -95,6 +101,7 @@ def _add_replay(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_replay)
     parser.add_argument("trace", metavar="TRACE", type=Path, help="a saved trace")
     parser.add_argument("target", metavar="TARGET", help=_TARGET_HELP)
+    parser.add_argument("--profile", metavar="F", type=Path, help="what to know about the target, in TOML")
 
 
 def _add_judge(parser: argparse.ArgumentParser) -> None:
@@ -140,13 +147,17 @@ def _test(options: argparse.Namespace, runner: Runner) -> int:
 
 
 def _replay(options: argparse.Namespace, runner: Runner) -> int:
-    replay = asyncio.run(runner.replay(options.trace, options.target))
+    replay = asyncio.run(runner.replay(options.trace, options.target, options.profile))
     _print(render_replay(replay, colour=_wants_colour(sys.stdout)))
-    return Exit.CONFORMANT if replay.outcome is ReplayOutcome.FIXED else Exit.VIOLATION
+    return _REPLAYED[replay.outcome]
 
 
 def _judge(options: argparse.Namespace, runner: Runner) -> int:
-    report = runner.judge_files(options.traces)
+    display = ProgressDisplay(sys.stderr, live=sys.stderr.isatty())
+    try:
+        report = runner.judge_files(options.traces, display)
+    finally:
+        display.close()
     _print(render(report, colour=_wants_colour(sys.stdout)))
     return report.exit_code()
 
@@ -180,7 +191,7 @@ def _own_runner() -> Runner:
     # Imported late: help and usage errors should not wait for the whole kit.
     from fencepost.conformance import runner
 
-    return cast(Runner, runner)
+    return runner
 
 
 def _reason(error: BaseException) -> str:

@@ -1,11 +1,14 @@
 """A run under way: what was planned, what was played, and what follows from it so far."""
 
 import random
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from fencepost.conformance import aggregation
+from fencepost.conformance.aggregation import Origin
 from fencepost.conformance.execution import Played
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.progress import Progress
@@ -53,13 +56,28 @@ class Course:
         return Report(
             target=target,
             seed=self.plan.seed,
-            results=aggregation.results(self.selection, self.played, self.confirmed, known),
-            rules=aggregation.coverage(self.played),
+            results=aggregation.results(self.selection, self.played, self.confirmed, known, self.origin),
+            rules=aggregation.coverage(one.verdict for one in self.played),
             schedules=len(self.played),
             events=sum(len(one.events) for one in self.played),
             seconds=round(time.monotonic() - self.begun, 3),
             cut_short=cut_short,
         )
+
+    def origin(self, played: Played) -> Origin:
+        """Where the trace of a failure is found, and the command that runs it again."""
+        plan, name = self.plan, played.scenario.name
+        profile = ["--profile", str(plan.profile)] if plan.profile is not None else []
+        if plan.save is not None:
+            path = str(trace_file(plan.save, played))
+            return Origin(path, shlex.join(["fencepost", "replay", path, plan.target, *profile]))
+        ids = played.scenario.requirements
+        return Origin(name, shlex.join(["fencepost", "test", plan.target, "--only", *ids, *profile]))
+
+
+def trace_file(folder: Path, played: Played) -> Path:
+    """Where the trace of a scenario is saved."""
+    return folder / f"{played.scenario.name}.jsonl"
 
 
 def in_order(scenarios: Sequence[Scenario], seed: int) -> list[Scenario]:
@@ -72,8 +90,7 @@ def in_order(scenarios: Sequence[Scenario], seed: int) -> list[Scenario]:
 
 def save(plan: Plan, played: Played) -> None:
     """Write the trace where the plan wants it."""
-    name = f"{played.scenario.name}.jsonl"
     if plan.traces is not None:
-        write_trace(plan.traces / name, played.header, played.events)
+        write_trace(trace_file(plan.traces, played), played.header, played.events)
     if plan.save is not None and aggregation.broken(played):
-        write_trace(plan.save / name, played.header, played.events)
+        write_trace(trace_file(plan.save, played), played.header, played.events)

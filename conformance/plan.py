@@ -9,6 +9,9 @@ from typing import Protocol
 from fencepost.conformance.progress import Progress
 from fencepost.conformance.results import Failure, Report
 
+BUNDLED = "bundled"
+"""The target that needs no address."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -36,15 +39,19 @@ class ReplayOutcome(StrEnum):
     STILL_FAILS = "STILL FAILS"
     DIFFERENT = "DIFFERENT"
     """Not the recorded failure, but another one."""
+    INCONCLUSIVE = "INCONCLUSIVE"
+    """Nothing failed, but neither did the replay show that all is well."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The outcome of a replay, with the id of the violated requirement and its failure unless it is fixed."""
+    """The outcome of a replay: with the id of the violated requirement and its failure if something failed, with a
+    `note` that gives the reason if it is inconclusive."""
 
     outcome: ReplayOutcome
     requirement: str = ""
     failure: Failure | None = None
+    note: str = ""
 
 
 class Runner(Protocol):
@@ -57,11 +64,11 @@ class Runner(Protocol):
         """Test a target. When cancelled, return what was judged so far, with `cut_short` set."""
         ...
 
-    async def replay(self, trace: Path, target: str) -> Replay:
+    async def replay(self, trace: Path, target: str, profile: Path | None) -> Replay:
         """Drive the schedule of a trace against a target and judge what comes back."""
         ...
 
-    def judge_files(self, paths: Sequence[Path]) -> Report:
+    def judge_files(self, paths: Sequence[Path], progress: Callable[[Progress], None]) -> Report:
         """Judge recorded traces. When interrupted, return what was judged so far, with `cut_short` set."""
         ...
 

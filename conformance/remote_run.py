@@ -76,8 +76,7 @@ class Remote:
         self.profile = profile
         self.token = secrets.token_hex(3)
         self.grace = profile.grace if profile.grace is not None else DEFAULT_GRACE_MS
-        lifecycle = Lifecycle(profile.start, profile.kill, profile.folder) if profile.can_restart else None
-        self.target = KafkaTarget(parse_target(plan.target), overrides=profile.settings, lifecycle=lifecycle)
+        self.target = remote_target(plan.target, profile)
         self.down = False
 
     async def run(self, requirements: Sequence[Requirement], progress: Callable[[Progress], None]) -> Report:
@@ -185,6 +184,12 @@ class Remote:
             raise Down
         await self.target.restart()
         self.down = False
+
+
+def remote_target(address: str, profile: Profile) -> KafkaTarget:
+    """The target at an address, with what the profile knows of it. Raises `TargetError` for what is no address."""
+    lifecycle = Lifecycle(profile.start, profile.kill, profile.folder) if profile.can_restart else None
+    return KafkaTarget(parse_target(address), overrides=profile.settings, lifecycle=lifecycle)
 
 
 def cut_off(events: Sequence[Event]) -> bool:

@@ -22,6 +22,7 @@ _REASONS = {
 
 _Painter: TypeAlias = Callable[[str, str], str]
 _RED, _GREEN, _YELLOW = "31", "32", "33"
+_REPLAYED = {ReplayOutcome.FIXED: _GREEN, ReplayOutcome.INCONCLUSIVE: _YELLOW}
 _COLOURS = {Exit.VIOLATION: _RED, Exit.CONFORMANT: _GREEN, Exit.INCONCLUSIVE: _YELLOW}
 
 
@@ -50,9 +51,9 @@ def render(report: Report, *, colour: bool = False) -> str:
 def render_replay(replay: Replay, *, colour: bool = False) -> str:
     """The outcome of a replay, with the failure that was seen."""
     paint = _paint if colour else _plain
-    outcome = paint(replay.outcome, _GREEN if replay.outcome is ReplayOutcome.FIXED else _RED)
+    outcome = paint(replay.outcome, _REPLAYED.get(replay.outcome, _RED))
     if replay.failure is None:
-        return f"{outcome}\n"
+        return f"{outcome}: {printable(replay.note)}\n" if replay.note else f"{outcome}\n"
     result = RequirementResult(replay.requirement, Verdict.FAIL, failures=(replay.failure,))
     return f"{_failures(result, paint)}\n\n{outcome}\n"
 

@@ -1,23 +1,53 @@
-"""What the command line calls: test a target and report."""
+"""What the command line calls; the work is done elsewhere."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
+from fencepost.adapters.bundled.log import CorruptLogError
+from fencepost.adapters.serve.server import run as run_server
+from fencepost.adapters.target import TargetError
+from fencepost.conformance import judging, replaying
 from fencepost.conformance.bundled_run import Bundled
-from fencepost.conformance.plan import Plan
+from fencepost.conformance.plan import BUNDLED, Plan, Replay
 from fencepost.conformance.profile import Profile, load_profile
 from fencepost.conformance.progress import Progress
 from fencepost.conformance.remote_run import Remote
 from fencepost.conformance.results import Report
 from fencepost.conformance.selection import wanted
-
-BUNDLED = "bundled"
-"""The target that needs no address."""
+from fencepost.model.settings import Settings
 
 
 async def run(plan: Plan, progress: Callable[[Progress], None]) -> Report:
     """Test a target. When cancelled, return what was judged so far, with `cut_short` set."""
-    profile = load_profile(plan.profile) if plan.profile is not None else Profile()
+    profile = profile_at(plan.profile)
     requirements = wanted(plan.patterns)
     if plan.target == BUNDLED:
         return await Bundled(plan, profile).run(requirements, progress)
     return await Remote(plan, profile).run(requirements, progress)
+
+
+async def replay(trace: Path, target: str, profile: Path | None) -> Replay:
+    """Drive the schedule of a trace against a target and judge what comes back."""
+    return await replaying.replay(trace, target, profile_at(profile))
+
+
+def judge_files(paths: Sequence[Path], progress: Callable[[Progress], None]) -> Report:
+    """Judge recorded traces. When interrupted, return what was judged so far, with `cut_short` set."""
+    return judging.judge_files(paths, progress)
+
+
+async def serve(host: str, port: int, storage: Path | None, announce: Callable[[str], None]) -> None:
+    """Serve the bundled coordinator until cancelled; `announce` gets the bootstrap address once it listens."""
+
+    def address(at: str, listening: int) -> None:
+        announce(f"[{at}]:{listening}" if ":" in at else f"{at}:{listening}")
+
+    try:
+        await run_server(host, port, Settings(), storage, address)
+    except CorruptLogError as error:
+        raise TargetError(str(error)) from error
+
+
+def profile_at(path: Path | None) -> Profile:
+    """The profile in a file, or one that says nothing. Raises `ProfileError`."""
+    return load_profile(path) if path is not None else Profile()

@@ -221,20 +221,13 @@ async def serve(host: str, port: int, settings: Settings, storage_path: Path | N
     return server
 
 
-def run(
+async def run(
     host: str, port: int, settings: Settings, storage_path: Path | None, announce: Callable[[str, int], None]
 ) -> None:
-    """Serve until interrupted. `announce` is told host and port once clients can connect. Raises as `serve`."""
-
-    async def forever() -> None:
-        server = await serve(host, port, settings, storage_path)
-        try:
-            announce(*server.address)
-            await asyncio.Event().wait()
-        finally:
-            await server.close()
-
+    """Serve until cancelled. `announce` is told host and port once clients can connect. Raises as `serve`."""
+    server = await serve(host, port, settings, storage_path)
     try:
-        asyncio.run(forever())
-    except KeyboardInterrupt:
-        return
+        announce(*server.address)
+        await asyncio.Event().wait()
+    finally:
+        await server.close()

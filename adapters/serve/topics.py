@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from fencepost.adapters.bundled.log import CorruptLogError
 from fencepost.adapters.serve.errors import Error
 from fencepost.adapters.serve.partition import Partition
 
@@ -40,7 +41,7 @@ class Topics:
         self._topics: dict[str, Topic] = {}
         self._file = file
         if file is not None and file.exists():
-            self._topics = {name: _topic(name, count) for name, count in json.loads(file.read_text()).items()}
+            self._topics = _read(file)
 
     @property
     def all(self) -> Mapping[str, Topic]:
@@ -87,6 +88,13 @@ class Topics:
         beside = self._file.with_suffix(".new")
         beside.write_text(json.dumps({name: len(topic.partitions) for name, topic in self._topics.items()}))
         os.replace(beside, self._file)
+
+
+def _read(file: Path) -> dict[str, Topic]:
+    try:
+        return {name: _topic(name, count) for name, count in json.loads(file.read_text()).items()}
+    except (ValueError, AttributeError, TypeError) as cause:
+        raise CorruptLogError(f"{file}: damaged ({cause}); delete it, the topics then have to be made again") from None
 
 
 def _topic(name: str, partitions: int) -> Topic:

@@ -44,12 +44,13 @@ class FakeRunner:
         progress(Progress(2, 2, 2.0))
         return self.report
 
-    async def replay(self, trace: Path, target: str) -> Replay:
-        self._asked((trace, target))
+    async def replay(self, trace: Path, target: str, profile: Path | None) -> Replay:
+        self._asked((trace, target, profile))
         return self.outcome
 
-    def judge_files(self, paths: Sequence[Path]) -> Report:
+    def judge_files(self, paths: Sequence[Path], progress: Callable[[Progress], None]) -> Report:
         self._asked(tuple(paths))
+        progress(Progress(len(paths), len(paths), 1.0))
         return self.report
 
     async def serve(self, host: str, port: int, storage: Path | None, announce: Callable[[str], None]) -> None:
@@ -166,12 +167,13 @@ def test_ctrl_c_before_anything_was_judged(command: list[str], capsys: Capture) 
         (Replay(ReplayOutcome.FIXED), 0, "FIXED"),
         (Replay(ReplayOutcome.STILL_FAILS, "JOIN-29", JOIN_29), 1, "STILL FAILS"),
         (Replay(ReplayOutcome.DIFFERENT, "JOIN-29", JOIN_29), 1, "DIFFERENT"),
+        (Replay(ReplayOutcome.INCONCLUSIVE, note="no answer"), 3, "INCONCLUSIVE: no answer"),
     ],
 )
 def test_replay(outcome: Replay, code: int, last_line: str, capsys: Capture) -> None:
     runner = FakeRunner(outcome=outcome)
-    assert main(["replay", "t.jsonl", "bundled"], runner) == code
-    assert runner.asked == [(Path("t.jsonl"), "bundled")]
+    assert main(["replay", "t.jsonl", "bundled", "--profile", "p.toml"], runner) == code
+    assert runner.asked == [(Path("t.jsonl"), "bundled", Path("p.toml"))]
     assert capsys.readouterr().out.splitlines()[-1] == last_line
 
 
@@ -179,7 +181,8 @@ def test_judge(capsys: Capture) -> None:
     runner = FakeRunner(VIOLATED)
     assert main(["judge", "a.jsonl", "b.jsonl.gz"], runner) == 1
     assert runner.asked == [(Path("a.jsonl"), Path("b.jsonl.gz"))]
-    assert capsys.readouterr().out == render(VIOLATED)
+    output = capsys.readouterr()
+    assert (output.out, output.err) == (render(VIOLATED), "2/2 schedules, 1.0 s\n")
 
 
 def test_serve_announces_itself_and_ends_well_on_ctrl_c(capsys: Capture) -> None:

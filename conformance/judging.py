@@ -1,0 +1,187 @@
+"""Judging recorded traces: no target, no schedule of our own, and as many events as there are.
+
+Memory stays flat: of the past only the last requests are kept, to show the schedule of a failure.
+"""
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fencepost.conformance.aggregation import Findings, Origin, Violation, coverage, decide, failure, violations
+from fencepost.conformance.progress import Progress
+from fencepost.conformance.results import Report, RequirementResult
+from fencepost.model.catalogue import CATALOGUE
+from fencepost.model.reading import read_requests
+from fencepost.model.rules import RULES
+from fencepost.model.wire.codec import encode_body
+from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.format import TraceError, open_trace
+from fencepost.traces.judge.judge import Judge
+from fencepost.traces.judge.operations import Lookahead, Moment
+from fencepost.traces.judge.verdict import Standing, TraceVerdict
+
+SHOWN = 500
+"""How many of the last requests, answers and faults are kept to show a schedule."""
+STRIDE = 1_000
+"""After how many events the progress is told."""
+DETAILED = 100
+"""How many faults of one trace are shown with all that came before them."""
+SHOWN_KINDS = frozenset({Kind.REQUEST, Kind.ANSWER, Kind.FAULT})
+
+
+def judge_files(paths: Sequence[Path], progress: Callable[[Progress], None]) -> Report:
+    """Judge traces one after the other. Raises `TraceError`; interrupted, the report is about what came before."""
+    pile = Pile(len(paths), progress)
+    try:
+        for path in paths:
+            pile.add(path)
+    except KeyboardInterrupt:
+        pile.cut_short = True
+    return pile.report()
+
+
+@dataclass(slots=True)
+class Reading:
+    """One trace while it is judged, and the last things seen in it."""
+
+    path: Path
+    judge: Judge
+    last: deque[Event] = field(default_factory=lambda: deque(maxlen=SHOWN))
+    before: dict[int, tuple[Event, ...]] = field(default_factory=dict)
+    """What was last seen when a fault was found, by its request."""
+
+    def take(self, moment: Moment) -> None:
+        """Judge one event. Raises `TraceError` if its body is not one that can be judged."""
+        event = moment.event
+        if event.kind in SHOWN_KINDS:
+            self.last.append(event)
+        known = len(self.judge.faults)
+        try:
+            self.judge.take(event, moment.operation)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            flaw = flaw_of(moment)
+            if flaw is None:
+                raise
+            raise TraceError(str(self.path), 0, f"event {event.sequence}: {flaw}") from None
+        if len(self.before) < DETAILED:
+            self.before.update((fault.sequence, tuple(self.last)) for fault in self.judge.faults[known:])
+
+    def schedule(self, violation: Violation) -> list[Event]:
+        """The last things that happened in the group, up to what was violated."""
+        events = self.before.get(violation.sequence, tuple(self.last))
+        group = violation.fault.group if violation.fault is not None else ""
+        mine = {event.sequence for event in events if event.kind is Kind.REQUEST and concerns(event, group)}
+        return [event for event in events if event.sequence in mine or event.of in mine or event.api == "restart"]
+
+
+def concerns(request: Event, group: str) -> bool:
+    """The request is about this group; everything is about "", which is none."""
+    try:
+        read = read_requests(request.api, request.version, request.body, 0, (group,))
+    except (KeyError, TypeError, AttributeError):
+        return False
+    return not group or any(each.group == group for each in read)
+
+
+def flaw_of(moment: Moment) -> str | None:
+    """What is wrong with the messages that an event is about; None if they fit the wire format."""
+    event, operation = moment.event, moment.operation
+    bodies = [("Response" if event.kind is Kind.ANSWER else "Request", event.body)]
+    if operation is not None:
+        bodies += [("Request", operation.body), ("Response", operation.answer or {})]
+    for kind, body in bodies:
+        try:
+            message = {name: value for name, value in body.items() if name != "_findings"}
+            encode_body(event.api + kind, event.version, message)
+        except ValueError as error:
+            return str(error)
+    return None
+
+
+@dataclass(slots=True)
+class Pile:
+    """What all traces judged so far say."""
+
+    total: int
+    progress: Callable[[Progress], None]
+    begun: float = field(default_factory=time.monotonic)
+    done: int = 0
+    events: int = 0
+    cut_short: bool = False
+    headers: list[Header] = field(default_factory=list)
+    verdicts: list[TraceVerdict] = field(default_factory=list)
+    findings: dict[str, Findings] = field(default_factory=lambda: {id: Findings() for id in CATALOGUE})
+
+    def tell(self, path: Path) -> None:
+        """Tell how far things are."""
+        violated = sum(1 for found in self.findings.values() if found.standings[Standing.FAIL])
+        seconds = time.monotonic() - self.begun
+        self.progress(Progress(self.done, self.total, seconds, violated, f"{path.name}, {self.events} events"))
+
+    def add(self, path: Path) -> None:
+        """Judge a trace. Raises `TraceError`; interrupted, keep what was judged and raise `KeyboardInterrupt`."""
+        header, events = open_trace(path)
+        reading = Reading(path, Judge(header))
+        self.headers.append(header)
+        try:
+            for moment in Lookahead(events).moments():
+                reading.take(moment)
+                self.events += 1
+                if self.events % STRIDE == 0:
+                    self.tell(path)
+        finally:
+            self.close(reading)
+        self.done += 1
+        self.tell(path)
+
+    def close(self, reading: Reading) -> None:
+        """Count what a trace shows, as far as it was read."""
+        verdict = reading.judge.finish()
+        self.verdicts.append(verdict)
+        origin = Origin(str(reading.path), "")
+        found = violations(verdict)
+        for violation in found:
+            if violation.requirement in self.findings:
+                shown = failure(reading.schedule(violation), violation, origin, replayed=False)
+                self.findings[violation.requirement].fail(shown)
+        for mark in verdict.evidence:
+            if mark.requirement in self.findings and mark.standing is not Standing.FAIL:
+                self.findings[mark.requirement].weigh(mark.standing, mark.note)
+        self.count_rules(verdict, {violation.requirement for violation in found})
+
+    def count_rules(self, verdict: TraceVerdict, blamed: set[str]) -> None:
+        """A rule that explained answers was put to the test, and so were its requirements."""
+        for name, seen in verdict.rules.items():
+            for each in RULES[name].requirements if name in RULES else ():
+                if each not in blamed:
+                    self.findings[each].standings[Standing.PASS] += seen
+
+    def report(self) -> Report:
+        """Everything that is known so far."""
+        return Report(
+            target=self.target(),
+            seed=0,
+            results=tuple(self.results()),
+            rules=coverage(self.verdicts),
+            schedules=self.done,
+            events=self.events,
+            seconds=round(time.monotonic() - self.begun, 3),
+            cut_short=self.cut_short or self.done < self.total or any(one.inconclusive for one in self.verdicts),
+        )
+
+    def results(self) -> Iterator[RequirementResult]:
+        """One result for each requirement."""
+        for id, found in self.findings.items():
+            yield decide(id, found, {}, {})
+
+    def target(self) -> Mapping[str, str]:
+        """What was watched, as far as the traces agree on it."""
+        sources = list(dict.fromkeys(header.source for header in self.headers))
+        common: Counter[tuple[str, str]] = Counter()
+        for header in self.headers:
+            common.update(header.implementation.items())
+        agreed = {key: value for (key, value), times in common.items() if times == len(self.headers)}
+        name = sources[0] if len(sources) == 1 else f"{self.total} traces"
+        return {"name": name, **{key: value for key, value in agreed.items() if key != "name"}}

@@ -1,0 +1,194 @@
+"""From a trace to a script that does the same again: what was sent, after which answers, with which gaps of time.
+
+Ids that a target makes up differ from run to run. A translation knows what the target said then and what it says now,
+and puts the one in the place of the other in every request.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from fencepost.model.wire.codec import decode_body, encode_body
+from fencepost.traces.events import Body, Event, Kind
+
+T = TypeVar("T", int, str)
+REPLAYED_FAULTS = frozenset({"drop", "restart"})
+"""Faults that the schedule brought about; all others were the target's."""
+GIVEN_OUT = frozenset({0, 79})
+"""Errors of JoinGroup answers that give out a member id: none, and MEMBER_ID_REQUIRED."""
+GROUP, TRANSACTION = 0, 1
+"""Key types of FindCoordinator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to do again: send a request, drop one, restart the target, or note a remark.
+
+    `after` are the requests whose answers had come since the step before; `gap` is the time from the last of these
+    answers, or else from the step before, in milliseconds.
+    """
+
+    event: Event
+    after: tuple[int, ...]
+    gap: int
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """The schedule of a trace. Requests go by their sequence number in the trace.
+
+    `remarks` speak of a request and are repeated in the end; `answers` are those given then.
+    """
+
+    steps: tuple[Step, ...]
+    remarks: tuple[Event, ...]
+    answers: Mapping[int, Event]
+
+
+def script(events: Iterable[Event], premature: Collection[int] = ()) -> Script:
+    """The script of a trace. An answer to a request in `premature` should not have come, so nothing waits for it.
+
+    Raises ValueError for a request that does not fit the wire format.
+    """
+    steps: list[Step] = []
+    remarks: list[Event] = []
+    answers: dict[int, Event] = {}
+    dropped: set[int] = set()
+    came: list[int] = []
+    last: int | None = None
+    for event in events:
+        if event.kind is Kind.ANSWER and event.of is not None:
+            answers[event.of] = event
+            if event.of in premature or event.of in dropped:
+                continue
+            came.append(event.of)
+        elif event.kind is Kind.INTERNAL and event.of is not None:
+            remarks.append(event)
+            continue
+        elif is_step(event):
+            if event.kind is Kind.FAULT and event.of is not None:
+                dropped.add(event.of)
+            steps.append(Step(complete(event), tuple(came), event.time - (event.time if last is None else last)))
+            came = []
+        else:
+            continue
+        last = event.time
+    return Script(tuple(steps), tuple(remarks), answers)
+
+
+def is_step(event: Event) -> bool:
+    """The schedule did this, not the target."""
+    if event.kind is Kind.FAULT:
+        return event.api in REPLAYED_FAULTS
+    return event.kind is Kind.REQUEST or event.kind is Kind.INTERNAL
+
+
+def complete(event: Event) -> Event:
+    """A request with all fields of its version, those that were left out with their defaults."""
+    if event.kind is not Kind.REQUEST:
+        return event
+    name = event.api + "Request"
+    try:
+        return replace(event, body=decode_body(name, event.version, encode_body(name, event.version, event.body)).body)
+    except ValueError as error:
+        raise ValueError(f"request {event.sequence} cannot be sent: {error}") from None
+
+
+@dataclass(slots=True)
+class Translation:
+    """What was said then, in the words of now. `fresh` gives a group or a transaction a name of its own."""
+
+    fresh: Callable[[str], str]
+    members: dict[str, str] = field(default_factory=dict)
+    generations: dict[tuple[str, str | None], dict[int, int]] = field(default_factory=dict)
+    """By group and member id, and for the whole group by None."""
+    producers: dict[int, int] = field(default_factory=dict)
+    epochs: dict[int, dict[int, int]] = field(default_factory=dict)
+
+    # --- requests -----------------------------------------------------------------------------------------------
+
+    def request(self, body: Body) -> dict[str, Any]:
+        """The body of a request as it has to be sent now."""
+        return {name: self.value(name, value, body) for name, value in body.items()}
+
+    def value(self, name: str, value: Any, body: Body) -> Any:
+        """One field of a body."""
+        if isinstance(value, list | tuple):
+            return [self.value(ONE_OF.get(name, ""), each, body) for each in value]
+        if isinstance(value, Mapping):
+            return self.request(value)
+        if name == "member_id":
+            return self.members.get(value, value)
+        if name in ("generation_id", "generation_id_or_member_epoch"):
+            return self.generation(body.get("group_id", ""), body.get("member_id"), value)
+        if name.endswith("producer_id"):
+            return self.producers.get(value, value)
+        if name.endswith("producer_epoch"):
+            told = self.epochs.get(body.get(name.removesuffix("epoch") + "id", -1), {})
+            return translated(value, told)
+        if name == "key":
+            return self.named(value) if body.get("key_type", GROUP) in (GROUP, TRANSACTION) else value
+        return self.named(value) if name == "group_id" or name.endswith("transactional_id") else value
+
+    def named(self, name: str | None) -> str | None:
+        """The name that a group or a transaction has now; no name stays none."""
+        return self.fresh(name) if name else name
+
+    def generation(self, group: str, member: str | None, value: int) -> int:
+        """A generation, by what the member was told, else by what anyone in the group was."""
+        told = self.generations.get((group, member)) or self.generations.get((group, None)) or {}
+        return translated(value, told)
+
+    # --- answers ------------------------------------------------------------------------------------------------
+
+    def learn(self, request: Event, then: Body, now: Body) -> None:
+        """The same request was answered `then` in the trace, and `now`."""
+        if request.api == "JoinGroup" and then.get("error_code") in GIVEN_OUT and now.get("error_code") in GIVEN_OUT:
+            self.joined(request, then, now)
+        elif request.api == "InitProducerId" and then.get("error_code") == 0 == now.get("error_code"):
+            for producer, today in pairs("producer_id", int, then, now):
+                self.producers[producer] = today
+                self.epochs.setdefault(producer, {}).update(pairs("producer_epoch", int, then, now))
+
+    def joined(self, request: Event, then: Body, now: Body) -> None:
+        """A member got an id, and a generation unless it has to come again with the id."""
+        self.members.update(pairs("member_id", str, then, now))
+        if then.get("error_code") == 0 == now.get("error_code"):
+            group = request.body.get("group_id", "")
+            for member in (then.get("member_id"), None):
+                self.generations.setdefault((group, member), {}).update(pairs("generation_id", int, then, now))
+            self.listed(then.get("members") or (), now.get("members") or ())
+
+    def listed(self, then: Iterable[Body], now: Iterable[Body]) -> None:
+        """A leader was told of members whose own answers may still be on their way."""
+        known = set(self.members.values())
+        left = [row for row in now if row.get("member_id") not in known]
+        for row in then:
+            twin = next((each for each in left if features(each) == features(row)), None)
+            if twin is not None and row.get("member_id") not in self.members:
+                left.remove(twin)
+                self.members.update(pairs("member_id", str, row, twin))
+
+
+ONE_OF: Mapping[str, str] = {"groups": "group_id", "groups_names": "group_id", "coordinator_keys": "key"}
+"""What one item of a list of names is."""
+
+
+def pairs(name: str, kind: type[T], then: Body, now: Body) -> Iterator[tuple[T, T]]:
+    """What a field was then and is now, if it is there both times and not empty."""
+    before, after = then.get(name), now.get(name)
+    if isinstance(before, kind) and isinstance(after, kind) and before != "" != after:
+        yield before, after
+
+
+def features(row: Body) -> tuple[object, object]:
+    """What tells members apart besides their ids."""
+    return row.get("group_instance_id"), row.get("metadata")
+
+
+def translated(value: int, told: Mapping[int, int]) -> int:
+    """A counter, as far from the nearest one told at or below it as it was then; negative ones mean none."""
+    if value < 0 or not told:
+        return value
+    nearest = max((each for each in told if each <= value), default=min(told))
+    return max(told[nearest] + value - nearest, 0)
