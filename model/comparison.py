@@ -5,9 +5,9 @@ A hard difference is one the protocol forbids; a soft one is within its latitude
 only where a requirement names the field.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from fencepost.model.answers import (
     NO_OFFSET,
@@ -33,6 +33,7 @@ from fencepost.model.errors import Error
 from fencepost.model.reading import Body
 from fencepost.model.requests import Partition
 
+View = TypeVar("View", MemberView, MemberDescription)
 UNASKED = -2147483648
 """Authorized operations when nobody asked for them (KIP-430)."""
 
@@ -51,6 +52,10 @@ class Difference:
     hard: set[str] = field(default_factory=set)
     soft: set[str] = field(default_factory=set)
     shown: dict[Fresh, str] = field(default_factory=dict)
+    ways: tuple[int, ...] = ()
+    """Which of several ids that fit such a one each time was taken; the first where this says nothing."""
+    forks: list[int] = field(default_factory=list)
+    """How many ids fitted each time."""
 
     def require(self, name: str, expected: Token, seen: Token) -> None:
         """The field has to be as expected; a fresh id takes the value seen."""
@@ -66,6 +71,12 @@ class Difference:
         if expected != seen:
             self.soft.add(name)
 
+    def way(self, count: int) -> int:
+        """Which of so many ids to take."""
+        self.forks.append(count)
+        place = len(self.forks) - 1
+        return self.ways[place] if place < len(self.ways) else 0
+
 
 @dataclass(frozen=True, slots=True)
 class Seen:
@@ -78,13 +89,37 @@ class Seen:
     group: str
 
 
-def compare(expected: Answer, seen: Seen) -> Difference:
-    """Hold the answer of the model against the one seen. Fields missing in a broken answer count as different."""
-    difference = Difference()
+def compare(expected: Answer, seen: Seen) -> Iterator[Difference]:
+    """Hold the answer of the model against the one seen. Fields missing in a broken answer count as different.
+
+    There are several differences if ids that were not known before can be matched in several ways.
+    """
+    first = compared(expected, seen, ())
+    yield first
+    left = further(first)
+    while left:
+        difference = compared(expected, seen, left.pop())
+        yield difference
+        left += further(difference)
+
+
+def compared(expected: Answer, seen: Seen, ways: tuple[int, ...]) -> Difference:
+    """One way to hold the answers against each other."""
+    difference = Difference(ways=ways)
     if seen.answer.get("_findings"):
         difference.soft.add("wire")
     COMPARISONS[type(expected)](expected, seen, difference)
     return difference
+
+
+def further(difference: Difference) -> list[tuple[int, ...]]:
+    """The ways that part from this one after those it was told to go."""
+    told, forks = difference.ways, difference.forks
+    return [
+        (*told, *(0 for _ in forks[len(told) : place]), other)
+        for place in range(len(told), len(forks))
+        for other in range(1, forks[place])
+    ]
 
 
 def text(value: str | None) -> str:
@@ -122,40 +157,45 @@ def compare_join(expected: JoinAnswer, seen: Seen, difference: Difference) -> No
         difference.require("skip_assignment", expected.skip_assignment, body.get("skip_assignment"))
 
 
-def compare_members(expected: Iterable[MemberView], version: int, seen: Iterable[Body], difference: Difference) -> None:
+def compare_members(expected: Iterable[MemberView], version: int, seen: Sequence[Body], difference: Difference) -> None:
     """The member list, as a set (LAT-04); instance ids from v5 on (JOIN-55)."""
+
+    def fits(view: MemberView, row: Body) -> bool:
+        told = (row.get("metadata"), row.get("group_instance_id") if version >= 5 else view.instance)
+        return told == (view.metadata, view.instance)
+
     views = [view for view in expected if view.id is not None]
-    rows = {row.get("member_id"): row for row in seen}
-    if len(rows) != len(list(seen)):
-        difference.hard.add("members")
-        return
-    unknown = [row for name, row in rows.items() if all(view.id != name for view in views)]
-    for view in views:
-        row = matched(view, rows, unknown, version, difference)
-        if row is None:
-            difference.hard.add("members")
-            continue
+    for view, row in identified(views, seen, fits, difference):
         difference.require("members", view.metadata, row.get("metadata"))
         if version >= 5:
             difference.require("instances", view.instance, row.get("group_instance_id"))
-    if unknown:
+
+
+def identified(
+    views: Sequence[View], seen: Sequence[Body], fits: Callable[[View, Body], bool], difference: Difference
+) -> Iterator[tuple[View, Body]]:
+    """Each member with its row in an answer; one whose id was not shown yet takes a row that nobody has and that fits.
+
+    A member without a row, or a row without a member, is a difference in `members`.
+    """
+    rows = {row.get("member_id"): row for row in seen}
+    named = {difference.shown.get(view.id) if isinstance(view.id, Fresh) else view.id for view in views}
+    free = [row for name, row in rows.items() if name not in named]
+    if len(rows) != len(seen) or len(rows) != len(views):
         difference.hard.add("members")
-
-
-def matched(
-    view: MemberView, rows: Mapping[Any, Body], unknown: list[Body], version: int, difference: Difference
-) -> Body | None:
-    """The row of this member; for an id not shown yet the first row that fits takes it."""
-    if not isinstance(view.id, Fresh):
-        return rows.get(view.id)
-    name = difference.shown.get(view.id)
-    for row in unknown:
-        fits = row.get("metadata") == view.metadata and (version < 5 or row.get("group_instance_id") == view.instance)
-        if row.get("member_id") == name or (name is None and fits):
-            difference.shown.setdefault(view.id, row["member_id"])
-            unknown.remove(row)
-            return row
-    return None
+        return
+    for view in views:
+        row = rows.get(difference.shown.get(view.id) if isinstance(view.id, Fresh) else view.id)
+        if row is None and isinstance(view.id, Fresh):
+            fitting = [each for each in free if fits(view, each)]
+            row = fitting[difference.way(len(fitting))] if fitting else None
+            if row is not None and isinstance(row.get("member_id"), str):
+                free.remove(row)
+                difference.shown[view.id] = row["member_id"]
+        if row is None:
+            difference.hard.add("members")
+        else:
+            yield view, row
 
 
 def compare_sync(expected: SyncAnswer, seen: Seen, difference: Difference) -> None:
@@ -282,21 +322,14 @@ def compare_described(expected: Described, seen: Seen, difference: Difference) -
 
 
 def compare_described_members(
-    expected: tuple[MemberDescription, ...], version: int, seen: list[Body], difference: Difference
+    expected: tuple[MemberDescription, ...], version: int, seen: Sequence[Body], difference: Difference
 ) -> None:
     """The described members, as a set; instance ids from v4 on (ADMIN-06)."""
-    rows = {row.get("member_id"): row for row in seen}
-    unknown = [row for name, row in rows.items() if all(member.id != name for member in expected)]
-    if len(rows) != len(seen) or len(rows) != len(expected):
-        difference.hard.add("members")
-        return
-    for member in expected:
-        if isinstance(member.id, Fresh) and member.id not in difference.shown and unknown:
-            difference.shown[member.id] = unknown.pop()["member_id"]
-        row = rows.get(difference.shown.get(member.id, "") if isinstance(member.id, Fresh) else member.id)
-        if row is None:
-            difference.hard.add("members")
-            continue
+
+    def fits(member: MemberDescription, row: Body) -> bool:
+        return version < 4 or row.get("group_instance_id") == member.instance
+
+    for member, row in identified(expected, seen, fits, difference):
         difference.require("members", member.metadata or b"", row.get("member_metadata") or b"")
         assignment = row.get("member_assignment") or b""
         if assignment or not member.any_assignment:

@@ -1,6 +1,6 @@
 """Committed offsets of one group: commit, transactional commit, fetch, delete and expiry (coordinator.md 2.6, 2.7)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from fencepost.model.answers import NO_OFFSET, Fetched, PartitionErrors, Single
@@ -17,7 +17,7 @@ from fencepost.model.requests import (
     TransactionalCommit,
 )
 from fencepost.model.subscription import CONSUMER
-from fencepost.model.world import Cluster, Outcome, World, answer
+from fencepost.model.world import Cluster, Outcome, Pending, World, answer
 
 
 def exists(cluster: Cluster, partition: Partition) -> bool:
@@ -57,7 +57,12 @@ def on_commit(world: World, request: Commit, context: Context, cluster: Cluster)
         return answer(world, request, errors, step.rule)
     expires = None if request.retention is None else context.now + request.retention
     kept, results = split(asked, cluster.settings.max_offset_metadata)
-    stored = {where: replace(offset, expires=expires, committed=context.now) for where, offset in kept}
+    stored = {
+        where: replace(
+            offset, expires=expires, committed=context.now, number=next_number(world, where) if world.pending else 0
+        )
+        for where, offset in kept
+    }
     after = replace(world, group=step.group, offsets={**world.offsets, **stored})
     return answer(after, request, PartitionErrors(results | unknown), step.rule)
 
@@ -88,9 +93,20 @@ def on_transactional_commit(world: World, request: TransactionalCommit, context:
         errors = PartitionErrors(dict.fromkeys((where for where, _ in asked), error) | unknown)
         return answer(world, request, errors, rule)
     kept, results = split(asked, cluster.settings.max_offset_metadata)
-    mine = {**world.pending.get(request.producer, {}), **dict(kept)}
-    after = replace(world, pending={**world.pending, request.producer: mine})
+    mine = {where: replace(offset, number=next_number(world, where)) for where, offset in kept}
+    after = replace(world, pending=added_to(world.pending, request.producer, mine))
     return answer(after, request, PartitionErrors(results | unknown), rule)
+
+
+def next_number(world: World, where: Partition) -> int:
+    """A number for a commit of this partition, above those of the commits it may meet when a transaction ends."""
+    met = (mine[where].number for mine in (world.offsets, *world.pending.values()) if where in mine)
+    return max(met, default=0) + 1
+
+
+def added_to(pending: Pending, producer: int, mine: Mapping[Partition, Offset]) -> Pending:
+    """Open transactions with some more offsets in one of them."""
+    return {**pending, producer: {**pending.get(producer, {}), **mine}} if mine else pending
 
 
 def transactional_verdict(world: World, request: TransactionalCommit, context: Context) -> tuple[Error, str, World]:
@@ -121,9 +137,13 @@ def on_end_transaction(world: World, request: EndTransaction, context: Context) 
 
 
 def apply_end(world: World) -> World:
-    """The marker of the transaction that ended first takes effect."""
+    """The marker of the transaction that ended first takes effect; offsets committed later than its own stay."""
     producer, committed, _ = world.ending[0]
-    mine = world.pending.get(producer, {})
+    mine = {
+        where: offset
+        for where, offset in world.pending.get(producer, {}).items()
+        if where not in world.offsets or world.offsets[where].number < offset.number
+    }
     rest = {other: offsets for other, offsets in world.pending.items() if other != producer}
     offsets = {**world.offsets, **mine} if committed else world.offsets
     return replace(world, offsets=offsets, pending=rest, ending=world.ending[1:])
@@ -135,8 +155,6 @@ def on_fetch(world: World, request: Fetch, context: Context) -> Outcome:
         return answer(world, request, Fetched(error=Error.UNSUPPORTED_VERSION), "fetch.version-0")
     partitions = tuple(world.offsets) if request.partitions is None else request.partitions
     unstable = {where for mine in world.pending.values() for where in mine} if request.require_stable else set()
-    if request.partitions is None:
-        partitions = (*partitions, *(where for where in unstable if where not in world.offsets))
     found = {where: None if where in unstable else world.offsets.get(where, NO_OFFSET) for where in partitions}
     rule = "fetch.unknown-group" if world.group is None else "fetch.offsets"
     return answer(world, request, Fetched(found), rule)

@@ -13,13 +13,14 @@ Partition = tuple[str, int]
 @dataclass(frozen=True, slots=True)
 class Offset:
     """A committed offset. `expires` is the moment an explicit retention ends, None if the broker's applies;
-    `committed` is when it was stored."""
+    `committed` is when it was stored; of two for one partition the one with the higher `number` was sent later."""
 
     offset: int
     epoch: int = -1
     metadata: str = ""
     expires: Time | None = None
     committed: Time = 0
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,16 +50,14 @@ class Ledger:
             group.offsets[partition] = offset
 
     def strike(self, record: OffsetTombstone) -> None:
-        """Remove a partition's offset, the uncommitted ones too."""
+        """Remove a partition's offset, the uncommitted ones too; a transaction stays open until its end."""
         group = self._runtime.groups.get(record.group)
         if group is None:
             return
         partition = (record.topic, record.partition)
         group.offsets.pop(partition, None)
-        for producer, offsets in list(group.uncommitted.items()):
+        for offsets in group.uncommitted.values():
             offsets.pop(partition, None)
-            if not offsets:
-                del group.uncommitted[producer]
 
     def drop_group(self, record: GroupTombstone) -> None:
         """Remove a group with all it has."""

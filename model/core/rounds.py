@@ -78,6 +78,12 @@ def armed_for_rebalance(group: Group, now: Time) -> Group:
     return replace(group, join_armed=True, join_deadline=now + group_timeout(group), initial=False)
 
 
+def armed_again(group: Group, now: Time) -> Group:
+    """Only static members are left and none came: another rebalance timeout, of some length at least (STATIC-20)."""
+    timeout = group_timeout(group)
+    return replace(group, join_armed=True, join_deadline=now + ite(timeout > 0, timeout, 1), initial=False)
+
+
 def try_complete(group: Group, context: Context) -> Progress:
     """TRY-COMPLETE: complete the join phase if everyone is there and it is not an initial round."""
     if and_(group.phase == Phase.PREPARING, not_(group.from_empty), all_joined(group)):
@@ -93,8 +99,7 @@ def complete_join(group: Group, context: Context) -> Progress:
         return emptied(group), ()
     leader = choose_leader(group, context.choices.leader)
     if absent(leader):
-        # Only static members are left and none came: wait another rebalance timeout (STATIC-20).
-        return armed_for_rebalance(group, context.now), ()
+        return armed_again(group, context.now), ()
     group = replace(
         group,
         generation=group.generation + 1,

@@ -76,7 +76,7 @@ class Autopsy:
                 return Finding(one.faults[0], settled[0]) if one.faults else None
             if settled is not None:
                 answer = next(expected for each, expected in one.unseen if each == number)
-                fields = self.search.difference(part, answer).hard
+                fields = next(self.search.differences(part, answer)).hard
                 rule = one.trail.rule if one.trail else ""
                 return Finding(Misfit(number, frozenset(fields), answer, rule, one.world))
             for after in self.search.moves(one, time, number):

@@ -5,25 +5,27 @@ and the answers given but not seen. Seen at the coordinator, a request is handle
 some moment before its answer, in any order that explains all answers (LAT-07). Timers fire as they come due.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fencepost.model.answers import Answer
 from fencepost.model.comparison import Difference, Fresh, Seen, compare
 from fencepost.model.coordinator import handle
-from fencepost.model.core.values import Choices, Context, Dialect, Group, Holder, JoinAnswer, Slot
+from fencepost.model.core.values import Choices, Context, Dialect
 from fencepost.model.internal import Due, cleaned, fire, timers
 from fencepost.model.requests import EndTransaction, Join, Request
 from fencepost.model.world import Cluster, Outcome, World
 from fencepost.traces.events import Order
 from fencepost.traces.judge.explanation import errors_in
 from fencepost.traces.judge.operations import Operation
+from fencepost.traces.judge.renaming import renamed_answer, renamed_world
 from fencepost.traces.judge.span import Moment, Span, high, low, no_later
 from fencepost.traces.judge.variants import Decisions, Run, in_choices
 
 LIMIT = 3_000
 """How many configurations one answer may need before the judge gives up: inconclusive, never a verdict."""
+NO_FIELDS: frozenset[str] = frozenset()
 NOT_READY = frozenset({14, 15, 16})
 """Errors a coordinator may give in place of any answer around a failover (LAT-15)."""
 
@@ -163,14 +165,21 @@ class Search:
         started = replace(one, waiting=one.waiting - {number}, clock=earliest)
         yield from self.handled(started, part, now)
 
-    def brought_up_to(self, one: Configuration, time: int) -> Iterator[Configuration]:
+    def brought_up_to(self, start: Configuration, time: int) -> Iterator[Configuration]:
         """The configuration with every timer fired that must be, and with or without those that may."""
-        dues = [due for due in timers(one.world) if low(due.deadline) <= time]
-        if all(high(due.deadline) + self.grace >= time for due in dues):
-            yield one
-        for due in dues:
-            for after in self.fired(one, due, time):
-                yield from self.brought_up_to(after, time)
+        known, stack = {start}, [start]
+        while stack:
+            one = stack.pop()
+            dues = [due for due in timers(one.world) if low(due.deadline) <= time]
+            if all(high(due.deadline) + self.grace >= time for due in dues):
+                yield one
+            for due in dues:
+                for after in self.fired(one, due, time):
+                    if after not in known:
+                        known.add(after)
+                        stack.append(after)
+            if len(known) > LIMIT:
+                raise Undecided(f"more than {LIMIT} orders of timers")
 
     def fired(self, one: Configuration, due: Due, time: int) -> Iterator[Configuration]:
         """A timer fires."""
@@ -281,8 +290,7 @@ class Search:
         """The configurations after a step, over all choices and dialects, as far as they fit what was seen."""
         leaders, protocols = self.hints(one, number)
         for outcome, decisions in in_choices(run, one.world, member_id, leaders, protocols, one.decisions):
-            after = self.absorbed(one, outcome, number, now)
-            if after is not None:
+            for after in self.absorbed(one, outcome, number, now):
                 yield replace(after, decisions=decisions) if decisions is not one.decisions else after
 
     def hints(self, one: Configuration, number: int) -> tuple[list[str], list[str]]:
@@ -300,70 +308,78 @@ class Search:
                     protocols[body.get("protocol_name") or ""] = None
         return list(leaders), list(protocols)
 
-    def absorbed(self, one: Configuration, outcome: Outcome, number: int, now: Moment) -> Configuration | None:
-        """The configuration after an outcome, None if an answer that is known differs from it."""
-        world, given, unseen = outcome.world, one.given, one.unseen
-        soft: frozenset[str] = frozenset()
+    def absorbed(self, one: Configuration, outcome: Outcome, number: int, now: Moment) -> Iterator[Configuration]:
+        """The configurations after an outcome: none if an answer that is known differs from it."""
+        states = [(replace(one, world=outcome.world), NO_FIELDS)]
         for reply in outcome.replies:
             part = self.parts.get(reply.handle)
-            if part is None or (part.operation.lost and part.operation.answer is None):
-                continue
-            if part.operation.answer is None:
-                unseen = (*unseen, (reply.handle, reply.answer))
-                continue
-            difference = self.difference(part, reply.answer)
-            if part.operation.answered is not None and part.operation.answered > high(now) + self.grace:
-                difference.hard.add("time")
-            if difference.hard:
-                if not self.lenient:
-                    return None
-                fault = Fault(reply.handle, frozenset(difference.hard), reply.answer, outcome.rule, one.world)
-                one = replace(one, faults=(*one.faults, fault))
-            world = renamed(world, difference.shown)
-            unseen = tuple((each, renamed_answer(kept, difference.shown)) for each, kept in unseen)
-            given = given | {reply.handle}
-            if reply.handle == number:
-                soft = frozenset(difference.soft)
-            elif difference.soft:
-                one = replace(one, trail=Trail("", reply.handle, frozenset(difference.soft), one.trail))
-        return Configuration(
-            world,
-            one.waiting,
-            given,
-            unseen,
-            one.clock,
-            one.decisions,
-            one.loading,
-            Trail(outcome.rule, number, soft, one.trail),
-            one.faults,
-        )
+            if part is not None and not (part.operation.lost and part.operation.answer is None):
+                states = [
+                    (after, soft | found if reply.handle == number else soft)
+                    for state, soft in states
+                    for after, found in self.replied(state, part, reply.answer, outcome.rule, now, number)
+                ]
+        for state, soft in states:
+            yield replace(state, trail=Trail(outcome.rule, number, soft, state.trail))
 
-    def difference(self, part: Part, expected: Answer) -> Difference:
+    def replied(
+        self, one: Configuration, part: Part, expected: Answer, rule: str, now: Moment, number: int
+    ) -> Iterator[tuple[Configuration, frozenset[str]]]:
+        """The configuration once the model has given an answer, and the soft differences of what was seen of it."""
+        operation = part.operation
+        if operation.answer is None:
+            yield replace(one, unseen=(*one.unseen, (operation.handle, expected))), NO_FIELDS
+            return
+        late = operation.answered is not None and operation.answered > high(now) + self.grace
+        for difference in self.differences(part, expected):
+            hard = frozenset(difference.hard | {"time"} if late else difference.hard)
+            if hard and not self.lenient:
+                continue
+            soft = frozenset(difference.soft)
+            yield (
+                replace(
+                    renamed(one, difference.shown),
+                    given=one.given | {operation.handle},
+                    faults=(*one.faults, Fault(operation.handle, hard, expected, rule, one.world))
+                    if hard
+                    else one.faults,
+                    trail=Trail("", operation.handle, soft, one.trail)
+                    if soft and operation.handle != number
+                    else one.trail,
+                ),
+                soft,
+            )
+
+    def differences(self, part: Part, expected: Answer) -> Iterator[Difference]:
         """Hold an answer seen against the one expected, and against all ids ever made up."""
         operation = part.operation
         assert operation.answer is not None
         seen = Seen(operation.api, operation.version, operation.body, operation.answer, self.group)
-        difference = compare(expected, seen)
-        if operation.api == "JoinGroup" and not operation.body.get("member_id"):
-            shown = operation.answer.get("member_id")
-            if shown and self.issued.setdefault(shown, operation.handle) != operation.handle:
-                difference.hard.add("member")
-        return difference
+        for difference in compare(expected, seen):
+            if operation.api == "JoinGroup" and not operation.body.get("member_id"):
+                shown = operation.answer.get("member_id")
+                if shown and self.issued.setdefault(shown, operation.handle) != operation.handle:
+                    difference.hard.add("member")
+            yield difference
 
     def delivered(self, one: Configuration, part: Part) -> list[Configuration] | None:
-        """The configuration once the answer was seen; None if it has yet to be given."""
+        """The configurations once the answer was seen; None if it has yet to be given."""
         number = part.operation.handle
         if number in one.given:
             return [replace(one, given=one.given - {number})]
         for position, (each, expected) in enumerate(one.unseen):
             if each == number:
-                difference = self.difference(part, expected)
-                if difference.hard:
-                    return []
-                rest = one.unseen[:position] + one.unseen[position + 1 :]
-                kept = tuple((other, renamed_answer(answer, difference.shown)) for other, answer in rest)
-                trail = Trail("", number, frozenset(difference.soft), one.trail) if difference.soft else one.trail
-                return [replace(one, unseen=kept, world=renamed(one.world, difference.shown), trail=trail)]
+                rest = replace(one, unseen=one.unseen[:position] + one.unseen[position + 1 :])
+                return [
+                    replace(
+                        renamed(rest, difference.shown),
+                        trail=Trail("", number, frozenset(difference.soft), one.trail)
+                        if difference.soft
+                        else one.trail,
+                    )
+                    for difference in self.differences(part, expected)
+                    if not difference.hard
+                ]
         return None
 
 
@@ -378,47 +394,14 @@ def ready_by(one: Configuration, now: Moment) -> Configuration:
     return replace(one, loading=False, world=replace(one.world, group=replace(group, slots=slots)))
 
 
-def renamed(world: World, shown: dict[Fresh, str]) -> World:
-    """The world with ids in the place of those that were not known before."""
+def noted(one: Configuration, number: int, soft: frozenset[str]) -> Configuration:
+    """The configuration with what is unusual about an answer put on its trail."""
+    return replace(one, trail=Trail("", number, soft, one.trail)) if soft else one
+
+
+def renamed(one: Configuration, shown: Mapping[Fresh, str]) -> Configuration:
+    """The configuration with ids in the place of those that were not known before."""
     if not shown:
-        return world
-    return replace(
-        world,
-        group=renamed_group(world.group, shown),
-        stored=renamed_group(world.stored, shown),
-    )
-
-
-def renamed_group(group: Group | None, shown: dict[Fresh, str]) -> Group | None:
-    """The group with known ids."""
-    if group is None:
-        return None
-
-    def rename(slot: Slot) -> Slot:
-        known = slot.holder is not Holder.NOBODY and isinstance(slot.id, Fresh) and slot.id in shown
-        return replace(slot, id=shown[slot.id]) if known else slot
-
-    leader = shown.get(group.leader, group.leader) if isinstance(group.leader, Fresh) else group.leader
-    return replace(group, slots=tuple(rename(slot) for slot in group.slots), leader=leader)
-
-
-def renamed_answer(answer: Answer, shown: dict[Fresh, str]) -> Answer:
-    """An answer given with ids not known then, with those known now."""
-    if not shown or not isinstance(answer, JoinAnswer):
-        return answer
-
-    def known(token: Any) -> Any:
-        return shown.get(token, token) if isinstance(token, Fresh) else token
-
-    members = tuple(replace(view, id=known(view.id)) for view in answer.members)
-    return replace(answer, member=known(answer.member), leader=known(answer.leader), members=members)
-
-
-def trail_of(one: Configuration) -> Iterable[Trail]:
-    """What happened, oldest first."""
-    steps: list[Trail] = []
-    trail = one.trail
-    while trail is not None:
-        steps.append(trail)
-        trail = trail.before
-    return reversed(steps)
+        return one
+    unseen = tuple((handle, renamed_answer(answer, shown)) for handle, answer in one.unseen)
+    return replace(one, world=renamed_world(one.world, shown), unseen=unseen)
