@@ -19,7 +19,7 @@ from tests.adapters.actors import Cluster, reply, run
 def test_scenarios_with_their_evidence(scenario: Scenario, tmp_path: Path) -> None:
     async def played() -> Played:
         target = InProcessTarget()
-        return await play(scenario, target, await target.open(), "g", grace=0)
+        return await play(scenario, target, await target.open(), "g", grace=0, restart=target.restart)
 
     seen = run_virtual(played())
     assert any(event.kind is Kind.INTERNAL and event.of is not None for event in seen.events)

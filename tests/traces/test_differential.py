@@ -1,0 +1,45 @@
+"""Model, judge and bundled coordinator against each other: whatever is sent, they agree on what comes of it."""
+
+import random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fencepost.traces.events import Event, Header
+from fencepost.traces.judge.judge import judge
+from fencepost.traces.judge.verdict import TraceVerdict
+from tests.traces.chaos import random_trace
+
+SHORT, LONG = 60, 300
+
+
+def agreed(header: Header, events: tuple[Event, ...]) -> TraceVerdict:
+    verdict = judge(header, events)
+    assert verdict.faults == ()
+    assert verdict.inconclusive == ()
+    return verdict
+
+
+@given(source=st.randoms(use_true_random=False), steps=st.integers(1, SHORT))
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+def test_any_schedule(source: random.Random, steps: int) -> None:
+    agreed(*random_trace(source, steps))
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_random_walks(block: int) -> None:
+    for seed in range(20):
+        agreed(*random_trace(random.Random(20 * block + seed), SHORT))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_long_random_walks(seed: int) -> None:
+    agreed(*random_trace(random.Random(seed), LONG))
+
+
+def test_random_walks_get_to_most_rules() -> None:
+    seen: set[str] = set()
+    for seed in range(100):
+        seen |= set(agreed(*random_trace(random.Random(seed), SHORT)).rules)
+    assert len(seen) > 60
