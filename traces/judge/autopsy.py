@@ -64,13 +64,18 @@ class Autopsy:
         """Best-first search over wrong answers waved through."""
         order = count()
         number = part.operation.handle
-        queue = [(weight(one), next(order), one) for one in self.starts(part)]
+        starts = self.starts(part)
+        arrived = starts is not self.search.configurations
+        queue = [(weight(one), next(order), one) for one in starts]
         heapq.heapify(queue)
         known = {one for _, _, one in queue}
         for _ in range(EXPANSIONS):
             if not queue:
                 return None
             _, _, one = heapq.heappop(queue)
+            if arrived and one.faults:
+                # The request, whose own answer may be far away, brought a wrong one about.
+                return Finding(one.faults[0], one)
             settled = self.search.delivered(one, part)
             if settled:
                 return Finding(one.faults[0], settled[0]) if one.faults else None
