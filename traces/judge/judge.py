@@ -1,7 +1,7 @@
 """Judging a trace: every group's search side by side, what the marks in the trace say, and what went wrong."""
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fencepost.model.reading import read_requests
@@ -38,7 +38,8 @@ class Judged:
 class Judge:
     """Takes the events of one trace in order and says in the end what they show."""
 
-    def __init__(self, header: Header, decisions: Mapping[str, bool] | None = None) -> None:
+    def __init__(self, header: Header, decisions: Mapping[str, bool] | None = None, width: int | None = None) -> None:
+        self.width = width
         self.header = header
         self.decisions = tuple(sorted((decisions or {}).items()))
         self.topics: dict[str, int] | None = None
@@ -119,7 +120,7 @@ class Judge:
         if group not in self.searches:
             cluster = Cluster(self.header.settings, self.topics)
             start = Configuration(World(), decisions=self.decisions, loading=self.restarts > 0)
-            search = Search(group, cluster, self.header.order, self.header.grace, [start])
+            search = Search(group, cluster, self.header.order, self.header.grace, [start], width=self.width)
             search.was_restarted = self.restarts > 0
             self.searches[group] = search
         return self.searches[group]
@@ -302,10 +303,17 @@ class Judge:
             events=self.events,
         )
 
+    @property
+    def narrowed(self) -> bool:
+        """Some explanations were not followed."""
+        return any(search.narrowed for search in self.searches.values())
+
     def decided(self) -> dict[str, bool]:
         """The reference differences on which all explanations of some group agree."""
         found: dict[str, bool] = {}
         for search in self.searches.values():
+            if search.narrowed:
+                continue
             common = set(search.configurations[0].decisions) if search.configurations else set()
             for one in search.configurations[1:]:
                 common &= set(one.decisions)
@@ -327,6 +335,21 @@ def blamed(applied: Rule | None, found: Misfit) -> tuple[str, ...]:
     return applied.blamed(found.fields)
 
 
+WIDTH = 12
+"""How many explanations of an answer are kept at first; nearly always one of them is what happened."""
+
+
 def judge(header: Header, events: Iterable[Event], decisions: Mapping[str, bool] | None = None) -> TraceVerdict:
-    """Judge one trace. `decisions` are reference differences already settled for the target (DIV-nn)."""
-    return Judge(header, decisions).read(events)
+    """Judge one trace. `decisions` are reference differences already settled for the target (DIV-nn).
+
+    A few explanations of every answer are enough to accept a trace. To reject one all of them have to be looked at:
+    that is done in a second pass, for which `events` must be a sequence; a stream is then left undecided.
+    """
+    first = Judge(header, decisions, WIDTH)
+    verdict = first.read(events)
+    if not first.narrowed or not (verdict.faults or verdict.inconclusive):
+        return verdict
+    if isinstance(events, Sequence):
+        return Judge(header, decisions).read(events)
+    doubt = "only some explanations were followed, and none of them holds"
+    return replace(verdict, faults=(), evidence=(), inconclusive=(*verdict.inconclusive, doubt))

@@ -12,7 +12,7 @@ from typing import Any
 from fencepost.model.answers import Answer
 from fencepost.model.comparison import Difference, Fresh, Seen, compare
 from fencepost.model.coordinator import handle
-from fencepost.model.core.values import Choices, Context, Dialect
+from fencepost.model.core.values import FREE, Choices, Context, Dialect, Holder
 from fencepost.model.internal import Due, cleaned, fire, timers
 from fencepost.model.requests import EndTransaction, Join, Request
 from fencepost.model.world import Cluster, Outcome, World
@@ -23,9 +23,11 @@ from fencepost.traces.judge.renaming import renamed_answer, renamed_world
 from fencepost.traces.judge.span import Moment, Span, high, low, no_later
 from fencepost.traces.judge.variants import Decisions, Run, in_choices
 
-LIMIT = 3_000
+LIMIT = 20_000
 """How many configurations one answer may need before the judge gives up: inconclusive, never a verdict."""
 NO_FIELDS: frozenset[str] = frozenset()
+SKEW_MS = 100
+"""How far apart requests may be sent for their order to be left out of account when timers are set."""
 NOT_READY = frozenset({14, 15, 16})
 """Errors a coordinator may give in place of any answer around a failover (LAT-15)."""
 
@@ -60,6 +62,8 @@ class Configuration:
     decisions: Decisions = ()
     loading: bool = False
     """The coordinator was restarted and has not yet shown that it is ready."""
+    swept: int | None = None
+    """The earliest that the last clean-up pass can have been; the next comes a period later."""
     trail: Trail | None = field(default=None, compare=False)
     faults: tuple["Fault", ...] = ()
     """Answers that had to be waved through; none but where the judge looks for what went wrong."""
@@ -100,6 +104,10 @@ class Search:
     issued: dict[str, int] = field(default_factory=dict)
     """Which request every member id was made up for (LAT-01)."""
     was_restarted: bool = False
+    width: int | None = None
+    """How many explanations to keep of one answer; None for all of them."""
+    narrowed: bool = False
+    """There were more than that, so finding none later proves nothing."""
     lenient: bool = False
     """Wave differing answers through and note them: only to explain a failure."""
 
@@ -121,24 +129,26 @@ class Search:
     def answered(self, part: Part, time: int) -> list[Configuration]:
         """An answer was seen; returns the configurations that explain it."""
         number = part.operation.handle
-        found: list[Configuration] = []
-        stack = list(self.configurations)
+        found: dict[Configuration, None] = {}
+        stack = list(reversed(self.configurations))
         known = set(stack)
         while stack:
+            if self.width is not None and len(found) >= self.width:
+                self.narrowed = True
+                break
             one = stack.pop()
             settled = self.delivered(one, part)
             if settled is not None:
-                found += settled
+                found.update(dict.fromkeys(settled))
                 continue
-            for after in self.moves(one, time, number):
-                if after not in known:
-                    known.add(after)
-                    stack.append(after)
+            after = [each for each in self.moves(one, time, number) if each not in known]
+            known.update(after)
+            stack.extend(reversed(after))
             if len(known) > LIMIT:
                 raise Undecided(f"more than {LIMIT} explanations of one answer")
         if found:
             self.parts.pop(number, None)
-        return list(dict.fromkeys(found))
+        return list(found)
 
     def lost(self, part: Part) -> None:
         """Nobody will see the answer of this operation; it may still be handled."""
@@ -160,8 +170,11 @@ class Search:
         earliest = max(one.clock, part.operation.sent)
         if any(high(due.deadline) + self.grace < earliest for due in timers(one.world)):
             return
-        latest = max(earliest, min(time, earliest + self.grace))
-        now = earliest if earliest == latest else Span(earliest, latest)
+        # The bounds go by the request, not by the path to it, so that paths in another order meet again.
+        first = part.operation.sent if earliest - part.operation.sent < SKEW_MS else earliest
+        answered = part.operation.answered
+        latest = max(first, earliest + self.grace if answered is None else min(answered, earliest + self.grace))
+        now = first if first == latest else Span(first, latest)
         started = replace(one, waiting=one.waiting - {number}, clock=earliest)
         yield from self.handled(started, part, now)
 
@@ -247,9 +260,13 @@ class Search:
     def swept(self, one: Configuration, now: Moment) -> Iterator[Configuration]:
         """The configuration, and the same after a clean-up pass if that would have changed anything (LAT-17)."""
         yield one
-        after = cleaned(one.world, high(now), self.cluster.settings.offsets_retention)
+        settings = self.cluster.settings
+        if one.swept is not None and high(now) < one.swept + settings.retention_check_interval:
+            return
+        after = cleaned(one.world, high(now), settings.offsets_retention)
         if after is not None:
-            yield replace(one, world=after, trail=Trail("clean-up", 0, frozenset(), one.trail))
+            trail = Trail("clean-up", 0, frozenset(), one.trail)
+            yield replace(one, world=after, swept=low(now), trail=trail)
 
     def gate(self, one: Configuration, operation: Operation) -> bool:
         """The answer seen is one that a coordinator gives while it is not ready."""
@@ -320,6 +337,8 @@ class Search:
                     for after, found in self.replied(state, part, reply.answer, outcome.rule, now, number)
                 ]
         for state, soft in states:
+            if self.order is Order.INTERVALS and state.world.group is not one.world.group:
+                state = replace(state, world=tidied(state.world))
             yield replace(state, trail=Trail(outcome.rule, number, soft, state.trail))
 
     def replied(
@@ -397,6 +416,15 @@ def ready_by(one: Configuration, now: Moment) -> Configuration:
 def noted(one: Configuration, number: int, soft: frozenset[str]) -> Configuration:
     """The configuration with what is unusual about an answer put on its trail."""
     return replace(one, trail=Trail("", number, soft, one.trail)) if soft else one
+
+
+def tidied(world: World) -> World:
+    """The world with its member table in one order, which means nothing, so that equal worlds are found equal."""
+    group = world.group
+    if group is None:
+        return world
+    held = sorted((slot for slot in group.slots if slot.holder is not Holder.NOBODY), key=lambda slot: str(slot.id))
+    return replace(world, group=replace(group, slots=(*held, FREE)))
 
 
 def renamed(one: Configuration, shown: Mapping[Fresh, str]) -> Configuration:
