@@ -1,7 +1,7 @@
 """Playing one scenario on a target, and having the judge say what its trace shows."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from fencepost.adapters.target import Channel, Description, Recorder, Target, TargetError
@@ -13,6 +13,10 @@ from fencepost.traces.judge.verdict import TraceVerdict
 
 DEFAULT_GRACE_MS = 2_000
 """How late a timer of a real target may fire, and how long it may take over an answer."""
+
+
+Judging = Callable[[Header, tuple[Event, ...]], Awaitable[TraceVerdict]]
+"""Has a trace judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +52,9 @@ async def play(
     *,
     grace: int,
     restart: Callable[[], Awaitable[None]] | None = None,
-    decisions: Mapping[str, bool] | None = None,
+    judging: Judging | None = None,
 ) -> Played:
-    """Play a scenario in a group of its own and judge the trace."""
+    """Play a scenario in a group of its own and judge the trace: here, unless `judging` does it elsewhere."""
     loop = asyncio.get_running_loop()
     begun = loop.time()
     recorder = Recorder(lambda: int((loop.time() - begun) * 1000 + 1e-6))
@@ -69,7 +73,7 @@ async def play(
     finally:
         await channel.close()
     stage.write_marks()
-    verdict = judge(header, recorder.events, decisions)
+    verdict = judge(header, recorder.events) if judging is None else await judging(header, recorder.events)
     return Played(scenario, header, recorder.events, verdict, ending.unsupported, ending.blocked)
 
 

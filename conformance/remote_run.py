@@ -6,8 +6,11 @@ played in ever smaller companies until the one that brings it down is alone.
 
 import asyncio
 import secrets
+import signal
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from multiprocessing import get_context
 from typing import Any
 
 from fencepost.adapters.target import Description
@@ -25,7 +28,9 @@ from fencepost.conformance.scenarios import ALL
 from fencepost.conformance.scenarios.versions import versions
 from fencepost.conformance.selection import capabilities, select
 from fencepost.model.catalogue import Requirement
-from fencepost.traces.events import Event, Kind
+from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.judge.judge import judge
+from fencepost.traces.judge.verdict import TraceVerdict
 
 AT_ONCE = 120
 """How many scenarios are in flight."""
@@ -78,6 +83,7 @@ class Remote:
         self.grace = profile.grace if profile.grace is not None else DEFAULT_GRACE_MS
         self.target = remote_target(plan.target, profile)
         self.down = False
+        self.judges = ProcessPoolExecutor(1, get_context("spawn"), initializer=ignore_interrupts)
 
     async def run(self, requirements: Sequence[Requirement], progress: Callable[[Progress], None]) -> Report:
         """Play everything, then replay what failed."""
@@ -96,6 +102,7 @@ class Remote:
             return course.report(name, self.profile.known, cut_short=cut_short)
         finally:
             await self.target.close()
+            self.judges.shutdown(wait=False, cancel_futures=True)
 
     async def play_all(self, course: Course, description: Description, first: Played) -> None:
         """Play the scenarios, then replay what failed."""
@@ -128,7 +135,13 @@ class Remote:
     ) -> Played:
         """Play one scenario."""
         group = f"{scenario.name}-{self.token}-{attempt}"
-        return await play(scenario, self.target, description, group, grace=self.grace, restart=restart)
+        return await play(
+            scenario, self.target, description, group, grace=self.grace, restart=restart, judging=self.judge
+        )
+
+    async def judge(self, header: Header, events: tuple[Event, ...]) -> TraceVerdict:
+        """Judge a trace in a process beside this one: members must not miss their heartbeats meanwhile."""
+        return await asyncio.get_running_loop().run_in_executor(self.judges, judge, header, events)
 
     async def play_batch(
         self, scenarios: Sequence[Scenario], attempt: str, description: Description, keep: Callable[[Played], None]
@@ -190,6 +203,11 @@ def remote_target(address: str, profile: Profile) -> KafkaTarget:
     """The target at an address, with what the profile knows of it. Raises `TargetError` for what is no address."""
     lifecycle = Lifecycle(profile.start, profile.kill, profile.folder) if profile.can_restart else None
     return KafkaTarget(parse_target(address), overrides=profile.settings, lifecycle=lifecycle)
+
+
+def ignore_interrupts() -> None:
+    """Ctrl-C is for the run, which ends its judges itself."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def cut_off(events: Sequence[Event]) -> bool:
