@@ -14,8 +14,8 @@ Play = Callable[["Stage"], Coroutine[Any, Any, None]]
 class Scenario:
     """A schedule and the requirements it gives evidence of.
 
-    `needs` are capabilities of the catalogue beyond those of the requirements; `smoke` scenarios make up the
-    shortest run that means something.
+    `needs` are the capabilities of the catalogue without which the schedule cannot be played; `smoke` scenarios make
+    up the shortest run that means something.
     """
 
     name: str

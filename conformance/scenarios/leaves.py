@@ -117,7 +117,7 @@ async def leave_completes_the_join_phase(stage: Stage) -> None:
     stage.shows("LEAVE-17", parked, "leader", met=waited)
 
 
-@leaves.add("LEAVE-08")
+@leaves.add("LEAVE-08", needs=("initial-delay",))
 async def leave_keeps_the_initial_delay(stage: Stage) -> None:
     """Of two that wait for the delay one leaves; the other still waits."""
     a, b = stage.member("A"), stage.member("B")

@@ -5,6 +5,7 @@ from fencepost.conformance.scenarios.commits import accepted
 from fencepost.conformance.scenarios.descriptions import listed
 from fencepost.conformance.scenarios.neighbours import lookup, named
 from fencepost.conformance.stage import Call, Stage
+from fencepost.model.errors import Error
 from fencepost.traces.judge.lookup import BATCHED, OFFSETS_TOPIC
 
 lookups = Collection()
@@ -76,7 +77,7 @@ async def lookups_agree(stage: Stage) -> None:
         stage.shows("FIND-03", call, "node")
 
 
-@lookups.add("FIND-04")
+@lookups.add("FIND-04", needs=("second-node",))
 async def lookup_follows_from_the_group_id(stage: Stage) -> None:
     """The node leads the partition of the offsets topic that the id hashes to; one id has no absolute value."""
     version = stage.version("Metadata", at_least=4, at_most=9)
@@ -116,6 +117,14 @@ async def lookup_of_an_unknown_kind(stage: Stage) -> None:
     stage.shows("FIND-07", call)
 
 
+@lookups.add("FIND-08")
+async def lookup_while_no_node_can_be_named(stage: Stage) -> None:
+    """Seen only on a cluster that is just starting."""
+    call = find(stage, stage.group)
+    unavailable = named(await call)["error_code"] == Error.COORDINATOR_NOT_AVAILABLE
+    stage.shows("FIND-08", call, "node", met=unavailable, note="a node could be named all the time")
+
+
 @lookups.add("FIND-09")
 async def lookup_of_the_empty_group_id(stage: Stage) -> None:
     """The empty id is an id like any other."""
@@ -125,7 +134,7 @@ async def lookup_of_the_empty_group_id(stage: Stage) -> None:
     stage.shows("FIND-09", call, "error")
 
 
-@lookups.add("FIND-10")
+@lookups.add("FIND-10", needs=("second-node",))
 async def request_to_the_wrong_node(stage: Stage) -> None:
     """Another node sends the member away, and the right one has not heard of it."""
     home = await found(stage, stage.group)

@@ -129,7 +129,7 @@ async def commits_survive_a_restart(stage: Stage) -> None:
     stage.shows("COMMIT-25", kept, "offset", "metadata", met=stored)
 
 
-@partitions.add("COMMIT-26")
+@partitions.add("COMMIT-26", needs=("retention",))
 async def explicit_retention_expires(stage: Stage) -> None:
     """Of three offsets the one whose time is over goes with a clean-up pass, and no other."""
     version = stage.version("OffsetCommit", at_least=2, at_most=4)

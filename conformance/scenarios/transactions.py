@@ -94,7 +94,7 @@ async def settled(stage: Stage) -> Call:
     return call
 
 
-@transactions.add("FETCH-10", "FETCH-11")
+@transactions.add("FETCH-10", "FETCH-11", needs=("transactions",))
 async def fetch_during_a_transaction(stage: Stage) -> None:
     """Who requires stable offsets is told to wait; others get what was committed before."""
     stage.version("OffsetFetch", at_least=7, at_most=9)
@@ -107,7 +107,7 @@ async def fetch_during_a_transaction(stage: Stage) -> None:
     stage.shows("FETCH-11", plain, "offset", "error", met=pending)
 
 
-@transactions.add("FETCH-10")
+@transactions.add("FETCH-10", needs=("transactions",))
 async def fetch_of_a_first_transactional_offset(stage: Stage) -> None:
     """Unstable also where nothing was ever committed."""
     stage.version("OffsetFetch", at_least=7, at_most=9)
@@ -119,7 +119,7 @@ async def fetch_of_a_first_transactional_offset(stage: Stage) -> None:
     stage.shows("FETCH-10", stable, met=pending)
 
 
-@transactions.add("FETCH-12")
+@transactions.add("FETCH-12", needs=("transactions",))
 async def fetch_after_a_committed_transaction(stage: Stage) -> None:
     """The transaction's offset has taken the place of the old one."""
     stage.version("OffsetFetch", at_least=7, at_most=9)
@@ -129,7 +129,7 @@ async def fetch_after_a_committed_transaction(stage: Stage) -> None:
     stage.shows("FETCH-12", fetched, "offset", "error", met=pending)
 
 
-@transactions.add("FETCH-12")
+@transactions.add("FETCH-12", needs=("transactions",))
 async def fetch_after_an_aborted_transaction(stage: Stage) -> None:
     """The old offset is as if nothing had been."""
     stage.version("OffsetFetch", at_least=7, at_most=9)
