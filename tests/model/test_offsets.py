@@ -5,7 +5,7 @@ from fencepost.model.comparison import Seen, compare
 from fencepost.model.coordinator import handle
 from fencepost.model.core.values import Context, Dialect
 from fencepost.model.errors import Error
-from fencepost.model.reading import read_requests
+from fencepost.model.reading import Body, read_requests
 from fencepost.model.requests import Offset
 from fencepost.model.settings import Settings
 from fencepost.model.world import Cluster, World
@@ -15,7 +15,7 @@ COMMIT = {"group_id": "g", "topics": [{"name": "t", "partitions": [{"partition_i
 FETCH = {"group_id": "g", "topics": [{"name": "t", "partition_indexes": [0]}]}
 
 
-def answered(api: str, version: int, body: dict[str, object], *, keeps: bool) -> tuple[World, object]:
+def answered(api: str, version: int, body: Body, *, keeps: bool) -> tuple[World, object]:
     """The world after a request, and its answer."""
     (request,) = read_requests(api, version, body, 1, ())
     outcome = handle(World(), request, Context(0, dialect=Dialect(keeps_version_0=keeps)), CLUSTER)
@@ -51,12 +51,14 @@ def test_fetch_of_version_0_is_answered_or_refused() -> None:
         (refused, 35, set()),
         (refused, 0, {"error"}),
     ):
-        assert compare(expected, Seen("OffsetFetch", 0, FETCH, row(error), "g")).hard == wrong
+        assert next(compare(expected, Seen("OffsetFetch", 0, FETCH, row(error), "g"))).hard == wrong
 
 
 def test_null_metadata_is_noticed() -> None:
-    difference = compare(Fetched({("t", 0): Offset(7)}), Seen("OffsetFetch", 1, FETCH, row(0, committed_offset=7), "g"))
+    difference = next(
+        compare(Fetched({("t", 0): Offset(7)}), Seen("OffsetFetch", 1, FETCH, row(0, committed_offset=7), "g"))
+    )
     assert not difference.hard and not difference.soft
     null = row(0, committed_offset=7, metadata=None)
-    difference = compare(Fetched({("t", 0): Offset(7)}), Seen("OffsetFetch", 1, FETCH, null, "g"))
+    difference = next(compare(Fetched({("t", 0): Offset(7)}), Seen("OffsetFetch", 1, FETCH, null, "g")))
     assert not difference.hard and difference.soft == {"metadata"}
