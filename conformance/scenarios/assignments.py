@@ -102,7 +102,7 @@ async def protocol_in_the_answer(stage: Stage) -> None:
     stage.shows("SYNC-21", call, "protocol", "protocol_type")
 
 
-@assignments.add("SYNC-25")
+@assignments.add("SYNC-25", needs=("restart",))
 async def assignment_survives_a_restart(stage: Stage) -> None:
     """A success was a promise: the bytes are there after the coordinator was killed."""
     (a,) = await stage.stable(stage.member("A", session=stage.long_session))

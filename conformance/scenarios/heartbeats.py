@@ -128,7 +128,7 @@ async def refused_heartbeat_does_not_extend(stage: Stage) -> None:
     stage.shows("HB-10", call)
 
 
-@heartbeats.add("HB-12")
+@heartbeats.add("HB-12", needs=("restart",))
 async def heartbeat_while_loading(stage: Stage) -> None:
     """A coordinator that was killed says yes to strangers until it knows its groups."""
     (a,) = await stage.stable(stage.member("A", session=stage.long_session))
