@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,13 +15,25 @@ from fencepost.conformance.plan import BUNDLED, Replay, ReplayOutcome
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.remote_run import remote_target
 from fencepost.conformance.stage import PATIENCE_MS
+from fencepost.model.errors import error_name
 from fencepost.traces.events import Body, Event, Header, Kind
 from fencepost.traces.format import TraceError, open_trace
+from fencepost.traces.judge.explanation import errors_in
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.verdict import Standing, TraceVerdict
 from fencepost.traces.replay import Script, Step, Translation, script
 
 KEPT = (Standing.PASS, Standing.UNUSUAL)
+TRANSIENT = frozenset({14, 15, 16, 51})
+"""Not ready: the coordinator loads or moves, or a transaction is still being ended."""
+TRIES = 40
+PAUSE_SECONDS = 0.15
+"""How often, and how far apart, a request is sent to a target that says that it is not ready."""
+UNJUDGED = frozenset({"InitProducerId", "AddOffsetsToTxn", "AddPartitionsToTxn", "EndTxn"})
+"""What is asked of the transaction coordinator: set-up, which is not judged."""
+
+STATELESS = frozenset({"find.coordinator"})
+"""Rules that hold in every state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +44,9 @@ class Judged:
     verdict: TraceVerdict
     rules: Mapping[int, frozenset[str]]
 
-    def answered(self) -> frozenset[int | None]:
-        """The requests that got an answer."""
-        return frozenset(event.of for event in self.events if event.kind is Kind.ANSWER)
+    def answers(self) -> dict[int | None, Body]:
+        """The answers by request."""
+        return {event.of: event.body for event in self.events if event.kind is Kind.ANSWER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +84,7 @@ async def replay(path: Path, target: str, profile: Profile) -> Replay:
         again = await repeat(path.name, todo, remote_target(target, profile), f"replay-{secrets.token_hex(3)}", grace)
     header_now, repetition = again
     now = judged(header_now, repetition.events)
-    return Comparison(then, now, repetition.twins, Origin(str(path), "")).outcome()
+    return Comparison(todo, then, now, repetition.twins, Origin(str(path), "")).outcome()
 
 
 async def repeat(source: str, script: Script, target: Target, token: str, grace: int) -> tuple[Header, Repetition]:
@@ -121,6 +133,7 @@ class Performance:
         self.exchanges: dict[int, Exchange] = {}
         self.times: dict[int, tuple[int, float]] = {}
         """When each request was sent: in the trace in milliseconds, now in seconds of the loop."""
+        self.tasks: dict[int, asyncio.Task[None]] = {}
         self.came: dict[int, float] = {}
         self.given_up: set[int] = set()
         self.last = begun
@@ -135,6 +148,8 @@ class Performance:
             for sequence in self.script.answers:
                 await self.wait_for(sequence)
         finally:
+            for task in self.tasks.values():
+                task.cancel()
             await self.channel.close()
         twins = {
             then: exchange.request.sequence for then, exchange in self.exchanges.items() if exchange.request is not None
@@ -153,16 +168,16 @@ class Performance:
 
     async def wait_for(self, sequence: int) -> None:
         """Wait for an answer, as long as it took then and some more. One that does not come is given up for good."""
-        exchange = self.exchanges.get(sequence)
-        if exchange is None or sequence in self.given_up:
+        task = self.tasks.get(sequence)
+        if task is None or sequence in self.given_up:
             return
         sent_then, sent_now = self.times[sequence]
         limit = sent_now + (self.script.answers[sequence].time - sent_then + PATIENCE_MS) / 1000
-        done, _ = await asyncio.wait([exchange.answer], timeout=max(0.0, limit - self.now()))
-        if not done:
+        done, _ = await asyncio.wait([task], timeout=max(0.0, limit - self.now()))
+        if done:
+            task.result()
+        else:
             self.given_up.add(sequence)
-        elif exchange.answer.exception() is not None:
-            exchange.answer.result()
 
     async def take(self, event: Event) -> None:
         """Do one thing again."""
@@ -176,28 +191,39 @@ class Performance:
             self.exchanges[event.of].drop()
 
     def send(self, event: Event) -> None:
-        """Send a request in today's words, and learn from its answer as soon as it comes."""
-        body = self.translation.request(event.body)
-        exchange = self.channel.send(event.api, event.version, body, member=event.member)
-        self.exchanges[event.sequence] = exchange
+        """Send a request in today's words, and attend to its answer."""
         self.times[event.sequence] = event.time, self.now()
-        exchange.answer.add_done_callback(lambda answer: self.receive(event, answer))
+        self.exchanges[event.sequence] = self.exchange(event)
+        self.tasks[event.sequence] = asyncio.get_running_loop().create_task(self.attend(event))
 
-    def receive(self, request: Event, answer: "asyncio.Future[Body | None]") -> None:
-        """An answer came, or will never come."""
-        self.came[request.sequence] = self.now()
+    def exchange(self, event: Event) -> Exchange:
+        """Send a request."""
+        return self.channel.send(event.api, event.version, self.translation.request(event.body), member=event.member)
+
+    async def attend(self, request: Event) -> None:
+        """Learn from the answer once it comes; send the request again while the target is not ready for it."""
         then = self.script.answers.get(request.sequence)
-        if answer.cancelled() or answer.exception() is not None or then is None:
-            return
-        now = answer.result()
-        if now is not None:
+        for _ in range(TRIES):
+            now = await self.exchanges[request.sequence].answer
+            if now is None or then is None or is_transient(then.body) or not is_transient(now):
+                break
+            await asyncio.sleep(PAUSE_SECONDS)
+            self.exchanges[request.sequence] = self.exchange(request)
+        self.came[request.sequence] = self.now()
+        if now is not None and then is not None:
             self.translation.learn(request, then.body, now)
+
+
+def is_transient(answer: Body) -> bool:
+    """The target says that it is not ready."""
+    return errors_in(answer) <= TRANSIENT and bool(errors_in(answer))
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """A trace and its repetition. Requests go by their sequence number in the trace; `twins` are those of now."""
 
+    script: Script
     then: Judged
     now: Judged
     twins: Mapping[int, int]
@@ -205,47 +231,69 @@ class Comparison:
 
     def outcome(self) -> Replay:
         """What became of the failures of the trace."""
-        failed = {(one.requirement, one.sequence): one for one in violations(self.then.verdict)}
+        failed = {(one.requirement, one.sequence) for one in violations(self.then.verdict)}
         fails = violations(self.now.verdict)
-        same = [one for one in fails if (one.requirement, self.original(one.sequence)) in failed]
-        if same or fails:
-            outcome = ReplayOutcome.STILL_FAILS if same else ReplayOutcome.DIFFERENT
-            first = (same or fails)[0]
-            shown = failure(self.now.events, first, self.origin, replayed=bool(same))
-            return Replay(outcome, first.requirement, shown)
-        doubt = self.doubt_about_failures(failed.values()) if failed else self.doubt_about_anything()
-        if doubt or self.now.verdict.inconclusive:
-            return Replay(ReplayOutcome.INCONCLUSIVE, note=doubt or self.now.verdict.inconclusive[0])
-        return Replay(ReplayOutcome.FIXED)
+        for one in fails:
+            if (one.requirement, self.original(one.sequence)) in failed:
+                return self.failing(ReplayOutcome.STILL_FAILS, one)
+        doubt = self.doubt_about_set_up()
+        if fails and not doubt:
+            return self.failing(ReplayOutcome.DIFFERENT, fails[0])
+        doubt = doubt or next(iter(self.now.verdict.inconclusive), "")
+        doubt = doubt or (self.doubt_about_failures(list(failed)) if failed else self.doubt_about_anything())
+        return Replay(ReplayOutcome.INCONCLUSIVE, note=doubt) if doubt else Replay(ReplayOutcome.FIXED)
+
+    def failing(self, outcome: ReplayOutcome, violation: Violation) -> Replay:
+        """The outcome with what is wrong now."""
+        again = outcome is ReplayOutcome.STILL_FAILS
+        return Replay(outcome, violation.requirement, failure(self.now.events, violation, self.origin, replayed=again))
 
     def original(self, sequence: int) -> int:
         """The request of the trace that this one repeats."""
         return next((then for then, now in self.twins.items() if now == sequence), -1)
 
-    def doubt_about_failures(self, failed: Iterable[Violation]) -> str:
-        """Why one of the failures cannot be said to be fixed, "" if they all are."""
-        answered = self.now.answered()
+    def doubt_about_set_up(self) -> str:
+        """Which request that is not judged failed this time only."""
+        answers = self.now.answers()
+        for then, now in self.twins.items():
+            before, after = self.script.answers.get(then), answers.get(now)
+            if before is None or before.api not in UNJUDGED or after is None or before.body.get("error_code"):
+                continue
+            if after.get("error_code"):
+                return f"{before.api} at request {then} of the trace: {error_name(after['error_code'])} this time"
+        return ""
+
+    def doubt_about_failures(self, failed: Collection[tuple[str, int]]) -> str:
+        """Why one of the failures cannot be said to be fixed, "" if they all are.
+
+        The first wrong answer has to be a right one now, given in the same state. Where the schedule went after that
+        depended on the wrong answer, so the same state need not come again.
+        """
+        answers = self.now.answers()
         standings = {(mark.requirement, mark.sequence): mark for mark in self.now.verdict.evidence}
-        for one in failed:
-            now = self.twins.get(one.sequence, -1)
-            where = f"{one.requirement} at request {one.sequence} of the trace"
-            if now not in answered:
+        first = min(sequence for _, sequence in failed)
+        for requirement, sequence in sorted(failed, key=lambda one: one[1]):
+            now = self.twins.get(sequence, -1)
+            where = f"{requirement} at request {sequence} of the trace"
+            mark = standings.get((requirement, now))
+            if now not in answers:
                 return f"{where}: no answer came this time"
-            mark = standings.get((one.requirement, now))
             if mark is not None and mark.standing not in KEPT:
                 return f"{where}: {mark.note or mark.standing}"
-            rules = {one.fault.rule} if one.fault is not None else self.then.rules.get(one.sequence, frozenset())
-            if one.fault is not None and not one.fault.group:
-                continue  # lookups have no state that could be another one this time
-            if not rules & self.now.rules.get(now, frozenset()):
+            if sequence == first and not self.rules_then(first) & (self.now.rules.get(now, frozenset()) | STATELESS):
                 return f"{where}: the schedule did not lead to the same state this time"
         return ""
 
+    def rules_then(self, sequence: int) -> frozenset[str]:
+        """The rules by which a request should have been answered in the trace, or was."""
+        broken = frozenset(fault.rule for fault in self.then.verdict.faults if fault.sequence == sequence)
+        return broken or self.then.rules.get(sequence, frozenset())
+
     def doubt_about_anything(self) -> str:
         """Why a trace without failures cannot be said to go well again, "" if it does."""
-        answered, expected = self.now.answered(), self.then.answered()
-        for then, now in self.twins.items():
-            if then in expected and now not in answered:
+        answers = self.now.answers()
+        for then in self.script.answers:
+            if self.twins.get(then, -1) not in answers:
                 return f"request {then} of the trace: no answer came this time"
         before = {(mark.requirement, mark.sequence): mark.standing for mark in self.then.verdict.evidence}
         for mark in self.now.verdict.evidence:

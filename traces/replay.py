@@ -37,7 +37,7 @@ class Step:
 class Script:
     """The schedule of a trace. Requests go by their sequence number in the trace.
 
-    `remarks` speak of a request and are repeated in the end; `answers` are those given then.
+    `remarks` speak of a request and are repeated in the end; `answers` are those seen then.
     """
 
     steps: tuple[Step, ...]
@@ -58,8 +58,10 @@ def script(events: Iterable[Event], premature: Collection[int] = ()) -> Script:
     last: int | None = None
     for event in events:
         if event.kind is Kind.ANSWER and event.of is not None:
+            if event.of in dropped:
+                continue
             answers[event.of] = event
-            if event.of in premature or event.of in dropped:
+            if event.of in premature:
                 continue
             came.append(event.of)
         elif event.kind is Kind.INTERNAL and event.of is not None:
