@@ -51,7 +51,7 @@ async def play(
     group: str,
     *,
     grace: int,
-    restart: Callable[[], Awaitable[None]] | None = None,
+    restart: Callable[..., Awaitable[None]] | None = None,
     judging: Judging | None = None,
 ) -> Played:
     """Play a scenario in a group of its own and judge the trace: here, unless `judging` does it elsewhere."""

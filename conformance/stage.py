@@ -6,17 +6,23 @@ evidence of a requirement, and the judge weighs it.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fencepost.adapters.target import Channel, Description, Exchange, Recorder
 from fencepost.model.errors import error_name
 from fencepost.model.wire.codec import fitted
 from fencepost.traces.events import Body, Kind
+from fencepost.traces.judge.explanation import errors_in
+from fencepost.traces.judge.search import NOT_READY
 
 CONSUMER, RANGE = "consumer", "range"
 PATIENCE_MS = 20_000
 """How long a scenario waits for an answer that should have come; silence is never a verdict."""
+
+
+READY_TRIES = 120
+"""How often a target is asked whether it is ready again."""
 
 
 class Blocked(Exception):
@@ -122,7 +128,7 @@ class Stage:
         group: str,
         *,
         grace: int = 0,
-        restart: Callable[[], Awaitable[None]] | None = None,
+        restart: Callable[..., Awaitable[None]] | None = None,
     ) -> None:
         self.grace = grace
         self.description = description
@@ -170,11 +176,25 @@ class Stage:
         """Let a deadline so far ahead pass for certain: the judge grants the target its grace, twice over."""
         await self.sleep(milliseconds + 2 * self.grace + self.step)
 
-    async def restart(self) -> None:
-        """Kill the target without warning and wait until it is back."""
+    async def restart(self, **settings: int) -> None:
+        """Kill the target without warning and wait until it is back and has loaded the group.
+
+        `settings` change with it where the target can do that (capability `resize`).
+        """
         if self._restart is None:
             raise Unsupported("restart")
-        await self._restart()
+        await self._restart(**settings)
+        await self.until_ready()
+
+    async def until_ready(self) -> None:
+        """Wait until the group's coordinator answers for it again."""
+        for _ in range(READY_TRIES):
+            probe = self.fetch()
+            await asyncio.wait([probe.exchange.answer], timeout=probe.patience / 1000)
+            if probe.done and probe.exchange.answer.result() and not errors_in(probe.body) & NOT_READY:
+                return
+            await self.sleep(250)
+        raise Blocked("the coordinator was not ready again in time")
 
     # --- what the target offers ---------------------------------------------------------------------------------
 
@@ -311,6 +331,10 @@ class Stage:
             member.protocol = body.get("protocol_name")
             member.leader = body.get("leader")
             member.members = tuple(body.get("members") or ())
+
+    def heir(self, member: Member) -> Member:
+        """Another actor that claims the instance id of a static member, as its process does after a crash."""
+        return replace(member, label=f"{member.label}'", id="", generation=-1, protocol=None, leader=None, members=())
 
     async def enter(self, member: Member, *, version: int | None = None) -> Call:
         """Join as a new member, asking for an id first where the version needs it; returns the JoinGroup to await."""

@@ -18,8 +18,12 @@ from fencepost.conformance.scenarios.lookups import lookups
 from fencepost.conformance.scenarios.member_ids import member_ids
 from fencepost.conformance.scenarios.partitions import partitions
 from fencepost.conformance.scenarios.rejoining import rejoining
+from fencepost.conformance.scenarios.replacements import replacements
 from fencepost.conformance.scenarios.rosters import rosters
+from fencepost.conformance.scenarios.sessions import sessions
+from fencepost.conformance.scenarios.statics import statics
 from fencepost.conformance.scenarios.syncing import syncing
+from fencepost.conformance.scenarios.timeouts import timeouts
 from fencepost.conformance.scenarios.transactions import transactions
 from fencepost.conformance.scenarios.versions import versions
 from fencepost.conformance.scenarios.votes import votes
@@ -44,5 +48,9 @@ ALL: tuple[Scenario, ...] = (
     *transactions.scenarios,
     *descriptions.scenarios,
     *deletions.scenarios,
+    *sessions.scenarios,
+    *timeouts.scenarios,
+    *statics.scenarios,
+    *replacements.scenarios,
 )
 """Every scenario of the kit."""
