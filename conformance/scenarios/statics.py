@@ -1,6 +1,7 @@
 """Static members (KIP-345): joining, fencing, staying through rounds, leaving."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from fencepost.conformance.scenario import Collection
 from fencepost.conformance.stage import Call, Member, Stage
@@ -38,7 +39,7 @@ async def static_member_joins_in_one_step(stage: Stage) -> None:
 
 def requests(stage: Stage, member: Member, instance: str | None) -> Iterator[Call]:
     """Every group request, with the member's id and an instance id."""
-    claim = {"group_instance_id": instance}
+    claim: dict[str, Any] = {"group_instance_id": instance}
     if instance is not None:
         for api in ("SyncGroup", "Heartbeat", "LeaveGroup"):
             stage.version(api, at_least=3)
