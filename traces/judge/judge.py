@@ -162,13 +162,14 @@ class Judge:
         while trail is not None:
             if trail.rule:
                 self.rules[trail.rule] += 1
-            if trail.handle:
-                record = self.remember(trail.handle)
-                record.soft |= trail.soft
-                if trail.rule:
-                    record.rules.add(trail.rule)
+            if trail.handle and trail.rule:
+                self.remember(trail.handle).rules.add(trail.rule)
             trail = trail.before
-        search.configurations = [replace(one, trail=None) for one in search.configurations]
+        # An answer is unusual if it is so whatever happened.
+        for handle, name in frozenset.intersection(*(one.soft for one in search.configurations)):
+            self.remember(handle).soft.add(name)
+        plain = [replace(one, trail=None, soft=frozenset()) for one in search.configurations]
+        search.configurations = list(dict.fromkeys(plain))
 
     def stop(self, group: str, part: Part, reason: str) -> None:
         """Nothing more can be said about this group from this request on."""

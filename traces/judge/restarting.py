@@ -22,8 +22,15 @@ def restart(search: Search, time: int) -> list[Configuration]:
     found: dict[Configuration, None] = {}
     for last in endings(search, time):
         for outcome, decisions in in_dialects(load(search, last.world, now), last.decisions):
-            trail = Trail(outcome.rule, 0, frozenset(), last.trail)
-            found[Configuration(outcome.world, clock=time, decisions=decisions, loading=True, trail=trail)] = None
+            begun = Configuration(
+                outcome.world,
+                clock=time,
+                decisions=decisions,
+                loading=True,
+                soft=last.soft,
+                trail=Trail(outcome.rule, 0, last.trail),
+            )
+            found[begun] = None
     search.parts.clear()
     return list(found)
 

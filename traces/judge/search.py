@@ -25,7 +25,6 @@ from fencepost.traces.judge.variants import Decisions, Run, in_choices
 
 LIMIT = 20_000
 """How many configurations one answer may need before the judge gives up: inconclusive, never a verdict."""
-NO_FIELDS: frozenset[str] = frozenset()
 SKEW_MS = 100
 """How far apart requests may be sent for their order to be left out of account when timers are set."""
 NOT_READY = frozenset({14, 15, 16})
@@ -42,7 +41,6 @@ class Trail:
 
     rule: str
     handle: int
-    soft: frozenset[str]
     before: "Trail | None"
 
 
@@ -64,6 +62,8 @@ class Configuration:
     """The coordinator was restarted and has not yet shown that it is ready."""
     swept: int | None = None
     """The earliest that the last clean-up pass can have been; the next comes a period later."""
+    soft: frozenset[tuple[int, str]] = frozenset()
+    """Answers, and fields of theirs, that are unusual if this is what happened."""
     trail: Trail | None = field(default=None, compare=False)
     faults: tuple["Fault", ...] = ()
     """Answers that had to be waved through; none but where the judge looks for what went wrong."""
@@ -214,7 +214,7 @@ class Search:
             yield from self.handled_in(start, part, now)
         if self.gate(one, part.operation):
             number = part.operation.handle
-            trail = Trail("gate.not-ready", number, frozenset(), one.trail)
+            trail = Trail("gate.not-ready", number, one.trail)
             yield replace(one, given=one.given | {number}, trail=trail)
 
     def handled_in(self, one: Configuration, part: Part, now: Moment) -> Iterator[Configuration]:
@@ -265,8 +265,7 @@ class Search:
             return
         after = cleaned(one.world, high(now), settings.offsets_retention)
         if after is not None:
-            trail = Trail("clean-up", 0, frozenset(), one.trail)
-            yield replace(one, world=after, swept=low(now), trail=trail)
+            yield replace(one, world=after, swept=low(now), trail=Trail("clean-up", 0, one.trail))
 
     def gate(self, one: Configuration, operation: Operation) -> bool:
         """The answer seen is one that a coordinator gives while it is not ready."""
@@ -327,47 +326,34 @@ class Search:
 
     def absorbed(self, one: Configuration, outcome: Outcome, number: int, now: Moment) -> Iterator[Configuration]:
         """The configurations after an outcome: none if an answer that is known differs from it."""
-        states = [(replace(one, world=outcome.world), NO_FIELDS)]
+        states = [replace(one, world=outcome.world)]
         for reply in outcome.replies:
             part = self.parts.get(reply.handle)
             if part is not None and not (part.operation.lost and part.operation.answer is None):
                 states = [
-                    (after, soft | found if reply.handle == number else soft)
-                    for state, soft in states
-                    for after, found in self.replied(state, part, reply.answer, outcome.rule, now, number)
+                    after for state in states for after in self.replied(state, part, reply.answer, outcome.rule, now)
                 ]
-        for state, soft in states:
+        for state in states:
             if self.order is Order.INTERVALS and state.world.group is not one.world.group:
                 state = replace(state, world=tidied(state.world))
-            yield replace(state, trail=Trail(outcome.rule, number, soft, state.trail))
+            yield replace(state, trail=Trail(outcome.rule, number, state.trail))
 
     def replied(
-        self, one: Configuration, part: Part, expected: Answer, rule: str, now: Moment, number: int
-    ) -> Iterator[tuple[Configuration, frozenset[str]]]:
-        """The configuration once the model has given an answer, and the soft differences of what was seen of it."""
+        self, one: Configuration, part: Part, expected: Answer, rule: str, now: Moment
+    ) -> Iterator[Configuration]:
+        """The configuration once the model has given an answer, as far as it fits the one that was seen."""
         operation = part.operation
         if operation.answer is None:
-            yield replace(one, unseen=(*one.unseen, (operation.handle, expected))), NO_FIELDS
+            yield replace(one, unseen=(*one.unseen, (operation.handle, expected)))
             return
         late = operation.answered is not None and operation.answered > high(now) + self.grace
         for difference in self.differences(part, expected):
             hard = frozenset(difference.hard | {"time"} if late else difference.hard)
             if hard and not self.lenient:
                 continue
-            soft = frozenset(difference.soft)
-            yield (
-                replace(
-                    renamed(one, difference.shown),
-                    given=one.given | {operation.handle},
-                    faults=(*one.faults, Fault(operation.handle, hard, expected, rule, one.world))
-                    if hard
-                    else one.faults,
-                    trail=Trail("", operation.handle, soft, one.trail)
-                    if soft and operation.handle != number
-                    else one.trail,
-                ),
-                soft,
-            )
+            fault = (Fault(operation.handle, hard, expected, rule, one.world),) if hard else ()
+            after = noted(renamed(one, difference.shown), operation.handle, difference)
+            yield replace(after, given=one.given | {operation.handle}, faults=(*one.faults, *fault))
 
     def differences(self, part: Part, expected: Answer) -> Iterator[Difference]:
         """Hold an answer seen against the one expected, and against all ids ever made up."""
@@ -390,12 +376,7 @@ class Search:
             if each == number:
                 rest = replace(one, unseen=one.unseen[:position] + one.unseen[position + 1 :])
                 return [
-                    replace(
-                        renamed(rest, difference.shown),
-                        trail=Trail("", number, frozenset(difference.soft), one.trail)
-                        if difference.soft
-                        else one.trail,
-                    )
+                    noted(renamed(rest, difference.shown), number, difference)
                     for difference in self.differences(part, expected)
                     if not difference.hard
                 ]
@@ -413,9 +394,10 @@ def ready_by(one: Configuration, now: Moment) -> Configuration:
     return replace(one, loading=False, world=replace(one.world, group=replace(group, slots=slots)))
 
 
-def noted(one: Configuration, number: int, soft: frozenset[str]) -> Configuration:
-    """The configuration with what is unusual about an answer put on its trail."""
-    return replace(one, trail=Trail("", number, soft, one.trail)) if soft else one
+def noted(one: Configuration, number: int, difference: Difference) -> Configuration:
+    """The configuration that remembers what is unusual about an answer."""
+    found = {(number, name) for name in difference.soft}
+    return replace(one, soft=one.soft | found) if found else one
 
 
 def tidied(world: World) -> World:

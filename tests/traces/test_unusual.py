@@ -1,0 +1,50 @@
+"""Fields within the protocol's latitude: unusual only if they are so under every explanation of what was seen."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fencepost.adapters.in_process import InProcessTarget
+from fencepost.adapters.virtual import run_virtual
+from fencepost.conformance.execution import Played, play
+from fencepost.conformance.scenarios.leaves import leaves
+from fencepost.traces.events import Event, Header, Kind, Order
+from fencepost.traces.judge.judge import judge
+from fencepost.traces.judge.verdict import Standing
+
+NAME = "leave-answers-the-parked-join"
+
+
+def played() -> tuple[Header, Sequence[Event]]:
+    """A member leaves while its JoinGroup is parked, as its client sees it: either may have been handled first."""
+
+    async def run() -> Played:
+        target = InProcessTarget()
+        (scenario,) = (one for one in leaves.scenarios if one.name == NAME)
+        return await play(scenario, target, await target.open(), "g", grace=0)
+
+    seen = run_virtual(run())
+    return replace(seen.header, order=Order.INTERVALS, clock="wall", grace=100), seen.events
+
+
+def standings(header: Header, events: Sequence[Event]) -> set[Standing]:
+    """How the marks stand."""
+    verdict = judge(header, events)
+    assert not verdict.faults
+    return {mark.standing for mark in verdict.evidence}
+
+
+def test_one_explanation_without_it_is_enough() -> None:
+    # Answered because of the leave the member id is empty; refused after it, it would be echoed.
+    assert standings(*played()) == {Standing.PASS}
+
+
+def test_unusual_whatever_happened() -> None:
+    header, events = played()
+    (marked,) = {event.of for event in events if event.api == "evidence"}
+    changed = [
+        replace(event, body={**event.body, "member_id": "another"})
+        if event.kind is Kind.ANSWER and event.of == marked
+        else event
+        for event in events
+    ]
+    assert standings(header, changed) == {Standing.FAIL}
