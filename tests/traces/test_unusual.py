@@ -15,7 +15,8 @@ NAME = "leave-answers-the-parked-join"
 
 
 def played() -> tuple[Header, Sequence[Event]]:
-    """A member leaves while its JoinGroup is parked, as its client sees it: either may have been handled first."""
+    """A member leaves while its JoinGroup is parked, as seen from outside: either may have been handled first, and
+    the answer to the leave comes first."""
 
     async def run() -> Played:
         target = InProcessTarget()
@@ -23,7 +24,9 @@ def played() -> tuple[Header, Sequence[Event]]:
         return await play(scenario, target, await target.open(), "g", grace=0)
 
     seen = run_virtual(run())
-    return replace(seen.header, order=Order.INTERVALS, clock="wall", grace=100), seen.events
+    *before, joined, left, mark = seen.events
+    before += [replace(left, sequence=joined.sequence), replace(joined, sequence=left.sequence), mark]
+    return replace(seen.header, order=Order.INTERVALS, clock="wall", grace=100), before
 
 
 def standings(header: Header, events: Sequence[Event]) -> set[Standing]:
