@@ -9,7 +9,7 @@ from fencepost.model.core.rounds import trigger
 from fencepost.model.core.timers import expire_join, expire_member, expire_sync
 from fencepost.model.core.values import FREE, Context, Group, Holder, Phase, Protocol, Slot, Step
 from fencepost.model.core.vote import metadata_for
-from fencepost.model.offsets import apply_end, expired
+from fencepost.model.offsets import apply_end
 from fencepost.model.subscription import subscribed_topics
 from fencepost.model.world import Outcome, World
 
@@ -62,15 +62,6 @@ def fire(world: World, due: Due, context: Context) -> Outcome:
     else:
         step = expire_sync(world.group, context)
     return absorbed(world, step, context.now)
-
-
-def cleaned(world: World, now: int, retention: int) -> World | None:
-    """The world after a clean-up pass, None if the pass finds nothing to do (coordinator.md 3.3)."""
-    after = expired(world, now, retention)
-    group = after.group
-    if group is not None and group.phase == Phase.EMPTY and not after.offsets and not after.pending:
-        return World()
-    return after if len(after.offsets) != len(world.offsets) else None
 
 
 def restarted(world: World, context: Context) -> Outcome:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from fencepost.model.answers import NO_OFFSET, Fetched, PartitionErrors, Single
+from fencepost.model.core.logic import Time
 from fencepost.model.core.session import commit
 from fencepost.model.core.values import CommitAnswer, Context, Group, Output, Phase
 from fencepost.model.errors import Error
@@ -195,23 +196,23 @@ def deletion_error(world: World, group: Group, where: Partition, cluster: Cluste
     return Error.NONE
 
 
-def expired(world: World, now: int, retention: int) -> World:
-    """The world after a clean-up pass that found every offset whose time is over (coordinator.md 3.3)."""
-    kept = {
-        where: offset for where, offset in world.offsets.items() if not is_over(world, where, offset, now, retention)
-    }
-    return replace(world, offsets=kept)
+def over(world: World, now: int, retention: int) -> frozenset[Partition]:
+    """The offsets that a clean-up pass may remove by now (coordinator.md 3.3)."""
+    ends = ((where, end_of(world, where, offset, retention)) for where, offset in world.offsets.items())
+    return frozenset(where for where, end in ends if end is not None and not now < end)
 
 
-def is_over(world: World, where: Partition, offset: Offset, now: int, retention: int) -> bool:
-    """The retention of an offset has passed: its own, or the broker's since the offset was last of use."""
-    if offset.expires is not None:
-        return not now < offset.expires
+def end_of(world: World, where: Partition, offset: Offset, retention: int) -> Time | None:
+    """When an offset may be removed: after its own retention, or the broker's since it was last of use."""
     group = world.group
     if group is None or group.protocol_type is None:
-        return not now < offset.committed + retention
-    if group.phase == Phase.EMPTY:
-        return not now < world.emptied + retention
-    settled = group.protocol_type == CONSUMER and group.phase == Phase.STABLE and world.subscribed is not None
-    subscribed = world.subscribed or frozenset()
-    return settled and where[0] not in subscribed and not now < offset.committed + retention
+        base = offset.committed
+    elif group.phase == Phase.EMPTY:
+        base = world.emptied
+    elif group.protocol_type == CONSUMER and group.phase == Phase.STABLE and world.subscribed is not None:
+        if where[0] in world.subscribed:
+            return None
+        base = offset.committed
+    else:
+        return None
+    return base + retention if offset.expires is None else offset.expires

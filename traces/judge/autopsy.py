@@ -9,8 +9,9 @@ from fencepost.model.answers import Described, Fetched, Listed
 from fencepost.model.core.values import HeartbeatAnswer
 from fencepost.model.world import World
 from fencepost.traces.events import Body
-from fencepost.traces.judge.search import Configuration, Part, Search
-from fencepost.traces.judge.search import Fault as Misfit
+from fencepost.traces.judge.configuration import Configuration, Part
+from fencepost.traces.judge.configuration import Fault as Misfit
+from fencepost.traces.judge.search import Search
 
 EXPANSIONS = 400
 """How far to look for the explanation of a failure."""

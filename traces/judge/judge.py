@@ -9,12 +9,13 @@ from fencepost.model.rules import RULES, Rule
 from fencepost.model.world import Cluster, World
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.judge.autopsy import Autopsy, adopted
+from fencepost.traces.judge.configuration import Configuration, Part
+from fencepost.traces.judge.configuration import Fault as Misfit
 from fencepost.traces.judge.explanation import errors_in, expected, false_guard, observed
 from fencepost.traces.judge.lookup import LookupCheck
 from fencepost.traces.judge.operations import Lookahead, Operation
 from fencepost.traces.judge.restarting import restart
-from fencepost.traces.judge.search import NOT_READY, Configuration, Part, Search, Undecided
-from fencepost.traces.judge.search import Fault as Misfit
+from fencepost.traces.judge.search import NOT_READY, Search, Undecided
 from fencepost.traces.judge.verdict import Evidence, Fault, Standing, TraceVerdict
 
 REMEMBERED = 20_000

@@ -7,7 +7,9 @@ from fencepost.model.core.values import Choices, Dialect
 from fencepost.model.internal import restarted, timers
 from fencepost.model.world import Outcome, World
 from fencepost.traces.events import Order
-from fencepost.traces.judge.search import LIMIT, Configuration, Search, Trail, Undecided
+from fencepost.traces.judge.configuration import Configuration, Trail
+from fencepost.traces.judge.expiry import doubted
+from fencepost.traces.judge.search import LIMIT, Search, Undecided
 from fencepost.traces.judge.span import Moment, Span, high
 from fencepost.traces.judge.variants import in_dialects
 
@@ -28,6 +30,7 @@ def restart(search: Search, time: int) -> list[Configuration]:
                 decisions=decisions,
                 loading=True,
                 soft=last.soft,
+                doubtful=doubted(last, outcome.world, time, search.cluster.settings.offsets_retention),
                 trail=Trail(outcome.rule, 0, last.trail),
             )
             found[begun] = None

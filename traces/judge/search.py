@@ -1,27 +1,36 @@
 """The search over what one group may have gone through, event by event.
 
-A configuration is one explanation of everything seen so far: the world of the group, the requests not handled yet
-and the answers given but not seen. Seen at the coordinator, a request is handled at its event; seen at clients, at
-some moment before its answer, in any order that explains all answers (LAT-07). Timers fire as they come due.
+Seen at the coordinator, a request is handled at its event; seen at clients, at some moment before its answer, in any
+order that explains all answers (LAT-07). Timers fire as they come due.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fencepost.model.answers import Answer
 from fencepost.model.comparison import Difference, Fresh, Seen, compare
 from fencepost.model.coordinator import handle
-from fencepost.model.core.values import FREE, Choices, Context, Dialect, Holder
-from fencepost.model.internal import Due, cleaned, fire, timers
-from fencepost.model.requests import EndTransaction, Join, Request
-from fencepost.model.world import Cluster, Outcome, World
+from fencepost.model.core.values import Choices, Context, Dialect
+from fencepost.model.internal import Due, fire, timers
+from fencepost.model.requests import EndTransaction, Join
+from fencepost.model.world import Cluster, Outcome
 from fencepost.traces.events import Order
+from fencepost.traces.judge.configuration import (
+    Configuration,
+    Fault,
+    Part,
+    Trail,
+    noted,
+    ready_by,
+    renamed,
+    tidied,
+)
+from fencepost.traces.judge.expiry import doubted, removals
 from fencepost.traces.judge.explanation import errors_in
 from fencepost.traces.judge.operations import Operation
-from fencepost.traces.judge.renaming import renamed_answer, renamed_world
-from fencepost.traces.judge.span import Moment, Span, high, low, no_later
-from fencepost.traces.judge.variants import Decisions, Run, in_choices
+from fencepost.traces.judge.span import Moment, Span, high, low
+from fencepost.traces.judge.variants import Run, in_choices
 
 LIMIT = 20_000
 """How many configurations one answer may need before the judge gives up: inconclusive, never a verdict."""
@@ -33,62 +42,6 @@ NOT_READY = frozenset({14, 15, 16})
 
 class Undecided(Exception):
     """The search grew beyond its bound."""
-
-
-@dataclass(frozen=True, slots=True)
-class Trail:
-    """How a configuration came about: the last thing that happened, and what was before."""
-
-    rule: str
-    handle: int
-    before: "Trail | None"
-
-
-@dataclass(frozen=True, slots=True)
-class Configuration:
-    """One explanation of what was seen."""
-
-    world: World
-    waiting: frozenset[int] = frozenset()
-    """Requests sent and not handled yet."""
-    given: frozenset[int] = frozenset()
-    """Answers given, and right, whose event is still to come."""
-    unseen: tuple[tuple[int, Answer], ...] = ()
-    """Answers given before anyone knows what was seen of them."""
-    clock: int = 0
-    """The earliest the present moment can be."""
-    decisions: Decisions = ()
-    loading: bool = False
-    """The coordinator was restarted and has not yet shown that it is ready."""
-    swept: int | None = None
-    """The earliest that the last clean-up pass can have been; the next comes a period later."""
-    soft: frozenset[tuple[int, str]] = frozenset()
-    """Answers, and fields of theirs, that are unusual if this is what happened."""
-    trail: Trail | None = field(default=None, compare=False)
-    faults: tuple["Fault", ...] = ()
-    """Answers that had to be waved through; none but where the judge looks for what went wrong."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """An answer that does not fit: the request, the fields that differ, what the model says, and its rule.
-
-    The field `time` stands for an answer that came too early or too late.
-    """
-
-    handle: int
-    fields: frozenset[str]
-    expected: Answer | None
-    rule: str
-    world: World
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """An operation as far as one group is concerned."""
-
-    operation: Operation
-    request: Request
 
 
 @dataclass(slots=True)
@@ -119,12 +72,13 @@ class Search:
         self.parts[operation.handle] = part
         if self.order is Order.INTERVALS:
             return [replace(one, waiting=one.waiting | {operation.handle}) for one in self.configurations]
-        return [
+        found = [
             after
             for one in self.configurations
             for ready in self.brought_up_to(one, operation.sent)
             for after in self.handled(ready, part, operation.sent)
         ]
+        return found if len(found) < 2 else list(dict.fromkeys(found))
 
     def answered(self, part: Part, time: int) -> list[Configuration]:
         """An answer was seen; returns the configurations that explain it."""
@@ -210,7 +164,7 @@ class Search:
 
     def handled(self, one: Configuration, part: Part, now: Moment) -> Iterator[Configuration]:
         """A request is handled now."""
-        for start in self.swept(one, now):
+        for start in self.swept(one, part, now):
             yield from self.handled_in(start, part, now)
         if self.gate(one, part.operation):
             number = part.operation.handle
@@ -257,15 +211,12 @@ class Search:
         noted = replace(one, faults=(*one.faults, fault))
         yield from self.outcomes(noted, run, part.operation.handle, self.new_id(part.operation), now)
 
-    def swept(self, one: Configuration, now: Moment) -> Iterator[Configuration]:
-        """The configuration, and the same after a clean-up pass if that would have changed anything (LAT-17)."""
+    def swept(self, one: Configuration, part: Part, now: Moment) -> Iterator[Configuration]:
+        """The configuration, and the same after a clean-up pass that the request may find has taken place."""
         yield one
-        settings = self.cluster.settings
-        if one.swept is not None and high(now) < one.swept + settings.retention_check_interval:
-            return
-        after = cleaned(one.world, high(now), settings.offsets_retention)
-        if after is not None:
-            yield replace(one, world=after, swept=low(now), trail=Trail("clean-up", 0, one.trail))
+        trail = Trail("clean-up", 0, one.trail)
+        for world in removals(one, part, high(now), self.cluster.settings):
+            yield replace(one, world=world, swept=one.clock, trail=trail)
 
     def gate(self, one: Configuration, operation: Operation) -> bool:
         """The answer seen is one that a coordinator gives while it is not ready."""
@@ -326,7 +277,8 @@ class Search:
 
     def absorbed(self, one: Configuration, outcome: Outcome, number: int, now: Moment) -> Iterator[Configuration]:
         """The configurations after an outcome: none if an answer that is known differs from it."""
-        states = [replace(one, world=outcome.world)]
+        doubtful = doubted(one, outcome.world, high(now), self.cluster.settings.offsets_retention)
+        states = [replace(one, world=outcome.world, clock=low(now), doubtful=doubtful)]
         for reply in outcome.replies:
             part = self.parts.get(reply.handle)
             if part is not None and not (part.operation.lost and part.operation.answer is None):
@@ -381,37 +333,3 @@ class Search:
                     if not difference.hard
                 ]
         return None
-
-
-def ready_by(one: Configuration, now: Moment) -> Configuration:
-    """The configuration at the first answer after a restart: by now the group was loaded and sessions have begun."""
-    group = one.world.group
-    if not one.loading or group is None:
-        return replace(one, loading=False) if one.loading else one
-    slots = tuple(
-        replace(slot, deadline=no_later(slot.deadline, high(now) + slot.session_timeout)) for slot in group.slots
-    )
-    return replace(one, loading=False, world=replace(one.world, group=replace(group, slots=slots)))
-
-
-def noted(one: Configuration, number: int, difference: Difference) -> Configuration:
-    """The configuration that remembers what is unusual about an answer."""
-    found = {(number, name) for name in difference.soft}
-    return replace(one, soft=one.soft | found) if found else one
-
-
-def tidied(world: World) -> World:
-    """The world with its member table in one order, which means nothing, so that equal worlds are found equal."""
-    group = world.group
-    if group is None:
-        return world
-    held = sorted((slot for slot in group.slots if slot.holder is not Holder.NOBODY), key=lambda slot: str(slot.id))
-    return replace(world, group=replace(group, slots=(*held, FREE)))
-
-
-def renamed(one: Configuration, shown: Mapping[Fresh, str]) -> Configuration:
-    """The configuration with ids in the place of those that were not known before."""
-    if not shown:
-        return one
-    unseen = tuple((handle, renamed_answer(answer, shown)) for handle, answer in one.unseen)
-    return replace(one, world=renamed_world(one.world, shown), unseen=unseen)

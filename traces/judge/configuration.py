@@ -1,0 +1,106 @@
+"""One explanation of what was seen of a group so far: its world, requests not handled yet, answers yet to be seen."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from fencepost.model.answers import Answer
+from fencepost.model.comparison import Difference, Fresh
+from fencepost.model.core.values import FREE, Holder
+from fencepost.model.requests import Partition, Request
+from fencepost.model.world import World
+from fencepost.traces.judge.operations import Operation
+from fencepost.traces.judge.renaming import renamed_answer, renamed_world
+from fencepost.traces.judge.span import Moment, high, no_later
+from fencepost.traces.judge.variants import Decisions
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """How a configuration came about: the last thing that happened, and what was before."""
+
+    rule: str
+    handle: int
+    before: "Trail | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One explanation of what was seen."""
+
+    world: World
+    waiting: frozenset[int] = frozenset()
+    """Requests sent and not handled yet."""
+    given: frozenset[int] = frozenset()
+    """Answers given, and right, whose event is still to come."""
+    unseen: tuple[tuple[int, Answer], ...] = ()
+    """Answers given before anyone knows what was seen of them."""
+    clock: int = 0
+    """The earliest the present moment can be."""
+    decisions: Decisions = ()
+    loading: bool = False
+    """The coordinator was restarted and has not yet shown that it is ready."""
+    swept: int | None = None
+    """The earliest that the last clean-up pass can have been; the next comes a period later."""
+    doubtful: frozenset[Partition] = frozenset()
+    """Offsets that a clean-up pass may have removed, though no answer has shown it."""
+    soft: frozenset[tuple[int, str]] = frozenset()
+    """Answers, and fields of theirs, that are unusual if this is what happened."""
+    trail: Trail | None = field(default=None, compare=False)
+    faults: tuple["Fault", ...] = ()
+    """Answers that had to be waved through; none but where the judge looks for what went wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An answer that does not fit: the request, the fields that differ, what the model says, and its rule.
+
+    The field `time` stands for an answer that came too early or too late.
+    """
+
+    handle: int
+    fields: frozenset[str]
+    expected: Answer | None
+    rule: str
+    world: World
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An operation as far as one group is concerned."""
+
+    operation: Operation
+    request: Request
+
+
+def ready_by(one: Configuration, now: Moment) -> Configuration:
+    """The configuration at the first answer after a restart: by now the group was loaded and sessions have begun."""
+    group = one.world.group
+    if not one.loading or group is None:
+        return replace(one, loading=False) if one.loading else one
+    slots = tuple(
+        replace(slot, deadline=no_later(slot.deadline, high(now) + slot.session_timeout)) for slot in group.slots
+    )
+    return replace(one, loading=False, world=replace(one.world, group=replace(group, slots=slots)))
+
+
+def noted(one: Configuration, number: int, difference: Difference) -> Configuration:
+    """The configuration that remembers what is unusual about an answer."""
+    found = {(number, name) for name in difference.soft}
+    return replace(one, soft=one.soft | found) if found else one
+
+
+def tidied(world: World) -> World:
+    """The world with its member table in one order, which means nothing, so that equal worlds are found equal."""
+    group = world.group
+    if group is None:
+        return world
+    held = sorted((slot for slot in group.slots if slot.holder is not Holder.NOBODY), key=lambda slot: str(slot.id))
+    return replace(world, group=replace(group, slots=(*held, FREE)))
+
+
+def renamed(one: Configuration, shown: Mapping[Fresh, str]) -> Configuration:
+    """The configuration with ids in the place of those that were not known before."""
+    if not shown:
+        return one
+    unseen = tuple((handle, renamed_answer(answer, shown)) for handle, answer in one.unseen)
+    return replace(one, world=renamed_world(one.world, shown), unseen=unseen)
