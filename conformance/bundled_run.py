@@ -16,7 +16,7 @@ from fencepost.conformance.progress import Progress
 from fencepost.conformance.results import Report
 from fencepost.conformance.scenario import Scenario
 from fencepost.conformance.scenarios import ALL
-from fencepost.conformance.selection import capabilities, select
+from fencepost.conformance.selection import capabilities, needed, select
 from fencepost.model.catalogue import Requirement
 from fencepost.model.settings import Settings
 
@@ -42,7 +42,7 @@ class Bundled:
 
     def settings_for(self, scenario: Scenario) -> Settings:
         """The settings under which a scenario can be played."""
-        if "no-initial-delay" in scenario.needs:
+        if "no-initial-delay" in needed(scenario):
             return replace(self.settings, initial_rebalance_delay=0)
         return self.settings
 

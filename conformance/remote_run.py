@@ -26,7 +26,7 @@ from fencepost.conformance.results import Report
 from fencepost.conformance.scenario import Scenario
 from fencepost.conformance.scenarios import ALL
 from fencepost.conformance.scenarios.versions import versions
-from fencepost.conformance.selection import capabilities, select
+from fencepost.conformance.selection import capabilities, needed, select
 from fencepost.model.catalogue import Requirement
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.judge.judge import judge
@@ -147,8 +147,8 @@ class Remote:
         self, scenarios: Sequence[Scenario], attempt: str, description: Description, keep: Callable[[Played], None]
     ) -> None:
         """Play scenarios side by side, then those that need a restart."""
-        calm = [scenario for scenario in scenarios if "restart" not in scenario.needs]
-        rough = [scenario for scenario in scenarios if "restart" in scenario.needs]
+        calm = [scenario for scenario in scenarios if "restart" not in needed(scenario)]
+        rough = [scenario for scenario in scenarios if "restart" in needed(scenario)]
         await self.play_company(calm, attempt, description, keep)
         meeting = Gathering(len(rough), self.target.restart)
 

@@ -65,8 +65,8 @@ def select(
 
 
 def needed(scenario: Scenario) -> set[str]:
-    """The capabilities that a scenario needs."""
-    return set(scenario.needs)
+    """The capabilities that a scenario needs: its own, and those of the requirements it shows."""
+    return set(scenario.needs).union(*(CATALOGUE[each].needs for each in scenario.requirements))
 
 
 def reason(requirement: Requirement, relevant: Sequence[Scenario], offered: frozenset[str]) -> str:
