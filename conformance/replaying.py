@@ -101,7 +101,7 @@ async def repeat(source: str, script: Script, target: Target, token: str, grace:
             grace=grace,
             implementation=description.implementation,
         )
-        return header, await Performance(script, translation, target).perform()
+        return header, await Performance(script, translation, target, description).perform()
     finally:
         await target.close()
 
@@ -121,12 +121,13 @@ def check_offered(script: Script, description: Description) -> None:
 class Performance:
     """One run of a script."""
 
-    def __init__(self, script: Script, translation: Translation, target: Target) -> None:
+    def __init__(self, script: Script, translation: Translation, target: Target, description: Description) -> None:
         loop = asyncio.get_running_loop()
         begun = loop.time()
         self.script = script
         self.translation = translation
         self.target = target
+        self.description = description
         self.now: Callable[[], float] = loop.time
         self.recorder = Recorder(lambda: int((loop.time() - begun) * 1000 + 1e-6))
         self.channel = target.channel(self.recorder)
@@ -198,7 +199,19 @@ class Performance:
 
     def exchange(self, event: Event) -> Exchange:
         """Send a request."""
-        return self.channel.send(event.api, event.version, self.translation.request(event.body), member=event.member)
+        body = self.translation.request(event.body)
+        broker = self.broker(event.sequence)
+        return self.channel.send(event.api, event.version, body, member=event.member, broker=broker)
+
+    def broker(self, sequence: int) -> int | None:
+        """The node that a request has to be sent to, None for the coordinator's. Raises `TargetError`."""
+        then = self.script.routes.get(sequence)
+        if then is None:
+            return None
+        node = self.translation.node(then, self.description.brokers)
+        if node is None:
+            raise TargetError(f"{self.description.name}: the trace needs a node that is not the group's coordinator")
+        return node
 
     async def attend(self, request: Event) -> None:
         """Learn from the answer once it comes; send the request again while the target is not ready for it."""

@@ -242,6 +242,11 @@ _EVENT_TYPES = {
     "version": int,
     "body": dict,
 }
+_REMARKS: Mapping[str, Mapping[str, type]] = {
+    "topics": {"topics": dict},
+    "evidence": {"requirement": str},
+    "routed": {"broker": int},
+}
 _HEADER_TYPES = {
     "fencepost_trace": int,
     "source": str,
@@ -283,6 +288,8 @@ def _event(line: dict[str, Any]) -> Event:
         raise _FlawError(f"unknown kind {line['kind']!r}; known: {', '.join(_KINDS)}")
     if line["connection"] < 0:
         raise _FlawError("'connection' is negative")
+    if kind is Kind.INTERNAL:
+        _require(line["body"], _REMARKS.get(line["api"], {}))
     return Event(
         line["sequence"],
         line["time"],

@@ -4,7 +4,7 @@ Ids that a target makes up differ from run to run. A translation knows what the 
 and puts the one in the place of the other in every request.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -37,12 +37,14 @@ class Step:
 class Script:
     """The schedule of a trace. Requests go by their sequence number in the trace.
 
-    `remarks` speak of a request and are repeated in the end; `answers` are those seen then.
+    `remarks` speak of a request and are repeated in the end; `answers` are those seen then; `routes` are the nodes that
+    requests were sent to where the schedule chose them.
     """
 
     steps: tuple[Step, ...]
     remarks: tuple[Event, ...]
     answers: Mapping[int, Event]
+    routes: Mapping[int, int]
 
 
 def script(events: Iterable[Event], premature: Collection[int] = ()) -> Script:
@@ -53,6 +55,7 @@ def script(events: Iterable[Event], premature: Collection[int] = ()) -> Script:
     steps: list[Step] = []
     remarks: list[Event] = []
     answers: dict[int, Event] = {}
+    routes: dict[int, int] = {}
     dropped: set[int] = set()
     came: list[int] = []
     last: int | None = None
@@ -65,7 +68,10 @@ def script(events: Iterable[Event], premature: Collection[int] = ()) -> Script:
                 continue
             came.append(event.of)
         elif event.kind is Kind.INTERNAL and event.of is not None:
-            remarks.append(event)
+            if event.api == "routed":
+                routes[event.of] = event.body["broker"]
+            else:
+                remarks.append(event)
             continue
         elif is_step(event):
             if event.kind is Kind.FAULT and event.of is not None:
@@ -75,7 +81,7 @@ def script(events: Iterable[Event], premature: Collection[int] = ()) -> Script:
         else:
             continue
         last = event.time
-    return Script(tuple(steps), tuple(remarks), answers)
+    return Script(tuple(steps), tuple(remarks), answers, routes)
 
 
 def is_step(event: Event) -> bool:
@@ -106,6 +112,7 @@ class Translation:
     """By group and member id, and for the whole group by None."""
     producers: dict[int, int] = field(default_factory=dict)
     epochs: dict[int, dict[int, int]] = field(default_factory=dict)
+    nodes: dict[int, int] = field(default_factory=dict)
 
     # --- requests -----------------------------------------------------------------------------------------------
 
@@ -141,6 +148,13 @@ class Translation:
         told = self.generations.get((group, member)) or self.generations.get((group, None)) or {}
         return translated(value, told)
 
+    def node(self, then: int, brokers: Collection[int]) -> int | None:
+        """Which of today's brokers a node of then is; one that no lookup named may be any other one."""
+        if then in self.nodes:
+            return self.nodes[then]
+        others = [broker for broker in brokers if broker not in self.nodes.values()]
+        return then if then in others else next(iter(others), None)
+
     # --- answers ------------------------------------------------------------------------------------------------
 
     def learn(self, request: Event, then: Body, now: Body) -> None:
@@ -151,6 +165,11 @@ class Translation:
             for producer, today in pairs("producer_id", int, then, now):
                 self.producers[producer] = today
                 self.epochs.setdefault(producer, {}).update(pairs("producer_epoch", int, then, now))
+
+        elif request.api == "FindCoordinator":
+            for before, after in zip(lookups(then), lookups(now), strict=False):
+                if before.get("error_code") == 0 == after.get("error_code"):
+                    self.nodes.update(pairs("node_id", int, before, after))
 
     def joined(self, request: Event, then: Body, now: Body) -> None:
         """A member got an id, and a generation unless it has to come again with the id."""
@@ -174,6 +193,11 @@ class Translation:
 
 ONE_OF: Mapping[str, str] = {"groups": "group_id", "groups_names": "group_id", "coordinator_keys": "key"}
 """What one item of a list of names is."""
+
+
+def lookups(answer: Body) -> Sequence[Body]:
+    """The entries of a FindCoordinator answer."""
+    return answer.get("coordinators") or (answer,)
 
 
 def pairs(name: str, kind: type[T], then: Body, now: Body) -> Iterator[tuple[T, T]]:
