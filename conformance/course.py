@@ -3,7 +3,7 @@
 import random
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from fencepost.conformance.progress import Progress
 from fencepost.conformance.results import Report
 from fencepost.conformance.scenario import Scenario
 from fencepost.conformance.selection import Selection
+from fencepost.traces.events import Event, Kind
 from fencepost.traces.format import write_trace
 from fencepost.traces.judge.judge import judge
 
@@ -36,7 +37,8 @@ class Course:
         sides = one.verdict.decisions.items()
         contrary = {name: self.decisions[name] for name, side in sides if self.differs(name, side)}
         if contrary:
-            one = replace(one, verdict=judge(one.header, one.events, contrary))
+            events = tuple(decided(one.events, contrary))
+            one = replace(one, events=events, verdict=judge(one.header, events))
         self.decisions.update(one.verdict.decisions)
         self.played.append(one)
         violated = len({each for played in self.played for each in aggregation.broken(played)})
@@ -73,6 +75,13 @@ class Course:
             return Origin(path, shlex.join(["fencepost", "replay", path, plan.target, *profile]))
         ids = played.scenario.requirements
         return Origin(name, shlex.join(["fencepost", "test", plan.target, "--only", *ids, *profile]))
+
+
+def decided(events: Iterable[Event], decisions: Mapping[str, bool]) -> Iterator[Event]:
+    """The trace, which says by itself how reference differences were decided before it."""
+    for event in events:
+        tells = event.kind is Kind.INTERNAL and event.api == "topics"
+        yield replace(event, body={**event.body, "decisions": dict(decisions)}) if tells else event
 
 
 def trace_file(folder: Path, played: Played) -> Path:

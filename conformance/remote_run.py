@@ -7,6 +7,7 @@ played in ever smaller companies until the one that brings it down is alone.
 import asyncio
 import secrets
 import signal
+import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -89,6 +90,7 @@ class Remote:
         """Play everything, then replay what failed."""
         try:
             description = await self.target.open()
+            start(self.judges)
             first = await self.play(versions.scenarios[0], description, "versions")
             description = replace(description, versions=usable(description.versions, first.events))
             offered = capabilities(description, self.profile.capabilities, slow=self.plan.slow)
@@ -155,8 +157,10 @@ class Remote:
         async def restarting(scenario: Scenario) -> None:
             try:
                 keep(await self.play(scenario, description, attempt, meeting.arrive))
-            finally:
+            except Exception:
                 await meeting.leave()
+                raise
+            await meeting.leave()  # but not when cancelled: the target is not restarted for a run that is cut short
 
         await asyncio.gather(*(restarting(scenario) for scenario in rough))
 
@@ -208,6 +212,17 @@ def remote_target(address: str, profile: Profile) -> KafkaTarget:
 def ignore_interrupts() -> None:
     """Ctrl-C is for the run, which ends its judges itself."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def start(judges: ProcessPoolExecutor) -> None:
+    """Start the process of the judges, with Ctrl-C held off until it has come so far as to ignore it."""
+    if sys.platform == "win32":
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        judges.submit(ignore_interrupts)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def cut_off(events: Sequence[Event]) -> bool:

@@ -88,9 +88,11 @@ class Judge:
             self.noted(event)
 
     def noted(self, event: Event) -> None:
-        """What the schedule says about itself: the topics that exist, and what an answer is evidence of."""
+        """What the schedule says about itself: what was known before it, and what an answer is evidence of."""
         if event.api == "topics":
             self.topics = {**(self.topics or {}), **event.body["topics"]}
+            decided = {**dict(self.decisions), **event.body.get("decisions", {})}
+            self.decisions = tuple(sorted(decided.items()))
         elif event.api == "evidence":
             self.evidence.append(self.weighed(event))
 
