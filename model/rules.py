@@ -408,7 +408,14 @@ FETCH = (
         "the fetch is of version 0, whose offsets lived elsewhere",
         "FETCH-14",
     ),
-    rule("fetch.unknown-group", "OffsetFetch", Error.NONE, "the group does not exist", "FETCH-03 FETCH-15"),
+    rule(
+        "fetch.unknown-group",
+        "OffsetFetch",
+        Error.NONE,
+        "the group does not exist",
+        "FETCH-03 FETCH-15",
+        MappingProxyType({"epoch": "COMMIT-18", "groups": "FETCH-06"}),
+    ),
     rule("fetch.offsets", "OffsetFetch", Error.NONE, "the group exists", "FETCH-01 FETCH-07", FETCHED),
 )
 ADMIN = (

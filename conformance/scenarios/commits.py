@@ -318,7 +318,7 @@ async def commit_after_expiry(stage: Stage) -> None:
     stage.shows("COMMIT-29", call)
 
 
-@commits.add("COMMIT-29")
+@commits.add("COMMIT-21")
 async def commit_after_being_replaced(stage: Stage) -> None:
     """The old owner of an instance id is fenced."""
     stage.version("OffsetCommit", at_least=7)
@@ -327,4 +327,4 @@ async def commit_after_being_replaced(stage: Stage) -> None:
     taken_over = (await stage.join(successor))["error_code"] == 0
     call = stage.commit(a, {0: 7})
     await call
-    stage.shows("COMMIT-29", call, met=taken_over)
+    stage.shows("COMMIT-21", call, met=taken_over)

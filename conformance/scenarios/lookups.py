@@ -35,7 +35,7 @@ async def lookup_names_a_usable_node(stage: Stage) -> None:
     body = {"group_id": stage.group, "generation_id": 1, "member_id": "nobody", "group_instance_id": None}
     taken = stage.send("Heartbeat", body, broker=row["node_id"])
     await taken
-    stage.shows("FIND-01", taken)
+    stage.shows("FIND-01", taken, "place")
 
 
 @lookups.add("FIND-01")

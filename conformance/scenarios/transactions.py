@@ -101,7 +101,7 @@ async def fetch_during_a_transaction(stage: Stage) -> None:
     _, pending = await in_transaction(stage)
     stable = stage.fetch([0, 1], stable=True)
     await stable
-    stage.shows("FETCH-10", stable, met=pending)
+    stage.shows("FETCH-10", stable, "error", "offset", met=pending)
     plain = stage.fetch([0, 1])
     await plain
     stage.shows("FETCH-11", plain, "offset", "error", met=pending)
@@ -116,7 +116,7 @@ async def fetch_of_a_first_transactional_offset(stage: Stage) -> None:
     pending = await producer.commit(2, 70)
     stable = stage.fetch([2], stable=True)
     await stable
-    stage.shows("FETCH-10", stable, met=pending)
+    stage.shows("FETCH-10", stable, "error", "offset", met=pending)
 
 
 @transactions.add("FETCH-12", needs=("transactions",))

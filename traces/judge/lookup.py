@@ -59,7 +59,7 @@ class LookupCheck:
         """The answer of a known node: it coordinates the group, or it says that it does not."""
         refused = errors_in(answer) == {NOT_COORDINATOR}
         if home and refused:
-            yield self.fault(operation, ("error",), "an answer of the node that was named", "FIND-01")
+            yield self.fault(operation, ("place",), "an answer of the node that was named", "FIND-01")
         elif not home and not refused:
             yield self.fault(operation, ("error",), "NOT_COORDINATOR", "FIND-10")
 
