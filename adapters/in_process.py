@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from fencepost.adapters.bundled.coordinator import VERSIONS, Coordinator
@@ -77,11 +77,15 @@ class InProcessTarget:
         self._channels.append(channel)
         return channel
 
-    async def restart(self) -> None:
-        """Drop the coordinator with all it has parked, and start another from the same log."""
+    async def restart(self, max_group_size: int | None = None) -> None:
+        """Drop the coordinator with all it has parked, and start another from the same log, with another size limit
+        if one is given."""
+        if max_group_size is not None:
+            self._settings = replace(self._settings, max_group_size=max_group_size)
+        changed = {} if max_group_size is None else {"max_group_size": max_group_size}
         lost, self._flights = self._flights, {}
         for recorder in {id(channel.recorder): channel.recorder for channel in self._channels}.values():
-            recorder.record(Kind.FAULT, "restart", 0, {})
+            recorder.record(Kind.FAULT, "restart", 0, changed)
         for flight in lost.values():
             flight.channel.hang_up(flight)
         self._start()

@@ -40,6 +40,10 @@ class Recorder:
         self._now = now
         self._events: list[Event] = []
 
+    def now(self) -> int:
+        """Milliseconds since the run began."""
+        return self._now()
+
     @property
     def events(self) -> tuple[Event, ...]:
         """Everything seen so far, in order."""

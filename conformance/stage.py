@@ -168,6 +168,11 @@ class Stage:
         """A while: long enough that what should happen at once has happened."""
         return 150
 
+    @property
+    def clock(self) -> int:
+        """Milliseconds since the trace began."""
+        return self.recorder.now()
+
     async def sleep(self, milliseconds: int) -> None:
         """Let time pass."""
         await asyncio.sleep(milliseconds / 1000)

@@ -10,6 +10,7 @@ from fencepost.conformance.scenarios.capacity import capacity
 from fencepost.conformance.scenarios.commits import commits
 from fencepost.conformance.scenarios.deletions import deletions
 from fencepost.conformance.scenarios.descriptions import descriptions
+from fencepost.conformance.scenarios.failovers import failovers
 from fencepost.conformance.scenarios.fetches import fetches
 from fencepost.conformance.scenarios.generations import generations
 from fencepost.conformance.scenarios.heartbeats import heartbeats
@@ -23,6 +24,7 @@ from fencepost.conformance.scenarios.rosters import rosters
 from fencepost.conformance.scenarios.sessions import sessions
 from fencepost.conformance.scenarios.statics import statics
 from fencepost.conformance.scenarios.syncing import syncing
+from fencepost.conformance.scenarios.takeovers import takeovers
 from fencepost.conformance.scenarios.timeouts import timeouts
 from fencepost.conformance.scenarios.transactions import transactions
 from fencepost.conformance.scenarios.versions import versions
@@ -52,5 +54,7 @@ ALL: tuple[Scenario, ...] = (
     *timeouts.scenarios,
     *statics.scenarios,
     *replacements.scenarios,
+    *failovers.scenarios,
+    *takeovers.scenarios,
 )
 """Every scenario of the kit."""

@@ -1,11 +1,10 @@
 """SyncGroup: what the members are given."""
 
 from fencepost.conformance.scenario import Collection
-from fencepost.conformance.stage import Call, Member, Stage
+from fencepost.conformance.stage import Stage
 
 assignments = Collection()
 
-NOT_YET = frozenset({14, 15, 16, 27})
 """What a coordinator may say while it loads; 27 is the older one's."""
 
 
@@ -107,16 +106,6 @@ async def assignment_survives_a_restart(stage: Stage) -> None:
     """A success was a promise: the bytes are there after the coordinator was killed."""
     (a,) = await stage.stable(stage.member("A", session=stage.long_session))
     await stage.restart()
-    call = await synced(stage, a)
+    call = stage.sync(a)
+    await call
     stage.shows("SYNC-25", call, "error", "assignment")
-
-
-async def synced(stage: Stage, member: Member) -> Call:
-    """The SyncGroup that a coordinator answered once it was ready, or the last that it did not."""
-    for _ in range(40):
-        call = stage.sync(member)
-        body = await call
-        if body["error_code"] not in NOT_YET:
-            break
-        await stage.sleep(250)
-    return call

@@ -128,16 +128,6 @@ async def refused_heartbeat_does_not_extend(stage: Stage) -> None:
     stage.shows("HB-10", call)
 
 
-@heartbeats.add("HB-12", needs=("restart",))
-async def heartbeat_while_loading(stage: Stage) -> None:
-    """A coordinator that was killed says yes to strangers until it knows its groups."""
-    (a,) = await stage.stable(stage.member("A", session=stage.long_session))
-    await stage.restart()
-    call = stage.heartbeat(a, member_id="nobody")
-    body = await call
-    stage.shows("HB-12", call, met=body["error_code"] in (0, 14, 15, 16), note="the group was loaded already")
-
-
 @heartbeats.add("HB-13")
 async def heartbeats_do_not_replace_a_rejoin(stage: Stage) -> None:
     """A member that only heartbeats is dropped at the rebalance timeout."""

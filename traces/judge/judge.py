@@ -54,6 +54,7 @@ class Judge:
         self.inconclusive: list[str] = []
         self.events = 0
         self.restarts = 0
+        self.settings = header.settings
 
     # --- events -------------------------------------------------------------------------------------------------
 
@@ -82,6 +83,7 @@ class Judge:
         elif event.kind is Kind.FAULT and event.api == "restart":
             self.lookup.forget()
             self.restarts += 1
+            self.resized(event)
             for group in self.searches:
                 self.killed(group, event.time)
         elif event.kind is Kind.INTERNAL:
@@ -121,7 +123,7 @@ class Judge:
     def search(self, group: str) -> Search:
         """The search for a group."""
         if group not in self.searches:
-            cluster = Cluster(self.header.settings, self.topics)
+            cluster = Cluster(self.settings, self.topics)
             start = Configuration(World(), decisions=self.decisions, loading=self.restarts > 0)
             search = Search(group, cluster, self.header.order, self.header.grace, [start], width=self.width)
             search.was_restarted = self.restarts > 0
@@ -156,6 +158,13 @@ class Judge:
             self.searches[group].configurations = restart(self.searches[group], time)
         except Undecided as reason:
             self.give_up(group, "a restart", str(reason))
+
+    def resized(self, event: Event) -> None:
+        """A restart may come with another size limit (FAILOVER-17)."""
+        if "max_group_size" in event.body:
+            self.settings = replace(self.settings, max_group_size=event.body["max_group_size"])
+            for search in self.searches.values():
+                search.cluster = replace(search.cluster, settings=self.settings)
 
     def settle(self, search: Search) -> None:
         """One explanation is left (or taken): what it says of the past is what happened."""
