@@ -138,7 +138,7 @@ async def replacement_ids_are_fresh(stage: Stage) -> None:
         heir = stage.heir(member)
         taken = stage.join(heir)
         await taken
-        stage.shows("STATIC-24", taken, "member")
+        stage.shows("STATIC-24", taken, "error", "member")
         member = heir
 
 

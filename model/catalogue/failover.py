@@ -81,7 +81,7 @@ FAILOVER: tuple[Requirement, ...] = (
         "Parked requests end",
         "A parked JoinGroup or SyncGroup is refused or loses its connection, and never succeeds.",
         "GroupMetadataManagerTest",
-        needs=("restart",),
+        needs=("graceful-move",),
     ),
     must(
         "FAILOVER-12",

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from fencepost.model.core.logic import Token, absent, not_
+from fencepost.model.core.logic import Token, Truth, absent, and_, not_, or_
 from fencepost.model.core.members import (
     NOWHERE,
     accepts,
@@ -41,7 +41,8 @@ def refusal(request: JoinRequest, error: Error, member: Token) -> tuple[Output, 
 def join(group: Group, request: JoinRequest, context: Context) -> Step:
     """Handle JoinGroup on a group that exists; the table has a free slot."""
     known = find(group, request.member, Holder.MEMBER)
-    if not_(accepts(group, request.member, context.max_group_size)):
+    has_room = accepts(group, request.member, context.max_group_size)
+    if and_(not_(has_room), or_(not_(returns(group, request)), context.dialect.restart_needs_room)):
         return evict(group, known, request, context)
     if not_(supports(group, request)):
         member = None if known == NOWHERE else request.member
@@ -62,6 +63,12 @@ def join(group: Group, request: JoinRequest, context: Context) -> Step:
     if error == Error.FENCED_INSTANCE_ID:
         return Step(group, refusal(request, error, request.member), "join.fenced")
     return rejoin(group, index, request, context)
+
+
+def returns(group: Group, request: JoinRequest) -> Truth:
+    """A static member of the group comes back without its id."""
+    named = and_(absent(request.member), not_(absent(request.instance)))
+    return and_(named, find_instance(group, request.instance) != NOWHERE)
 
 
 def evict(group: Group, known: int, request: JoinRequest, context: Context) -> Step:

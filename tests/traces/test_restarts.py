@@ -1,10 +1,15 @@
 """What the judge makes of a restart."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from fencepost.adapters.in_process import InProcessTarget
+from fencepost.adapters.virtual import run_virtual
+from fencepost.conformance.execution import Played, play
+from fencepost.conformance.scenarios.takeovers import takeovers
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.judge.judge import judge
@@ -229,3 +234,15 @@ def test_before_any_restart_being_ready_is_owed() -> None:
     tape.beat(100, 14)
     verdict = judge(Header("test", Order.TOTAL, "virtual", SETTINGS, GRACE), tape.events)
     assert len(verdict.faults) == 1
+
+
+def test_a_restart_may_come_with_another_size_limit() -> None:
+    async def run() -> Played:
+        target = InProcessTarget()
+        (scenario,) = (one for one in takeovers.scenarios if one.name == "group-above-the-limit")
+        return await play(scenario, target, await target.open(), "g", grace=0, restart=target.restart)
+
+    seen = run_virtual(run())
+    assert {mark.standing for mark in seen.verdict.evidence} == {Standing.PASS}
+    untold = [replace(event, body={}) if event.api == "restart" else event for event in seen.events]
+    assert judge(seen.header, untold).faults
