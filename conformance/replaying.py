@@ -293,14 +293,15 @@ class Comparison:
                 return f"{where}: no answer came this time"
             if mark is not None and mark.standing not in KEPT:
                 return f"{where}: {mark.note or mark.standing}"
-            if sequence == first and not self.rules_then(first) & (self.now.rules.get(now, frozenset()) | STATELESS):
+            then = self.rules_then(first)
+            if sequence == first and then and not then & (self.now.rules.get(now, frozenset()) | STATELESS):
                 return f"{where}: the schedule did not lead to the same state this time"
         return ""
 
     def rules_then(self, sequence: int) -> frozenset[str]:
         """The rules by which a request should have been answered in the trace, or was."""
-        broken = frozenset(fault.rule for fault in self.then.verdict.faults if fault.sequence == sequence)
-        return broken or self.then.rules.get(sequence, frozenset())
+        broken = {fault.rule for fault in self.then.verdict.faults if fault.sequence == sequence}
+        return frozenset(broken - {""}) or self.then.rules.get(sequence, frozenset())
 
     def doubt_about_anything(self) -> str:
         """Why a trace without failures cannot be said to go well again, "" if it does."""

@@ -241,7 +241,9 @@ class Judge:
     def fault_of(self, search: Search, part: Part, found: Misfit) -> Fault:
         """The fault in words."""
         operation = part.operation
-        applied = RULES.get(found.rule)
+        # What parked a request long ago is settled, and the search knows nothing of it any more.
+        rule = found.rule or min(self.remember(operation.handle).rules, default="")
+        applied = RULES.get(rule)
         body = operation.answer or {}
         allowed = expected(found.expected)
         if "closed" in found.fields:
@@ -258,7 +260,7 @@ class Judge:
             if "closed" in found.fields
             else observed(body) + wait,
             allowed=(allowed,),
-            rule=found.rule,
+            rule=rule,
             guard=false_guard(part.request, operation.api, body, found.world, applied),
             requirements=blamed(applied, found),
         )
