@@ -79,6 +79,7 @@ def results(
 ) -> tuple[RequirementResult, ...]:
     """One result for each requirement asked for. `confirmed` has what broke again when a scenario was replayed."""
     findings: dict[str, Findings] = {requirement.id: Findings() for requirement in selection.wanted}
+    settled = frozenset[str]().union(*confirmed.values())
     for played in runs:
         again = confirmed.get(played.scenario.name)
         for violation in violations(played.verdict):
@@ -87,6 +88,8 @@ def results(
             found = findings[violation.requirement]
             if again is not None and violation.requirement in again:
                 found.fail(failure(played.events, violation, origin(played), replayed=True))
+            elif violation.requirement in settled:
+                found.weigh(Standing.FAIL, "")
             else:
                 found.weigh(Standing.INCONCLUSIVE, NOT_REPLAYED if again is None else NOT_AGAIN)
         for mark in played.verdict.evidence:

@@ -57,9 +57,10 @@ class Bundled:
                 one = await run_beside(self.play(scenario, "run"))
                 course.keep(one)
                 save(self.plan, one)
-            for scenario in course.suspects():
-                again = await run_beside(self.play(scenario, "replay"))
-                course.confirmed[scenario.name] = aggregation.broken(again)
+            while suspects := course.suspects():
+                for scenario in suspects:
+                    again = await run_beside(self.play(scenario, "replay"))
+                    course.confirmed[scenario.name] = aggregation.broken(again)
         except asyncio.CancelledError:
             cut_short = True
         return course.report({"name": description.name, **description.implementation}, self.known, cut_short=cut_short)

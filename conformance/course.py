@@ -19,6 +19,14 @@ from fencepost.traces.events import Event, Kind
 from fencepost.traces.format import write_trace
 from fencepost.traces.judge.judge import judge
 
+TRIES = 3
+"""How many scenarios are replayed at most to confirm one violation."""
+
+
+def size(played: Played) -> int:
+    """How long a trace is."""
+    return len(played.events)
+
 
 @dataclass(slots=True)
 class Course:
@@ -50,8 +58,18 @@ class Course:
         return name in self.decisions and self.decisions[name] != side
 
     def suspects(self) -> list[Scenario]:
-        """The scenarios that have to be replayed before anything is called a failure."""
-        return [one.scenario for one in self.played if aggregation.broken(one)]
+        """The scenarios to replay next: the shortest that shows each violation not confirmed so far.
+
+        Nothing is called a failure before it was seen twice; what a few scenarios do not show again is not.
+        """
+        settled = frozenset[str]().union(*self.confirmed.values())
+        chosen: dict[str, Scenario] = {}
+        for requirement in sorted({each for one in self.played for each in aggregation.broken(one)} - settled):
+            shows = sorted((one for one in self.played if requirement in aggregation.broken(one)), key=size)
+            untried = [one for one in shows if one.scenario.name not in self.confirmed]
+            if untried and len(shows) - len(untried) < TRIES:
+                chosen[untried[0].scenario.name] = untried[0].scenario
+        return list(chosen.values())
 
     def report(self, target: Mapping[str, str], known: Mapping[str, str], *, cut_short: bool) -> Report:
         """Everything that is known so far."""

@@ -121,12 +121,12 @@ class Remote:
             rest.remove(first.scenario)
             keep(first)
         await self.play_batch(rest, "run", description, keep)
-        again = course.suspects()
-        if first.scenario in again:
-            # The versions that failed are left out of the description by now, but not out of this replay.
-            again.remove(first.scenario)
-            confirm(await self.play(first.scenario, await self.target.open(), "replay"))
-        await self.play_batch(again, "replay", description, confirm)
+        while again := course.suspects():
+            if first.scenario in again:
+                # The versions that failed are left out of the description by now, but not out of this replay.
+                again.remove(first.scenario)
+                confirm(await self.play(first.scenario, await self.target.open(), "replay"))
+            await self.play_batch(again, "replay", description, confirm)
 
     async def play(
         self,

@@ -17,7 +17,7 @@ from fencepost.traces.judge.explanation import errors_in
 from fencepost.traces.judge.search import NOT_READY
 
 CONSUMER, RANGE = "consumer", "range"
-PATIENCE_MS = 20_000
+PATIENCE_MS = 10_000
 """How long a scenario waits for an answer that should have come; silence is never a verdict."""
 
 
