@@ -81,7 +81,7 @@ async def answers_from_the_first_moment(stage: Stage) -> None:
     """A coordinator that does not know its groups yet says so, or says yes to heartbeats; it never says no."""
     (a,) = await stage.stable(stage.silent("A"))
     await stage.commit(a, {0: 5})
-    asked: tuple[Callable[[], Call], ...] = (stage.fetch, lambda: stage.heartbeat(a, member_id="nobody"))
+    asked: tuple[Callable[[], Call], ...] = (lambda: stage.heartbeat(a, member_id="nobody"), stage.fetch)
     answered = await polled(stage, asyncio.ensure_future(stage.restart()), asked)
     fetch = stage.fetch()
     await fetch
@@ -98,15 +98,21 @@ async def answers_from_the_first_moment(stage: Stage) -> None:
 async def polled(
     stage: Stage, going: "asyncio.Future[None]", asked: tuple[Callable[[], Call], ...]
 ) -> tuple[Call, ...]:
-    """Ask over and over until this is done; the calls that the restarted target answered."""
+    """Ask over and over until this is done, more often once the target is down: it may be ready soon after it is up.
+
+    Returns the calls that the restarted target answered.
+    """
     calls: list[Call] = []
+    pause = stage.step
     while not going.done():
         for ask in asked:
             call = ask()
             either: set[asyncio.Future[Any]] = {call.exchange.answer, going}
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             calls.append(call)
-        await stage.sleep(stage.step // 2)
+        if not is_answered(calls[-1]):
+            pause = stage.step // 10
+        await stage.sleep(pause)
     await going
     restart = max(
         event.sequence for event in stage.recorder.events if event.kind is Kind.FAULT and event.api == "restart"
