@@ -11,6 +11,7 @@ from fencepost.adapters.target import Description, Exchange, Recorder, Target, T
 from fencepost.adapters.virtual import run_beside
 from fencepost.conformance.aggregation import Origin, Violation, failure, violations
 from fencepost.conformance.execution import DEFAULT_GRACE_MS
+from fencepost.conformance.judging import Reading
 from fencepost.conformance.plan import BUNDLED, Replay, ReplayOutcome
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.remote_run import remote_target
@@ -20,6 +21,7 @@ from fencepost.traces.events import Body, Event, Header, Kind
 from fencepost.traces.format import TraceError, open_trace
 from fencepost.traces.judge.explanation import errors_in
 from fencepost.traces.judge.judge import Judge
+from fencepost.traces.judge.operations import Lookahead
 from fencepost.traces.judge.verdict import Standing, TraceVerdict
 from fencepost.traces.replay import Script, Step, Translation, script
 
@@ -57,19 +59,20 @@ class Repetition:
     twins: Mapping[int, int]
 
 
-def judged(header: Header, events: Iterable[Event]) -> Judged:
-    """Judge a trace, and keep what is needed to compare it with another."""
+def judged(path: Path, header: Header, events: Iterable[Event]) -> Judged:
+    """Judge a trace, and keep what is needed to compare it with another. Raises `TraceError`."""
     kept = tuple(events)
-    judge = Judge(header)
-    verdict = judge.read(kept)
-    rules = {handle - 1: frozenset(record.rules) for handle, record in judge.judged.items()}
-    return Judged(kept, verdict, rules)
+    reading = Reading(path, Judge(header))
+    for moment in Lookahead(kept).moments():
+        reading.take(moment)
+    rules = {handle - 1: frozenset(record.rules) for handle, record in reading.judge.judged.items()}
+    return Judged(kept, reading.judge.finish(), rules)
 
 
 async def replay(path: Path, target: str, profile: Profile) -> Replay:
     """Drive the schedule of a trace against a target. Raises `TraceError` and `TargetError`."""
     header, events = open_trace(path)
-    then = judged(header, events)
+    then = judged(path, header, events)
     premature = {fault.sequence for fault in then.verdict.faults if "time" in fault.fields}
     try:
         todo = script(then.events, premature)
@@ -83,7 +86,7 @@ async def replay(path: Path, target: str, profile: Profile) -> Replay:
         grace = profile.grace if profile.grace is not None else DEFAULT_GRACE_MS
         again = await repeat(path.name, todo, remote_target(target, profile), f"replay-{secrets.token_hex(3)}", grace)
     header_now, repetition = again
-    now = judged(header_now, repetition.events)
+    now = judged(path, header_now, repetition.events)
     return Comparison(todo, then, now, repetition.twins, Origin(str(path), "")).outcome()
 
 

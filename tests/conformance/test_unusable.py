@@ -1,0 +1,127 @@
+"""Targets and profiles that cannot be used: one clear line through the command line, and exit code 2."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from fencepost.conformance.cli import main
+from fencepost.traces.format import open_trace
+from tests.adapters.broker import HANG_UP, Broker, running
+
+Capture = pytest.CaptureFixture[str]
+PLAINTEXT = "Fencepost needs a PLAINTEXT listener"
+
+
+@contextmanager
+def listening(broker: Broker) -> Iterator[str]:
+    """Serve a broker from a thread of its own; gives the target to name."""
+    target: Future[str] = Future()
+    stop: Future[None] = Future()
+
+    async def live() -> None:
+        async with running(broker):
+            target.set_result(f"kafka://127.0.0.1:{broker.port}")
+            await asyncio.wrap_future(stop)
+
+    thread = threading.Thread(target=asyncio.run, args=(live(),), daemon=True)
+    thread.start()
+    try:
+        yield target.result(10)
+    finally:
+        stop.set_result(None)
+        thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace that could be replayed."""
+    folder = tmp_path_factory.mktemp("traces")
+    assert main(["test", "bundled", "--only", "HB-01", "--traces", str(folder)]) == 0
+    return min(trace for trace in folder.glob("*.jsonl") if list(open_trace(trace)[1]))
+
+
+def complaint(arguments: list[str], capsys: Capture) -> str:
+    """The only line that a command has to say before it gives up."""
+    capsys.readouterr()
+    assert main(arguments) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    (line,) = output.err.splitlines()
+    return line
+
+
+def raw(reply: bytes) -> Broker:
+    """Something that says this to everybody and hangs up."""
+    broker = Broker()
+    broker.answers["ApiVersions"] = lambda _: reply
+    return broker
+
+
+@pytest.mark.parametrize("command", ["test", "replay"])
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (HANG_UP, f"the target closed the connection; it may want TLS or SASL; {PLAINTEXT}"),
+        (b"\x15\x03\x03\0\x02\x02\x46", f"speaks TLS; {PLAINTEXT}"),
+        (
+            b"HTTP/1.1 400 Bad Request\r\n",
+            "the answer is not Kafka's: it begins with b'HTTP/1.1 400 Bad'; check the address",
+        ),
+    ],
+    ids=["closes", "TLS", "HTTP"],
+)
+def test_something_else_listens(command: str, reply: bytes, reason: str, trace: Path, capsys: Capture) -> None:
+    with listening(raw(reply)) as target:
+        words = [command, *([str(trace)] if command == "replay" else []), target]
+        assert complaint(words, capsys) == f"fencepost: {target}: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("kafka://127.0.0.1:1", "kafka://127.0.0.1:1: connection refused; is the broker running?"),
+        ("kafka://no-such-host.invalid:1", "kafka://no-such-host.invalid:1: no such host; check the host name"),
+        (
+            "127.0.0.1:9092",
+            "'127.0.0.1:9092' is no target: write kafka://host:port, as in kafka://localhost:9092",
+        ),
+    ],
+)
+def test_nobody_listens(target: str, reason: str, trace: Path, capsys: Capture) -> None:
+    assert complaint(["test", target], capsys) == f"fencepost: {reason}"
+    assert complaint(["replay", str(trace), target], capsys) == f"fencepost: {reason}"
+
+
+def test_an_unknown_requirement(capsys: Capture) -> None:
+    assert complaint(["test", "bundled", "--only", "HB-99"], capsys) == (
+        "fencepost: no requirement matches 'HB-99'; try an id like JOIN-29 or a pattern like 'JOIN-*'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[target", "not TOML: Expected ']' at the end of a table declaration (at end of document)"),
+        ("[targets]", "targets: unknown section; the sections are target, settings, capabilities, known, timing"),
+        ("[settings]\ngrace = 1", "[settings] grace: unknown key; the keys are min_session_timeout, "),
+        ('[known]\nHB-99 = "later"', "[known] HB-99: no such requirement; write an id like JOIN-29"),
+        ('[target]\nstart = "x"', "[target]: start and kill belong together; give the other one too"),
+    ],
+)
+def test_a_bad_profile(text: str, reason: str, trace: Path, tmp_path: Path, capsys: Capture) -> None:
+    profile = tmp_path / "p.toml"
+    profile.write_text(text)
+    for words in (["test", "bundled"], ["replay", str(trace), "bundled"]):
+        assert complaint([*words, "--profile", str(profile)], capsys).startswith(f"fencepost: {profile}: {reason}")
+
+
+def test_a_profile_that_is_not_there(tmp_path: Path, capsys: Capture) -> None:
+    profile = tmp_path / "p.toml"
+    assert complaint(["test", "bundled", "--profile", str(profile)], capsys) == (
+        f"fencepost: {profile}: No such file or directory; name a readable TOML file"
+    )
