@@ -47,6 +47,8 @@ class Stage(Membership, Administration):
 
     async def completing(self, *members: Member) -> tuple[Member, ...]:
         """Bring new members into one generation that waits for SyncGroup; the leader comes first."""
+        if len(members) > self.settings.max_group_size:
+            raise Unsupported(f"groups of {len(members)} members")
         calls = await asyncio.gather(*(self.enter(member) for member in members))
         for _ in range(3 * len(members)):
             if all(call.done for call in calls) and len({member.generation for member in members}) == 1:
