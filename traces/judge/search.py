@@ -12,6 +12,7 @@ from fencepost.model.answers import Answer
 from fencepost.model.comparison import Difference, Fresh, Seen, compare
 from fencepost.model.coordinator import handle
 from fencepost.model.core.values import Choices, Context, Dialect
+from fencepost.model.errors import Error
 from fencepost.model.internal import Due, fire, timers
 from fencepost.model.requests import EndTransaction, Join
 from fencepost.model.world import Cluster, Outcome
@@ -38,6 +39,17 @@ SKEW_MS = 100
 """How far apart requests may be sent for their order to be left out of account when timers are set."""
 NOT_READY = frozenset({14, 15, 16})
 """Errors a coordinator may give in place of any answer around a failover (LAT-15)."""
+
+AT_ONCE = frozenset(
+    {
+        Error.INCONSISTENT_GROUP_PROTOCOL,
+        Error.INVALID_GROUP_ID,
+        Error.INVALID_SESSION_TIMEOUT,
+        Error.MEMBER_ID_REQUIRED,
+        Error.GROUP_MAX_SIZE_REACHED,
+    }
+)
+"""Errors that refuse a JoinGroup at once or not at all."""
 
 
 class Undecided(Exception):
@@ -84,7 +96,9 @@ class Search:
         """An answer was seen; returns the configurations that explain it."""
         number = part.operation.handle
         found: dict[Configuration, None] = {}
-        stack = list(reversed(self.configurations))
+        stack = self.configurations[::-1]
+        # Those that have the answer already come first: they may be the plainer way to where others lead.
+        stack.sort(key=lambda one: self.delivered(one, part) is not None)
         known = set(stack)
         while stack:
             if self.width is not None and len(found) >= self.width:
@@ -277,6 +291,8 @@ class Search:
 
     def absorbed(self, one: Configuration, outcome: Outcome, number: int, now: Moment) -> Iterator[Configuration]:
         """The configurations after an outcome: none if an answer that is known differs from it."""
+        if not self.lenient and self.is_hopeless(outcome, number):
+            return
         doubtful = doubted(one, outcome.world, high(now), self.cluster.settings.offsets_retention)
         states = [replace(one, world=outcome.world, clock=low(now), doubtful=doubtful)]
         for reply in outcome.replies:
@@ -289,6 +305,23 @@ class Search:
             if self.order is Order.INTERVALS and state.world.group is not one.world.group:
                 state = replace(state, world=tidied(state.world))
             yield replace(state, trail=Trail(outcome.rule, number, state.trail))
+
+    def is_hopeless(self, outcome: Outcome, number: int) -> bool:
+        """The request is a JoinGroup that parks now, but its answer cannot come of that.
+
+        It would not fit in the end; seen here, it spares the search everything up to the end of the join phase.
+        """
+        part, group = self.parts.get(number), outcome.world.group
+        if part is None or group is None or part.operation.answer is None or part.operation.api != "JoinGroup":
+            return False
+        parked = next((slot for slot in group.slots if slot.join == number), None)
+        if parked is None:
+            return False
+        body = part.operation.answer
+        if body.get("error_code") != Error.NONE:
+            return body.get("error_code") in AT_ONCE
+        usurped = parked.id == group.leader != body.get("leader")
+        return usurped or body.get("generation_id") != group.generation + 1
 
     def replied(
         self, one: Configuration, part: Part, expected: Answer, rule: str, now: Moment
