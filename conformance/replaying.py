@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -117,8 +117,14 @@ def check_offered(script: Script, description: Description) -> None:
         if event.kind is Kind.REQUEST and not lowest <= event.version <= highest:
             offers = f"versions {lowest} to {highest}" if highest >= 0 else "none"
             raise TargetError(f"{description.name}: the trace needs {event.api} v{event.version}, it offers {offers}")
-        if event.api == "restart" and event.kind is Kind.FAULT and not description.can_restart:
-            raise TargetError(f"{description.name}: the trace restarts its target; say how with --profile")
+        if event.kind is Kind.FAULT and event.api == "restart":
+            if not description.can_restart:
+                raise TargetError(f"{description.name}: the trace restarts its target; say how with --profile")
+            if event.body and description.name != BUNDLED:
+                changed = ", ".join(event.body)
+                raise TargetError(
+                    f"{description.name}: the trace restarts its target with another {changed}; use bundled"
+                )
 
 
 class Performance:
@@ -190,7 +196,8 @@ class Performance:
         elif event.kind is Kind.INTERNAL:
             self.recorder.record(event.kind, event.api, event.version, event.body)
         elif event.api == "restart":
-            await self.target.restart()
+            restart: Callable[..., Awaitable[None]] = self.target.restart
+            await restart(**event.body)
         elif event.of in self.exchanges:
             self.exchanges[event.of].drop()
 

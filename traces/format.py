@@ -247,6 +247,7 @@ _REMARKS: Mapping[str, Mapping[str, type]] = {
     "evidence": {"requirement": str},
     "routed": {"broker": int},
 }
+_RESTARTED: Mapping[str, type] = {"max_group_size": int}
 _HEADER_TYPES = {
     "fencepost_trace": int,
     "source": str,
@@ -290,6 +291,9 @@ def _event(line: dict[str, Any]) -> Event:
         raise _FlawError("'connection' is negative")
     if kind is Kind.INTERNAL:
         _require(line["body"], _REMARKS.get(line["api"], {}))
+    elif kind is Kind.FAULT and line["api"] == "restart" and line["body"]:
+        _require(line["body"], _RESTARTED)
+        _refuse_others(line["body"], _RESTARTED, " in a restart")
     return Event(
         line["sequence"],
         line["time"],

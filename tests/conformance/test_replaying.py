@@ -95,8 +95,9 @@ def test_a_trace_without_failure(tmp_path: Path, monkeypatch: Patch, capsys: Cap
     assert replayed(trace, "bundled", capsys)[0] == 3
 
 
-def test_a_restart_is_replayed(tmp_path: Path, capsys: Capture) -> None:
-    trace = recorded("HB-12", tmp_path)
+@pytest.mark.parametrize("requirement", ["FAILOVER-02", "FAILOVER-17"])
+def test_a_restart_is_replayed(requirement: str, tmp_path: Path, capsys: Capture) -> None:
+    trace = recorded(requirement, tmp_path)
     assert any(event.api == "restart" for event in open_trace(trace)[1])
     assert replayed(trace, "bundled", capsys) == (0, "FIXED")
 
@@ -117,12 +118,19 @@ def test_a_failure_is_not_kafkas(tmp_path: Path, kafka4: Running, monkeypatch: P
 # --- what cannot be replayed
 
 
-def test_a_target_that_cannot_be_restarted(tmp_path: Path, capsys: Capture) -> None:
-    trace = recorded("HB-12", tmp_path)
+@pytest.mark.parametrize(
+    ("requirement", "why"),
+    [
+        ("FAILOVER-02", "the trace restarts its target; say how with --profile"),
+        ("FAILOVER-17", "the trace restarts its target with another max_group_size; use bundled"),
+    ],
+)
+def test_a_restart_that_the_target_cannot_do(requirement: str, why: str, tmp_path: Path, capsys: Capture) -> None:
+    trace, profile = recorded(requirement, tmp_path), tmp_path / "p.toml"
+    profile.write_text('[target]\nstart = "true"\nkill = "true"\n' if "max" in why else "")
     with served(Settings(offsets_partitions=2)) as bootstrap:
-        code, line = replayed(trace, f"kafka://{bootstrap}", capsys)
-    assert code == 2
-    assert line == f"fencepost: kafka://{bootstrap}: the trace restarts its target; say how with --profile"
+        code, line = replayed(trace, f"kafka://{bootstrap}", capsys, "--profile", str(profile))
+    assert (code, line) == (2, f"fencepost: kafka://{bootstrap}: {why}")
 
 
 def written(path: Path, *events: Event) -> Path:

@@ -1,0 +1,73 @@
+"""Every command in the README runs, and its profile is one."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fencepost.conformance.profile import load_profile
+from tests.targets.running import Running
+
+ROOT = Path(__file__).parent.parent
+OFFLINE = ("--dry-run", "--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check")
+EXAMPLE_BROKER = "kafka://127.0.0.1:9092"
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """The fenced blocks of one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+README = (ROOT / "README.md").read_text()
+COMMANDS = [command for block in blocks(README, "sh") for line in block.splitlines() for command in line.split(" && ")]
+
+
+def runnable(command: str, broker: str, profile: Path) -> list[str]:
+    """The words to run: the same command, but without a download, an endless recursion or somebody's broker."""
+    match shlex.split(command):
+        case ["pip", "install", *rest]:
+            return [sys.executable, "-m", "pip", "install", *OFFLINE, *rest]
+        case ["python", "-m", "pytest"]:
+            return [sys.executable, "-m", "pytest", "--collect-only", "--quiet"]
+        case ["fencepost", *rest]:
+            known = {EXAMPLE_BROKER: f"kafka://{broker}", "profile.toml": str(profile)}
+            words = [known.get(word, word) for word in rest]
+            return [sys.executable, "-m", "fencepost", *words, *(["--smoke"] if EXAMPLE_BROKER in rest else [])]
+    raise AssertionError(f"the README has a command that this test cannot run: {command}")
+
+
+def run(words: list[str], cwd: Path) -> None:
+    done = subprocess.run(words, cwd=cwd, env=os.environ, capture_output=True, text=True)
+    assert done.returncode == 0, f"{shlex.join(words)}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if EXAMPLE_BROKER not in command])
+def test_commands_run(command: str, tmp_path: Path) -> None:
+    run(runnable(command, "", tmp_path), ROOT)
+
+
+@pytest.mark.kafka4
+@pytest.mark.parametrize("command", [command for command in COMMANDS if EXAMPLE_BROKER in command])
+def test_commands_for_a_broker_run(command: str, kafka4: Running, tmp_path: Path) -> None:
+    profile = tmp_path / "profile.toml"
+    profile.write_text("[timing]\ngrace_ms = 2000\n")
+    run(runnable(command, kafka4.bootstrap, profile), ROOT)
+
+
+def test_the_profile_in_the_readme_is_one(tmp_path: Path) -> None:
+    (text,) = blocks(README, "toml")
+    (tmp_path / "profile.toml").write_text(text)
+    assert load_profile(tmp_path / "profile.toml").can_restart
+
+
+def test_the_first_command_of_a_newcomer_comes_first() -> None:
+    assert COMMANDS[:2] == ["pip install .", "fencepost test bundled"]
+
+
+def test_an_unknown_command_is_refused() -> None:
+    with pytest.raises(AssertionError, match="cannot run: rm -r"):
+        runnable("rm -r x", "", Path())
