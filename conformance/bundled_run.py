@@ -38,6 +38,7 @@ class Bundled:
         self.plan = plan
         self.known = profile.known
         self.settings = replace(BUNDLED_SETTINGS, **profile.settings)
+        self.grace = profile.grace or 0
         self.make_target: Callable[[Settings], Target] = InProcessTarget
 
     def settings_for(self, scenario: Scenario) -> Settings:
@@ -78,6 +79,6 @@ class Bundled:
         description = await target.open()
         try:
             group = f"{scenario.name}-{self.plan.seed}-{attempt}"
-            return await play(scenario, target, description, group, grace=0, restart=target.restart)
+            return await play(scenario, target, description, group, grace=self.grace, restart=target.restart)
         finally:
             await target.close()

@@ -91,6 +91,24 @@ async def interrupted_assignment_is_forgotten(stage: Stage) -> None:
         stage.shows("SYNC-19", call, "assignment")
 
 
+@assignments.add("SYNC-19", "GEN-16")
+async def overtaken_assignment_is_forgotten(stage: Stage) -> None:
+    """A round begins while an assignment is still being stored; those who wait in that round do not get it."""
+    leader, follower = await stage.completing(stage.member("A"), stage.member("B"))
+    overtaken = stage.sync(leader, {leader.id: b"stale", follower.id: b"stale"})
+    rejoined = stage.join_changed(follower)
+    await overtaken
+    await stage.join(leader)
+    await rejoined
+    waiting = stage.sync(follower)
+    await stage.sleep(3 * stage.step)
+    settled = stage.sync(leader, {leader.id: b"fresh", follower.id: b"fresh"})
+    await waiting
+    stage.shows("SYNC-19", waiting, "error", "assignment", "time")
+    stage.shows("GEN-16", waiting, "assignment", "time")
+    await settled
+
+
 @assignments.add("SYNC-21")
 async def protocol_in_the_answer(stage: Stage) -> None:
     """From version 5 on a success says which protocol it is about."""

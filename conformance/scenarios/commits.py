@@ -198,8 +198,19 @@ async def old_commit_to_an_unknown_group(stage: Stage) -> None:
 async def commits_extend_the_session(stage: Stage) -> None:
     """Commits alone keep a member of a Stable group."""
     (a,) = await stage.stable(stage.member("A"))
-    await busy(stage, beyond_session(stage), lambda: stage.commit(a, {0: 7}))
-    alive = stage.heartbeat(a)
+    await kept_by_commits(stage, a)
+
+
+async def kept_by_commits(stage: Stage, member: Member) -> None:
+    """A member commits and does nothing else for longer than a session, and is there afterwards."""
+
+    async def commit() -> None:
+        call = stage.commit(member, {0: 7})
+        await call
+        stage.shows("COMMIT-19", call)
+
+    await busy(stage, beyond_session(stage), commit)
+    alive = stage.heartbeat(member)
     await alive
     stage.shows("COMMIT-19", alive)
 
@@ -208,10 +219,7 @@ async def commits_extend_the_session(stage: Stage) -> None:
 async def commits_extend_the_session_in_preparing(stage: Stage) -> None:
     """Commits alone keep a member that has not rejoined yet."""
     _, b = await rejoining(stage)
-    await busy(stage, beyond_session(stage), lambda: stage.commit(b, {0: 7}))
-    alive = stage.heartbeat(b)
-    await alive
-    stage.shows("COMMIT-19", alive)
+    await kept_by_commits(stage, b)
 
 
 @commits.add("COMMIT-20")

@@ -169,6 +169,23 @@ async def join_phase_is_lost(stage: Stage) -> None:
         stage.shows("FAILOVER-07", call)
 
 
+@failovers.add("FAILOVER-07", needs=RESTART)
+async def departure_is_lost(stage: Stage) -> None:
+    """Who left without a round being stored is a member again, and its share is given away once its session ends."""
+    a, leaver = stage.silent("A"), stage.member("B", session=max(stage.session, 5_000))
+    a.rebalance = leaver.rebalance = stage.long_session
+    await stage.stable(a, leaver)
+    await stage.leave(leaver)
+    await stage.restart()
+    described = stage.describe()
+    await described
+    stage.shows("FAILOVER-07", described, "members")
+    await stage.sleep_past(leaver.session)
+    told = stage.heartbeat(a)
+    await told
+    stage.shows("FAILOVER-07", told)
+
+
 @failovers.add("FAILOVER-08", needs=RESTART)
 async def pending_ids_are_lost(stage: Stage) -> None:
     """An id that was handed out and not used is a stranger's."""

@@ -104,6 +104,19 @@ async def successor_has_rejoined(stage: Stage) -> None:
     stage.shows("GEN-06", call, "leader")
 
 
+@generations.add("GEN-05", "JOIN-37")
+async def one_successor(stage: Stage) -> None:
+    """The leader leaves during the join phase; of the two that have rejoined just one leads."""
+    leader, *followers = await stage.stable(*(stage.member(label) for label in "ABC"))
+    calls = [stage.join_changed(follower) for follower in followers]
+    await stage.sleep(2 * stage.step)
+    await stage.leave(leader)
+    for call in calls:
+        await call
+        stage.shows("GEN-05", call, "leader")
+        stage.shows("JOIN-37", call, "members")
+
+
 @generations.add("GEN-07")
 async def leader_keeps_its_role(stage: Stage) -> None:
     """In two rounds begun by the follower, the leader comes second and still leads."""

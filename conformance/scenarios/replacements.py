@@ -193,3 +193,19 @@ async def replacement_in_preparing(stage: Stage) -> None:
     for call in (taken, parked):
         await call
         stage.shows("STATIC-16", call, "error", "time")
+
+
+@replacements.add("STATIC-25")
+async def one_owner_during_a_round(stage: Stage) -> None:
+    """There are no two owners either when the old one waits for the join phase to end."""
+    a, old = stage.silent("A"), static(stage, "B")
+    await stage.stable(a, old)
+    stage.join_changed(old)
+    await stage.sleep(stage.step)
+    taken = stage.join(stage.heir(old))
+    await stage.sleep(stage.step)
+    described = stage.describe(version=stage.version("DescribeGroups", at_least=4, at_most=5))
+    await described
+    stage.shows("STATIC-25", described, "members", "instances")
+    stage.join(a)
+    await taken

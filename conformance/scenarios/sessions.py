@@ -22,6 +22,16 @@ async def silence_ends_a_session(stage: Stage) -> None:
     stage.shows("TIMER-01", after)
 
 
+@sessions.add("TIMER-01")
+async def silence_before_the_first_sync(stage: Stage) -> None:
+    """A member that dies before it ever synced is gone after its session timeout, not after that of the sync phase."""
+    (a,) = await stage.completing(stage.member("A", rebalance=stage.long_session))
+    await stage.sleep_past(a.session)
+    gone = stage.heartbeat(a)
+    await gone
+    stage.shows("TIMER-01", gone)
+
+
 @sessions.add("TIMER-02")
 async def expiry_in_stable(stage: Stage) -> None:
     """When one member of a stable group expires, the other is told to rejoin."""
@@ -76,7 +86,13 @@ async def parked_sync_protects_the_session(stage: Stage) -> None:
     a, b = (stage.member(label, rebalance=stage.long_session) for label in "AB")
     leader, follower = await stage.completing(a, b)
     parked = stage.sync(follower)
-    await stage.alive([leader], leader.session + 2 * stage.grace + stage.step)
+    left = follower.session + 2 * stage.grace + stage.step
+    while left > 0:
+        await stage.sleep(leader.session // 4)
+        left -= leader.session // 4
+        undisturbed = stage.heartbeat(leader)
+        await undisturbed
+        stage.shows("TIMER-04", undisturbed)
     await stage.sync(leader)
     await parked
     stage.shows("TIMER-04", parked)
@@ -132,6 +148,19 @@ async def new_member_is_dropped_after_five_minutes(stage: Stage) -> None:
     stage.shows("TIMER-06", gone)
 
 
+@sessions.add("TIMER-05", needs=("slow",))
+async def live_member_outlasts_five_minutes(stage: Stage) -> None:
+    """What was granted to its first JoinGroup does not end a member that has sessions since."""
+    (a,) = await stage.stable(stage.silent("A"))
+    left = stage.settings.new_member_timeout + 2 * stage.grace
+    while left > 0:
+        await stage.sleep(a.session // 2)
+        left -= a.session // 2
+        alive = stage.heartbeat(a)
+        await alive
+        stage.shows("TIMER-05", alive)
+
+
 @sessions.add("TIMER-07")
 async def new_member_needs_no_session(stage: Stage) -> None:
     """A first JoinGroup may be parked for longer than the session timeout that it names."""
@@ -171,6 +200,20 @@ async def expiry_completes_the_join_phase(stage: Stage) -> None:
     parked = stage.join_changed(a)
     await parked
     stage.shows("TIMER-21", parked, "time")
+
+
+@sessions.add("HB-05")
+async def dropped_member_has_no_session(stage: Stage) -> None:
+    """Nothing happens when the session would end of a member that was dropped for not coming back."""
+    a, b = stage.silent("A"), stage.member("B", session=max(stage.session, 5_000))
+    a.rebalance = b.rebalance = 2_000
+    await stage.stable(a, b)
+    await stage.join_changed(a)
+    await stage.settle(a)
+    await stage.sleep_past(b.session)
+    call = stage.heartbeat(a)
+    await call
+    stage.shows("HB-05", call)
 
 
 @sessions.add("TIMER-22")

@@ -28,6 +28,20 @@ async def longest_rebalance_timeout_counts(stage: Stage) -> None:
     stage.shows("TIMER-09", parked, "time")
 
 
+@timeouts.add("TIMER-09")
+async def rebalance_timeout_of_the_last_join_counts(stage: Stage) -> None:
+    """A member that has rejoined with more patience is waited for that much longer."""
+    leader, follower = await stage.stable(waiting(stage, "A", MEDIUM_MS), waiting(stage, "B", MEDIUM_MS))
+    follower.rebalance = 2 * MEDIUM_MS
+    rejoined = stage.join_changed(follower)
+    await stage.join(leader)
+    await rejoined
+    await stage.settle(leader, follower)
+    parked = stage.join_changed(leader)
+    await parked
+    stage.shows("TIMER-09", parked, "time")
+
+
 @timeouts.add("TIMER-10")
 async def later_joiners_do_not_extend_a_round(stage: Stage) -> None:
     """A newcomer with more patience changes nothing for the round under way."""
@@ -75,6 +89,10 @@ async def sync_timeout_of_the_leader(stage: Stage) -> None:
     """Followers that wait for a leader in vain are told to rejoin."""
     _, follower = await stage.completing(waiting(stage, "A", MEDIUM_MS), waiting(stage, "B", MEDIUM_MS))
     parked = stage.sync(follower)
+    await stage.sleep_past(follower.rebalance)
+    told = stage.heartbeat(follower)
+    await told
+    stage.shows("TIMER-13", told)
     await parked
     stage.shows("TIMER-13", parked)
 
@@ -95,6 +113,19 @@ async def everyone_syncs_in_time(stage: Stage) -> None:
     """Nothing happens when the rebalance timeout is over."""
     a, b = waiting(stage, "A", SHORT_MS), waiting(stage, "B", SHORT_MS)
     await stage.stable(a, b)
+    await stage.sleep_past(a.rebalance)
+    for member in (a, b):
+        call = stage.heartbeat(member)
+        await call
+        stage.shows("TIMER-15", call)
+
+
+@timeouts.add("TIMER-15")
+async def everyone_rejoins_in_time(stage: Stage) -> None:
+    """Nor does anything happen when the join phase would have been over."""
+    a, b = await stage.stable(waiting(stage, "A", MEDIUM_MS), waiting(stage, "B", MEDIUM_MS))
+    await stage.regroup(a, b)
+    await stage.settle(a, b)
     await stage.sleep_past(a.rebalance)
     for member in (a, b):
         call = stage.heartbeat(member)
