@@ -291,7 +291,8 @@ class Search:
 
     def absorbed(self, one: Configuration, outcome: Outcome, number: int, now: Moment) -> Iterator[Configuration]:
         """The configurations after an outcome: none if an answer that is known differs from it."""
-        if not self.lenient and self.is_hopeless(outcome, number):
+        if self.width is not None and self.order is Order.INTERVALS and self.is_hopeless(outcome, number):
+            self.narrowed = True
             return
         doubtful = doubted(one, outcome.world, high(now), self.cluster.settings.offsets_retention)
         states = [replace(one, world=outcome.world, clock=low(now), doubtful=doubtful)]
@@ -309,7 +310,8 @@ class Search:
     def is_hopeless(self, outcome: Outcome, number: int) -> bool:
         """The request is a JoinGroup that parks now, but its answer cannot come of that.
 
-        It would not fit in the end; seen here, it spares the search everything up to the end of the join phase.
+        It would not fit in the end; seen here, it spares the search everything up to the end of the join phase. To
+        say which answer is wrong one has to get there, though.
         """
         part, group = self.parts.get(number), outcome.world.group
         if part is None or group is None or part.operation.answer is None or part.operation.api != "JoinGroup":
