@@ -337,13 +337,10 @@ def test_groups_offsets_and_topics_outlive_the_server(tmp_path: Path) -> None:
 
 
 def test_it_runs_until_interrupted() -> None:
-    program = (
-        "from fencepost.adapters.serve.server import run; from fencepost.model.settings import Settings;"
-        "run('127.0.0.1', 0, Settings(), None, lambda host, port: print(host, port, flush=True))"
-    )
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, "-m", "fencepost", "serve", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        host, port = process.stdout.readline().split()
+        host, port = process.stdout.readline().strip().split(":")
         with socket.create_connection((host, int(port)), PATIENCE):
             process.send_signal(signal.SIGINT)
             assert process.wait(PATIENCE) == 0
