@@ -3,7 +3,7 @@
 import socket
 import struct
 
-OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, HEARTBEAT, API_VERSIONS = 8, 9, 10, 12, 18
+METADATA, OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, HEARTBEAT, API_VERSIONS = 3, 8, 9, 10, 12, 18
 UNKNOWN_MEMBER_ID = 25
 
 
@@ -27,6 +27,11 @@ def api_versions(port: int) -> dict[int, tuple[int, int]]:
         raise ConnectionError(f"ApiVersions v0 answered with error {error}")
     rows = (struct.unpack_from(">hhh", answer, 6 + 6 * i) for i in range(count))
     return {api: (lowest, highest) for api, lowest, highest in rows}
+
+
+def touch_topic(port: int, topic: str) -> None:
+    """Ask for a topic's metadata (version 0), which makes the topic where brokers do that."""
+    ask(port, METADATA, struct.pack(">i", 1) + _string(topic))
 
 
 def coordinator_error(port: int, group: str) -> int:

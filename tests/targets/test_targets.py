@@ -49,6 +49,16 @@ def test_the_mock_comes_back_empty(mock: Running) -> None:
     assert JOIN_GROUP in probe.api_versions(mock.port)
 
 
+def test_the_server(tmp_path: Path) -> None:
+    server = prepare("serve", tmp_path)
+    server.start()
+    try:
+        probe.touch_topic(server.port, INTERNAL_TOPIC)
+        survives_a_kill(server)
+    finally:
+        server.kill()
+
+
 def missing(folder: Path) -> Running:
     """A target whose start command says that something is not installed."""
     profile = Profile(folder, start=("sh", "-c", f"echo 'no such thing' >&2; exit {MISSING}"), kill=("true",))

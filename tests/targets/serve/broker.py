@@ -1,0 +1,65 @@
+"""Start and kill the bundled coordinator as a server, with bounds, delays and limits that a test can reach.
+
+start              print the bootstrap address, the only line on stdout, once it answers
+kill               kill it without warning; the next start has the same storage and the same port
+host PORT          serve until killed; what `start` runs
+"""
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+
+from fencepost.adapters.serve.server import run
+from fencepost.conformance.bundled_run import BUNDLED_SETTINGS
+from tests.targets import probe
+from tests.targets.process import Folder, free_ports, report, run_folder
+
+PATIENCE = 30
+"""Seconds the server may take to answer, on a busy machine."""
+
+
+def start(folder: Folder) -> str:
+    """Start the server that lives in `folder`, unless it runs already, and return its address once it answers."""
+    port = chosen_port(folder.path / "port")
+    command = [sys.executable, "-m", "tests.targets.serve.broker", "host", str(port), "--data", str(folder.path)]
+    process = folder.launch(command)
+    folder.wait(process, lambda: answers(port), PATIENCE)
+    return f"127.0.0.1:{port}"
+
+
+def chosen_port(file: Path) -> int:
+    """The port that the server had before, else a free one, which it then keeps."""
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(str(*free_ports(1)))
+    return int(file.read_text())
+
+
+def answers(port: int) -> bool:
+    """Whether the server answers ApiVersions."""
+    try:
+        return bool(probe.api_versions(port))
+    except OSError:
+        return False
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """`start`, `kill` or `host`; 0 on success, 1 if the start failed."""
+    parser = argparse.ArgumentParser(prog="broker", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("action", choices=["start", "kill", "host"])
+    parser.add_argument("port", type=int, nargs="?", default=0)
+    parser.add_argument("--data", type=Path, help="the server's folder (default: serve in $FENCEPOST_RUN)")
+    given = parser.parse_args(arguments)
+    folder = Folder((given.data or run_folder() / "serve").absolute())
+    if given.action == "host":
+        asyncio.run(run("127.0.0.1", given.port, BUNDLED_SETTINGS, folder.path / "data", lambda host, port: None))
+    elif given.action == "kill":
+        folder.kill()
+    else:
+        return report(lambda: start(folder))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
