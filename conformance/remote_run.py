@@ -43,6 +43,10 @@ class Down(Exception):
     """The target is gone and cannot be started again."""
 
 
+class Interrupted(Exception):
+    """The target went down while scenarios were played side by side."""
+
+
 class Gathering:
     """Where all restart scenarios meet: the target is restarted once, when the last of them asks for it."""
 
@@ -134,16 +138,24 @@ class Remote:
         description: Description,
         attempt: str,
         restart: Callable[[], Coroutine[Any, Any, None]] | None = None,
+        *,
+        alone: bool = True,
     ) -> Played:
-        """Play one scenario."""
-        group = f"{scenario.name}-{self.token}-{attempt}"
-        return await play(
-            scenario, self.target, description, group, grace=self.grace, restart=restart, judging=self.judge
-        )
+        """Play one scenario. Raises `Interrupted` if the target went down and it may have been another's doing."""
 
-    async def judge(self, header: Header, events: tuple[Event, ...]) -> TraceVerdict:
-        """Judge a trace in a process beside this one: members must not miss their heartbeats meanwhile."""
-        return await asyncio.get_running_loop().run_in_executor(self.judges, judge, header, events)
+        async def judging(header: Header, events: tuple[Event, ...]) -> TraceVerdict:
+            if cut_off(events) and (self.down or not await self.target.alive()):
+                self.down = True
+                if not alone:
+                    raise Interrupted
+            # In a process beside this one: members must not miss their heartbeats meanwhile.
+            return await asyncio.get_running_loop().run_in_executor(self.judges, judge, header, events)
+
+        group = f"{scenario.name}-{self.token}-{attempt}"
+        played = await play(
+            scenario, self.target, description, group, grace=self.grace, restart=restart, judging=judging
+        )
+        return replace(played, crashed=self.down)
 
     async def play_batch(
         self, scenarios: Sequence[Scenario], attempt: str, description: Description, keep: Callable[[Played], None]
@@ -173,27 +185,20 @@ class Remote:
 
         async def one(scenario: Scenario) -> None:
             async with places:
-                if self.down:
+                try:
+                    if self.down:
+                        raise Interrupted
+                    keep(await self.play(scenario, description, attempt, alone=len(scenarios) == 1))
+                except Interrupted:
                     interrupted.append(scenario)
-                    return
-                played = await self.play(scenario, description, attempt)
-                if cut_off(played.events) and (self.down or not await self.target.alive()):
-                    self.down = True
-                    if len(scenarios) == 1:
-                        keep(replace(played, crashed=True))
-                    else:
-                        interrupted.append(scenario)
-                    return
-                keep(played)
 
         await asyncio.gather(*(one(scenario) for scenario in scenarios))
         if self.down:
             await self.revive()
-        if interrupted:
-            middle = (len(interrupted) + 1) // 2 if len(interrupted) == len(scenarios) else len(interrupted)
-            await self.play_company(interrupted[:middle], attempt, description, keep)
-            if interrupted[middle:]:
-                await self.play_company(interrupted[middle:], attempt, description, keep)
+        middle = (len(interrupted) + 1) // 2
+        for half in (interrupted[:middle], interrupted[middle:]):
+            if half:
+                await self.play_company(half, attempt, description, keep)
 
     async def revive(self) -> None:
         """Start the target again after it went down."""

@@ -141,7 +141,9 @@ def test_a_run_that_is_cut_short_restarts_nothing(monkeypatch: Patch) -> None:
         restarts += 1
 
     class Run(remote_run.Remote):
-        async def play(self, scenario: Scenario, description: Any, attempt: str, restart: Any = None) -> Any:
+        async def play(
+            self, scenario: Scenario, description: Any, attempt: str, restart: Any = None, *, alone: bool = True
+        ) -> Any:
             if scenario.name == "first":
                 arrived.set()
                 await restart()
