@@ -1,4 +1,4 @@
-"""The group core: membership, generation, leader, vote, sync, commit and timers of one group.
+"""The core: membership, generation, leader, vote, sync, commit and timers of one group, and its members.
 
 Plain functions on frozen values that also run on symbolic ones, so that the code that judges is the code that
 is proved. Here `if` forks on single values only; loops over slots use the connectives of `logic`; tokens (ids,
