@@ -7,6 +7,11 @@ from fencepost.conformance.actors import Call, Member
 from fencepost.conformance.ground import Ground
 from fencepost.traces.events import Body
 
+PREPARING = "PreparingRebalance"
+"""The state in which a group waits for JoinGroup requests."""
+PATIENT = 8
+"""How often to ask for a state that is to come."""
+
 
 class Administration(Ground):
     """What is sent about the scenario's group and its offsets, by members and others."""
@@ -79,6 +84,20 @@ class Administration(Ground):
         number = self.version("DescribeGroups", at_most=5) if version is None else version
         body = {"groups": list(groups) or [self.group], "include_authorized_operations": False}
         return self.send("DescribeGroups", body | changes, version=number)
+
+    async def reaches(self, state: str) -> bool:
+        """Wait until DescribeGroups shows the group in a state, which proves that what leads there was handled.
+
+        False if that does not come, or if the target cannot tell.
+        """
+        for _ in range(PATIENT):
+            await self.sleep(self.step)
+            if "DescribeGroups" not in self.description.versions:
+                return False
+            body = await self.describe()
+            if any(row.get("group_state") == state for row in body.get("groups") or ()):
+                return True
+        return False
 
     def list_groups(self, states: Sequence[str] = (), types: Sequence[str] = (), *, version: int | None = None) -> Call:
         """Send ListGroups."""

@@ -1,5 +1,6 @@
 """Generations: how they are counted, who leads them, who belongs to them, and whom they fence."""
 
+from fencepost.conformance.administration import PREPARING
 from fencepost.conformance.scenario import Collection
 from fencepost.conformance.stage import Stage
 
@@ -98,7 +99,7 @@ async def successor_has_rejoined(stage: Stage) -> None:
     """The leader leaves during the join phase; the one member that rejoined leads."""
     leader, follower = await stage.stable(stage.member("A"), stage.member("B"))
     call = stage.join_changed(follower)
-    await stage.sleep(2 * stage.step)
+    await stage.reaches(PREPARING)
     await stage.leave(leader)
     await call
     stage.shows("GEN-06", call, "leader")
@@ -123,7 +124,7 @@ async def leader_keeps_its_role(stage: Stage) -> None:
     leader, follower = await stage.stable(stage.member("A"), stage.member("B"))
     for number in range(2):
         begun = stage.join_changed(follower, f"changed {number}")
-        await stage.sleep(2 * stage.step)
+        await stage.reaches(PREPARING)
         call = stage.join(leader)
         await begun
         await call
