@@ -1,0 +1,62 @@
+"""A claim with its hypotheses, and what the solver says of it."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import z3
+
+TIMEOUT_MS = 10_000
+"""How long one query may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lemma:
+    """From the hypotheses follows the goal. A lemma with `holds` false is a false theorem that has to be refuted."""
+
+    theorem: str
+    name: str
+    hypotheses: tuple[Any, ...]
+    goal: Any
+    holds: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What became of a lemma: "proved", "refuted" (with a model), "vacuous" or "unknown"."""
+
+    lemma: Lemma
+    verdict: str
+    seconds: float
+    model: Any = None
+
+    @property
+    def as_expected(self) -> bool:
+        """Proved what is true, refuted what is false."""
+        return self.verdict == ("proved" if self.lemma.holds else "refuted")
+
+
+def settled(lemma: Lemma, seed: int = 0) -> Finding:
+    """Ask the solver whether the hypotheses can hold at all, and then whether the goal can fail."""
+    started = perf_counter()
+    solver = z3.Solver()
+    solver.set("timeout", TIMEOUT_MS)
+    solver.set("random_seed", seed)
+    solver.add(*lemma.hypotheses)
+    verdict, model = "vacuous", None
+    possible = solver.check()
+    if possible == z3.sat:
+        solver.add(z3.Not(lemma.goal))
+        answer = solver.check()
+        verdict = "proved" if answer == z3.unsat else "refuted" if answer == z3.sat else "unknown"
+        model = solver.model() if answer == z3.sat else None
+    elif possible == z3.unknown:
+        verdict = "unknown"
+    return Finding(lemma, verdict, perf_counter() - started, model)
+
+
+def findings(lemmas: Iterable[Lemma], seed: int = 0) -> Iterator[Finding]:
+    """Settle one lemma after the other."""
+    for lemma in lemmas:
+        yield settled(lemma, seed)

@@ -1,0 +1,85 @@
+"""The theorems about draining are proved of the shipped functions, and not of others."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import islice
+
+import pytest
+
+from fencepost.model import draining
+from fencepost.model.draining import Held, Prefetch, Resume, Ring, following, polls
+from fencepost.model.proofs import draining as theorems
+from fencepost.model.proofs.draining import THEOREMS, lasso, lemmas
+from fencepost.model.proofs.lemmas import findings
+
+BUDGET_SECONDS = 1.0
+
+
+@pytest.mark.parametrize("seed", [0, 7, 19])
+def test_every_lemma_is_settled_as_it_should_be_within_a_second(seed: int) -> None:
+    found = list(findings(lemmas(), seed))
+    assert [each for each in found if not each.as_expected] == []
+    assert sum(each.seconds for each in found) <= BUDGET_SECONDS
+
+
+def test_every_theorem_has_lemmas_and_false_ones_say_so() -> None:
+    found = {each.theorem for each in lemmas()}
+    assert found == set(THEOREMS)
+    assert {each.theorem for each in lemmas() if not each.holds} == {
+        name for name, text in THEOREMS.items() if text.startswith("FALSE")
+    }
+
+
+@pytest.mark.parametrize("prefetch", Prefetch)
+@pytest.mark.parametrize("resume", Resume)
+def test_lassos_are_found_where_the_theorems_leave_room_and_starve_natively(resume: Resume, prefetch: Prefetch) -> None:
+    found = lasso(resume, prefetch)
+    safe = {
+        (Resume.AT, Prefetch.EMPTY),
+        # Up to 3 records in a poll the share is 1 at most: nothing is fetched that is not empty.
+        (Resume.AT, Prefetch.INTEGER_SHARE),
+    }
+    assert (found is None) == (resume is Resume.AFTER or (resume, prefetch) in safe)
+    if found is not None:
+        ring = Ring(2, found.limit, Held(found.records))
+        fetch = found.fetch
+        answers = islice(polls(ring, resume, prefetch, lambda poll, position: fetch if position == 0 else 0), 500)
+        assert not any(of_second for _, of_second in answers)
+
+
+def stays(ring: Ring, resume: Resume) -> Ring:
+    """A visit that never moves on."""
+    return replace(draining.visit(ring, resume), cursor=ring.cursor)
+
+
+def skips(ring: Ring, resume: Resume) -> Ring:
+    """A visit that jumps over a partition."""
+    return replace(draining.visit(ring, resume), cursor=following(ring, following(ring, ring.cursor)))
+
+
+def overdraws(ring: Ring, resume: Resume) -> Ring:
+    """A visit that takes all records, whatever the limit."""
+    return replace(draining.visit(ring, resume), buffers=ring.buffers.put(ring.cursor, 0))
+
+
+def loses(ring: Ring, resume: Resume) -> Ring:
+    """A visit that drops a record."""
+    after = draining.visit(ring, resume)
+    return replace(after, buffers=after.buffers.put(ring.cursor, after.buffers[ring.cursor] - 1))
+
+
+def forgets(ring: Ring, resume: Resume) -> Ring:
+    """A visit that does not count against the limit."""
+    return replace(draining.visit(ring, resume), budget=ring.budget)
+
+
+@pytest.mark.parametrize("mutant", [stays, skips, overdraws, loses, forgets])
+def test_other_visits_are_refuted(monkeypatch: pytest.MonkeyPatch, mutant: Callable[[Ring, Resume], Ring]) -> None:
+    monkeypatch.setattr(theorems, "visit", mutant)
+    assert any(each.verdict == "refuted" for each in findings(lemmas()) if each.lemma.holds)
+
+
+def test_a_poll_that_goes_on_where_it_was_does_not_start_at_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(theorems, "begun", lambda ring, resume: draining.begun(ring, Resume.AFTER))
+    broken = {each.lemma.theorem for each in findings(lemmas()) if not each.as_expected}
+    assert broken == {"draining.start"}
