@@ -65,8 +65,9 @@ class Actor:
 class Chaos:
     """Draws one schedule from a source of randomness and sends it."""
 
-    def __init__(self, source: random.Random, target: InProcessTarget, recorder: Recorder) -> None:
+    def __init__(self, source: random.Random, target: InProcessTarget, recorder: Recorder, pause: int) -> None:
         self.source = source
+        self.pause = pause
         self.target = target
         self.recorder = recorder
         self.channel = target.channel(recorder)
@@ -102,6 +103,8 @@ class Chaos:
             if asyncio.iscoroutine(result):
                 await result
             self.learn()
+            if self.pause:
+                await asyncio.sleep(self.source.randint(0, self.pause) / 1000)
         await asyncio.sleep(self.source.choice((0, 1, 10)))
         self.learn()
 
@@ -323,8 +326,8 @@ class Chaos:
             self.source.choice(self.open)[0].drop()
 
 
-def random_trace(source: random.Random, steps: int, order: Order = Order.TOTAL) -> tuple[Header, tuple[Event, ...]]:
-    """A schedule and what came of it, seen at the coordinator."""
+def random_trace(source: random.Random, steps: int, pause: int = 0) -> tuple[Header, tuple[Event, ...]]:
+    """A schedule and what came of it, seen at the coordinator. After each step up to `pause` milliseconds pass."""
     settings = source.choice(SETTINGS)
 
     async def main() -> tuple[Event, ...]:
@@ -332,10 +335,10 @@ def random_trace(source: random.Random, steps: int, order: Order = Order.TOTAL) 
         await target.open()
         loop = asyncio.get_running_loop()
         recorder = Recorder(lambda: round(loop.time() * 1000))
-        chaos = Chaos(source, target, recorder)
+        chaos = Chaos(source, target, recorder, pause)
         await chaos.run(steps)
         events = recorder.events
         await target.close()
         return events
 
-    return Header("chaos", order, "virtual", settings, 0), run_virtual(main())
+    return Header("chaos", Order.TOTAL, "virtual", settings, 0), run_virtual(main())

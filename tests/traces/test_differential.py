@@ -1,6 +1,7 @@
 """Model, judge and bundled coordinator against each other: whatever is sent, they agree on what comes of it."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,8 +11,10 @@ from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.judge.verdict import TraceVerdict
 from tests.traces.chaos import random_trace
+from tests.traces.clients import Network, seen_by_clients
 
 SHORT, LONG = 60, 300
+PAUSE_MS, TRAVEL_MS = 10, 12
 
 
 def agreed(header: Header, events: tuple[Event, ...]) -> TraceVerdict:
@@ -36,6 +39,14 @@ def test_random_walks(block: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_long_random_walks(seed: int) -> None:
     agreed(*random_trace(random.Random(seed), LONG))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_clients_see_of_random_walks(seed: int) -> None:
+    header, events = random_trace(random.Random(seed), SHORT // 2, PAUSE_MS)
+    far = replace(header, grace=2 * TRAVEL_MS)
+    verdict = judge(*seen_by_clients(far, events, random.Random(seed), Network(TRAVEL_MS)))
+    assert verdict.faults == ()
 
 
 def test_random_walks_get_to_most_rules() -> None:

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 
 from fencepost.model.answers import Answer
 from fencepost.model.comparison import Difference, Fresh
-from fencepost.model.core.values import FREE, Holder
+from fencepost.model.core.values import FREE, Group, Holder, Slot
 from fencepost.model.requests import Partition, Request
 from fencepost.model.world import World
 from fencepost.traces.judge.operations import Operation
 from fencepost.traces.judge.renaming import renamed_answer, renamed_world
-from fencepost.traces.judge.span import Moment, high, no_later
+from fencepost.traces.judge.span import Moment, Span, high, low, no_later
 from fencepost.traces.judge.variants import Decisions
 
 
@@ -89,13 +89,24 @@ def noted(one: Configuration, number: int, difference: Difference) -> Configurat
     return replace(one, soft=one.soft | found) if found else one
 
 
-def tidied(world: World) -> World:
-    """The world with its member table in one order, which means nothing, so that equal worlds are found equal."""
+def tidied(world: World, before: Group | None, slack: int) -> World:
+    """The world with its member table in one order, which means nothing, so that equal worlds are found equal.
+
+    A session may have begun with either of two requests handled within one span of time: it ends with the later one.
+    """
     group = world.group
     if group is None:
         return world
-    held = sorted((slot for slot in group.slots if slot.holder is not Holder.NOBODY), key=lambda slot: str(slot.id))
-    return replace(world, group=replace(group, slots=(*held, FREE)))
+    known = {} if before is None else {slot.id: slot for slot in before.slots if slot.armed and not slot.is_new}
+    held = [drawn_out(slot, known.get(slot.id), slack) for slot in group.slots if slot.holder is not Holder.NOBODY]
+    return replace(world, group=replace(group, slots=(*sorted(held, key=lambda slot: str(slot.id)), FREE)))
+
+
+def drawn_out(slot: Slot, before: Slot | None, slack: int) -> Slot:
+    """The slot with its session ending no earlier than it was going to, if that is hardly later."""
+    if before is None or not slot.armed or not 0 < high(before.deadline) - high(slot.deadline) <= slack:
+        return slot
+    return replace(slot, deadline=Span(low(slot.deadline), high(before.deadline)))
 
 
 def renamed(one: Configuration, shown: Mapping[Fresh, str]) -> Configuration:

@@ -30,11 +30,14 @@ from fencepost.traces.judge.configuration import (
 from fencepost.traces.judge.expiry import doubted, removals
 from fencepost.traces.judge.explanation import errors_in
 from fencepost.traces.judge.operations import Operation
+from fencepost.traces.judge.reduction import may_rest, rests
 from fencepost.traces.judge.span import Moment, Span, high, low
 from fencepost.traces.judge.variants import Run, in_choices
 
 LIMIT = 20_000
 """How many configurations one answer may need before the judge gives up: inconclusive, never a verdict."""
+EFFORT = 60
+"""How many configurations are looked at for further explanations of an answer, if not all of them are wanted."""
 SKEW_MS = 100
 """How far apart requests may be sent for their order to be left out of account when timers are set."""
 NOT_READY = frozenset({14, 15, 16})
@@ -83,7 +86,10 @@ class Search:
         operation = part.operation
         self.parts[operation.handle] = part
         if self.order is Order.INTERVALS:
-            return [replace(one, waiting=one.waiting | {operation.handle}) for one in self.configurations]
+            return [
+                self.at_once(replace(one, waiting=one.waiting | {operation.handle}), operation.handle, operation.sent)
+                for one in self.configurations
+            ]
         found = [
             after
             for one in self.configurations
@@ -99,17 +105,19 @@ class Search:
         stack = self.configurations[::-1]
         # Those that have the answer already come first: they may be the plainer way to where others lead.
         stack.sort(key=lambda one: self.delivered(one, part) is not None)
-        known = set(stack)
+        known, followed = set(stack), 0
         while stack:
-            if self.width is not None and len(found) >= self.width:
+            if self.width is not None and (len(found) >= self.width or (found and followed > EFFORT)):
                 self.narrowed = True
                 break
             one = stack.pop()
+            followed += 1
             settled = self.delivered(one, part)
             if settled is not None:
                 found.update(dict.fromkeys(settled))
                 continue
-            after = [each for each in self.moves(one, time, number) if each not in known]
+            rested = dict.fromkeys(self.rested(each, time) for each in self.moves(one, time, number))
+            after = [each for each in rested if each not in known]
             known.update(after)
             stack.extend(reversed(after))
             if len(known) > LIMIT:
@@ -141,10 +149,29 @@ class Search:
         # The bounds go by the request, not by the path to it, so that paths in another order meet again.
         first = part.operation.sent if earliest - part.operation.sent < SKEW_MS else earliest
         answered = part.operation.answered
-        latest = max(first, earliest + self.grace if answered is None else min(answered, earliest + self.grace))
+        if answered is None or answered > earliest + 2 * self.grace:
+            answered = earliest + self.grace
+        latest = max(first, answered)
         now = first if first == latest else Span(first, latest)
         started = replace(one, waiting=one.waiting - {number}, clock=earliest)
         yield from self.handled(started, part, now)
+
+    def rested(self, one: Configuration, time: int) -> Configuration:
+        """The configuration with every waiting request handled of which nobody can tell when it was."""
+        for number in sorted(one.waiting):
+            one = self.at_once(one, number, time)
+        return one
+
+    def at_once(self, one: Configuration, number: int, time: int) -> Configuration:
+        """The configuration with this request handled, if nobody can tell when it was; else as it is."""
+        part = self.parts[number]
+        if one.loading or self.lenient or not may_rest(part.operation.api, part.operation.answer):
+            return one
+        for after in self.linearised(one, number, time):
+            rule = after.trail.rule if after.trail is not None else ""
+            if after.decisions == one.decisions and rests(one.world, part.request, rule, after.world):
+                return replace(after, clock=one.clock)
+        return one
 
     def brought_up_to(self, start: Configuration, time: int) -> Iterator[Configuration]:
         """The configuration with every timer fired that must be, and with or without those that may."""
@@ -295,7 +322,7 @@ class Search:
             self.narrowed = True
             return
         doubtful = doubted(one, outcome.world, high(now), self.cluster.settings.offsets_retention)
-        states = [replace(one, world=outcome.world, clock=low(now), doubtful=doubtful)]
+        states = [replace(one, world=outcome.world, clock=max(one.clock, low(now)), doubtful=doubtful)]
         for reply in outcome.replies:
             part = self.parts.get(reply.handle)
             if part is not None and not (part.operation.lost and part.operation.answer is None):
@@ -304,7 +331,7 @@ class Search:
                 ]
         for state in states:
             if self.order is Order.INTERVALS and state.world.group is not one.world.group:
-                state = replace(state, world=tidied(state.world))
+                state = replace(state, world=tidied(state.world, one.world.group, 2 * self.grace))
             yield replace(state, trail=Trail(outcome.rule, number, state.trail))
 
     def is_hopeless(self, outcome: Outcome, number: int) -> bool:
