@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from fencepost.model.core.logic import Token, Truth, absent, and_, not_, or_
+from fencepost.model.core.logic import Token, Truth, absent, and_, emit, not_, or_
 from fencepost.model.core.members import (
     NOWHERE,
     accepts,
@@ -17,7 +17,7 @@ from fencepost.model.core.members import (
     with_slot,
 )
 from fencepost.model.core.replacement import replace_static
-from fencepost.model.core.rounds import Progress, current_answer, emit, trigger, try_complete
+from fencepost.model.core.rounds import Progress, current_answer, trigger, try_complete
 from fencepost.model.core.values import (
     Context,
     Group,

@@ -5,6 +5,7 @@ A symbolic truth value offers `&`, `|`, `negated()` and `choose(a, b)`; a symbol
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
 Truth: TypeAlias = bool
@@ -68,6 +69,14 @@ def ite(condition: Truth, then: Value, otherwise: Value) -> Value:
     symbolic: Any = condition
     chosen: Value = symbolic.choose(then, otherwise)
     return chosen
+
+
+def emit(when: Truth, output: Value) -> tuple[Value, ...]:
+    """The output where the condition holds; nothing where it does not. The output has a field `when`."""
+    if when is False:
+        return ()
+    guarded: Any = output
+    return (output,) if when is True else (replace(guarded, when=and_(guarded.when, when)),)
 
 
 def count(terms: Iterable[Truth]) -> int:

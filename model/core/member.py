@@ -104,7 +104,7 @@ class MemberStep:
 
 def started(settings: MemberSettings, partitions: int) -> Member:
     """A process that has just started, in a group that consumes this many partitions."""
-    return Member(settings, owned=(False,) * partitions)
+    return Member(settings, owned=tuple(False for _ in range(partitions)))
 
 
 def restart(member: Member) -> MemberStep:
@@ -187,7 +187,7 @@ def on_join_answer(
 
 def holds(parts: Token, partition: int) -> Truth:
     """The claims or the assignment, if there are any, name this partition."""
-    if parts is None:
+    if absent(parts):
         return False
     held: Truth = parts[partition]
     return held

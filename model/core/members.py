@@ -168,9 +168,7 @@ def removed(group: Group, index: int) -> Group:
     """The group without the member or pending id in the slot (REMOVE)."""
     gone = group.slots[index]
     rest = replace(group, slots=put(group.slots, index, FREE))
-    if gone.holder != Holder.MEMBER:
-        return rest
-    led = and_(not_(absent(group.leader)), group.leader == gone.id)
+    led = and_(is_member(gone), not_(absent(group.leader)), group.leader == gone.id)
     return replace(
         rest,
         leader=ite(led, None, group.leader),

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from fencepost.model.core.logic import Token, Truth, and_, ite, not_, or_
+from fencepost.model.core.logic import Token, Truth, and_, emit, ite, not_, or_
 from fencepost.model.core.members import rearm, with_slot
-from fencepost.model.core.rounds import Progress, emit, join_answer, prepare, roster, try_complete
+from fencepost.model.core.rounds import Progress, join_answer, prepare, roster, try_complete
 from fencepost.model.core.values import (
     Context,
     Group,

@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 
-from fencepost.model.core.logic import Time, Token, Truth, absent, and_, any_, ite, not_, or_
+from fencepost.model.core.logic import Time, Token, Truth, absent, and_, any_, emit, ite, not_, or_
 from fencepost.model.core.members import all_joined, group_timeout, is_member, no_members, rearm
 from fencepost.model.core.values import (
     FREE,
     Context,
     Group,
-    Holder,
     JoinAnswer,
     MemberView,
     Output,
@@ -21,13 +20,6 @@ from fencepost.model.errors import Error
 
 Progress = tuple[Group, tuple[Output, ...]]
 """A group on its way through a step, and the answers so far."""
-
-
-def emit(when: Truth, output: Output) -> tuple[Output, ...]:
-    """The output where the condition holds; nothing where it does not."""
-    if when is False:
-        return ()
-    return (output,) if when is True else (replace(output, when=and_(output.when, when)),)
 
 
 def trigger(group: Group, context: Context) -> Progress:
@@ -147,7 +139,6 @@ def roster(group: Group) -> tuple[MemberView, ...]:
             MemberView(None, None, None),
         )
         for slot in group.slots
-        if slot.holder is not Holder.NOBODY
     )
 
 

@@ -1,6 +1,6 @@
 """Heartbeat, LeaveGroup and the membership side of OffsetCommit (coordinator.md 2.4 to 2.6)."""
 
-from fencepost.model.core.logic import Time, Token, absent, and_, not_, or_
+from fencepost.model.core.logic import Time, Token, absent, and_, emit, not_, or_
 from fencepost.model.core.members import (
     NOWHERE,
     check_member,
@@ -10,7 +10,7 @@ from fencepost.model.core.members import (
     removed,
     with_slot,
 )
-from fencepost.model.core.rounds import Progress, emit, trigger
+from fencepost.model.core.rounds import Progress, trigger
 from fencepost.model.core.values import (
     CommitAnswer,
     CommitRequest,

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from fencepost.model.core.logic import Token, Truth, absent, and_, ite, not_, or_
+from fencepost.model.core.logic import Token, Truth, absent, and_, emit, ite, not_, or_
 from fencepost.model.core.members import check_member, is_member, rearm, with_slot
-from fencepost.model.core.rounds import emit, settle_sync_timer
+from fencepost.model.core.rounds import settle_sync_timer
 from fencepost.model.core.values import (
     Context,
     Group,

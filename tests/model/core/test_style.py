@@ -1,0 +1,198 @@
+"""The style of the core that lets it run on symbolic values as well: one look at the syntax tree of every module."""
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+CORE = Path(__file__).parents[3] / "model" / "core"
+MODULES = sorted(path.name for path in CORE.glob("*.py") if path.name not in ("__init__.py", "logic.py"))
+BANNED_CALLS = {"sorted", "hash", "set", "frozenset", "dict", "max", "min", "sum", "any", "all", "bool", "print", "id"}
+BANNED_NODES: dict[type[ast.AST], str] = {
+    ast.BoolOp: "and/or: use and_ and or_",
+    ast.Not: "not: use not_",
+    ast.Dict: "a dict",
+    ast.DictComp: "a dict",
+    ast.Set: "a set",
+    ast.SetComp: "a set",
+    ast.JoinedStr: "an f-string",
+    ast.While: "while",
+    ast.Raise: "raise",
+    ast.Try: "try",
+    ast.Assert: "assert",
+    ast.Delete: "del",
+    ast.Global: "global",
+    ast.Nonlocal: "nonlocal",
+    ast.Lambda: "a lambda",
+    ast.NamedExpr: "an assignment in an expression",
+}
+COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+
+
+def truths() -> set[str]:
+    """The fields and functions of the core that hold or give a truth value."""
+    found: set[str] = set()
+    for path in CORE.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and is_truth(node.annotation):
+                found.add(node.target.id)
+            elif isinstance(node, ast.FunctionDef) and node.returns is not None and is_truth(node.returns):
+                found.add(node.name)
+    return found
+
+
+def is_truth(annotation: ast.expr) -> bool:
+    """The annotation is a truth value's."""
+    return isinstance(annotation, ast.Name) and annotation.id in ("Truth", "bool")
+
+
+TRUTHS = truths()
+
+
+def local_truths(tree: ast.Module) -> set[str]:
+    """The names that a module gives to truth values."""
+    return {
+        target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name) and tells_truth(node.value, TRUTHS)
+    }
+
+
+def tells_truth(value: ast.expr, names: set[str]) -> bool:
+    """The expression is a truth value, given the names of those known."""
+    match value:
+        case ast.Compare() | ast.Constant(value=bool()):
+            return True
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Call(func=ast.Name(id=name)):
+            return name in names
+        case _:
+            return False
+
+
+def objections(source: str) -> list[str]:
+    """What does not fit the style, one line each."""
+    tree = ast.parse(source)
+    names = TRUTHS | local_truths(tree)
+    checks: tuple[Callable[[ast.AST], str | None], ...] = (
+        banned,
+        arithmetic,
+        comparison,
+        mutation,
+        lambda node: truth_test(node, names),
+    )
+    found = [(node, check(node)) for node in ast.walk(without_annotations(tree)) for check in checks]
+    return [f"{getattr(node, 'lineno', 0)}: {flaw}" for node, flaw in found if flaw] + list(forks_in_loops(tree))
+
+
+def without_annotations(tree: ast.Module) -> ast.Module:
+    """The tree without types, which have operators and subscripts of their own."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            node.annotation = None
+        elif isinstance(node, ast.FunctionDef):
+            node.returns = None
+        elif isinstance(node, ast.AnnAssign):
+            node.annotation = ast.Constant(None)
+    tree.body = [node for node in tree.body if not is_alias(node)]
+    return tree
+
+
+def is_alias(node: ast.stmt) -> bool:
+    """A type with a name: `Progress = tuple[...]`, `CoreAnswer = A | B`."""
+    return isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp | ast.Subscript)
+
+
+def banned(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in BANNED_CALLS:
+        return f"{node.func.id}()"
+    return next((name for kind, name in BANNED_NODES.items() if isinstance(node, kind)), None)
+
+
+def arithmetic(node: ast.AST) -> str | None:
+    if isinstance(node, ast.BinOp | ast.AugAssign) and not isinstance(node.op, ast.Add | ast.Sub):
+        return f"{type(node.op).__name__}: numbers are only added and compared"
+    return None
+
+
+def comparison(node: ast.AST) -> str | None:
+    if not isinstance(node, ast.Compare):
+        return None
+    if len(node.ops) > 1:
+        return "a chained comparison: it hides an and"
+    return None if isinstance(node.ops[0], COMPARISONS) else f"{type(node.ops[0]).__name__}: use absent or =="
+
+
+def mutation(node: ast.AST) -> str | None:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
+    changed = [target for target in targets if isinstance(target, ast.Attribute | ast.Subscript)]
+    return "a value is changed in place" if changed else None
+
+
+def truth_test(node: ast.AST, names: set[str]) -> str | None:
+    """A number is never taken for a truth value."""
+    if not isinstance(node, ast.If | ast.IfExp) or tells_truth(node.test, names):
+        return None
+    return f"{ast.unparse(node.test)} is tested, but is no truth value"
+
+
+def forks_in_loops(tree: ast.Module) -> Iterator[str]:
+    """Every `if` inside a loop over slots, unless it is all of the loop and ends it: a search."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.For) and "slots" in ast.unparse(node.iter) and not is_search(node):
+            inner = [each for part in node.body for each in ast.walk(part)]
+        elif isinstance(node, ast.comprehension) and "slots" in ast.unparse(node.iter):
+            inner = [*node.ifs]
+            if inner:
+                yield f"{node.ifs[0].lineno}: a comprehension over slots leaves some out"
+        elif isinstance(node, ast.GeneratorExp | ast.ListComp):
+            over_slots = any("slots" in ast.unparse(each.iter) for each in node.generators)
+            inner = list(ast.walk(node.elt)) if over_slots else []
+        else:
+            continue
+        for each in inner:
+            if isinstance(each, ast.If | ast.IfExp):
+                yield f"{each.lineno}: if inside a loop over slots"
+
+
+def is_search(loop: ast.For) -> bool:
+    """`for index, slot in ...: if ...: return index`."""
+    (first, *rest) = loop.body
+    return not rest and isinstance(first, ast.If) and not first.orelse and isinstance(first.body[0], ast.Return)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_core_keeps_the_style(module: str) -> None:
+    assert objections((CORE / module).read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "flaw"),
+    [
+        ("x = a and b", "1: and/or: use and_ and or_"),
+        ("x = a < b < c", "1: a chained comparison: it hides an and"),
+        ("x = a is None", "1: Is: use absent or =="),
+        ("x = a in b", "1: In: use absent or =="),
+        ("x = f(a * b)", "1: Mult: numbers are only added and compared"),
+        ("x = {a: b}", "1: a dict"),
+        ("x = sorted(a)", "1: sorted()"),
+        ("a.b = c", "1: a value is changed in place"),
+        ("if slot.join:\n    x = 1", "1: slot.join is tested, but is no truth value"),
+        ("x = a if count(b) else c", "1: count(b) is tested, but is no truth value"),
+        ("for s in g.slots:\n    if s.armed:\n        x = 1", "2: if inside a loop over slots"),
+        ("x = tuple(1 if s.armed else 2 for s in g.slots)", "1: if inside a loop over slots"),
+        ("x = tuple(s for s in g.slots if s.armed)", "1: a comprehension over slots leaves some out"),
+    ],
+)
+def test_what_breaks_the_style_is_seen(line: str, flaw: str) -> None:
+    assert objections(line) == [flaw]
+
+
+def test_what_the_style_allows() -> None:
+    search = (
+        "def find(g):\n    for i, s in enumerate(g.slots):\n        if s.armed:\n            return i\n    return -1"
+    )
+    assert objections(search) == []
+    assert objections("if absent(a):\n    x = b + c - 1") == []
