@@ -6,6 +6,7 @@ Memory stays flat: of the past only the last requests are kept, to show the sche
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,15 +59,24 @@ class Reading:
         if event.kind in SHOWN_KINDS:
             self.last.append(event)
         known = len(self.judge.faults)
-        try:
+        with self.blaming_the_trace():
             self.judge.take(event, moment.operation)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-            flaw = flaw_of(moment)
-            if flaw is None:
-                raise
-            raise TraceError(str(self.path), 0, f"event {event.sequence}: {flaw}") from None
         if len(self.before) < DETAILED:
             self.before.update((fault.sequence, tuple(self.last)) for fault in self.judge.faults[known:])
+
+    def finish(self) -> TraceVerdict:
+        """What was found, once the trace is over or as far as it was read. Raises as `take`."""
+        with self.blaming_the_trace():
+            return self.judge.finish()
+
+    @contextmanager
+    def blaming_the_trace(self) -> Iterator[None]:
+        """An error of the judge is the trace's fault if there is a message in it that no message can be."""
+        try:
+            yield
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            check(self.path)
+            raise
 
     def schedule(self, violation: Violation) -> list[Event]:
         """The last things that happened in the group, up to what was violated."""
@@ -85,19 +95,18 @@ def concerns(request: Event, group: str) -> bool:
     return not group or any(each.group == group for each in read)
 
 
-def flaw_of(moment: Moment) -> str | None:
-    """What is wrong with the messages that an event is about; None if they fit the wire format."""
-    event, operation = moment.event, moment.operation
-    bodies = [("Response" if event.kind is Kind.ANSWER else "Request", event.body)]
-    if operation is not None:
-        bodies += [("Request", operation.body), ("Response", operation.answer or {})]
-    for kind, body in bodies:
-        try:
-            message = {name: value for name, value in body.items() if name != "_findings"}
-            encode_body(event.api + kind, event.version, message)
-        except ValueError as error:
-            return str(error)
-    return None
+def check(path: Path) -> None:
+    """Hold all messages of a trace against the wire format. Raises `TraceError` for the first that does not fit it."""
+    if not path.is_file():
+        return  # what comes through a pipe cannot be read twice
+    for event in open_trace(path)[1]:
+        kind = {Kind.REQUEST: "Request", Kind.ANSWER: "Response"}.get(event.kind)
+        if kind is not None:
+            message = {name: value for name, value in event.body.items() if name != "_findings"}
+            try:
+                encode_body(event.api + kind, event.version, message)
+            except ValueError as error:
+                raise TraceError(str(path), 0, f"event {event.sequence}: {error}") from None
 
 
 @dataclass(slots=True)
@@ -131,14 +140,16 @@ class Pile:
                 self.events += 1
                 if self.events % STRIDE == 0:
                     self.tell(path)
-        finally:
+        except KeyboardInterrupt:
             self.close(reading)
+            raise
+        self.close(reading)
         self.done += 1
         self.tell(path)
 
     def close(self, reading: Reading) -> None:
         """Count what a trace shows, as far as it was read."""
-        verdict = reading.judge.finish()
+        verdict = reading.finish()
         self.verdicts.append(verdict)
         origin = Origin(str(reading.path), "")
         found = violations(verdict)

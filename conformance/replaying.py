@@ -11,7 +11,7 @@ from fencepost.adapters.target import Description, Exchange, Recorder, Target, T
 from fencepost.adapters.virtual import run_beside
 from fencepost.conformance.aggregation import Origin, Violation, failure, violations
 from fencepost.conformance.execution import DEFAULT_GRACE_MS
-from fencepost.conformance.judging import Reading
+from fencepost.conformance.judging import Reading, check
 from fencepost.conformance.plan import BUNDLED, Replay, ReplayOutcome
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.remote_run import remote_target
@@ -66,11 +66,12 @@ def judged(path: Path, header: Header, events: Iterable[Event]) -> Judged:
     for moment in Lookahead(kept).moments():
         reading.take(moment)
     rules = {handle - 1: frozenset(record.rules) for handle, record in reading.judge.judged.items()}
-    return Judged(kept, reading.judge.finish(), rules)
+    return Judged(kept, reading.finish(), rules)
 
 
 async def replay(path: Path, target: str, profile: Profile) -> Replay:
     """Drive the schedule of a trace against a target. Raises `TraceError` and `TargetError`."""
+    check(path)
     header, events = open_trace(path)
     then = judged(path, header, events)
     premature = {fault.sequence for fault in then.verdict.faults if "time" in fault.fields}

@@ -290,7 +290,7 @@ def _event(line: dict[str, Any]) -> Event:
     if line["connection"] < 0:
         raise _FlawError("'connection' is negative")
     if kind is Kind.INTERNAL:
-        _require(line["body"], _REMARKS.get(line["api"], {}))
+        _check_remark(line["api"], line["body"])
     elif kind is Kind.FAULT and line["api"] == "restart" and line["body"]:
         _require(line["body"], _RESTARTED)
         _refuse_others(line["body"], _RESTARTED, " in a restart")
@@ -305,6 +305,17 @@ def _event(line: dict[str, Any]) -> Event:
         line["body"],
         of,
     )
+
+
+def _check_remark(api: str, body: dict[str, Any]) -> None:
+    _require(body, _REMARKS.get(api, {}))
+    if api == "topics" and not all(type(count) is int for count in body["topics"].values()):
+        raise _FlawError("'topics' has a number of partitions that is not an integer")
+    if api == "topics" and type(body.get("decisions", {})) is not dict:
+        raise _FlawError("'decisions' is not an object")
+    fields = body.get("fields", [])
+    if api == "evidence" and not (type(fields) is list and all(type(name) is str for name in fields)):
+        raise _FlawError("'fields' is not an array of strings")
 
 
 class _Course:

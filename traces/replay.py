@@ -97,9 +97,12 @@ def complete(event: Event) -> Event:
         return event
     name = event.api + "Request"
     try:
-        return replace(event, body=decode_body(name, event.version, encode_body(name, event.version, event.body)).body)
+        whole = decode_body(name, event.version, encode_body(name, event.version, event.body))
     except ValueError as error:
         raise ValueError(f"request {event.sequence} cannot be sent: {error}") from None
+    if whole.findings:
+        raise ValueError(f"request {event.sequence} cannot be sent: {whole.findings[0]}")
+    return replace(event, body=whole.body)
 
 
 @dataclass(slots=True)

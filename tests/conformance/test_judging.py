@@ -1,5 +1,6 @@
 """`fencepost judge`: traces without a target."""
 
+import json
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -12,7 +13,7 @@ from fencepost.conformance.judging import SHOWN, STRIDE, judge_files
 from fencepost.conformance.progress import Progress
 from fencepost.conformance.results import Report, Verdict
 from fencepost.model.settings import Settings
-from fencepost.traces.events import Event, Header, Kind, Order
+from fencepost.traces.events import Body, Event, Header, Kind, Order
 from fencepost.traces.format import write_trace
 from tests.conformance.flaws import FORGIVING, install
 
@@ -121,6 +122,12 @@ def test_what_the_judge_gives_up_on_is_no_pass(tmp_path: Path, capsys: Capture) 
 # --- traces that cannot be judged
 
 
+def remark(api: str, body: Body) -> str:
+    """A line of a trace in which the schedule says something about itself."""
+    event = {"sequence": 0, "time": 0, "connection": 0, "member": "", "kind": "internal", "api": api, "version": 0}
+    return json.dumps({**event, "body": body})
+
+
 @pytest.mark.parametrize(
     ("lines", "complaint"),
     [
@@ -130,6 +137,8 @@ def test_what_the_judge_gives_up_on_is_no_pass(tmp_path: Path, capsys: Capture) 
         (["HEADER", "REQUEST", '{"sequence": 1, "ti'], "3: not JSON: Unterminated string starting at at column 17"),
         (["HEADER", "REQUEST", "REQUEST"], "3: sequence 0 does not rise: 0 came before"),
         (["HEADER", "EVIDENCE"], "2: key 'requirement' is missing"),
+        (["HEADER", "FIELDS"], "2: 'fields' is not an array of strings"),
+        (["HEADER", "TOPICS"], "2: 'topics' has a number of partitions that is not an integer"),
     ],
 )
 @pytest.mark.parametrize("command", [["judge"], ["replay"]])
@@ -137,8 +146,9 @@ def test_a_malformed_trace(
     command: list[str], lines: list[str], complaint: str, tmp_path: Path, capsys: Capture
 ) -> None:
     header, request, *_ = written(tmp_path / "good", heartbeats(1)).read_text().splitlines()
-    known = {"HEADER": header, "REQUEST": request, "EVIDENCE": request.replace("request", "internal")}
-    known["EVIDENCE"] = known["EVIDENCE"].replace('"Heartbeat"', '"evidence"')
+    known = {"HEADER": header, "REQUEST": request, "EVIDENCE": remark("evidence", {})}
+    known["FIELDS"] = remark("evidence", {"requirement": "HB-01", "fields": [1]})
+    known["TOPICS"] = remark("topics", {"topics": {"t": None}})
     trace = tmp_path / "bad"
     trace.write_text("\n".join(known.get(line, line) for line in lines))
     assert main([*command, str(trace), *(["bundled"] if command == ["replay"] else [])]) == 2

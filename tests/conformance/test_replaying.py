@@ -160,4 +160,4 @@ def test_a_request_that_does_not_fit_the_wire_format(tmp_path: Path, capsys: Cap
     trace = written(tmp_path / "t", Event(0, 0, 0, "", Kind.REQUEST, "Heartbeat", 4, body))
     code, line = replayed(trace, "bundled", capsys)
     assert code == 2
-    assert line.startswith(f"fencepost: {trace}: request 0 cannot be sent: HeartbeatRequest v4 generation_id: ")
+    assert line.startswith(f"fencepost: {trace}: event 0: HeartbeatRequest v4 generation_id: ")

@@ -82,7 +82,11 @@ def test_fields_that_were_left_out_get_their_defaults() -> None:
 
 @pytest.mark.parametrize(
     ("body", "complaint"),
-    [({"group": "g"}, "there is no field 'group'"), ({"group_id": 5}, r"HeartbeatRequest v4 group_id: 5 does not fit")],
+    [
+        ({"group": "g"}, "there is no field 'group'"),
+        ({"group_id": 5}, r"HeartbeatRequest v4 group_id: 5 does not fit"),
+        ({"group_id": None}, "null in"),
+    ],
 )
 def test_a_request_that_cannot_be_sent_is_named(body: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValueError, match=f"request 7 cannot be sent: .*{complaint}"):
