@@ -1,0 +1,52 @@
+"""The kernel's theorems for any number of members, partitions and generations, and which guards they rest on."""
+
+import pytest
+
+from fencepost.model.kernel import ACTIONS
+from fencepost.model.kernel_invariants import STRENGTHENINGS, THEOREMS
+from fencepost.model.proofs.lemmas import findings
+from fencepost.model.proofs.parametric import Scene, lemmas, scenes
+
+BUDGET_SECONDS = 5.0
+
+NOT_NEEDED = {
+    ("adopt", "members get them"),
+    ("complete", "the leader is a member"),
+    ("complete", "members claim"),
+    ("publish", "the leader hands it in"),
+    ("publish", "members get them"),
+    ("accept", "no assignment is awaited"),
+}
+"""Guards that no theorem needs: any assignment that is exclusive and respects claims is safe, whoever hands it in."""
+
+SCENES = list(scenes())
+
+
+@pytest.mark.parametrize("seed", [0, 11])
+def test_every_invariant_survives_every_action(seed: int) -> None:
+    found = list(findings(lemmas(), seed))
+    assert [(each.lemma.theorem, each.lemma.name, each.verdict) for each in found if not each.as_expected] == []
+    assert len(found) == (len(ACTIONS) + 2) * len((*THEOREMS, *STRENGTHENINGS)) + len(ACTIONS) * 2
+    assert sum(each.seconds for each in found) <= BUDGET_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("scene", "guard"),
+    [(scene, guard) for scene in SCENES for guard in scene.guards],
+    ids=lambda each: getattr(each, "action", each),
+)
+def test_without_a_guard_an_invariant_breaks(scene: Scene, guard: str) -> None:
+    verdicts = {each.verdict for each in findings(scene.lemmas(guard))}
+    assert verdicts == ({"proved"} if (scene.action, guard) in NOT_NEEDED else {"proved", "refuted"})
+
+
+@pytest.mark.parametrize("claim", STRENGTHENINGS, ids=lambda claim: claim.__name__)
+def test_theorems_are_not_inductive_without_their_strengthenings(claim: object) -> None:
+    """Each strengthening is used: with it alone left out, some action breaks what remains or the theorem it serves."""
+    from fencepost.model.proofs import parametric
+
+    rest = tuple(each for each in (*THEOREMS, *STRENGTHENINGS) if each is not claim)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parametric, "INVARIANTS", rest)
+        found = findings(each for scene in scenes() for each in scene.lemmas())
+        assert any(each.verdict == "refuted" for each in found)
