@@ -1,0 +1,287 @@
+"""The bars of the spine: scenarios, judge and reports on the bundled coordinator, real brokers and known faults."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fencepost.traces.format import open_trace
+from fencepost.traces.judge.judge import judge
+from fencepost.traces.judge.verdict import Standing
+from tests.bars.bars import ROOT, Bar, Figure, Unmeasured, at_least, at_most, exactly, main, told
+from tests.targets.running import prepare
+from tests.test_readme import COMMANDS
+
+SEEDS = (1, 2, 3)
+BAD_INPUT = (
+    "tests/adapters/test_serve_wire.py",
+    "tests/adapters/test_wire_channel.py",
+    "tests/adapters/test_wire_target.py",
+    "tests/conformance/test_cli.py",
+    "tests/conformance/test_profile.py",
+    "tests/conformance/test_report_json.py",
+    "tests/conformance/test_unusable.py",
+    "tests/traces/test_format.py",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of the kit: its exit code, the seconds it took as its user sees them, and its report."""
+
+    exit_code: int
+    seconds: float
+    report: dict[str, Any]
+
+    def count(self, verdict: str) -> int:
+        """How many requirements got the verdict."""
+        return int(self.report["summary"][verdict])
+
+    def unexplained(self) -> int:
+        """How many requirements did not pass and have no reason."""
+        rows = self.report["requirements"]
+        return sum(row["verdict"] != "pass" and not row["note"] and not row["failures"] for row in rows)
+
+
+def test(target: str, folder: Path, *options: str, run_folder: Path | None = None) -> Run:
+    """Run `fencepost test`."""
+    file = folder / "report.json"
+    file.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "fencepost", "test", target, "--json", str(file), *options]
+    begun = time.monotonic()
+    done = subprocess.run(command, cwd=ROOT, env=environment(run_folder), stdout=subprocess.PIPE, text=True)
+    seconds = round(time.monotonic() - begun, 1)
+    if not file.exists():
+        raise Unmeasured(f"fencepost test {target}: exit code {done.returncode}")
+    return Run(done.returncode, seconds, json.loads(file.read_text()))
+
+
+def environment(run_folder: Path | None = None) -> dict[str, str]:
+    """The variables of a command: this Python comes first, and targets live in their own folder."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return os.environ | {"PATH": path} | ({"FENCEPOST_RUN": str(run_folder)} if run_folder else {})
+
+
+@contextmanager
+def target(name: str, folder: Path) -> Iterator[str]:
+    """A target of tests/targets, started with empty storage; gives its address."""
+    running = prepare(name, folder / "run")
+    try:
+        running.start()
+    except (pytest.skip.Exception, AssertionError) as reason:
+        raise Unmeasured(" ".join(str(reason).split())) from None
+    try:
+        yield f"kafka://{running.bootstrap}"
+    finally:
+        running.kill()
+
+
+def profile(name: str) -> list[str]:
+    """The option that names a target's profile."""
+    return ["--profile", f"tests/targets/{name}.toml"]
+
+
+# --- runs ----------------------------------------------------------------------------------------------------------
+
+
+def clean(run: Run, what: str) -> Iterator[Figure]:
+    """Nothing is broken, nothing is left open."""
+    yield exactly(f"{what}: fail", run.count("fail"), 0)
+    yield exactly(f"{what}: inconclusive", run.count("inconclusive"), 0)
+    yield exactly(f"{what}: exit code", run.exit_code, 0)
+    yield told(f"{what}: pass", run.count("pass"))
+
+
+def bundled(folder: Path) -> Iterator[Figure]:
+    """The bundled coordinator, in process."""
+    run = test("bundled", folder)
+    yield from clean(run, "whole run")
+    yield exactly("whole run: not passed without a reason", run.unexplained(), 0)
+    yield at_most("whole run: seconds", run.seconds, 60)
+    smoke = test("bundled", folder, "--smoke")
+    yield from clean(smoke, "smoke")
+    yield at_most("smoke: seconds", smoke.seconds, 15)
+
+
+def tcp(folder: Path) -> Iterator[Figure]:
+    """The bundled coordinator behind sockets: as its command serves it, and with bounds in reach and restarts."""
+    command = [sys.executable, "-m", "fencepost", "serve", "--port", "0"]
+    with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            run = test(f"kafka://{server.stdout.readline().strip()}", folder)
+        finally:
+            server.kill()
+    yield from clean(run, "fencepost serve")
+    yield told("fencepost serve: seconds", run.seconds)
+    with target("serve", folder) as address:
+        run = test(address, folder, *profile("serve"), run_folder=folder / "run")
+    yield from clean(run, "in reach, with restarts")
+    yield told("in reach, with restarts: seconds", run.seconds)
+
+
+def kafka(name: str, folder: Path) -> Iterator[Figure]:
+    """Apache Kafka, with several seeds."""
+    with target(name, folder) as address:
+        for seed in SEEDS:
+            traces = folder / f"traces {seed}"
+            options = [*profile(name), "--seed", str(seed), "--traces", str(traces)]
+            run = test(address, folder, *options, run_folder=folder / "run")
+            what = f"seed {seed}"
+            yield exactly(f"{what}: fail", run.count("fail"), 0)
+            yield at_least(f"{what}: pass", run.count("pass"), 240)
+            yield exactly(f"{what}: not passed without a reason", run.unexplained(), 0)
+            yield at_most(f"{what}: seconds", run.seconds, 300)
+            standings = evidence(traces)
+            share = 100 * standings[Standing.INCONCLUSIVE] / max(1, standings.total())
+            yield at_most(f"{what}: inconclusive checks in %", round(share, 2), 1)
+            yield told(f"{what}: checks", standings.total())
+            yield told(f"{what}: inconclusive requirements", run.count("inconclusive"))
+
+
+def evidence(traces: Path) -> Counter[Standing]:
+    """What became of every check in saved traces."""
+    found: Counter[Standing] = Counter()
+    for trace in traces.iterdir():
+        header, events = open_trace(trace)
+        found.update(mark.standing for mark in judge(header, events).evidence)
+    return found
+
+
+def mock(folder: Path) -> Iterator[Figure]:
+    """librdkafka's mock cluster, which is known to fail."""
+    with target("mock", folder) as address:
+        run = test(address, folder, *profile("mock"), run_folder=folder / "run")
+    failed = [row for row in run.report["requirements"] if row["verdict"] == "fail"]
+    failures = [failure for row in failed for failure in row["failures"]]
+    yield at_least("requirements that fail", len(failed), 30)
+    yield exactly("failures that were not replayed", sum(not failure["replayed"] for failure in failures), 0)
+    yield exactly("failures without a schedule", sum(not failure["schedule"] for failure in failures), 0)
+    yield exactly("exit code", run.exit_code, 1)
+    yield told("seconds", run.seconds)
+
+
+# --- tests ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Tests:
+    """A run of pytest, by test case."""
+
+    passed: int
+    failed: int
+    skipped: int
+    seconds: float
+
+
+def run_tests(folder: Path, paths: Sequence[str], *options: str) -> Tests:
+    """Run tests, showing their progress."""
+    missing = [path for path in paths if not (ROOT / path).exists()]
+    if missing:
+        raise Unmeasured(f"{', '.join(missing)}: not there")
+    file = folder / "junit.xml"
+    command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={file}", *options, *paths]
+    begun = time.monotonic()
+    subprocess.run(command, cwd=ROOT, env=environment(folder / "run"))
+    seconds = round(time.monotonic() - begun, 1)
+    if not file.exists():
+        raise Unmeasured("pytest left no report")
+    cases = list(ElementTree.parse(file).iter("testcase"))
+    failed = sum(case.find("failure") is not None or case.find("error") is not None for case in cases)
+    skipped = sum(case.find("skipped") is not None for case in cases)
+    return Tests(len(cases) - failed - skipped, failed, skipped, seconds)
+
+
+def passing(tests: Tests) -> Iterator[Figure]:
+    """All tests pass, and there are some."""
+    yield exactly("tests failed", tests.failed, 0)
+    yield exactly("tests skipped", tests.skipped, 0)
+    yield at_least("tests passed", tests.passed, 1)
+    yield told("seconds", tests.seconds)
+
+
+def alterations(folder: Path) -> Iterator[Figure]:
+    """An altered answer fails the requirements that it is evidence of, and no others."""
+    yield from passing(run_tests(folder, ["tests/conformance/test_alterations.py"]))
+
+
+def faults(folder: Path) -> Iterator[Figure]:
+    """Faults of real coordinators, put back into the bundled one."""
+    path = "tests/conformance/test_faults.py"
+    tests = run_tests(folder, [path], "-s", "-k", "test_fault_is_found")
+    yield at_least("faults found", tests.passed, 20)
+    yield exactly("faults not found", tests.failed, 0)
+    yield at_most("seconds", tests.seconds, 60)
+    blameless = run_tests(folder, [path], "-k", "not test_fault_is_found")
+    yield exactly("coordinators without faults that are blamed", blameless.failed, 0)
+
+
+def bad_input(folder: Path) -> Iterator[Figure]:
+    """Targets, traces, profiles, frames and arguments that cannot be used."""
+    yield from passing(run_tests(folder, BAD_INPUT))
+
+
+# --- the rest ------------------------------------------------------------------------------------------------------
+
+
+def benchmark(folder: Path) -> Iterator[Figure]:
+    """The judge on long traces of a busy group."""
+    if not (ROOT / "tests/benchmarks/judge.py").exists():
+        raise Unmeasured("tests/benchmarks/judge.py: not there")
+    file = folder / "benchmark.json"
+    command = [sys.executable, "-m", "tests.benchmarks.judge", "--json", str(file)]
+    subprocess.run(command, cwd=ROOT, env=environment())
+    if not file.exists():
+        raise Unmeasured("tests.benchmarks.judge left no figures")
+    figures = json.loads(file.read_text())
+    yield at_least("total order: events", figures["total"]["events"], 1_000_000)
+    yield at_least("total order: events a second", figures["total"]["events_per_second"], 20_000)
+    yield at_least("intervals: events a second", figures["intervals"]["events_per_second"], 2_000)
+    yield exactly("memory is flat", str(figures["total"]["flat"]), "True")
+
+
+def readme(folder: Path) -> Iterator[Figure]:
+    """The first command of the README, in a copy of the checkout and a fresh environment."""
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    copy, venv = folder / "copy", folder / "venv"
+    for name in filter(None, tracked.split("\0")):
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, copy / name, follow_symlinks=False)
+    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+    variables = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    env = variables | {"PATH": f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    begun = time.monotonic()
+    done = subprocess.run(["bash", "-c", " && ".join(COMMANDS[:2])], cwd=copy, env=env, capture_output=True, text=True)
+    yield exactly("exit code of " + " && ".join(COMMANDS[:2]), done.returncode, 0)
+    last = done.stdout.splitlines()[-1:] or done.stderr.splitlines()[-1:] or [""]
+    yield told("its last line", last[0])
+    yield told("seconds, with the download", round(time.monotonic() - begun, 1))
+
+
+BARS = (
+    Bar("bundled", "the bundled coordinator passes, quickly", bundled),
+    Bar("tcp", "so does it over TCP", tcp),
+    Bar("kafka4", "Apache Kafka 4.x passes, whatever the order", partial(kafka, "kafka4")),
+    Bar("kafka3", "Apache Kafka 3.9.x passes, whatever the order", partial(kafka, "kafka3")),
+    Bar("alterations", "every altered answer is found and blamed on the right requirement", alterations),
+    Bar("mock", "a loose imitation fails many requirements", mock),
+    Bar("faults", "known faults of real coordinators are found", faults),
+    Bar("benchmark", "the judge keeps up with long traces in little memory", benchmark),
+    Bar("bad-input", "what cannot be used is refused with one clear line", bad_input),
+    Bar("readme", "the first command of the README works in a fresh environment", readme),
+)
+
+if __name__ == "__main__":
+    sys.exit(main("Bars of the spine", BARS, Path(__file__).parent / "1-spine"))
