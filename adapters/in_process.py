@@ -8,6 +8,7 @@ from types import MappingProxyType
 from fencepost.adapters.bundled.coordinator import VERSIONS, Coordinator
 from fencepost.adapters.bundled.log import Log, MemoryLog
 from fencepost.adapters.bundled.messages import Answer, Request
+from fencepost.adapters.bundled.topics import FixedTopics
 from fencepost.adapters.target import Channel, Description, Exchange, Recorder, TargetError
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Kind, Order
@@ -43,7 +44,8 @@ class InProcessTarget:
         make_coordinator: Callable[..., Coordinator] = Coordinator,
     ) -> None:
         self._settings = settings if settings is not None else Settings()
-        self._topics = topics
+        self._topic = next(iter(topics))
+        self._topics = FixedTopics(topics)
         self._log = log if log is not None else MemoryLog()
         self._make_coordinator = make_coordinator
         self._coordinator: Coordinator | None = None
@@ -64,7 +66,8 @@ class InProcessTarget:
             clock="virtual",
             versions=dict(VERSIONS),
             settings=self._settings,
-            topic=next(iter(self._topics)),
+            topic=self._topic,
+            topic_id=self._topics.id_of(self._topic),
             can_restart=True,
             implementation={"name": "fencepost bundled coordinator"},
         )
@@ -125,7 +128,7 @@ class InProcessTarget:
 
     def _start(self) -> None:
         self._coordinator = self._make_coordinator(
-            self._settings, self._log, self._new_id, self._topics.get, now=self._now()
+            self._settings, self._log, self._new_id, self._topics, now=self._now()
         )
         self._set_alarm()
 

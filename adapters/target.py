@@ -28,6 +28,8 @@ class Description:
     settings: Settings
     topic: str
     """An existing topic with at least four partitions, made by the kit if need be."""
+    topic_id: str | None = None
+    """Its id (KIP-516); without one no version is offered that goes by ids."""
     brokers: tuple[int, ...] = (0,)
     can_restart: bool = False
     implementation: Mapping[str, str] = field(default_factory=dict)

@@ -1,5 +1,6 @@
 """The requests around offsets and of administrators."""
 
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ class Administration(Ground):
     ) -> Call:
         """Send OffsetCommit, for a member or (None) for nobody. Keys are partitions of the kit's topic or
         (topic, partition); values are offsets or bodies of a partition."""
-        number = self.version("OffsetCommit", at_most=9) if version is None else version
+        number = self.version("OffsetCommit") if version is None else version
         body = {
             "group_id": self.group,
             "generation_id_or_member_epoch": member.generation if member else -1,
@@ -49,7 +50,13 @@ class Administration(Ground):
         for where, row in rows.items():
             topic, index = (self.topic, where) if isinstance(where, int) else where
             topics.setdefault(topic, []).append({"partition_index": index, **defaults, **row})
-        return [{"name": topic, "partitions": found} for topic, found in topics.items()]
+        return [{**self.topic_row(topic), "partitions": found} for topic, found in topics.items()]
+
+    def topic_row(self, topic: str) -> dict[str, Any]:
+        """A topic as versions name it, older ones by name and newer ones by id; one that is not the kit's does not
+        exist, and its id is made up."""
+        topic_id = self.description.topic_id if topic == self.topic else None
+        return {"name": topic, "topic_id": topic_id or str(uuid.uuid5(uuid.NAMESPACE_URL, topic))}
 
     def fetch(
         self,
@@ -61,14 +68,14 @@ class Administration(Ground):
         **changes: Any,
     ) -> Call:
         """Send OffsetFetch for partitions (None: all), of this group or of several (v8)."""
-        number = self.version("OffsetFetch", at_most=9) if version is None else version
+        number = self.version("OffsetFetch") if version is None else version
         topics: list[Body] | None = None
         if partitions is not None:
             found: dict[str, list[int]] = {}
             for where in partitions:
                 topic, index = (self.topic, where) if isinstance(where, int) else where
                 found.setdefault(topic, []).append(index)
-            topics = [{"name": topic, "partition_indexes": indexes} for topic, indexes in found.items()]
+            topics = [{**self.topic_row(topic), "partition_indexes": indexes} for topic, indexes in found.items()]
         asked = groups if groups is not None else [self.group]
         if number >= 8:
             rows = [{"group_id": group, "topics": topics} for group in asked]
@@ -80,10 +87,9 @@ class Administration(Ground):
     # --- admin --------------------------------------------------------------------------------------------------
 
     def describe(self, *groups: str, version: int | None = None, **changes: Any) -> Call:
-        """Send DescribeGroups for this group or others; below v6 unless a version is given."""
-        number = self.version("DescribeGroups", at_most=5) if version is None else version
+        """Send DescribeGroups for this group or others."""
         body = {"groups": list(groups) or [self.group], "include_authorized_operations": False}
-        return self.send("DescribeGroups", body | changes, version=number)
+        return self.send("DescribeGroups", body | changes, version=version)
 
     async def reaches(self, state: str) -> bool:
         """Wait until DescribeGroups shows the group in a state, which proves that what leads there was handled.

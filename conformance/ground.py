@@ -31,7 +31,10 @@ class Ground:
         self.recorder = recorder
         self.marks: list[Mark] = []
         self._restart = restart
-        recorder.record(Kind.INTERNAL, "topics", 0, {"topics": {description.topic: 4}})
+        topics: dict[str, Body] = {"topics": {description.topic: 4}}
+        if description.topic_id is not None:
+            topics["ids"] = {description.topic: description.topic_id}
+        recorder.record(Kind.INTERNAL, "topics", 0, topics)
 
     # --- time ---------------------------------------------------------------------------------------------------
 

@@ -97,6 +97,9 @@ async def repeat(source: str, script: Script, target: Target, token: str, grace:
     try:
         description = await target.open()
         check_offered(script, description)
+        if description.topic_id is not None:
+            remarks = (step.event for step in script.steps if step.event.kind is Kind.INTERNAL)
+            translation.renew(remarks, description.topic, description.topic_id)
         header = Header(
             source=f"replay of {source}",
             order=description.order,
@@ -195,7 +198,7 @@ class Performance:
         if event.kind is Kind.REQUEST:
             self.send(event)
         elif event.kind is Kind.INTERNAL:
-            self.recorder.record(event.kind, event.api, event.version, event.body)
+            self.recorder.record(event.kind, event.api, event.version, self.translation.remark(event.body))
         elif event.api == "restart":
             restart: Callable[..., Awaitable[None]] = self.target.restart
             await restart(**event.body)

@@ -19,10 +19,12 @@ class PartitionErrors:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """OffsetFetch of one group; None stands for a partition that is unstable (KIP-447)."""
+    """OffsetFetch of one group; None stands for a partition that is unstable (KIP-447). `nameless` are partitions
+    of topics named by an id that no topic has."""
 
     offsets: Mapping[Partition, Offset | None] = field(default_factory=dict, hash=False)
     error: Error = Error.NONE
+    nameless: frozenset[Partition] = frozenset()
 
 
 NO_OFFSET = Offset(-1)

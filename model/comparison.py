@@ -30,8 +30,8 @@ from fencepost.model.core.values import (
     SyncAnswer,
 )
 from fencepost.model.errors import Error
-from fencepost.model.reading import Body
-from fencepost.model.requests import Partition
+from fencepost.model.reading import NO_NAMES, Body, topic_of
+from fencepost.model.requests import Partition, TopicNames
 
 View = TypeVar("View", MemberView, MemberDescription)
 UNASKED = -2147483648
@@ -80,13 +80,14 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """An answer as it came, and the request it belongs to."""
+    """An answer as it came, and the request it belongs to. `names` are those of topics by their ids."""
 
     api: str
     version: int
     request: Body
     answer: Body
     group: str
+    names: TopicNames = field(default_factory=lambda: NO_NAMES)
 
 
 def compare(expected: Answer, seen: Seen) -> Iterator[Difference]:
@@ -240,10 +241,10 @@ def compare_leave(expected: LeaveAnswer, seen: Seen, difference: Difference) -> 
         difference.expect("echo", asked, echoed)
 
 
-def partition_rows(topics: Iterable[Body] | None) -> dict[Partition, Body]:
+def partition_rows(topics: Iterable[Body] | None, names: TopicNames) -> dict[Partition, Body]:
     """The rows of an answer by partition."""
     return {
-        (text(topic.get("name")), row.get("partition_index", -1)): row
+        (text(topic_of({"name": None, **topic}, names)), row.get("partition_index", -1)): row
         for topic in topics or ()
         for row in topic.get("partitions") or ()
     }
@@ -252,7 +253,7 @@ def partition_rows(topics: Iterable[Body] | None) -> dict[Partition, Body]:
 def compare_partitions(expected: PartitionErrors, seen: Seen, difference: Difference) -> None:
     """OffsetCommit, TxnOffsetCommit, OffsetDelete."""
     body = seen.answer
-    rows = partition_rows(body.get("topics"))
+    rows = partition_rows(body.get("topics"), seen.names)
     if seen.api == "OffsetDelete":
         difference.require("error", int(expected.error), body.get("error_code"))
         if expected.error != Error.NONE:
@@ -260,7 +261,7 @@ def compare_partitions(expected: PartitionErrors, seen: Seen, difference: Differ
                 difference.soft.add("partitions")
             return
     elif expected.error != Error.NONE:
-        asked = partition_rows(seen.request.get("topics"))
+        asked = partition_rows(seen.request.get("topics"), seen.names)
         expected = PartitionErrors(dict.fromkeys(asked, expected.error))
     errors = {where: row.get("error_code") for where, row in rows.items()}
     if set(errors) != set(expected.errors):
@@ -274,12 +275,12 @@ def fetched_bodies(version: int, body: Body, group: str) -> list[Body]:
     return [body] if version < 8 else [row for row in body.get("groups") or () if row.get("group_id") == group]
 
 
-def fetched_rows(version: int, body: Body, group: str) -> dict[Partition, Body]:
+def fetched_rows(version: int, body: Body, group: str, names: TopicNames) -> dict[Partition, Body]:
     """The rows of one group in an answer to OffsetFetch."""
     return {
         where: row
         for each in fetched_bodies(version, body, group)
-        for where, row in partition_rows(each.get("topics")).items()
+        for where, row in partition_rows(each.get("topics"), names).items()
     }
 
 
@@ -291,7 +292,7 @@ def compare_fetched(expected: Fetched, seen: Seen, difference: Difference) -> No
         return
     if seen.version >= 2:
         difference.require("error", int(expected.error), bodies[0].get("error_code"))
-    rows = partition_rows(bodies[0].get("topics"))
+    rows = partition_rows(bodies[0].get("topics"), seen.names)
     if expected.error != Error.NONE:
         # Below v2 there is no other place for an error than the partitions.
         if seen.version < 2 and any(row.get("error_code") != expected.error for row in rows.values()):
@@ -303,6 +304,8 @@ def compare_fetched(expected: Fetched, seen: Seen, difference: Difference) -> No
     for where, offset in expected.offsets.items():
         row = rows[where]
         error = Error.NONE if offset is not None else Error.UNSTABLE_OFFSET_COMMIT
+        if where in expected.nameless:
+            error = Error.UNKNOWN_TOPIC_ID
         value = NO_OFFSET if offset is None else offset
         difference.require("error", int(error), row.get("error_code"))
         difference.require("offset", value.offset, row.get("committed_offset"))
@@ -324,6 +327,8 @@ def compare_described(expected: Described, seen: Seen, difference: Difference) -
     difference.require("state", expected.state, body.get("group_state"))
     if difference.hard:
         return
+    if expected.error != Error.NONE and not body.get("error_message"):
+        difference.soft.add("message")  # KIP-1043
     difference.require("protocol_type", expected.protocol_type, text(body.get("protocol_type")))
     difference.require("protocol", expected.protocol, text(body.get("protocol_data")))
     if seen.version >= 3 and not seen.request.get("include_authorized_operations"):

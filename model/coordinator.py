@@ -62,7 +62,7 @@ def handle(world: World, request: Request, context: Context, cluster: Cluster) -
         case EndTransaction():
             return offsets.on_end_transaction(world, request, context)
         case Fetch():
-            return offsets.on_fetch(world, request, context)
+            return offsets.on_fetch(world, request, context, cluster)
         case DeleteOffsets():
             return offsets.on_delete(world, request, cluster)
         case Describe():

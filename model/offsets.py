@@ -9,6 +9,7 @@ from fencepost.model.core.session import commit
 from fencepost.model.core.values import CommitAnswer, Context, Group, Output, Phase
 from fencepost.model.errors import Error
 from fencepost.model.requests import (
+    IDS_SINCE,
     Commit,
     DeleteOffsets,
     EndTransaction,
@@ -27,6 +28,12 @@ def exists(cluster: Cluster, partition: Partition) -> bool:
     return cluster.topics is None or 0 <= number < cluster.topics.get(topic, 0)
 
 
+def absence(cluster: Cluster, partition: Partition, version: int) -> Error:
+    """What a commit or a fetch of this version gets for a partition that is not there."""
+    by_id = version >= IDS_SINCE and cluster.topics is not None and partition[0] not in cluster.topics
+    return Error.UNKNOWN_TOPIC_ID if by_id else Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
 def core_error(outputs: tuple[Output, ...]) -> Error:
     """What membership says of a commit."""
     verdict = outputs[0].answer
@@ -37,7 +44,9 @@ def core_error(outputs: tuple[Output, ...]) -> Error:
 def on_commit(world: World, request: Commit, context: Context, cluster: Cluster) -> Outcome:
     """OffsetCommit. Partitions that do not exist never reach the coordinator (COMMIT-13, COMMIT-14)."""
     asked = [(where, offset) for where, offset in request.offsets if exists(cluster, where)]
-    unknown = {where: Error.UNKNOWN_TOPIC_OR_PARTITION for where, _ in request.offsets if not exists(cluster, where)}
+    unknown = {
+        where: absence(cluster, where, request.version) for where, _ in request.offsets if not exists(cluster, where)
+    }
     if not asked:
         return answer(world, request, PartitionErrors(unknown), "commit.nothing-to-ask")
     if request.version == 0 and not context.dialect.keeps_version_0:
@@ -150,15 +159,18 @@ def apply_end(world: World) -> World:
     return replace(world, offsets=offsets, pending=rest, ending=world.ending[1:])
 
 
-def on_fetch(world: World, request: Fetch, context: Context) -> Outcome:
-    """OffsetFetch: in every state, for anyone (FETCH-07)."""
+def on_fetch(world: World, request: Fetch, context: Context, cluster: Cluster) -> Outcome:
+    """OffsetFetch: in every state, for anyone (FETCH-07), of any partition; but an id has to be some topic's."""
     if request.version == 0 and not context.dialect.keeps_version_0:
         return answer(world, request, Fetched(error=Error.UNSUPPORTED_VERSION), "fetch.version-0")
     partitions = tuple(world.offsets) if request.partitions is None else request.partitions
     unstable = {where for mine in world.pending.values() for where in mine} if request.require_stable else set()
     found = {where: None if where in unstable else world.offsets.get(where, NO_OFFSET) for where in partitions}
     rule = "fetch.unknown-group" if world.group is None else "fetch.offsets"
-    return answer(world, request, Fetched(found), rule)
+    nameless = frozenset(
+        where for where in partitions if absence(cluster, where, request.version) == Error.UNKNOWN_TOPIC_ID
+    )
+    return answer(world, request, Fetched(found, nameless=nameless), rule)
 
 
 def on_delete(world: World, request: DeleteOffsets, cluster: Cluster) -> Outcome:

@@ -1,6 +1,7 @@
 """From messages by field name to the requests of the model: one request for each group that a message concerns."""
 
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from fencepost.model.core.logic import Token
@@ -13,6 +14,7 @@ from fencepost.model.core.values import (
     SyncRequest,
 )
 from fencepost.model.requests import (
+    IDS_SINCE,
     Commit,
     Delete,
     DeleteOffsets,
@@ -27,11 +29,13 @@ from fencepost.model.requests import (
     Partition,
     Request,
     Sync,
+    TopicNames,
     TransactionalCommit,
 )
 
 Body = Mapping[str, Any]
 """A message by field name (Kafka's schema names in snake case)."""
+NO_NAMES: TopicNames = MappingProxyType({})
 
 
 def id_token(value: str | None) -> Token:
@@ -39,8 +43,21 @@ def id_token(value: str | None) -> Token:
     return value or None
 
 
-def read_requests(api: str, version: int, body: Body, handle: int, groups: Iterable[str]) -> tuple[Request, ...]:
-    """The requests in a message; `groups` are those that calls without a group id concern. Other APIs have none."""
+def goes_by_ids(api: str, version: int) -> bool:
+    """Messages of this API and version name topics by their ids."""
+    return api in TOPIC_READERS and version >= IDS_SINCE
+
+
+def topic_of(row: Body, names: TopicNames) -> Any:
+    """The topic that a row of a message is about: its name, or its id where no topic has that id."""
+    return names.get(row["topic_id"], row["topic_id"]) if "topic_id" in row else row["name"]
+
+
+def read_requests(
+    api: str, version: int, body: Body, handle: int, groups: Iterable[str], names: TopicNames = NO_NAMES
+) -> tuple[Request, ...]:
+    """The requests in a message. `groups` are those that calls without a group id concern, `names` the topics by
+    their ids. Other APIs have none."""
     if api == "ListGroups":
         states = frozenset(state.lower() for state in body.get("states_filter") or ())
         types = frozenset(kind.lower() for kind in body.get("types_filter") or ())
@@ -48,6 +65,8 @@ def read_requests(api: str, version: int, body: Body, handle: int, groups: Itera
     if api == "EndTxn":
         producer, committed = body["producer_id"], body["committed"]
         return tuple(EndTransaction(group, handle, producer, committed) for group in groups)
+    if api in TOPIC_READERS:
+        return TOPIC_READERS[api](version, body, handle, names)
     reader = READERS.get(api)
     return () if reader is None else reader(version, body, handle)
 
@@ -100,11 +119,11 @@ def read_leave(version: int, body: Body, handle: int) -> tuple[Request, ...]:
     return (Leave(body["group_id"], LeaveRequest(handle, entries)),)
 
 
-def committed(body: Body) -> tuple[tuple[Partition, Offset], ...]:
+def committed(body: Body, names: TopicNames = NO_NAMES) -> tuple[tuple[Partition, Offset], ...]:
     """Every offset in a commit; null metadata is stored as the empty string (COMMIT-16)."""
     return tuple(
         (
-            (topic["name"], partition["partition_index"]),
+            (topic_of(topic, names), partition["partition_index"]),
             Offset(
                 partition["committed_offset"],
                 partition.get("committed_leader_epoch", -1),
@@ -116,14 +135,12 @@ def committed(body: Body) -> tuple[tuple[Partition, Offset], ...]:
     )
 
 
-def read_commit(version: int, body: Body, handle: int) -> tuple[Request, ...]:
-    """OffsetCommit; v10 names topics by id and is left alone (no group of this protocol needs it)."""
-    if version >= 10:
-        return ()
+def read_commit(version: int, body: Body, handle: int, names: TopicNames) -> tuple[Request, ...]:
+    """OffsetCommit."""
     generation = body.get("generation_id_or_member_epoch", -1)
     core = CommitRequest(handle, id_token(body.get("member_id")), body.get("group_instance_id"), generation)
     retention = body.get("retention_time_ms", -1) if 2 <= version <= 4 else -1
-    return (Commit(body["group_id"], core, version, committed(body), None if retention < 0 else retention),)
+    return (Commit(body["group_id"], core, version, committed(body, names), None if retention < 0 else retention),)
 
 
 def read_transactional_commit(version: int, body: Body, handle: int) -> tuple[Request, ...]:
@@ -133,20 +150,20 @@ def read_transactional_commit(version: int, body: Body, handle: int) -> tuple[Re
     return (TransactionalCommit(body["group_id"], core, body["producer_id"], committed(body)),)
 
 
-def read_fetch(version: int, body: Body, handle: int) -> tuple[Request, ...]:
+def read_fetch(version: int, body: Body, handle: int, names: TopicNames) -> tuple[Request, ...]:
     """OffsetFetch, of one group or of several from v8; null topics ask for all partitions."""
-    if version >= 10:
-        return ()
     stable = bool(body.get("require_stable", False))
     asked = body["groups"] if version >= 8 else (body,)
-    return tuple(Fetch(one["group_id"], handle, version, asked_partitions(one["topics"]), stable) for one in asked)
+    return tuple(
+        Fetch(one["group_id"], handle, version, asked_partitions(one["topics"], names), stable) for one in asked
+    )
 
 
-def asked_partitions(topics: Iterable[Body] | None) -> tuple[Partition, ...] | None:
+def asked_partitions(topics: Iterable[Body] | None, names: TopicNames) -> tuple[Partition, ...] | None:
     """The partitions named in an OffsetFetch, None for all."""
     if topics is None:
         return None
-    return tuple((topic["name"], index) for topic in topics for index in topic["partition_indexes"])
+    return tuple((topic_of(topic, names), index) for topic in topics for index in topic["partition_indexes"])
 
 
 def read_describe(version: int, body: Body, handle: int) -> tuple[Request, ...]:
@@ -172,11 +189,14 @@ READERS: Mapping[str, Callable[[int, Body, int], tuple[Request, ...]]] = {
     "SyncGroup": read_sync,
     "Heartbeat": read_heartbeat,
     "LeaveGroup": read_leave,
-    "OffsetCommit": read_commit,
     "TxnOffsetCommit": read_transactional_commit,
-    "OffsetFetch": read_fetch,
     "DescribeGroups": read_describe,
     "DeleteGroups": read_delete,
     "OffsetDelete": read_delete_offsets,
 }
 """How to read each request that names its group."""
+TOPIC_READERS: Mapping[str, Callable[[int, Body, int, TopicNames], tuple[Request, ...]]] = {
+    "OffsetCommit": read_commit,
+    "OffsetFetch": read_fetch,
+}
+"""How to read those that may name topics by their ids."""

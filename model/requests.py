@@ -159,3 +159,7 @@ def handle_of(request: Request) -> int:
 
 Topics = Mapping[str, int]
 """Number of partitions by topic."""
+TopicNames = Mapping[str, str]
+"""Name of each topic by its id (KIP-516)."""
+IDS_SINCE = 10
+"""From this version on OffsetCommit and OffsetFetch name topics by their ids."""

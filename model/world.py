@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fencepost.model.answers import Answer
 from fencepost.model.core.logic import Time
 from fencepost.model.core.values import Group
-from fencepost.model.requests import Offset, Partition, Request, Topics, handle_of
+from fencepost.model.requests import Offset, Partition, Request, TopicNames, Topics, handle_of
 from fencepost.model.settings import Settings
 
 Pending = Mapping[int, Mapping[Partition, Offset]]
@@ -32,10 +32,11 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The target around the group: its settings and the topics that exist (None: not known)."""
+    """The target around the group: its settings, the topics that exist (None: not known), and their names by id."""
 
     settings: Settings
     topics: Topics | None = None
+    names: TopicNames = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

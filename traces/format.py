@@ -311,8 +311,11 @@ def _check_remark(api: str, body: dict[str, Any]) -> None:
     _require(body, _REMARKS.get(api, {}))
     if api == "topics" and not all(type(count) is int for count in body["topics"].values()):
         raise _FlawError("'topics' has a number of partitions that is not an integer")
-    if api == "topics" and type(body.get("decisions", {})) is not dict:
-        raise _FlawError("'decisions' is not an object")
+    for key in ("ids", "decisions"):
+        if api == "topics" and type(body.get(key, {})) is not dict:
+            raise _FlawError(f"{key!r} is not an object")
+    if api == "topics" and not all(type(topic_id) is str for topic_id in body.get("ids", {}).values()):
+        raise _FlawError("'ids' has an id that is not a string")
     fields = body.get("fields", [])
     if api == "evidence" and not (type(fields) is list and all(type(name) is str for name in fields)):
         raise _FlawError("'fields' is not an array of strings")

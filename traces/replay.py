@@ -116,6 +116,8 @@ class Translation:
     producers: dict[int, int] = field(default_factory=dict)
     epochs: dict[int, dict[int, int]] = field(default_factory=dict)
     nodes: dict[int, int] = field(default_factory=dict)
+    topics: dict[str, str] = field(default_factory=dict)
+    """Ids of topics."""
 
     # --- requests -----------------------------------------------------------------------------------------------
 
@@ -129,6 +131,8 @@ class Translation:
             return [self.value(ONE_OF.get(name, ""), each, body) for each in value]
         if isinstance(value, Mapping):
             return self.request(value)
+        if name == "topic_id":
+            return self.topics.get(value, value)
         if name == "member_id":
             return self.members.get(value, value)
         if name in ("generation_id", "generation_id_or_member_epoch"):
@@ -157,6 +161,19 @@ class Translation:
             return self.nodes[then]
         others = [broker for broker in brokers if broker not in self.nodes.values()]
         return then if then in others else next(iter(others), None)
+
+    # --- topics -------------------------------------------------------------------------------------------------
+
+    def renew(self, remarks: Iterable[Event], topic: str, topic_id: str) -> None:
+        """The topic's id now, in the place of those that a trace tells of it."""
+        then = (remark.body.get("ids", {}) for remark in remarks if remark.api == "topics")
+        self.topics |= {ids[topic]: topic_id for ids in then if topic in ids}
+
+    def remark(self, body: Body) -> Body:
+        """What the schedule said of topics, with their ids of now."""
+        if "ids" not in body:
+            return body
+        return {**body, "ids": {name: self.topics.get(each, each) for name, each in body["ids"].items()}}
 
     # --- answers ------------------------------------------------------------------------------------------------
 

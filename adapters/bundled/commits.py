@@ -53,6 +53,10 @@ class Commit:
         return self.generation >= 0 or bool(self.member_id) or self.instance_id is not None
 
 
+Results = dict[tuple[str | None, int], Error]
+"""The error of each partition; a topic without a name went by an id that no topic has."""
+
+
 class Commits:
     """Handles OffsetCommit and TxnOffsetCommit."""
 
@@ -64,20 +68,35 @@ class Commits:
     def handle(self, request: Request) -> None:
         """Answer every partition; the group is looked at only if the cluster has one of them (COMMIT-14)."""
         commit = Commit.read(request)
-        if any(self.exists(topic, partition) for topic, partition in self.partitions(request)):
+        results: Results = self.refuse_absent(request)
+        if self.partitions(request):
             error = self.admit(commit)
-            results = self.refuse(commit, error) if error else self.store(commit)
-        else:
-            results = {}
+            results |= self.refuse(commit, error) if error else self.store(commit)
         self.answer(request, results)
 
-    def partitions(self, request: Request) -> list[tuple[str, Body]]:
-        """Topic and partition entry of all that was sent."""
-        return [(topic["name"], entry) for topic in request.body.get("topics", ()) for entry in topic["partitions"]]
+    def refuse_absent(self, request: Request) -> Results:
+        """The errors of the partitions that the cluster does not have (COMMIT-13)."""
+        return {
+            (topic, entry["partition_index"]): error
+            for topic, entry in self.entries(request)
+            if (error := self._runtime.why_no_partition(topic, entry["partition_index"]))
+        }
 
-    def exists(self, topic: str, partition: Body) -> bool:
-        """Whether the cluster has the partition (COMMIT-13)."""
-        return self._runtime.has_partition(topic, partition["partition_index"])
+    def partitions(self, request: Request) -> list[tuple[str, Body]]:
+        """Topic and partition entry of all that was sent and that the cluster has."""
+        return [
+            (topic, entry)
+            for topic, entry in self.entries(request)
+            if topic is not None and self._runtime.has_partition(topic, entry["partition_index"])
+        ]
+
+    def entries(self, request: Request) -> list[tuple[str | None, Body]]:
+        """Topic and partition entry of all that was sent."""
+        return [
+            (self._runtime.topic_in(request, topic), entry)
+            for topic in request.body.get("topics", ())
+            for entry in topic["partitions"]
+        ]
 
     # -- may it commit? -----------------------------------------------------------------------------------------
 
@@ -124,18 +143,16 @@ class Commits:
 
     # -- taking it in -------------------------------------------------------------------------------------------
 
-    def refuse(self, commit: Commit, error: Error) -> dict[tuple[str, int], Error]:
+    def refuse(self, commit: Commit, error: Error) -> Results:
         """The same error everywhere (COMMIT-22)."""
         entries = self.partitions(commit.request)
         return {(topic, entry["partition_index"]): error for topic, entry in entries}
 
-    def store(self, commit: Commit) -> dict[tuple[str, int], Error]:
+    def store(self, commit: Commit) -> Results:
         """Write what is not too long, all or none; what is too long is refused by itself (COMMIT-15)."""
-        results: dict[tuple[str, int], Error] = {}
+        results: Results = {}
         batch: list[OffsetRecord] = []
         for topic, entry in self.partitions(commit.request):
-            if not self.exists(topic, entry):
-                continue
             too_long = self.is_metadata_too_long(entry)
             results[topic, entry["partition_index"]] = Error.OFFSET_METADATA_TOO_LARGE if too_long else Error.NONE
             if not too_long:
@@ -170,18 +187,14 @@ class Commits:
             commit.producer,
         )
 
-    def answer(self, request: Request, results: dict[tuple[str, int], Error]) -> None:
-        """Every partition that was sent, in order; those the cluster lacks get error 3."""
+    def answer(self, request: Request, results: Results) -> None:
+        """Every partition that was sent, in order; those the cluster lacks get an error of their own."""
         topics: list[dict[str, Any]] = []
         for topic in request.body.get("topics", ()):
+            name = self._runtime.topic_in(request, topic)
             entries = [
-                {
-                    "partition_index": entry["partition_index"],
-                    "error_code": results.get((topic["name"], entry["partition_index"]), Error.NONE)
-                    if self.exists(topic["name"], entry)
-                    else Error.UNKNOWN_TOPIC_OR_PARTITION,
-                }
+                {"partition_index": entry["partition_index"], "error_code": results[name, entry["partition_index"]]}
                 for entry in topic["partitions"]
             ]
-            topics.append({"name": topic["name"], "partitions": entries})
+            topics.append(self._runtime.named(request, name, topic.get("topic_id")) | {"partitions": entries})
         self._runtime.answer(request, {"topics": topics})

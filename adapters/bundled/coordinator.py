@@ -18,12 +18,13 @@ from fencepost.adapters.bundled.runtime import Runtime
 from fencepost.adapters.bundled.statics import Statics
 from fencepost.adapters.bundled.syncing import Syncing
 from fencepost.adapters.bundled.timers import Action
+from fencepost.adapters.bundled.topics import Topics
 from fencepost.adapters.bundled.transactions import Transactions
 from fencepost.model.settings import Settings
 
 VERSIONS: Mapping[str, tuple[int, int]] = {
-    "OffsetCommit": (0, 9),
-    "OffsetFetch": (1, 9),
+    "OffsetCommit": (0, 10),
+    "OffsetFetch": (1, 10),
     "FindCoordinator": (0, 6),
     "JoinGroup": (0, 9),
     "Heartbeat": (0, 4),
@@ -47,9 +48,9 @@ class Coordinator:
     """A group coordinator for all groups, restored from its log when it is made.
 
     `new_id` makes a member id from a prefix (client id or instance id) and must never make one twice, not even
-    after a restart on the same log. `topics` gives the number of partitions of a topic, None if there is none.
-    `coordinator_of` names the node for a key in FindCoordinator. All times are in milliseconds on a clock that
-    never goes back and, if the log outlives the process, goes on where it was. Raises `CorruptLogError`.
+    after a restart on the same log. `coordinator_of` names the node for a key in FindCoordinator. All times are in
+    milliseconds on a clock that never goes back and, if the log outlives the process, goes on where it was. Raises
+    `CorruptLogError`.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Coordinator:
         settings: Settings,
         log: Log,
         new_id: Callable[[str], str],
-        topics: Callable[[str], int | None],
+        topics: Topics,
         *,
         now: int = 0,
         coordinator_of: Callable[[str], Node] = lambda key: LOCAL,

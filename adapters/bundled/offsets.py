@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
-from fencepost.adapters.bundled.group import Group, Partition, State
+from fencepost.adapters.bundled.group import Group, Offset, Partition, State
 from fencepost.adapters.bundled.ledger import Ledger
 from fencepost.adapters.bundled.log import LogWriteError
 from fencepost.adapters.bundled.messages import Body, Error, Request
@@ -28,43 +28,66 @@ class Offsets:
         """Answer for every group asked about. No state, member or generation matters (FETCH-07)."""
         stable = request.body.get("require_stable", False)
         if request.version < _GROUPS_SINCE:
-            topics = self.fetch_group(request.body, stable)
+            topics = self.fetch_group(request, request.body, stable)
             self._runtime.answer(request, {"topics": topics, "error_code": Error.NONE})
             return
         groups = [
-            {"group_id": entry["group_id"], "topics": self.fetch_group(entry, stable), "error_code": Error.NONE}
+            {
+                "group_id": entry["group_id"],
+                "topics": self.fetch_group(request, entry, stable),
+                "error_code": Error.NONE,
+            }
             for entry in request.body.get("groups", ())
         ]
         self._runtime.answer(request, {"groups": groups})
 
-    def fetch_group(self, entry: Body, stable: bool) -> list[dict[str, Any]]:
+    def fetch_group(self, request: Request, entry: Body, stable: bool) -> list[dict[str, Any]]:
         """The topics of one group's answer; a null list asks for all there are (FETCH-04, FETCH-05)."""
         group = self._runtime.groups.get(entry.get("group_id", ""))
         wanted = entry.get("topics", ())
         if wanted is None:
             topics = self.all_topics(group)
         else:
-            topics = [(topic["name"], topic["partition_indexes"]) for topic in wanted]
+            topics = [
+                (self._runtime.topic_in(request, topic), topic.get("topic_id"), topic["partition_indexes"])
+                for topic in wanted
+            ]
         return [
-            {"name": name, "partitions": [self.fetch_partition(group, (name, index), stable) for index in indexes]}
-            for name, indexes in topics
+            self._runtime.named(request, name, topic_id)
+            | {"partitions": self.fetch_partitions(group, name, indexes, stable)}
+            for name, topic_id, indexes in topics
         ]
 
-    def all_topics(self, group: Group | None) -> list[tuple[str, list[int]]]:
-        """Every partition with a committed offset, by topic."""
+    def all_topics(self, group: Group | None) -> list[tuple[str | None, str | None, list[int]]]:
+        """Every partition with a committed offset, by name and id of its topic."""
         partitions: Iterable[Partition] = sorted(group.offsets) if group is not None else ()
-        return [(name, [index for _, index in found]) for name, found in groupby(partitions, lambda found: found[0])]
+        return [
+            (name, self._runtime.topics.id_of(name), [index for _, index in found])
+            for name, found in groupby(partitions, lambda found: found[0])
+        ]
+
+    def fetch_partitions(
+        self, group: Group | None, topic: str | None, indexes: Iterable[int], stable: bool
+    ) -> list[dict[str, Any]]:
+        """The rows of one topic; it has no name if it went by an id that no topic has."""
+        if topic is None:
+            return [self.row(index, None, Error.UNKNOWN_TOPIC_ID) for index in indexes]
+        return [self.fetch_partition(group, (topic, index), stable) for index in indexes]
 
     def fetch_partition(self, group: Group | None, partition: Partition, stable: bool) -> dict[str, Any]:
         """The committed offset; -1 without one, and where a transaction is open and the caller will not have that."""
         unstable = stable and group is not None and group.has_uncommitted(partition)
         offset = None if unstable or group is None else group.offsets.get(partition)
+        return self.row(partition[1], offset, Error.UNSTABLE_OFFSET_COMMIT if unstable else Error.NONE)
+
+    def row(self, index: int, offset: Offset | None, error: Error) -> dict[str, Any]:
+        """What an answer says of a partition."""
         return {
-            "partition_index": partition[1],
+            "partition_index": index,
             "committed_offset": offset.offset if offset else -1,
             "committed_leader_epoch": offset.leader_epoch if offset else -1,
             "metadata": offset.metadata if offset else "",
-            "error_code": Error.UNSTABLE_OFFSET_COMMIT if unstable else Error.NONE,
+            "error_code": error,
         }
 
     # -- delete -------------------------------------------------------------------------------------------------

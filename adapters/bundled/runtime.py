@@ -7,24 +7,27 @@ from typing import Any
 from fencepost.adapters.bundled.answers import shape
 from fencepost.adapters.bundled.group import Group
 from fencepost.adapters.bundled.log import Log
-from fencepost.adapters.bundled.messages import Answer, Request
+from fencepost.adapters.bundled.messages import Answer, Body, Error, Request
 from fencepost.adapters.bundled.records import Record
 from fencepost.adapters.bundled.timers import Timers
+from fencepost.adapters.bundled.topics import Topics
 from fencepost.model.settings import Settings
+
+IDS_SINCE = 10
+"""From this version on OffsetCommit and OffsetFetch name topics by their ids."""
 
 
 @dataclass(slots=True)
 class Runtime:
     """The coordinator's memory. `now` is the time of what is being handled, in milliseconds.
 
-    `new_id` makes a member id from a prefix and never makes one twice; `topics` tells how many partitions a topic
-    has, None if there is no such topic.
+    `new_id` makes a member id from a prefix and never makes one twice.
     """
 
     settings: Settings
     log: Log
     new_id: Callable[[str], str]
-    topics: Callable[[str], int | None]
+    topics: Topics
     now: int
     groups: dict[str, Group] = field(default_factory=dict)
     timers: Timers = field(default_factory=Timers)
@@ -40,9 +43,23 @@ class Runtime:
         if batch:
             self.log.append(batch)
 
+    def topic_in(self, request: Request, topic: Body) -> str | None:
+        """The name of a topic in a request, None if it goes by an id that no topic has."""
+        return self.topics.name_of(topic["topic_id"]) if request.version >= IDS_SINCE else topic["name"]
+
+    def named(self, request: Request, name: str | None, topic_id: str | None) -> dict[str, Any]:
+        """How the answer to a request names a topic."""
+        return {"topic_id": topic_id} if request.version >= IDS_SINCE else {"name": name}
+
+    def why_no_partition(self, topic: str | None, partition: int) -> Error:
+        """NONE if the cluster has the partition, else what an answer says of it (COMMIT-13)."""
+        if topic is None:
+            return Error.UNKNOWN_TOPIC_ID
+        return Error.NONE if self.has_partition(topic, partition) else Error.UNKNOWN_TOPIC_OR_PARTITION
+
     def has_partition(self, topic: str, partition: int) -> bool:
         """Whether the cluster has this partition."""
-        count = self.topics(topic)
+        count = self.topics.partition_count(topic)
         return count is not None and 0 <= partition < count
 
     def number_commit(self) -> int:

@@ -41,7 +41,7 @@ class Server:
             settings,
             self._file or MemoryLog(),
             lambda prefix: f"{prefix}-{uuid.uuid4()}",
-            self._topics.partition_count,
+            self._topics,
             now=self._now(),
             coordinator_of=lambda key: self._node,
         )

@@ -3,12 +3,12 @@
 import json
 import os
 import re
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from fencepost.adapters.bundled.log import CorruptLogError
+from fencepost.adapters.bundled.topics import make_id
 from fencepost.adapters.serve.errors import Error
 from fencepost.adapters.serve.partition import Partition
 
@@ -23,7 +23,7 @@ _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic. The id follows from the name, so that it outlives a restart."""
+    """A topic."""
 
     name: str
     partitions: tuple[Partition, ...]
@@ -31,7 +31,7 @@ class Topic:
     @property
     def id(self) -> str:
         """The topic's id (KIP-516)."""
-        return str(uuid.uuid5(uuid.NAMESPACE_OID, self.name))
+        return make_id(self.name)
 
 
 class Topics:
@@ -61,6 +61,16 @@ class Topics:
         """How many partitions the topic has, None if there is no such topic."""
         topic = self._topics.get(name)
         return len(topic.partitions) if topic else None
+
+    def id_of(self, name: str) -> str | None:
+        """The id of the topic, None if there is no such topic."""
+        topic = self._topics.get(name)
+        return topic.id if topic else None
+
+    def name_of(self, topic_id: str) -> str | None:
+        """The name of the topic with this id, None if there is no such topic."""
+        topic = self.by_id(topic_id)
+        return topic.name if topic else None
 
     def why_not(self, name: str, partitions: int) -> Error:
         """What speaks against creating this topic, else NONE."""

@@ -10,14 +10,19 @@ from fencepost.adapters.wire.client import RETRIABLE, Client, error_codes
 from fencepost.adapters.wire.cluster import GROUP, PAUSE, Cluster
 from fencepost.adapters.wire.connection import Cause, Loss, LossError
 from fencepost.adapters.wire.pool import Address
+from fencepost.model.reading import goes_by_ids
+from fencepost.model.requests import IDS_SINCE
 from fencepost.model.settings import Settings
-from fencepost.model.wire.codec import API_NAMES, VERSIONS
+from fencepost.model.wire.codec import API_NAMES, VERSIONS, fitted
 from fencepost.traces.events import Body
 
 UNSUPPORTED_VERSION = 35
 TOPIC_ALREADY_EXISTS = 36
 BROKER_RESOURCE = 4
 PARTITIONS = 4
+TOPIC_IDS = 10
+"""The first version of Metadata that tells them."""
+NO_ID = "00000000-0000-0000-0000-000000000000"
 TLS_ALERT = b"\x15\x03"
 SOFTWARE = {"client_software_name": "fencepost", "client_software_version": "1"}
 
@@ -123,14 +128,16 @@ def _settings(result: Body) -> Iterator[tuple[str, int]]:
             yield CONFIGS[name], int(value) * (60_000 if minutes else 1)
 
 
-async def ensure_topic(client: Client, cluster: Cluster, topic: str, patience: float) -> None:
-    """Make the kit's topic if it is missing, and wait until all its partitions have a leader."""
+async def ensure_topic(client: Client, cluster: Cluster, topic: str, patience: float) -> str | None:
+    """Make the kit's topic if it is missing, and wait until all its partitions have a leader; its id, None if the
+    target does not tell (KIP-516)."""
     address = next(iter(cluster.brokers.values()))
     creates = "CreateTopics" in client.versions
     if creates:
         await _create(client, address, topic)
-    version = client.version("Metadata", 5)
-    question: dict[str, object] = {"topics": [{"name": topic}]}
+    version = client.version("Metadata", TOPIC_IDS)
+    named = {"name": topic, "topic_id": NO_ID} if version >= TOPIC_IDS else {"name": topic}
+    question: dict[str, object] = {"topics": [named]}
     if version >= 4:
         question["allow_auto_topic_creation"] = not creates
     loop = asyncio.get_running_loop()
@@ -152,6 +159,17 @@ async def ensure_topic(client: Client, cluster: Cluster, topic: str, patience: f
             f"{_at(address)}: topic {topic!r} has {len(partitions)} partitions, the kit needs {PARTITIONS}; "
             "delete it or add partitions"
         )
+    topic_id = found.get("topic_id", NO_ID)
+    return None if topic_id == NO_ID else str(topic_id)
+
+
+def without_ids(versions: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
+    """The versions in which topics go by their names, for a target that does not tell their ids."""
+    named = {
+        api: (lowest, highest if not goes_by_ids(api, highest) else IDS_SINCE - 1)
+        for api, (lowest, highest) in versions.items()
+    }
+    return {api: (lowest, highest) for api, (lowest, highest) in named.items() if lowest <= highest}
 
 
 async def _create(client: Client, address: Address, topic: str) -> None:
@@ -168,8 +186,11 @@ async def _create(client: Client, address: Address, topic: str) -> None:
             )
 
 
-async def await_coordinators(client: Client, cluster: Cluster, settings: Settings, topic: str, patience: float) -> None:
-    """Wait until every partition of the offsets topic has a coordinator that has loaded it."""
+async def await_coordinators(
+    client: Client, cluster: Cluster, settings: Settings, topic: Body, patience: float
+) -> None:
+    """Wait until every partition of the offsets topic has a coordinator that has loaded it. `topic` is the kit's, by
+    name and id."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + patience
     for group in probe_groups(settings.offsets_partitions):
@@ -182,7 +203,7 @@ async def await_coordinators(client: Client, cluster: Cluster, settings: Setting
             await asyncio.sleep(PAUSE)
 
 
-async def _coordinator_error(client: Client, cluster: Cluster, group: str, topic: str) -> int:
+async def _coordinator_error(client: Client, cluster: Cluster, group: str, topic: Body) -> int:
     """A retriable error, or 0."""
     first = next(iter(cluster.brokers.values()))
     try:
@@ -191,11 +212,12 @@ async def _coordinator_error(client: Client, cluster: Cluster, group: str, topic
             return error
         if "OffsetFetch" not in client.versions:
             return 0
-        wanted = [{"name": topic, "partition_indexes": [0]}]
+        wanted = [{**topic, "partition_indexes": [0]}]
         version = client.version("OffsetFetch", 5)
         body: Body = {"group_id": group, "topics": wanted}
         if version >= 8:
             body = {"groups": [{"group_id": group, "topics": wanted}]}
+        body = fitted("OffsetFetchRequest", version, body)
         answer = await client.ask(cluster.brokers[node], "OffsetFetch", version, body)
     except LossError as error:
         raise unusable(first, error.loss) from None

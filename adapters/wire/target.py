@@ -67,8 +67,11 @@ class KafkaTarget:
         brokers, name = await discovery.learn_brokers(client, self._address)
         cluster.reset(brokers)
         settings = await discovery.learn_settings(client, cluster, self._overrides)
-        await discovery.ensure_topic(client, cluster, self._topic, self._patience)
-        await discovery.await_coordinators(client, cluster, settings, self._topic, self._patience)
+        topic_id = await discovery.ensure_topic(client, cluster, self._topic, self._patience)
+        if topic_id is None:
+            client.versions = discovery.without_ids(client.versions)
+        topic = {"name": self._topic, "topic_id": topic_id}
+        await discovery.await_coordinators(client, cluster, settings, topic, self._patience)
         host, port = self._address
         return Description(
             name=f"{SCHEME}{host}:{port}",
@@ -77,6 +80,7 @@ class KafkaTarget:
             versions=client.versions,
             settings=settings,
             topic=self._topic,
+            topic_id=topic_id,
             brokers=tuple(brokers),
             can_restart=self._lifecycle is not None,
             implementation={"cluster": name} if name else {},

@@ -21,11 +21,34 @@ async def fetch_the_last_commit(stage: Stage) -> None:
 
 @fetches.add("FETCH-02")
 async def fetch_where_nothing_was_committed(stage: Stage) -> None:
-    """Neither an uncommitted partition nor an unknown topic is an error."""
+    """Neither an uncommitted partition nor an unknown topic is an error; an unknown id of a topic is."""
     stored = await accepted(stage.commit(None, {0: 7}))
     fetched = stage.fetch([1, 99, (GHOST, 0)])
     await fetched
     stage.shows("FETCH-02", fetched, "error", "offset", "metadata", "partitions", met=stored)
+
+
+@fetches.add("FETCH-02")
+async def fetch_by_name_where_nothing_was_committed(stage: Stage) -> None:
+    """The same where topics go by their names, so that none is unknown."""
+    stored = await accepted(stage.commit(None, {0: 7}))
+    fetched = stage.fetch([1, 99, (GHOST, 0)], version=stage.version("OffsetFetch", at_most=9))
+    await fetched
+    stage.shows("FETCH-02", fetched, "error", "offset", "metadata", "partitions", met=stored)
+
+
+@fetches.add("FETCH-01", "FETCH-04")
+async def topics_by_name_and_by_id(stage: Stage) -> None:
+    """An offset is one and the same, however commit and fetch name its topic."""
+    by_id = stage.version("OffsetCommit", at_least=10), stage.version("OffsetFetch", at_least=10)
+    by_name = stage.version("OffsetCommit", at_most=9), stage.version("OffsetFetch", at_least=2, at_most=9)
+    for partition, (commit, _), (_, fetch) in ((0, by_id, by_name), (1, by_name, by_id)):
+        stored = await accepted(stage.commit(None, {partition: 7 + partition}, version=commit))
+        listed, everything = stage.fetch([partition], version=fetch), stage.fetch(None, version=fetch)
+        await listed
+        stage.shows("FETCH-01", listed, "error", "offset", "partitions", met=stored)
+        await everything
+        stage.shows("FETCH-04", everything, "error", "offset", "partitions", met=stored)
 
 
 @fetches.add("FETCH-03")
@@ -50,7 +73,7 @@ async def old_fetch_from_an_unknown_group(stage: Stage) -> None:
 @fetches.add("FETCH-04", "FETCH-05")
 async def fetch_everything_and_nothing(stage: Stage) -> None:
     """Null asks for all that was committed, an empty list for nothing."""
-    version = stage.version("OffsetFetch", at_least=2, at_most=9)
+    version = stage.version("OffsetFetch", at_least=2)
     stored = await accepted(stage.commit(None, {0: 7, 1: 8, 3: 9}))
     everything = stage.fetch(None, version=version)
     await everything
@@ -63,7 +86,7 @@ async def fetch_everything_and_nothing(stage: Stage) -> None:
 @fetches.add("FETCH-06")
 async def fetch_from_several_groups(stage: Stage) -> None:
     """Every group has its own entry, the unknown one too."""
-    version = stage.version("OffsetFetch", at_least=8, at_most=9)
+    version = stage.version("OffsetFetch", at_least=8)
     other, unknown = await neighbours(stage, 2)
     stored = await accepted(stage.commit(None, {0: 7}))
     stored = await accepted(stage.commit(None, {0: 8}, group_id=other)) and stored
@@ -105,9 +128,9 @@ async def fetches_do_not_extend_the_session(stage: Stage) -> None:
 @fetches.add("FETCH-09")
 async def fetch_with_a_member_epoch(stage: Stage) -> None:
     """Fields of the newer protocol say nothing here."""
-    version = stage.version("OffsetFetch", at_least=9, at_most=9)
+    version = stage.version("OffsetFetch", at_least=9)
     stored = await accepted(stage.commit(None, {0: 7}))
-    topics = [{"name": stage.topic, "partition_indexes": [0]}]
+    topics = [{**stage.topic_row(stage.topic), "partition_indexes": [0]}]
     asked = {"group_id": stage.group, "member_id": "nobody", "member_epoch": 99, "topics": topics}
     fetched = stage.send("OffsetFetch", {"groups": [asked], "require_stable": False}, version=version)
     await fetched

@@ -97,7 +97,7 @@ async def settled(stage: Stage) -> Call:
 @transactions.add("FETCH-10", "FETCH-11", needs=("transactions",))
 async def fetch_during_a_transaction(stage: Stage) -> None:
     """Who requires stable offsets is told to wait; others get what was committed before."""
-    stage.version("OffsetFetch", at_least=7, at_most=9)
+    stage.version("OffsetFetch", at_least=7)
     _, pending = await in_transaction(stage)
     stable = stage.fetch([0, 1], stable=True)
     await stable
@@ -110,7 +110,7 @@ async def fetch_during_a_transaction(stage: Stage) -> None:
 @transactions.add("FETCH-10", needs=("transactions",))
 async def fetch_of_a_first_transactional_offset(stage: Stage) -> None:
     """Unstable also where nothing was ever committed."""
-    stage.version("OffsetFetch", at_least=7, at_most=9)
+    stage.version("OffsetFetch", at_least=7)
     producer = Producer(stage)
     await producer.begin()
     pending = await producer.commit(2, 70)
@@ -122,7 +122,7 @@ async def fetch_of_a_first_transactional_offset(stage: Stage) -> None:
 @transactions.add("FETCH-12", needs=("transactions",))
 async def fetch_after_a_committed_transaction(stage: Stage) -> None:
     """The transaction's offset has taken the place of the old one."""
-    stage.version("OffsetFetch", at_least=7, at_most=9)
+    stage.version("OffsetFetch", at_least=7)
     producer, pending = await in_transaction(stage)
     await producer.end(committed=True)
     fetched = await settled(stage)
@@ -132,7 +132,7 @@ async def fetch_after_a_committed_transaction(stage: Stage) -> None:
 @transactions.add("FETCH-12", needs=("transactions",))
 async def fetch_after_an_aborted_transaction(stage: Stage) -> None:
     """The old offset is as if nothing had been."""
-    stage.version("OffsetFetch", at_least=7, at_most=9)
+    stage.version("OffsetFetch", at_least=7)
     producer, pending = await in_transaction(stage)
     await producer.end(committed=False)
     fetched = await settled(stage)

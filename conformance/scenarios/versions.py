@@ -22,12 +22,13 @@ SHOWS = {
     "OffsetDelete": "ADMIN-23",
 }
 """What the answer about a group that does not exist is evidence of."""
-FIELDS = {"OffsetFetch": ("error", "offset", "partitions", "groups")}
+FIELDS = {
+    "OffsetFetch": ("error", "offset", "partitions", "groups"),
+    "DescribeGroups": ("error", "state", "members", "groups", "message"),
+}
 """Where the requirement speaks of some fields only."""
 KNOWN_FROM = {"OffsetCommit": 1, "OffsetFetch": 1}
 """Versions below these went to ZooKeeper."""
-KNOWN_TO = {"OffsetCommit": 9, "OffsetFetch": 9}
-"""Versions above these go by topic ids, which groups of this protocol do not need."""
 
 
 @versions.add(*SHOWS.values())
@@ -36,9 +37,7 @@ async def every_advertised_version(stage: Stage) -> None:
     calls: list[tuple[str, Call]] = []
     for api, requirement in SHOWS.items():
         lowest, highest = stage.description.versions.get(api, (0, -1))
-        for version in range(
-            max(lowest, 1 if api.startswith("Offset") else 0), min(highest, KNOWN_TO.get(api, 99)) + 1
-        ):
+        for version in range(max(lowest, KNOWN_FROM.get(api, 0)), highest + 1):
             calls.append((requirement, ask(stage, api, version)))
     for requirement, call in calls:
         with suppress(Blocked):

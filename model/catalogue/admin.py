@@ -6,8 +6,9 @@ ADMIN: tuple[Requirement, ...] = (
     must(
         "ADMIN-01",
         "Describing an unknown group",
-        "Up to version 5, an unknown group is described without an error as Dead and without members.",
-        "DescribeGroupsRequestTest, GroupMetadataManagerTest",
+        "An unknown group is described as Dead and without members: up to version 5 without an error, from "
+        "version 6 on as GROUP_ID_NOT_FOUND with a message.",
+        "DescribeGroupsRequestTest, GroupMetadataManagerTest, KIP-1043",
     ),
     must(
         "ADMIN-02",

@@ -82,8 +82,8 @@ COMMIT: tuple[Requirement, ...] = (
     must(
         "COMMIT-13",
         "Unknown topic or partition",
-        "A partition that the cluster does not have gets UNKNOWN_TOPIC_OR_PARTITION, and the others are handled "
-        "normally.",
+        "A partition that the cluster does not have gets UNKNOWN_TOPIC_OR_PARTITION (from version 10 on, where no "
+        "topic has the id, UNKNOWN_TOPIC_ID), and the others are handled normally.",
         "Apache Kafka source",
     ),
     must(

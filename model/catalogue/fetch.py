@@ -13,7 +13,7 @@ FETCH: tuple[Requirement, ...] = (
         "FETCH-02",
         "Uncommitted partition",
         "A fetch of an uncommitted partition returns offset -1, empty metadata and no error, even if the topic does "
-        "not exist.",
+        "not exist; from version 10 on an id that no topic has gets UNKNOWN_TOPIC_ID.",
         "OffsetFetchRequestTest",
     ),
     must(

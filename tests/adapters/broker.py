@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from fencepost.adapters.wire.discovery import PARTITIONS
 from fencepost.model.wire.codec import API_KEYS, VERSIONS, Request, decode_request, encode_response, fitted
 
+TOPIC_ID = "5f0c2a5e-0000-4000-8000-000000000001"
 HANG_UP = b""
 SILENCE = None
 
@@ -55,7 +56,7 @@ class Broker:
         return {
             "brokers": [{"node_id": peer.node, "host": "127.0.0.1", "port": peer.port} for peer in self.peers],
             "cluster_id": "test",
-            "topics": [{"error_code": 0, "name": self.topic, "partitions": partitions}],
+            "topics": [{"error_code": 0, "name": self.topic, "topic_id": TOPIC_ID, "partitions": partitions}],
         }
 
     def coordinator(self, peer: "Broker", error: int = 0) -> Reply:

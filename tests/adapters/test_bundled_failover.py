@@ -19,6 +19,7 @@ from fencepost.adapters.bundled.records import (
     Record,
     TransactionEnd,
 )
+from fencepost.adapters.bundled.topics import FixedTopics
 from fencepost.model.settings import Settings
 from tests.adapters.actors import PQ, Cluster, Party, answered, parked, reply, run
 
@@ -224,5 +225,5 @@ def test_frames_that_hold_no_records_refuse_to_load(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(records, "encode", lambda batch: b'[{"kind": "riddle"}]')
     log.append([])
     with pytest.raises(CorruptLogError, match="not a batch of records"):
-        Coordinator(Settings(), log, str, lambda topic: None)
+        Coordinator(Settings(), log, str, FixedTopics({}))
     log.close()

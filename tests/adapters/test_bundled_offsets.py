@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from fencepost.adapters.bundled.subscription import UnreadableSubscription, read_topics
+from fencepost.adapters.bundled.topics import make_id
 from tests.adapters.actors import PQ, Cluster, answered, reply, run
 
 
@@ -100,6 +101,43 @@ def test_partitions_are_judged_one_by_one() -> None:
         many = await cluster.ask("OffsetFetch", 8, groups=groups)
         assert [len(g["topics"]) for g in many["groups"]] == [0, 0, 1]
         assert await cluster.state("x") == "Dead"
+
+    run(walk)
+
+
+def test_topics_go_by_their_ids() -> None:
+    async def walk(cluster: Cluster) -> None:
+        known, ghost = make_id("fencepost"), make_id("ghost")
+
+        async def commit(*topics: tuple[str, int], **claim: Any) -> list[int]:
+            rows = [
+                {"topic_id": each, "partitions": [{"partition_index": index, "committed_offset": 7}]}
+                for each, index in topics
+            ]
+            told = await cluster.ask("OffsetCommit", 10, group_id="g", topics=rows, **claim)
+            assert [topic["topic_id"] for topic in told["topics"]] == [each for each, _ in topics]
+            return [row["error_code"] for topic in told["topics"] for row in topic["partitions"]]
+
+        claim = {"generation_id_or_member_epoch": 5, "member_id": "m"}
+        assert await commit((ghost, 0), **claim) == [100]
+        assert await cluster.state("g") == "Dead"
+        assert await commit((known, 0), (known, 9), (ghost, 0), **claim) == [69, 3, 100]
+        assert await commit((known, 1), (known, 9), (ghost, 0)) == [0, 3, 100]
+
+        async def fetch(topics: Any) -> list[tuple[str, int, int, int]]:
+            told = await cluster.ask("OffsetFetch", 10, groups=[{"group_id": "g", "topics": topics}])
+            return [
+                (topic["topic_id"], row["partition_index"], row["committed_offset"], row["error_code"])
+                for topic in told["groups"][0]["topics"]
+                for row in topic["partitions"]
+            ]
+
+        assert await fetch(None) == [(known, 1, 7, 0)]
+        listed = [{"topic_id": known, "partition_indexes": [1, 9]}, {"topic_id": ghost, "partition_indexes": [0]}]
+        assert await fetch(listed) == [(known, 1, 7, 0), (known, 9, -1, 0), (ghost, 0, -1, 100)]
+        by_name = [{"name": "fencepost", "partition_indexes": [1]}]
+        told = await cluster.ask("OffsetFetch", 9, groups=[{"group_id": "g", "topics": by_name}])
+        assert told["groups"][0]["topics"][0]["partitions"][0]["committed_offset"] == 7
 
     run(walk)
 

@@ -13,6 +13,7 @@ from fencepost.adapters.bundled.log import LogWriteError, MemoryLog
 from fencepost.adapters.bundled.messages import Answer, Request
 from fencepost.adapters.bundled.records import Record
 from fencepost.adapters.bundled.timers import Timers
+from fencepost.adapters.bundled.topics import FixedTopics, make_id
 from fencepost.model.settings import Settings
 
 SETTINGS = Settings(min_session_timeout=0, initial_rebalance_delay=5, max_group_size=4, retention_check_interval=500)
@@ -53,7 +54,7 @@ class Chaos:
 
     def start(self) -> Coordinator:
         self.open.clear()
-        return Coordinator(SETTINGS, self.log, self.new_id, {"t": 2}.get, now=self.now)
+        return Coordinator(SETTINGS, self.log, self.new_id, FixedTopics({"t": 2}), now=self.now)
 
     def new_id(self, prefix: str) -> str:
         member_id = f"{prefix}-{len(self.made)}"
@@ -88,7 +89,8 @@ class Chaos:
         }
         metadata = pick([*METADATA, *METADATA[:1] * 20])
         names = pick([*[["p"]] * 12, ["p", "q"], ["q", "p"], ["q", "p", "p"], ["r"], []])
-        topic = {"name": pick(["t", "t", "ghost"]), "partitions": [partition], "partition_indexes": [0]}
+        name = pick(["t", "t", "ghost"])
+        topic = {"name": name, "topic_id": make_id(name), "partitions": [partition], "partition_indexes": [0]}
         return {
             "group_id": pick(["g"] * 9 + [""]),
             "member_id": member,

@@ -330,6 +330,10 @@ def test_groups_offsets_and_topics_outlive_the_server(tmp_path: Path) -> None:
         body = {"group_id": "g", "topics": [{"name": "t", "partition_indexes": [1]}]}
         answer = await peer.ask("OffsetFetch", 5, body)
         assert answer["topics"][0]["partitions"][0]["committed_offset"] == 42
+        (topic,) = (await peer.ask("Metadata", 12, {"topics": [{"name": "t"}]}))["topics"]
+        body = {"groups": [{"group_id": "g", "topics": None}]}
+        (found,) = (await peer.ask("OffsetFetch", 10, body))["groups"][0]["topics"]
+        assert (found["topic_id"], found["partitions"][0]["committed_offset"]) == (topic["topic_id"], 42)
         assert await create(peer, "t", 2) == 36
 
     visit(before, tmp_path / "data")

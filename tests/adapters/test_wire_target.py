@@ -18,7 +18,7 @@ from fencepost.adapters.wire.target import KafkaTarget, parse_target
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import VERSIONS, Request
 from fencepost.traces.events import Kind, Order
-from tests.adapters.broker import HANG_UP, SILENCE, Broker, Reply, framed, running
+from tests.adapters.broker import HANG_UP, SILENCE, TOPIC_ID, Broker, Reply, framed, running
 
 LIMIT = 20.0
 FEW = {"offsets_partitions": 2}
@@ -103,6 +103,7 @@ def test_a_description() -> None:
         versions={api: VERSIONS[api] for api in VERSIONS if api in brokers[0].answers or api == "SyncGroup"},
         settings=Settings(offsets_partitions=2),
         topic="fencepost",
+        topic_id=TOPIC_ID,
         brokers=(3, 5),
         can_restart=False,
         implementation={"cluster": "test"},
@@ -116,6 +117,17 @@ def test_versions_are_those_that_both_sides_have() -> None:
     assert versions["JoinGroup"] == (3, VERSIONS["JoinGroup"][1])
     assert versions["Heartbeat"] == (0, 2)
     assert "OffsetFetch" not in versions
+
+
+def test_without_ids_of_topics_no_version_goes_by_them() -> None:
+    broker = Broker()
+    broker.versions |= {"Metadata": (0, 9), "OffsetFetch": (8, 10)}
+    description = opened(broker)
+    assert description.topic_id is None
+    assert description.versions["OffsetFetch"] == (8, 9)
+    broker = Broker()
+    broker.versions |= {"Metadata": (0, 9), "OffsetFetch": (10, 10)}
+    assert "OffsetFetch" not in opened(broker).versions
 
 
 @pytest.mark.parametrize("highest", range(VERSIONS["ApiVersions"][1]))

@@ -1,10 +1,13 @@
 """`fencepost replay`, from the trace of a failure to what has become of it."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fencepost.adapters.bundled.coordinator import Coordinator
+from fencepost.adapters.bundled.topics import make_id
 from fencepost.conformance.cli import main
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Kind
@@ -109,6 +112,25 @@ def test_a_replay_is_a_run_of_its_own_on_the_wire(tmp_path: Path, capsys: Captur
         assert replayed(trace, f"kafka://{bootstrap}", capsys) == (0, "FIXED")
 
 
+def test_topics_have_ids_of_now(tmp_path: Path, capsys: Capture) -> None:
+    trace = recorded("COMMIT-18", tmp_path)
+    header, events = open_trace(trace)
+    ours = make_id("fencepost")
+    other = tmp_path / "other.jsonl"
+    write_trace(other, header, [replace(one, body=with_ids(one.body, ours, "1" * 8 + ours[8:])) for one in events])
+    assert ours not in other.read_text() and '"1111' in other.read_text()
+    assert replayed(other, "bundled", capsys) == (0, "FIXED")
+
+
+def with_ids(value: Any, then: str, now: str) -> Any:
+    """A message with one id in the place of another."""
+    if isinstance(value, dict):
+        return {name: with_ids(each, then, now) for name, each in value.items()}
+    if isinstance(value, list):
+        return [with_ids(each, then, now) for each in value]
+    return now if value == then else value
+
+
 @pytest.mark.kafka4
 def test_a_failure_is_not_kafkas(tmp_path: Path, kafka4: Running, monkeypatch: Patch, capsys: Capture) -> None:
     trace = saved("HB-04", tmp_path, FORGIVING, monkeypatch)
@@ -142,10 +164,10 @@ def written(path: Path, *events: Event) -> Path:
 
 def test_a_version_that_the_target_does_not_have(tmp_path: Path, capsys: Capture) -> None:
     body = {"group_id": "g", "topics": []}
-    trace = written(tmp_path / "t", Event(0, 0, 0, "", Kind.REQUEST, "OffsetCommit", 10, body))
+    trace = written(tmp_path / "t", Event(0, 0, 0, "", Kind.REQUEST, "OffsetFetch", 0, body))
     assert replayed(trace, "bundled", capsys) == (
         2,
-        "fencepost: bundled: the trace needs OffsetCommit v10, it offers versions 0 to 9",
+        "fencepost: bundled: the trace needs OffsetFetch v0, it offers versions 1 to 10",
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fencepost.adapters.bundled.coordinator import VERSIONS
+from fencepost.adapters.bundled.topics import make_id
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Exchange, Recorder
 from fencepost.adapters.virtual import run_virtual
@@ -15,6 +16,7 @@ from fencepost.traces.events import Event, Header, Kind, Order
 
 Body = dict[str, Any]
 TOPICS = {"t": 2, "u": 1}
+IDS = {name: make_id(name) for name in (*TOPICS, "ghost")}
 METADATA = (
     b"",
     b"\0",
@@ -83,7 +85,7 @@ class Chaos:
             Actor(label, source.choice((None, None, None, "i", "j")), self.offer(label == "A"))
             for label in ("A" if lone else "ABCDE")
         ]
-        recorder.record(Kind.INTERNAL, "topics", 0, {"topics": TOPICS})
+        recorder.record(Kind.INTERNAL, "topics", 0, {"topics": TOPICS, "ids": {name: IDS[name] for name in TOPICS}})
 
     def offer(self, plain: bool = False) -> tuple[tuple[str, bytes], ...]:
         """A protocol list: most share `p`."""
@@ -221,7 +223,11 @@ class Chaos:
         ]
         self.send("LeaveGroup", version, {"group_id": self.group(), "members": entries})
 
-    def offsets(self, epoch: bool) -> list[Body]:
+    def named(self, name: str, version: int) -> Body:
+        """A topic as this version names it."""
+        return {"topic_id": IDS[name]} if version >= 10 else {"name": name}
+
+    def offsets(self, epoch: bool, version: int = 0) -> list[Body]:
         """Topics with offsets to commit; some do not exist, some notes are too long."""
         rows = []
         for name in self.source.sample(("t", "u", "ghost"), self.source.choice((1, 1, 1, 2, 0))):
@@ -230,12 +236,13 @@ class Chaos:
                 "committed_offset": self.source.randint(-5, 99),
                 "committed_metadata": self.source.choice((None, "", "note", "far too long a note")),
             }
-            rows.append({"name": name, "partitions": [partition | ({"committed_leader_epoch": 3} if epoch else {})]})
+            row = partition | ({"committed_leader_epoch": 3} if epoch else {})
+            rows.append({**self.named(name, version), "partitions": [row]})
         return rows
 
     def commit(self) -> None:
         actor, version = self.actor(), self.version("OffsetCommit")
-        body: Body = {"group_id": self.group(), "topics": self.offsets(version >= 6)}
+        body: Body = {"group_id": self.group(), "topics": self.offsets(version >= 6, version)}
         if version >= 1:
             body["generation_id_or_member_epoch"] = self.claimed(actor)
             body["member_id"] = self.whose(actor)
@@ -248,8 +255,8 @@ class Chaos:
     def fetch(self) -> None:
         version = self.version("OffsetFetch")
         topics = [
-            {"name": "t", "partition_indexes": [0, 1]},
-            {"name": self.source.choice(("u", "ghost")), "partition_indexes": [0]},
+            {**self.named("t", version), "partition_indexes": [0, 1]},
+            {**self.named(self.source.choice(("u", "ghost")), version), "partition_indexes": [0]},
         ]
         asked = None if self.likely(0.4) and version >= 2 else topics
         stable = {"require_stable": self.likely(0.5)} if version >= 7 else {}

@@ -6,9 +6,8 @@ from dataclasses import replace
 from fencepost.model.comparison import fetched_rows
 from fencepost.model.core.values import Phase
 from fencepost.model.offsets import over
-from fencepost.model.requests import Fetch, Partition
-from fencepost.model.settings import Settings
-from fencepost.model.world import World
+from fencepost.model.requests import Fetch, Partition, TopicNames
+from fencepost.model.world import Cluster, World
 from fencepost.traces.events import Body
 from fencepost.traces.judge.configuration import Configuration, Part
 
@@ -24,9 +23,9 @@ def doubted(one: Configuration, after: World, now: int, retention: int) -> froze
     return doubtful if after.offsets else frozenset()
 
 
-def removals(one: Configuration, part: Part, now: int, settings: Settings) -> Iterator[World]:
+def removals(one: Configuration, part: Part, now: int, cluster: Cluster) -> Iterator[World]:
     """The worlds in which offsets that this answer shows to be gone, or the whole group, were removed."""
-    world, request = one.world, part.request
+    world, request, settings = one.world, part.request, cluster.settings
     if world.group is None:
         return
     empty = world.group.phase is Phase.EMPTY and not world.pending
@@ -36,17 +35,17 @@ def removals(one: Configuration, part: Part, now: int, settings: Settings) -> It
     doubtful = one.doubtful | over(world, now, settings.offsets_retention)
     if empty and due and doubtful.issuperset(world.offsets):
         yield World()
-    gone = missing(part, request, doubtful) if isinstance(request, Fetch) else frozenset()
+    gone = missing(part, request, doubtful, cluster.names) if isinstance(request, Fetch) else frozenset()
     if gone:
         yield replace(world, offsets={where: offset for where, offset in world.offsets.items() if where not in gone})
 
 
-def missing(part: Part, request: Fetch, doubtful: frozenset[Partition]) -> frozenset[Partition]:
+def missing(part: Part, request: Fetch, doubtful: frozenset[Partition], names: TopicNames) -> frozenset[Partition]:
     """Which of these offsets the answer to an OffsetFetch says are not there."""
     operation = part.operation
     if not doubtful or operation.answer is None:
         return frozenset()
-    rows = fetched_rows(operation.version, operation.answer, request.group)
+    rows = fetched_rows(operation.version, operation.answer, request.group, names)
     asked = doubtful if request.partitions is None else doubtful.intersection(request.partitions)
     return frozenset(where for where in asked if where not in rows or is_unset(rows[where]))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from fencepost.model.reading import read_requests
 from fencepost.model.rules import RULES, Rule
-from fencepost.model.world import Cluster, World
+from fencepost.model.world import World
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.judge.autopsy import Autopsy, adopted
 from fencepost.traces.judge.configuration import Configuration, Part
@@ -16,6 +16,7 @@ from fencepost.traces.judge.lookup import LookupCheck
 from fencepost.traces.judge.operations import Lookahead, Operation
 from fencepost.traces.judge.restarting import restart
 from fencepost.traces.judge.search import NOT_READY, Search, Undecided
+from fencepost.traces.judge.topics import TopicsSeen
 from fencepost.traces.judge.verdict import Evidence, Fault, Standing, TraceVerdict
 
 REMEMBERED = 20_000
@@ -43,7 +44,7 @@ class Judge:
         self.width = width
         self.header = header
         self.decisions = tuple(sorted((decisions or {}).items()))
-        self.topics: dict[str, int] | None = None
+        self.topics = TopicsSeen()
         self.searches: dict[str, Search] = {}
         self.stopped: dict[str, str] = {}
         self.lookup = LookupCheck()
@@ -92,7 +93,7 @@ class Judge:
     def noted(self, event: Event) -> None:
         """What the schedule says about itself: what was known before it, and what an answer is evidence of."""
         if event.api == "topics":
-            self.topics = {**(self.topics or {}), **event.body["topics"]}
+            self.topics.told(event.body)
             decided = {**dict(self.decisions), **event.body.get("decisions", {})}
             self.decisions = tuple(sorted(decided.items()))
         elif event.api == "evidence":
@@ -110,7 +111,12 @@ class Judge:
         """The operation as each group sees it. A request no coordinator could read is left alone."""
         try:
             requests = read_requests(
-                operation.api, operation.version, operation.body, operation.handle, tuple(self.searches)
+                operation.api,
+                operation.version,
+                operation.body,
+                operation.handle,
+                tuple(self.searches),
+                self.topics.names,
             )
         except (KeyError, TypeError, AttributeError):
             self.remember(operation.handle).undecided = "the request is not well formed"
@@ -123,8 +129,8 @@ class Judge:
     def search(self, group: str) -> Search:
         """The search for a group."""
         if group not in self.searches:
-            cluster = Cluster(self.settings, self.topics)
             start = Configuration(World(), decisions=self.decisions, loading=self.restarts > 0)
+            cluster = self.topics.cluster(self.settings)
             search = Search(group, cluster, self.header.order, self.header.grace, [start], width=self.width)
             search.was_restarted = self.restarts > 0
             self.searches[group] = search
@@ -137,6 +143,9 @@ class Judge:
         search = self.searches[group]
         if group in self.stopped:
             self.remember(part.operation.handle).undecided = self.stopped[group]
+            return
+        if self.topics.leave_open(part.operation):
+            self.stop(group, part, "the trace does not tell which topics the ids in it are of")
             return
         try:
             after = search.sent(part) if sent else search.answered(part, time)
@@ -267,6 +276,8 @@ class Judge:
 
     def looked_up(self, operation: Operation) -> None:
         """FindCoordinator answers to no group, nor does the wrong node; they have a check of their own."""
+        if operation.api == "Metadata" and operation.answer is not None:
+            self.topics.learn(operation.answer)
         if operation.api == "FindCoordinator" and operation.answer and operation.answer.get("_findings"):
             self.remember(operation.handle).soft.add("wire")
         for fault in self.lookup.answered(operation):

@@ -256,7 +256,7 @@ class Search:
         """The configuration, and the same after a clean-up pass that the request may find has taken place."""
         yield one
         trail = Trail("clean-up", 0, one.trail)
-        for world in removals(one, part, high(now), self.cluster.settings):
+        for world in removals(one, part, high(now), self.cluster):
             yield replace(one, world=world, swept=one.clock, trail=trail)
 
     def gate(self, one: Configuration, operation: Operation) -> bool:
@@ -373,7 +373,7 @@ class Search:
         """Hold an answer seen against the one expected, and against all ids ever made up."""
         operation = part.operation
         assert operation.answer is not None
-        seen = Seen(operation.api, operation.version, operation.body, operation.answer, self.group)
+        seen = Seen(operation.api, operation.version, operation.body, operation.answer, self.group, self.cluster.names)
         for difference in compare(expected, seen):
             if operation.api == "JoinGroup" and not operation.body.get("member_id"):
                 shown = operation.answer.get("member_id")

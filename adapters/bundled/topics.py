@@ -1,0 +1,46 @@
+"""What the coordinator asks of the cluster: which topics there are, and by which ids they go (KIP-516)."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Protocol
+
+
+class Topics(Protocol):
+    """The topics of a cluster; None for one that it does not have."""
+
+    def partition_count(self, name: str) -> int | None:
+        """How many partitions the topic has."""
+        ...
+
+    def id_of(self, name: str) -> str | None:
+        """The id of the topic."""
+        ...
+
+    def name_of(self, topic_id: str) -> str | None:
+        """The name of the topic with this id."""
+        ...
+
+
+def make_id(name: str) -> str:
+    """An id that follows from the name, so that it outlives a restart."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, name))
+
+
+class FixedTopics:
+    """Topics with their numbers of partitions, which stay as they are."""
+
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        self._counts = dict(counts)
+        self._names = {make_id(name): name for name in counts}
+
+    def partition_count(self, name: str) -> int | None:
+        """As `Topics.partition_count`."""
+        return self._counts.get(name)
+
+    def id_of(self, name: str) -> str | None:
+        """As `Topics.id_of`."""
+        return make_id(name) if name in self._counts else None
+
+    def name_of(self, topic_id: str) -> str | None:
+        """As `Topics.name_of`."""
+        return self._names.get(topic_id)
