@@ -139,6 +139,7 @@ def remark(api: str, body: Body) -> str:
         (["HEADER", "EVIDENCE"], "2: key 'requirement' is missing"),
         (["HEADER", "FIELDS"], "2: 'fields' is not an array of strings"),
         (["HEADER", "TOPICS"], "2: 'topics' has a number of partitions that is not an integer"),
+        (["HEADER", "IDS"], "2: 'ids' has an id that is not a string"),
     ],
 )
 @pytest.mark.parametrize("command", [["judge"], ["replay"]])
@@ -149,6 +150,7 @@ def test_a_malformed_trace(
     known = {"HEADER": header, "REQUEST": request, "EVIDENCE": remark("evidence", {})}
     known["FIELDS"] = remark("evidence", {"requirement": "HB-01", "fields": [1]})
     known["TOPICS"] = remark("topics", {"topics": {"t": None}})
+    known["IDS"] = remark("topics", {"topics": {}, "ids": {"t": 1}})
     trace = tmp_path / "bad"
     trace.write_text("\n".join(known.get(line, line) for line in lines))
     assert main([*command, str(trace), *(["bundled"] if command == ["replay"] else [])]) == 2

@@ -40,6 +40,8 @@ EFFORT = 60
 """How many configurations are looked at for further explanations of an answer, if not all of them are wanted."""
 SKEW_MS = 100
 """How far apart requests may be sent for their order to be left out of account when timers are set."""
+TICK_MS = 2
+"""By how much a time between two requests may look too short, as clocks count whole milliseconds on both sides."""
 NOT_READY = frozenset({14, 15, 16})
 """Errors a coordinator may give in place of any answer around a failover (LAT-15)."""
 
@@ -152,7 +154,7 @@ class Search:
         if answered is None or answered > earliest + 2 * self.grace:
             answered = earliest + self.grace
         latest = max(first, answered)
-        now = first if first == latest else Span(first, latest)
+        now = Span(first - TICK_MS, latest)
         started = replace(one, waiting=one.waiting - {number}, clock=earliest)
         yield from self.handled(started, part, now)
 
