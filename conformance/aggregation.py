@@ -12,6 +12,8 @@ from fencepost.traces.events import Event, Kind
 from fencepost.traces.judge.explanation import observed, shown
 from fencepost.traces.judge.verdict import Fault, Standing, TraceVerdict
 
+COARSE = frozenset({"error"})
+"""Fields that nearly every requirement looks at; the others each belong to a few that speak of them."""
 NOT_AGAIN = "failed once and not when it was replayed"
 NOT_REPLAYED = "failed once; the run was cut short before it could be replayed"
 
@@ -80,13 +82,25 @@ def results(
     """One result for each requirement asked for. `confirmed` has what broke again when a scenario was replayed."""
     findings: dict[str, Findings] = {requirement.id: Findings() for requirement in selection.wanted}
     settled = frozenset[str]().union(*confirmed.values())
+    owners = owners_of(runs)
     for played in runs:
         again = confirmed.get(played.scenario.name)
         for violation in violations(played.verdict):
             if violation.requirement not in findings:
                 continue
             found = findings[violation.requirement]
-            if again is not None and violation.requirement in again:
+            owner = owners.get(violation.fault.kind) if violation.fault is not None else None
+            if (
+                owner is not None
+                and violation.fault is not None
+                and violation.requirement
+                not in (
+                    owner,
+                    *violation.fault.requirements,
+                )
+            ):
+                found.weigh(Standing.INCONCLUSIVE, f"blocked by {owner}")
+            elif again is not None and violation.requirement in again:
                 found.fail(failure(played.events, violation, origin(played), replayed=True))
             elif violation.requirement in settled:
                 found.weigh(Standing.FAIL, "")
@@ -99,6 +113,23 @@ def results(
     return tuple(
         decide(requirement.id, findings[requirement.id], selection.left_out, known) for requirement in selection.wanted
     )
+
+
+def owners_of(runs: Sequence[Played]) -> dict[str, str]:
+    """The requirement that speaks of each kind of fault, where a scenario marks it and shows it broken.
+
+    The same wrong answer elsewhere is a consequence, whatever else a scenario wanted to show by it.
+    """
+    owners: dict[str, str] = {}
+    for played in runs:
+        faults = {fault.sequence: fault for fault in played.verdict.faults}
+        for mark in played.verdict.evidence:
+            fault = faults.get(mark.sequence)
+            if fault is None or mark.standing is not Standing.FAIL or not set(fault.fields) <= COARSE:
+                continue
+            if mark.requirement in fault.requirements:
+                owners.setdefault(fault.kind, mark.requirement)
+    return owners
 
 
 def unplayed(findings: Mapping[str, Findings], played: Played) -> None:

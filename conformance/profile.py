@@ -5,6 +5,7 @@ A profile is a TOML file; every section and key is optional, and nothing else is
     [target]                      # both or neither; with them, crashes are survived and restarts tested
     start = "kafka/start 4"       # prints the bootstrap address as its only line once the target serves
     kill = "kafka/kill 4"         # without warning; the next start has the same storage
+    keeps_storage = true          # false if a start forgets everything: then crashes are survived, no restart tested
 
     [settings]                    # fields of `Settings`; they come before DescribeConfigs and Kafka's defaults
     initial_rebalance_delay = 600
@@ -34,7 +35,7 @@ from fencepost.model.settings import Settings
 
 SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "target": ("start", "kill"),
+        "target": ("start", "kill", "keeps_storage"),
         "settings": tuple(setting.name for setting in fields(Settings)),
         "capabilities": ("offers",),
         "known": tuple(CATALOGUE),
@@ -67,6 +68,7 @@ class Profile:
     folder: Path = Path()
     start: tuple[str, ...] = ()
     kill: tuple[str, ...] = ()
+    keeps_storage: bool = True
     settings: Mapping[str, int] = field(default_factory=dict)
     capabilities: frozenset[str] = frozenset()
     known: Mapping[str, str] = field(default_factory=dict)
@@ -76,6 +78,11 @@ class Profile:
     def can_restart(self) -> bool:
         """Whether the target can be killed and started again."""
         return bool(self.start)
+
+    @property
+    def survives_restarts(self) -> bool:
+        """Whether a restart finds what was stored before it, so that there is something to test."""
+        return self.can_restart and self.keeps_storage
 
 
 def load_profile(path: Path) -> Profile:
@@ -100,12 +107,13 @@ def _profile(folder: Path, document: Mapping[str, Any]) -> Profile:
             if key not in SECTIONS[name]:
                 raise ProfileError(f"[{name}] {key}: {_unknown_key(name)}")
     target, timing = document.get("target", {}), document.get("timing", {})
-    if len(target) == 1:
+    if ("start" in target) != ("kill" in target):
         raise ProfileError("[target]: start and kill belong together; give the other one too")
     return Profile(
         folder=folder,
         start=_command(target, "start"),
         kill=_command(target, "kill"),
+        keeps_storage=_truth("[target] keeps_storage", target.get("keeps_storage", True)),
         settings={key: _number(f"[settings] {key}", value) for key, value in document.get("settings", {}).items()},
         capabilities=_offers(document.get("capabilities", {}).get("offers", [])),
         known={key: _text(f"[known] {key}", value) for key, value in document.get("known", {}).items()},
@@ -122,6 +130,12 @@ def _unknown_key(section: str) -> str:
 def _text(where: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ProfileError(f"{where}: {value!r} is not a text; write it in quotes, not empty")
+    return value
+
+
+def _truth(where: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ProfileError(f"{where}: {value!r} is neither true nor false")
     return value
 
 

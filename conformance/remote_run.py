@@ -98,6 +98,8 @@ class Remote:
             first = await self.play(versions.scenarios[0], description, "versions")
             description = replace(description, versions=usable(description.versions, first.events))
             offered = capabilities(description, self.profile.capabilities, slow=self.plan.slow)
+            if not self.profile.survives_restarts:
+                offered -= {"restart"}
             course = Course(self.plan, select(ALL, requirements, offered, smoke=self.plan.smoke), progress)
             cut_short = False
             try:

@@ -18,7 +18,6 @@ async def newcomer_in_stable(stage: Stage) -> None:
     stage.shows("JOIN-24", told, met=begun or body["error_code"] == 27)
     await stage.join(a)
     await newcomer
-    stage.shows("JOIN-24", newcomer, "time")
 
 
 @rejoining.add("JOIN-25")

@@ -77,7 +77,7 @@ async def parked_join_protects_the_session(stage: Stage) -> None:
     await stage.sleep_past(b.session)
     await stage.join(a)
     await parked
-    stage.shows("TIMER-03", parked)
+    stage.shows("TIMER-03", parked, "error", "members")
 
 
 @sessions.add("TIMER-04")

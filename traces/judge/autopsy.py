@@ -122,24 +122,40 @@ def weight(one: Configuration) -> int:
     return len({(name, each.expected is None) for each in one.faults for name in each.fields})
 
 
-def adopted(finding: Finding, body: Body) -> Configuration | None:
-    """The state to go on from after a wrong answer, where it is beyond doubt; else None.
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """The state to go on from after wrong answers, and which of them the target now simply goes by.
 
-    Either the answer was wrong and nothing depended on it, or it told a number or an id that the target goes by
-    from now on.
+    Those are wrong by themselves, but nothing else that the answer shows is the worse for them: a number that it
+    counts from, or a member let in without an id.
+    """
+
+    after: Configuration
+    waived: tuple[Misfit, ...] = ()
+
+
+def is_admission(misfit: Misfit) -> bool:
+    """A member was let in that should have been sent for an id."""
+    return misfit.expected is None and misfit.rule == "join.id-required"
+
+
+def adopted(finding: Finding, body: Body) -> Adoption | None:
+    """Where to go on after wrong answers, if that is beyond doubt; else None.
+
+    Either the answer was wrong and nothing depended on it, or the target goes by what it told from now on.
     """
     after = finding.after
     if after is None:
         return None
     clean = replace(after, faults=())
-    rest = [each for each in after.faults if each.expected is not None or each.rule != "join.id-required"]
+    rest = [each for each in after.faults if not is_admission(each)]
     if not rest:
-        return clean
+        return Adoption(clean, after.faults)
     if all(each.fields == {"generation"} for each in rest) and clean.world.group is not None:
         told = replace(clean.world.group, generation=body.get("generation_id", -1))
-        return replace(clean, world=replace(clean.world, group=told))
+        return Adoption(replace(clean, world=replace(clean.world, group=told)), after.faults)
     misfit = rest[0]
     if len(after.faults) != 1 or "time" in misfit.fields:
         return None
     refused = body.get("error_code") not in (None, 0) and getattr(misfit.expected, "error", 0) != 0
-    return clean if refused or isinstance(misfit.expected, HARMLESS) else None
+    return Adoption(clean) if refused or isinstance(misfit.expected, HARMLESS) else None

@@ -33,6 +33,8 @@ class Judged:
     rules: set[str] = field(default_factory=set)
     soft: set[str] = field(default_factory=set)
     fault: Fault | None = None
+    waived: list[Fault] = field(default_factory=list)
+    """Faults that leave what else the answer shows as it is."""
     answered: bool = False
     undecided: str = ""
 
@@ -212,23 +214,27 @@ class Judge:
             return
         finding = Autopsy(search).of(part, time)
         last = search.parts.get(finding.misfits[-1].handle, part)
-        after = adopted(finding, last.operation.answer or {})
-        fault = self.blame(search, part, finding.misfit)
-        if after is not None:
-            for misfit in finding.misfits[1:]:
-                self.blame(search, part, misfit)
-            search.configurations = [after]
-            search.parts.pop(operation.handle, None)
+        adoption = adopted(finding, last.operation.answer or {})
+        if adoption is None:
+            fault = self.blame(search, part, finding.misfit)
             self.settle(search)
+            self.halt(group, fault, operation)
             return
+        for misfit in finding.misfits:
+            self.blame(search, part, misfit, waived=misfit in adoption.waived)
+        search.configurations = [adoption.after]
+        search.parts.pop(operation.handle, None)
         self.settle(search)
-        self.halt(group, fault, operation)
 
-    def blame(self, search: Search, part: Part, misfit: Misfit) -> Fault:
-        """Put a wrong answer on record."""
+    def blame(self, search: Search, part: Part, misfit: Misfit, *, waived: bool = False) -> Fault:
+        """Put a wrong answer on record; a waived fault leaves what else the answer shows as it is."""
         fault = self.fault_of(search, search.parts.get(misfit.handle, part), misfit)
         self.faults.append(fault)
-        self.remember(misfit.handle).fault = fault
+        record = self.remember(misfit.handle)
+        if waived:
+            record.waived.append(fault)
+        else:
+            record.fault = fault
         return fault
 
     def halt(self, group: str, fault: Fault, operation: Operation) -> None:
@@ -272,6 +278,7 @@ class Judge:
             rule=rule,
             guard=false_guard(part.request, operation.api, body, found.world, applied),
             requirements=blamed(applied, found),
+            kind=f"{rule} {sorted(found.fields)} {sorted(errors_in(body))}",
         )
 
     def looked_up(self, operation: Operation) -> None:
@@ -298,6 +305,8 @@ class Judge:
 
         if record is None:
             return stands(Standing.INCONCLUSIVE, "the answer is not in the trace")
+        if any(requirement in each.requirements or "generation" in fields & set(each.fields) for each in record.waived):
+            return stands(Standing.FAIL)
         if record.fault is not None:
             if not fields or (fields | {"closed"}) & set(record.fault.fields):
                 return stands(Standing.FAIL)
@@ -351,10 +360,10 @@ def blamed(applied: Rule | None, found: Misfit) -> tuple[str, ...]:
     """The requirements that a wrong answer breaks, where no mark says it."""
     if applied is None:
         return ()
+    if found.fields == {"generation"} and getattr(found.expected, "generation", 0) == 1:
+        return ("GEN-01",)
     group = found.world.group
     first = group is None or group.generation == 0
-    if found.fields == {"generation"} and first:
-        return ("GEN-01",)
     if found.fields == {"time"} and applied.api == "JoinGroup":
         # Too late where the last member was there, else too early: before the others came or the delay was over.
         return ("JOIN-27",) if found.expected is not None else ("TIMER-16",) if first else ("JOIN-26",)

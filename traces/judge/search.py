@@ -227,10 +227,15 @@ class Search:
         def run(choices: Choices, dialect: Dialect) -> Outcome:
             return handle(ready.world, request, self.context(now, choices, dialect), self.cluster)
 
-        if self.lenient and self.let_in(part):
-            yield from self.admitted(ready, part, now)
-        else:
-            yield from self.outcomes(ready, run, operation.handle, self.new_id(operation), now)
+        outcomes = self.outcomes(ready, run, operation.handle, self.new_id(operation), now)
+        if not (self.lenient and self.let_in(part)):
+            yield from outcomes
+            return
+        for after in outcomes:
+            if after.trail is not None and after.trail.rule == "join.id-required":
+                yield from self.admitted(ready, part, now)
+            else:
+                yield after
 
     @staticmethod
     def let_in(part: Part) -> bool:

@@ -29,6 +29,8 @@ class Fault:
     rule: str
     guard: str
     requirements: tuple[str, ...]
+    kind: str = ""
+    """The same for faults that are alike: the same rule, fields and error."""
 
 
 @dataclass(frozen=True, slots=True)
