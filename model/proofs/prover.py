@@ -1,0 +1,194 @@
+"""The proof by induction: what holds before an event holds after it, whatever the event.
+
+For one event the handler runs on an arbitrary situation. Every statement is assumed of that situation and of arbitrary
+bystanders (a second group of members and messages), and proved of the situation after the event, of the bystanders in
+it, and of what the event sends.
+"""
+
+import itertools
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from fencepost.model.core.logic import not_, or_
+from fencepost.model.core.member import PartitionCommit
+from fencepost.model.core.values import Group, JoinRequest, SyncRequest
+from fencepost.model.invariants import Statement
+from fencepost.model.ledger import JoinAnswered, Ledger, Process, SyncAnswered
+from fencepost.model.proofs.events import Event, Happened, Situation
+from fencepost.model.proofs.executor import paths
+from fencepost.model.proofs.shapes import Shapes
+from fencepost.model.proofs.symbols import Term, formula
+
+_MESSAGES: tuple[type, ...] = (JoinAnswered, SyncAnswered, JoinRequest, SyncRequest, PartitionCommit)
+
+Terms = dict[type, list[Any]]
+"""What there is of each kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A statement about certain things after an event, and its formula."""
+
+    statement: Statement
+    arguments: tuple[Any, ...]
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Refutation:
+    """A counterexample to induction: the statement that the event breaks, in a model of the solver's."""
+
+    statement: Statement
+    situation: Situation
+    happened: Happened
+    arguments: tuple[Any, ...]
+    model: z3.ModelRef
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of one event: refuted goals, and statements that the solver could not decide in its time."""
+
+    event: Event
+    possible: bool
+    """The event can happen: what is assumed of the situation before it contradicts nothing."""
+    paths: int
+    goals: int
+    refutations: tuple[Refutation, ...]
+    undecided: tuple[str, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large the world of a proof is: member slots, partitions, protocols that a member offers."""
+
+    slots: int
+    partitions: int
+    protocols: int = 1
+
+
+def bystanders(shapes: Shapes, statements: Sequence[Statement], situation: Situation) -> Terms:
+    """As many arbitrary things of each kind as one statement can be about."""
+    found: Terms = {}
+    for kind in (Process, *_MESSAGES):
+        count = max((one.about.count(kind) for one in statements), default=0)
+        found[kind] = [shapes.arbitrary(kind, f"other-{kind.__name__}") for _ in range(count)]
+    if situation.process is not None:
+        shapes.domain.extend(formula(other.name != situation.process.name) for other in found[Process])
+    return found
+
+
+def assumptions(statements: Sequence[Statement], terms: Terms) -> Iterator[Term]:
+    """Every statement about everything there is."""
+    for one in statements:
+        for arguments in itertools.product(*(terms.get(kind, []) for kind in one.about)):
+            holds = one.holds(*arguments)
+            if holds is not True:
+                yield formula(holds)
+
+
+def goals(statements: Sequence[Statement], situation: Situation, happened: Happened, others: Terms) -> Iterator[Goal]:
+    """What has to be shown on one path."""
+    changed = {Group: happened.group is not situation.group, Ledger: happened.ledger is not situation.ledger}
+    for one in statements:
+        options: list[list[tuple[Any, Any, bool]]] = []
+        for place, kind in enumerate(one.about):
+            options.append(list(candidates(one, place, kind, situation, happened, others)))
+        for choice in itertools.product(*options):
+            if not any(new or changed.get(kind, False) for kind, (_, _, new) in zip(one.about, choice, strict=True)):
+                continue
+            arguments = tuple(value for value, _, _ in choice)
+            holds = or_(*(not_(when) for _, when, _ in choice), one.holds(*arguments))
+            if holds is not True:
+                yield Goal(one, arguments, formula(holds))
+
+
+def candidates(
+    one: Statement, place: int, kind: type, situation: Situation, happened: Happened, others: Terms
+) -> Iterator[tuple[Any, Any, bool]]:
+    """What may stand in one place of a statement: the value, when it is there, and whether the event made it."""
+    if kind is Group:
+        yield happened.group, True, False
+        return
+    if kind is Ledger:
+        yield happened.ledger, True, False
+        return
+    before = others.get(kind, [])
+    if before:
+        yield before[one.about[:place].count(kind)], True, False
+    if kind is Process and happened.process is not None:
+        yield happened.process, True, True
+    for when, message in happened.sent:
+        if isinstance(message, kind):
+            yield message, when, True
+
+
+def prove(event: Event, statements: Sequence[Statement], size: Size, seed: int = 0, limit: int = 10) -> Verdict:
+    """Show that no statement is broken by the event; `limit` is in seconds for each query."""
+    began = time.perf_counter()
+    shapes = Shapes(size.slots, size.partitions, size.protocols)
+    situation = event.prepare(shapes)
+    others = bystanders(shapes, statements, situation)
+    solver = z3.SimpleSolver()
+    solver.set("timeout", limit * 1000)
+    solver.set("random_seed", seed)
+    solver.add(*assumptions(statements, everything(situation, others)))
+    solver.add(*shapes.domain, *shapes.fresh(situation.ledger), *situation.assumed)
+    can_happen = bool(solver.check() == z3.sat)
+    count = shown = 0
+    refutations: list[Refutation] = []
+    undecided: list[str] = []
+    for happened in paths(lambda: event.run(situation), solver):
+        todo = list(goals(statements, situation, happened, others))
+        count += 1
+        shown += len(todo)
+        broken, unknown = examine(solver, todo, situation, happened)
+        refutations += broken
+        undecided += unknown
+    seconds = time.perf_counter() - began
+    return Verdict(event, can_happen, count, shown, tuple(refutations), tuple(undecided), seconds)
+
+
+def everything(situation: Situation, others: Terms) -> Terms:
+    """All that there is before the event."""
+    terms = {kind: list(values) for kind, values in others.items()}
+    terms |= {Group: [situation.group], Ledger: [situation.ledger]}
+    if situation.process is not None and situation.existed:
+        terms[Process].append(situation.process)
+    for message in situation.arriving:
+        terms.setdefault(type(message), []).append(message)
+    return terms
+
+
+def examine(
+    solver: z3.Solver, todo: list[Goal], situation: Situation, happened: Happened
+) -> tuple[list[Refutation], list[str]]:
+    """The goals that are broken on this path, and the statements left undecided; one query if there are none."""
+    broken: list[Refutation] = []
+    unknown: list[str] = []
+    if not todo or possible(solver, z3.Or(*(z3.Not(goal.term) for goal in todo))) == z3.unsat:
+        return broken, unknown
+    for goal in todo:
+        solver.push()
+        solver.add(z3.Not(goal.term))
+        answer = solver.check()
+        if answer == z3.sat:
+            broken.append(Refutation(goal.statement, situation, happened, goal.arguments, solver.model()))
+        elif answer == z3.unknown:
+            unknown.append(goal.statement.id)
+        solver.pop()
+    return broken, unknown
+
+
+def possible(solver: z3.Solver, term: Term) -> z3.CheckSatResult:
+    """Whether the term is possible here."""
+    solver.push()
+    solver.add(term)
+    answer = solver.check()
+    solver.pop()
+    return answer

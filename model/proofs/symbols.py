@@ -1,0 +1,327 @@
+"""Symbolic values: what the core takes for truth values, numbers, tokens and claims while it is proved.
+
+A proxy stands for a z3 term. Comparing proxies gives a truth value, a plain one if the answer is plain to see. `if` on
+a symbolic truth value asks the path that is being executed. Absence (None) is the number 0.
+"""
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+import z3
+
+Term: TypeAlias = Any
+"""A z3 expression."""
+
+_TRUE, _FALSE = z3.BoolVal(True), z3.BoolVal(False)
+_NUMERALS: dict[int, Term] = {}
+_deciders: list[Callable[[Term], bool]] = []
+
+
+def numeral(number: int) -> Term:
+    """The term of a number."""
+    if number not in _NUMERALS:
+        _NUMERALS[number] = z3.IntVal(int(number))
+    return _NUMERALS[number]
+
+
+def truth(term: Term) -> Any:
+    """A truth value: a plain one where the term is constant."""
+    if z3.is_true(term):
+        return True
+    return False if z3.is_false(term) else Boolean(term)
+
+
+def formula(value: Any) -> Term:
+    """The term of a truth value."""
+    if value is True:
+        return _TRUE
+    return _FALSE if value is False else value.term
+
+
+class deciding:
+    """While this lasts, `if` on a symbolic truth value asks `decide`."""
+
+    def __init__(self, decide: Callable[[Term], bool]) -> None:
+        self.decide = decide
+
+    def __enter__(self) -> None:
+        _deciders.append(self.decide)
+
+    def __exit__(self, *_: object) -> None:
+        _deciders.pop()
+
+
+class Boolean:
+    """A symbolic truth value."""
+
+    __slots__ = ("term",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, term: Term) -> None:
+        self.term = term
+
+    def __bool__(self) -> bool:
+        return _deciders[-1](self.term)
+
+    def __and__(self, other: Any) -> Any:
+        if other is True or other is False:
+            return self if other else False
+        return Boolean(z3.And(self.term, other.term))
+
+    __rand__ = __and__
+
+    def __or__(self, other: Any) -> Any:
+        if other is True or other is False:
+            return True if other else self
+        return Boolean(z3.Or(self.term, other.term))
+
+    __ror__ = __or__
+
+    def __eq__(self, other: object) -> Any:
+        if other is True or other is False:
+            return self if other else self.negated()
+        return Boolean(self.term == other.term) if isinstance(other, Boolean) else NotImplemented
+
+    def __ne__(self, other: object) -> Any:
+        return opposite(self == other)
+
+    def negated(self) -> Any:
+        """The opposite."""
+        if z3.is_not(self.term):
+            return Boolean(self.term.arg(0))
+        return Boolean(z3.Not(self.term))
+
+    def choose(self, then: Any, otherwise: Any) -> Any:
+        """Both values in one."""
+        return merged(self.term, then, otherwise)
+
+
+def opposite(value: Any) -> Any:
+    """The opposite of a truth value of either kind."""
+    return value.negated() if isinstance(value, Boolean) else not value
+
+
+def equal(a: Term, b: Term) -> Any:
+    """Whether two numbers are the same, decided at once where it can be."""
+    if a.eq(b):
+        return True
+    if z3.is_int_value(a) and z3.is_int_value(b):
+        return False
+    return Boolean(a == b)
+
+
+class Number:
+    """A symbolic number, or a symbolic member of an enumeration `kind`."""
+
+    __slots__ = ("kind", "term")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, term: Term, kind: type[IntEnum] | None = None) -> None:
+        self.term = term
+        self.kind = kind
+
+    def __eq__(self, other: object) -> Any:
+        return equal(self.term, number_term(other))
+
+    def __ne__(self, other: object) -> Any:
+        return opposite(self == other)
+
+    def __lt__(self, other: Any) -> Any:
+        return truth(z3.simplify(self.term < number_term(other)))
+
+    def __le__(self, other: Any) -> Any:
+        return truth(z3.simplify(self.term <= number_term(other)))
+
+    def __gt__(self, other: Any) -> Any:
+        return truth(z3.simplify(self.term > number_term(other)))
+
+    def __ge__(self, other: Any) -> Any:
+        return truth(z3.simplify(self.term >= number_term(other)))
+
+    def __add__(self, other: Any) -> "Number":
+        return Number(self.term + number_term(other))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> "Number":
+        return Number(self.term - number_term(other))
+
+    def __bool__(self) -> bool:
+        raise TypeError("a number is not a truth value")
+
+
+def number_term(value: Any) -> Term:
+    """The term of a number of either kind."""
+    return value.term if isinstance(value, Number) else numeral(value)
+
+
+class Name:
+    """A symbolic token; 0 is the absent one."""
+
+    __slots__ = ("term",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, term: Term) -> None:
+        self.term = term
+
+    def __eq__(self, other: object) -> Any:
+        return equal(self.term, name_term(other))
+
+    def __ne__(self, other: object) -> Any:
+        return opposite(self == other)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a token is not a truth value")
+
+    def is_absent(self) -> Any:
+        """There is no such token."""
+        return equal(self.term, numeral(0))
+
+
+def name_term(value: Any) -> Term:
+    """The term of a token of either kind."""
+    if value is None:
+        return numeral(0)
+    return value.term if isinstance(value, Name) else numeral(value)
+
+
+class Claims:
+    """Symbolic claims or a symbolic assignment: present or not, and a truth value for each partition."""
+
+    __slots__ = ("flags", "present")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, present: Any, flags: tuple[Any, ...]) -> None:
+        self.present = present
+        self.flags = flags
+
+    def __len__(self) -> int:
+        return len(self.flags)
+
+    def __getitem__(self, partition: int) -> Any:
+        return both(self.present, self.flags[partition])
+
+    def __eq__(self, other: object) -> Any:
+        theirs = claims(other, len(self.flags))
+        alike: Any = True
+        for mine, flag in zip(self.flags, theirs.flags, strict=True):
+            alike = both(alike, same_truth(mine, flag))
+        here, there = self.present, theirs.present
+        return both(same_truth(here, there), either(opposite(here), alike))
+
+    def __ne__(self, other: object) -> Any:
+        return opposite(self == other)
+
+    def is_absent(self) -> Any:
+        """There are none."""
+        return opposite(self.present)
+
+
+def claims(value: Any, length: int) -> Claims:
+    """Claims of either kind as symbolic ones."""
+    if isinstance(value, Claims):
+        return value
+    return Claims(False, (False,) * length) if value is None else Claims(True, tuple(value))
+
+
+def both(a: Any, b: Any) -> Any:
+    """Both truth values hold."""
+    if a is False or b is False:
+        return False
+    return b if a is True else a & b
+
+
+def either(a: Any, b: Any) -> Any:
+    """One of the truth values holds."""
+    if a is True or b is True:
+        return True
+    return b if a is False else a | b
+
+
+def same_truth(a: Any, b: Any) -> Any:
+    """The truth values agree."""
+    if isinstance(a, Boolean):
+        return a == b
+    return b == a if isinstance(b, Boolean) else a == b
+
+
+def is_flags(value: Any) -> bool:
+    """The value is a plain tuple of truth values."""
+    return isinstance(value, tuple) and bool(value) and all(isinstance(item, Boolean | bool) for item in value)
+
+
+def merged(condition: Term, then: Any, otherwise: Any) -> Any:
+    """One value that is `then` where the condition holds, else `otherwise`; shorter tuples are filled with blanks."""
+    if then is otherwise:
+        return then
+    if isinstance(then, Claims) or isinstance(otherwise, Claims) or (None in (_kind(then), _kind(otherwise))):
+        return _merged_tokens(condition, then, otherwise)
+    if isinstance(then, tuple):
+        return _merged_tuples(condition, then, otherwise)
+    if isinstance(then, Boolean | bool):
+        return _merged_truths(condition, then, otherwise)
+    if isinstance(then, Name) or isinstance(otherwise, Name):
+        return Name(z3.If(condition, name_term(then), name_term(otherwise)))
+    if is_dataclass(then):
+        assert type(then) is type(otherwise)
+        return type(then)(  # type: ignore[misc]
+            *(merged(condition, getattr(then, f.name), getattr(otherwise, f.name)) for f in fields(then))
+        )
+    a, b = number_term(then), number_term(otherwise)
+    if a.eq(b):
+        return then
+    return Number(z3.If(condition, a, b), _enumeration(then) or _enumeration(otherwise))
+
+
+def _kind(value: Any) -> type | None:
+    return None if value is None else type(value)
+
+
+def _merged_tokens(condition: Term, then: Any, otherwise: Any) -> Any:
+    """Merge where one side may be absent."""
+    if isinstance(then, Claims | tuple) or isinstance(otherwise, Claims | tuple):
+        length = len(otherwise if then is None else then)
+        a, b = claims(then, length), claims(otherwise, length)
+        present = _merged_truths(condition, a.present, b.present)
+        return Claims(present, _merged_tuples(condition, a.flags, b.flags))
+    return Name(z3.If(condition, name_term(then), name_term(otherwise)))
+
+
+def _merged_tuples(condition: Term, then: tuple[Any, ...], otherwise: tuple[Any, ...]) -> tuple[Any, ...]:
+    longer = then if len(then) > len(otherwise) else otherwise
+    padding = tuple(blank(item) for item in longer[min(len(then), len(otherwise)) :])
+    first = then if longer is then else then + padding
+    second = otherwise if longer is otherwise else otherwise + padding
+    if len(then) == len(otherwise):
+        first, second = then, otherwise
+    return tuple(merged(condition, a, b) for a, b in zip(first, second, strict=True))
+
+
+def _merged_truths(condition: Term, then: Any, otherwise: Any) -> Any:
+    if then is True:
+        return truth(condition) if otherwise is False else either(Boolean(condition), otherwise)
+    if then is False:
+        no = Boolean(condition).negated()
+        return no if otherwise is True else both(no, otherwise)
+    if otherwise is True:
+        return either(Boolean(condition).negated(), then)
+    if otherwise is False:
+        return both(Boolean(condition), then)
+    return then if then.term.eq(otherwise.term) else Boolean(z3.If(condition, then.term, otherwise.term))
+
+
+def _enumeration(value: Any) -> type[IntEnum] | None:
+    if isinstance(value, Number):
+        return value.kind
+    return type(value) if isinstance(value, IntEnum) else None
+
+
+def blank(value: Any) -> Any:
+    """What stands in a longer tuple where the shorter one has nothing."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return type(value)(*(blank(getattr(value, f.name)) for f in fields(value)))
+    if isinstance(value, tuple) and not is_flags(value):
+        return tuple(blank(item) for item in value)
+    return None

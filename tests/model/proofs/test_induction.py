@@ -1,0 +1,49 @@
+"""Every theorem is inductive, and every guard that carries one is missed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fencepost.model.core import member, rounds, session, sync
+from fencepost.model.invariants import THEOREMS
+from fencepost.model.proofs.decode import decoded, replayed
+from fencepost.model.proofs.events import Event, coordinator_events, member_events
+from fencepost.model.proofs.prover import Size, prove
+from fencepost.model.strengthening import STRENGTHENING
+from tests.model.proofs.mutation import mutant
+
+STATEMENTS = (*THEOREMS, *STRENGTHENING)
+SMALL = Size(slots=2, partitions=1)
+EVENTS = {event.name: event for event in (*coordinator_events(SMALL.slots), *member_events())}
+
+MUTANTS: list[tuple[Callable[..., Any], str, str, str, set[str]]] = [
+    (session.commit, "request.generation != group.generation", "False", "commit", {"T2"}),
+    (sync.sync, "request.generation != group.generation", "False", "sync", {"sync-answer"}),
+    (rounds.complete_join, "group.generation + 1", "group.generation", "expire-join", {"T1", "join-answer"}),
+    (rounds.complete_join, "join=0, is_new", "is_new", "expire-join", {"group-parked"}),
+    (rounds.prepare, "replace(cleared, sync=0)", "cleared", "expire-sync", {"group-parked"}),
+    (member.on_sync_answer, "handle != member.waiting", "False", "member-sync-answer", {"member-owns"}),
+    (member.given, "plan[partition] == view.id", "True", "member-join-answer", {"sync-request"}),
+    (member.thrown_out, "id=None", "id=member.settings.instance", "member-leave", {"member-id"}),
+]
+
+
+@pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS)
+def test_every_event_keeps_every_statement(event: Event) -> None:
+    verdict = prove(event, STATEMENTS, SMALL)
+    assert verdict.possible
+    assert [(one.statement.id, one.happened.result.rule) for one in verdict.refutations] == []
+    assert verdict.undecided == ()
+
+
+@pytest.mark.parametrize(("function", "before", "after", "event", "broken"), MUTANTS)
+def test_mutants_are_refuted_and_every_counterexample_replays(
+    function: Callable[..., Any], before: str, after: str, event: str, broken: set[str]
+) -> None:
+    with mutant(function, before, after):
+        verdict = prove(EVENTS[event], STATEMENTS, SMALL)
+        assert broken <= {one.statement.id for one in verdict.refutations}
+        for refutation in verdict.refutations:
+            example = decoded(EVENTS[event], refutation)
+            assert replayed(EVENTS[event], example) == example.result
