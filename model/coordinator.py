@@ -111,7 +111,9 @@ def on_join(world: World, request: Join, context: Context, cluster: Cluster) -> 
             return answer(world, request, refused, "join.unknown-group")
         world = replace(world, group=Group(), stored=Group(), subscribed=None)
     assert world.group is not None
-    return absorbed(world, join(with_room(world.group), core, context), context.now)
+    room = with_room(world.group) if core.member is None else world.group
+    step = join(room, core, context)
+    return absorbed(world, replace(step, group=world.group) if step.group is room else step, context.now)
 
 
 def on_sync(world: World, request: Sync, context: Context) -> Outcome:

@@ -33,6 +33,7 @@ WEIGHTS = {
     "leave": 4,
     "fetch": 4,
     "describe": 4,
+    "gather": 5,
     "wait": 14,
     "wait_long": 2,
     "list_groups": 1,
@@ -202,6 +203,42 @@ class Chaos:
             body["protocol_type"] = "consumer" if self.likely(0.96) else self.source.choice(("other", None))
             body["protocol_name"] = actor.protocol if self.likely(0.96) else self.source.choice(("p", "q", None))
         self.send("SyncGroup", version, body | (self.borrowed() if version >= 3 else {}), actor)
+
+    async def gather(self) -> None:
+        """Several members do everything right, so that schedules get somewhere."""
+        together = self.source.sample(self.actors, self.source.randint(1, len(self.actors)))
+        for _ in range(2):
+            for actor in together:
+                if not self.is_waiting(actor):
+                    self.enter(actor)
+            self.learn()
+        await asyncio.sleep(self.source.choice((0, 0, 150, 400)) / 1000)
+        self.learn()
+        for actor in sorted(together, key=lambda each: self.source.random()):
+            if actor.generation > 0 and self.likely(0.9):
+                given = [{"member_id": member, "assignment": member.encode()} for member in actor.members]
+                names = {"protocol_type": "consumer", "protocol_name": actor.protocol}
+                body = {"group_id": "g", "generation_id": actor.generation, "member_id": actor.id, "assignments": given}
+                self.send("SyncGroup", 5, body | names, actor)
+
+    def is_waiting(self, actor: Actor) -> bool:
+        """The actor has a JoinGroup in flight."""
+        return any(
+            owner is actor and exchange.request is not None and exchange.request.api == "JoinGroup"
+            for exchange, owner in self.open
+        )
+
+    def enter(self, actor: Actor) -> None:
+        """The actor joins with its own id."""
+        body = {
+            "group_id": "g",
+            "session_timeout_ms": 3_000,
+            "rebalance_timeout_ms": 500,
+            "member_id": actor.id,
+            "protocol_type": "consumer",
+            "protocols": [{"name": name, "metadata": metadata} for name, metadata in actor.protocols],
+        }
+        self.send("JoinGroup", 9, body, actor)
 
     def heartbeat(self) -> None:
         actor, version = self.actor(), self.version("Heartbeat")

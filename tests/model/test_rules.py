@@ -1,0 +1,58 @@
+"""The table of rules: complete, without idle rows, and every row answers to requirements of the catalogue."""
+
+import ast
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fencepost.model.catalogue import CATALOGUE
+from fencepost.model.rules import RULES
+from fencepost.traces.judge.judge import judge
+from tests.traces.chaos import random_trace
+
+ROOT = Path(__file__).parents[2]
+HANDLERS = [
+    *sorted(path for path in (ROOT / "model" / "core").glob("*.py") if path.name != "member.py"),
+    *(ROOT / "model" / f"{name}.py" for name in ("coordinator", "offsets", "admin", "internal")),
+    *sorted((ROOT / "traces" / "judge").glob("*.py")),
+]
+PREFIXES = {name.split(".")[0] for name in RULES}
+NOT_BY_CHANCE = {
+    "commit.version-0",
+    "fetch.version-0",
+    "gate.not-ready",
+    "load.oversized",
+    "timer.not-due",
+    "timer.sync-idle",
+}
+"""Rules that need a target or a setting which the random schedules do not have, or a timer asked too early."""
+
+
+def named(path: Path) -> Iterator[str]:
+    """The strings in a module that look like the name of a rule."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " not in node.value:
+            prefix, _, rest = node.value.partition(".")
+            if prefix in PREFIXES and (rest or node.value in RULES):
+                yield node.value
+
+
+def test_every_rule_that_a_handler_names_is_in_the_table_and_the_other_way_round() -> None:
+    names = {name for path in HANDLERS for name in named(path)}
+    assert names == set(RULES)
+
+
+def test_random_schedules_come_by_every_rule() -> None:
+    seen: set[str] = set()
+    for seed in range(150):
+        seen |= set(judge(*random_trace(random.Random(seed), 60)).rules)
+    assert seen == set(RULES) - NOT_BY_CHANCE
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rows_answer_to_requirements_that_exist(name: str) -> None:
+    row = RULES[name]
+    assert row.name == name and row.guard and row.requirements
+    assert {*row.requirements, *row.fields.values()} <= set(CATALOGUE)

@@ -1,0 +1,263 @@
+"""The tables of coordinator.md 2.3 to 2.6 on the model, over all states."""
+
+import pytest
+
+from fencepost.model.core.values import Dialect, Phase
+from fencepost.model.errors import Error
+from tests.model.desk import DELAY, PQ, Desk, desk_in
+
+EMPTY, PREPARING, COMPLETING, STABLE = Phase.EMPTY, Phase.PREPARING, Phase.COMPLETING, Phase.STABLE
+ACTIVE = (PREPARING, COMPLETING, STABLE)
+UNKNOWN, FENCED, ILLEGAL = Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID, Error.ILLEGAL_GENERATION
+REBALANCE, NONE, INCONSISTENT = Error.REBALANCE_IN_PROGRESS, Error.NONE, Error.INCONSISTENT_GROUP_PROTOCOL
+MEMBERSHIP = [
+    ("m1", 1, None, None),
+    ("m2", 1, None, None),
+    ("m2", 1, "i", None),
+    ("m1", 2, None, ILLEGAL),
+    ("m1", 0, None, ILLEGAL),
+    ("m1", -1, None, ILLEGAL),
+    ("nobody", 1, None, UNKNOWN),
+    ("nobody", 9, None, UNKNOWN),
+    (None, 1, None, UNKNOWN),
+    ("m1", 1, "i", FENCED),
+    ("m1", 9, "i", FENCED),
+    (None, 1, "i", FENCED),
+    ("m2", 9, "j", UNKNOWN),
+]
+"""Member id, generation, instance id, and the error that CHECK-MEMBER or the generation gives (None: neither)."""
+
+
+# --- 2.4 Heartbeat
+
+
+@pytest.mark.parametrize("phase", ACTIVE)
+@pytest.mark.parametrize(("member", "generation", "instance", "error"), MEMBERSHIP)
+def test_heartbeat(phase: Phase, member: str, generation: int, instance: str, error: Error | None) -> None:
+    desk = desk_in(phase)
+    good = REBALANCE if phase is PREPARING else NONE
+    before = desk.world
+    assert desk.error(desk.beat(member, generation, instance)) == (good if error is None else error)
+    assert (desk.world is before) is (error is not None)
+
+
+@pytest.mark.parametrize("group", ["", "g"])
+def test_heartbeat_without_a_group(group: str) -> None:
+    assert Desk().error(Desk().beat("x", 1, group=group)) is None
+    desk = Desk()
+    assert desk.error(desk.beat("x", 1, group=group)) == (UNKNOWN if group else Error.INVALID_GROUP_ID)
+
+
+def test_heartbeat_in_empty_and_of_a_pending_id() -> None:
+    desk = desk_in(EMPTY)
+    assert desk.error(desk.beat("m1", 2)) == UNKNOWN
+    desk = desk_in(STABLE)
+    desk.join(None, PQ)
+    assert desk.error(desk.beat("m3", 1)) == UNKNOWN
+
+
+# --- 2.3 SyncGroup
+
+
+@pytest.mark.parametrize("phase", ACTIVE)
+@pytest.mark.parametrize(("member", "generation", "instance", "error"), MEMBERSHIP)
+def test_sync(phase: Phase, member: str, generation: int, instance: str, error: Error | None) -> None:
+    desk = desk_in(phase)
+    follower = member == "m2"
+    good = {PREPARING: REBALANCE, COMPLETING: None if follower else NONE, STABLE: NONE}[phase]
+    assert desk.error(desk.sync(member, generation, instance=instance)) == (good if error is None else error)
+
+
+@pytest.mark.parametrize("phase", ACTIVE)
+@pytest.mark.parametrize(("kind", "protocol"), [("other", "p"), ("consumer", "q"), ("other", "q")])
+def test_sync_with_another_protocol(phase: Phase, kind: str, protocol: str) -> None:
+    desk = desk_in(phase)
+    before = desk.world
+    number = desk.sync("m1", 1, kind=kind, protocol=protocol)
+    assert desk.error(number) == INCONSISTENT and desk.answer(number).protocol is None
+    assert desk.error(desk.sync("m1", 2, kind=kind, protocol=protocol)) == ILLEGAL
+    assert desk.world is before
+
+
+def test_sync_below_version_5_needs_no_protocol() -> None:
+    desk = desk_in(COMPLETING)
+    assert desk.error(desk.sync("m1", 1, kind=None, protocol=None)) == NONE
+
+
+@pytest.mark.parametrize("phase", [None, *Phase])
+def test_sync_that_is_incomplete(phase: Phase | None) -> None:
+    desk = Desk() if phase is None else desk_in(phase)
+    assert desk.error(desk.sync("m1", 1, complete=False)) == INCONSISTENT
+    assert desk.error(desk.sync("m1", 1, complete=False, group="")) == INCONSISTENT
+    assert desk.error(desk.sync("m1", 1, group="")) == Error.INVALID_GROUP_ID
+
+
+def test_sync_without_members() -> None:
+    desk = Desk()
+    assert desk.error(desk.sync("m1", 1)) == UNKNOWN
+    desk = desk_in(EMPTY)
+    assert desk.error(desk.sync("m1", 2)) == UNKNOWN
+
+
+def test_the_leaders_sync_releases_those_parked() -> None:
+    desk = desk_in(COMPLETING)
+    follower = desk.sync("m2", 1, (("m1", b"mine"),))
+    leader = desk.sync("m1", 1, (("m2", b"first"), ("ghost", b"no"), ("m2", b"last")))
+    assert desk.phase is STABLE
+    assert (desk.answer(follower).assignment, desk.answer(leader).assignment) == (b"last", None)
+    again = desk.sync("m1", 1, (("m1", b"other"),))
+    assert desk.answer(again).assignment is None and desk.phase is STABLE
+
+
+def test_a_second_sync_takes_the_place_of_the_first() -> None:
+    desk = desk_in(COMPLETING)
+    first, second = desk.sync("m2", 1), desk.sync("m2", 1)
+    desk.sync("m1", 1, (("m2", b"x"),))
+    assert desk.answer(second).assignment == b"x"
+    assert type(desk.answer(first)).__name__ == "Silence"
+
+
+def test_an_assignment_of_a_broken_round_is_forgotten() -> None:
+    desk = desk_in(STABLE)
+    desk.join("m1", PQ)
+    desk.join("m2", PQ, instance="i")
+    parked = desk.sync("m2", 2)
+    desk.newcomer(protocols=PQ)
+    assert desk.error(parked) == REBALANCE
+    assert all(slot.assignment is None for slot in desk.group.slots)
+
+
+# --- 2.5 LeaveGroup
+
+
+@pytest.mark.parametrize("phase", ACTIVE)
+@pytest.mark.parametrize(
+    ("entry", "error"),
+    [
+        (("m1", None), NONE),
+        (("m2", None), NONE),
+        (("m2", "i"), NONE),
+        ((None, "i"), NONE),
+        ((None, "j"), UNKNOWN),
+        ((None, None), UNKNOWN),
+        (("nobody", None), UNKNOWN),
+        (("m1", "i"), FENCED),
+        (("m2", "j"), UNKNOWN),
+    ],
+)
+def test_leave(phase: Phase, entry: tuple[str | None, str | None], error: Error) -> None:
+    desk = desk_in(phase)
+    before = desk.world
+    number = desk.leave(entry)
+    assert (desk.answer(number).error, desk.answer(number).entries) == (NONE, (error,))
+    assert desk.rules[-1] == ("leave.member" if error is NONE else "leave.nobody")
+    if error is NONE:
+        assert desk.phase is PREPARING and len(desk.members()) == (2 if phase is PREPARING else 1)
+    else:
+        assert desk.world is before
+
+
+def test_leave_without_a_group() -> None:
+    desk = Desk()
+    assert desk.error(desk.leave(("m1", None), group="")) == Error.INVALID_GROUP_ID
+    assert desk.answer(desk.leave(("m1", None), (None, None))).entries == (UNKNOWN, UNKNOWN)
+    assert desk.answer(desk.leave()).entries == ()
+
+
+def test_leave_of_all_ends_empty() -> None:
+    desk = desk_in(STABLE)
+    assert desk.answer(desk.leave(("m1", None), ("x", None), ("m1", None), ("m2", "i"))).entries == (
+        NONE,
+        UNKNOWN,
+        UNKNOWN,
+        NONE,
+    )
+    assert (desk.phase, desk.group.generation, desk.group.protocol) == (EMPTY, 2, None)
+
+
+def test_leave_with_requests_parked() -> None:
+    desk = desk_in(STABLE)
+    parked = desk.join("m1", PQ)
+    desk.leave(("m1", None))
+    assert desk.error(parked) == UNKNOWN and desk.answer(parked).member is None
+    desk = desk_in(COMPLETING)
+    parked = desk.sync("m2", 1)
+    desk.leave(("m2", None))
+    assert type(desk.answer(parked)).__name__ == "Silence"
+
+
+@pytest.mark.parametrize("newer", [True, False])
+def test_leave_of_a_pending_id(newer: bool) -> None:
+    """DIV-07."""
+    desk = desk_in(STABLE, dialect=Dialect(pending_leave_rebalances=newer))
+    desk.join(None, PQ)
+    assert desk.answer(desk.leave(("m3", None))).entries == (NONE,)
+    assert desk.phase is (PREPARING if newer else STABLE)
+    assert desk.error(desk.join("m3", PQ)) == UNKNOWN
+
+
+@pytest.mark.parametrize(("once", "generation"), [(True, 2), (False, 2)])
+def test_leave_of_a_batch_settles(once: bool, generation: int) -> None:
+    """DIV-06: one rebalance or several, the group ends Empty."""
+    desk = desk_in(STABLE, dialect=Dialect(batch_leave_settles_once=once))
+    desk.leave(("m1", None), ("m2", None))
+    assert (desk.phase, desk.group.generation) == (EMPTY, generation)
+
+
+def test_leave_does_not_cut_the_initial_delay() -> None:
+    desk = Desk()
+    desk.newcomer()
+    _, other = desk.newcomer()
+    desk.leave(("m1", None))
+    desk.wait(DELAY - 1)
+    assert desk.error(other) is None
+
+
+# --- 2.6 OffsetCommit
+
+
+@pytest.mark.parametrize(
+    ("generation", "member", "instance", "errors"),
+    [
+        (-1, None, None, (NONE, UNKNOWN, UNKNOWN, UNKNOWN)),
+        (-1, "m1", None, (NONE, ILLEGAL, ILLEGAL, ILLEGAL)),
+        (-1, "nobody", None, (NONE, UNKNOWN, UNKNOWN, UNKNOWN)),
+        (-1, None, "i", (NONE, FENCED, FENCED, FENCED)),
+        (1, "m1", None, (UNKNOWN, NONE, REBALANCE, NONE)),
+        (1, "m2", "i", (UNKNOWN, NONE, REBALANCE, NONE)),
+        (5, "m1", None, (UNKNOWN, ILLEGAL, ILLEGAL, ILLEGAL)),
+        (0, "m1", None, (UNKNOWN, ILLEGAL, ILLEGAL, ILLEGAL)),
+        (1, None, None, (UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)),
+        (1, "nobody", None, (UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)),
+        (1, "m1", "i", (UNKNOWN, FENCED, FENCED, FENCED)),
+        (1, "m2", "j", (UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)),
+    ],
+)
+def test_commit(generation: int, member: str, instance: str, errors: tuple[Error, ...]) -> None:
+    for phase, error in zip(Phase, errors, strict=True):
+        desk = desk_in(phase)
+        assert (phase, desk.commit_error(desk.commit(member, generation, instance))) == (phase, error)
+        assert bool(desk.world.offsets) is (error is NONE)
+
+
+@pytest.mark.parametrize(
+    ("version", "generation", "newer", "error"),
+    [
+        (9, -1, True, NONE),
+        (9, 5, True, Error.GROUP_ID_NOT_FOUND),
+        (9, 5, False, ILLEGAL),
+        (8, 5, True, ILLEGAL),
+    ],
+)
+def test_commit_to_an_unknown_group(version: int, generation: int, newer: bool, error: Error) -> None:
+    """DIV-05."""
+    desk = Desk(dialect=Dialect(unknown_group_named=newer))
+    assert desk.commit_error(desk.commit(None, generation, version=version)) == error
+    assert (desk.world.group is not None) is (error is NONE)
+
+
+def test_commit_of_a_partition_that_is_not_there() -> None:
+    desk = desk_in(STABLE)
+    before = desk.world
+    assert desk.commit_error(desk.commit("m1", 9, topic="ghost")) == Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert desk.world is before
