@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from fencepost.model.core.logic import Token, Truth, absent, all_, and_, any_, ite, not_, or_
-from fencepost.model.core.member import NO_GENERATION, Member, MemberRequest, PartitionCommit, holds
+from fencepost.model.core.logic import Token, Truth, absent, all_, and_, any_, holds, ite, not_, or_
+from fencepost.model.core.member import NO_GENERATION, Member, MemberRequest, PartitionCommit
 from fencepost.model.core.members import is_member
 from fencepost.model.core.values import (
     Group,

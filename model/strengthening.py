@@ -1,7 +1,7 @@
 """What has to be true besides so that the theorems follow by induction: true of every reachable state, read by few."""
 
-from fencepost.model.core.logic import Token, Truth, absent, all_, and_, any_, not_, or_
-from fencepost.model.core.member import NO_GENERATION, MemberState, holds
+from fencepost.model.core.logic import Token, Truth, absent, all_, and_, any_, holds, not_, or_
+from fencepost.model.core.member import NO_GENERATION, MemberState
 from fencepost.model.core.members import is_member
 from fencepost.model.core.values import Group, Holder, JoinRequest, Phase, SyncRequest
 from fencepost.model.errors import Error

@@ -101,3 +101,11 @@ def absent(token: Token) -> Truth:
         return True
     symbolic = getattr(token, "is_absent", None)
     return False if symbolic is None else symbolic()
+
+
+def holds(claims: Token, partition: int) -> Truth:
+    """The claims or the assignment name this partition; those that are absent name none."""
+    if claims is None:
+        return False
+    named: Truth = claims[partition]
+    return named

@@ -8,7 +8,7 @@ positions and backoff stand around this module. A request gets a handle that no 
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from fencepost.model.core.logic import Token, Truth, absent, and_, any_, ite, not_, or_
+from fencepost.model.core.logic import Token, Truth, absent, and_, any_, holds, ite, not_, or_
 from fencepost.model.core.values import (
     CommitAnswer,
     CommitRequest,
@@ -183,14 +183,6 @@ def on_join_answer(
         waiting=next_handle,
     )
     return MemberStep(syncing, (Sent(request),), "member.join.answered")
-
-
-def holds(parts: Token, partition: int) -> Truth:
-    """The claims or the assignment, if there are any, name this partition."""
-    if absent(parts):
-        return False
-    held: Truth = parts[partition]
-    return held
 
 
 def assignments(members: tuple[MemberView, ...], plan: tuple[Token, ...]) -> tuple[tuple[Token, Token], ...]:
