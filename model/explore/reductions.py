@@ -1,0 +1,143 @@
+"""What makes the world smaller and nothing else: fields that nobody will read, messages that nobody will heed.
+
+Each statement here is an argument about the shipped handlers; the tests compare it with the full search, state by
+state. Time is left out of the world, and a process may join again at any moment; both are used.
+"""
+
+from dataclasses import replace
+
+from fencepost.model.core.member import NO_GENERATION, Member, MemberRequest, MemberState, PartitionCommit, nothing
+from fencepost.model.core.values import (
+    CommitAnswer,
+    Group,
+    HeartbeatAnswer,
+    HeartbeatRequest,
+    Phase,
+    Slot,
+    SyncRequest,
+)
+from fencepost.model.errors import Error
+from fencepost.model.explore.rows import (
+    ANSWER,
+    COMMIT,
+    COORDINATOR,
+    PROCESS,
+    REQUEST,
+    Coordinator,
+    Heard,
+    Process,
+    column_of,
+)
+from fencepost.model.explore.system import Clearing, System
+from fencepost.model.explore.world import GroupWorld
+
+AWAITS = (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
+"""The states in which an answer to JoinGroup or SyncGroup means something."""
+
+
+def live_member(member: Member) -> Member:
+    """The member without what no handler will look at."""
+    without = member.generation == NO_GENERATION
+    owned = nothing(member.owned) if without else member.owned
+    return replace(
+        member,
+        rejoins=True,
+        waiting=member.waiting if member.state in AWAITS else 0,
+        owned=owned,
+        owned_in=member.owned_in if any(owned) else NO_GENERATION,
+    )
+
+
+def live_slot(slot: Slot, phase: Phase) -> Slot:
+    """The slot without what no handler will look at."""
+    parked = not slot.is_new and (slot.join != 0 or slot.sync != 0)
+    return replace(
+        slot,
+        # Whoever waits is not expelled, and the timer is armed again when the wait is over (TIMER-03).
+        armed=slot.armed or parked,
+        # Handed out in Stable only, when the leader has brought new ones.
+        assignment=None if phase == Phase.COMPLETING else slot.assignment,
+    )
+
+
+def live_group(group: Group) -> Group:
+    """The group without what no handler will look at."""
+    preparing = group.phase == Phase.PREPARING
+    return replace(
+        group,
+        slots=tuple(live_slot(slot, group.phase) for slot in group.slots),
+        from_empty=group.from_empty and preparing,
+        newcomer=False,  # read while the initial delay has time left, which it never has here
+    )
+
+
+def foreign(member: Member, request: HeartbeatRequest | PartitionCommit) -> bool:
+    """The member will never again be what it was when it sent this: ids are not reused, generations only grow."""
+    asked = request.request if isinstance(request, PartitionCommit) else request
+    return bool(member.id != asked.member or member.generation > asked.generation)
+
+
+def unheeded(process: Process, heard: Heard | None) -> bool:
+    """No process will heed this answer, whatever happens first."""
+    if heard is None:
+        return False
+    if heard.request is None:
+        return heard.number != process.member.waiting
+    assert isinstance(heard.answer, HeartbeatAnswer | CommitAnswer)
+    asked = heard.request
+    changed = bool(process.member.id != asked.member or process.member.generation > asked.generation)
+    return heard.answer.error == Error.REBALANCE_IN_PROGRESS or changed
+
+
+def fruitless(coordinator: Coordinator, process: Process, request: MemberRequest | None) -> bool:
+    """The coordinator will refuse this request, whatever happens first, and the process will not heed the refusal."""
+    match request:
+        case SyncRequest():
+            return request.generation < coordinator.group.generation and request.handle != process.member.waiting
+        case HeartbeatRequest() | PartitionCommit():
+            asked = request.request if isinstance(request, PartitionCommit) else request
+            return asked.generation < coordinator.group.generation and foreign(process.member, request)
+    return False
+
+
+class ReducedWorld(GroupWorld):
+    """The same world, where every state comes in its smallest form."""
+
+    def system(self) -> System:
+        """The system with its reductions, without properties."""
+        full = GroupWorld.system(self)
+        clearings: list[Clearing] = []
+        for index in range(self.count):
+            process, request, answer, late = (column_of(index, which) for which in (PROCESS, REQUEST, ANSWER, COMMIT))
+            clearings.append(Clearing((process, answer), Unheeded(answer)))
+            clearings.append(Clearing((COORDINATOR, process, request), Fruitless(request)))
+            clearings.append(Clearing((COORDINATOR, process, late), Fruitless(late)))
+        return replace(full, clearings=tuple(clearings), symmetry=self.symmetry())
+
+    def live_process(self, process: Process) -> Process:
+        """The process in its smallest form."""
+        return replace(process, member=live_member(process.member))
+
+    def live_coordinator(self, coordinator: Coordinator) -> Coordinator:
+        """The coordinator in its smallest form."""
+        return replace(coordinator, group=live_group(coordinator.group))
+
+
+class Unheeded:
+    """Empties the answer column."""
+
+    def __init__(self, column: int) -> None:
+        self._column = (column,)
+
+    def __call__(self, process: Process, heard: Heard | None) -> tuple[int, ...]:
+        return self._column if unheeded(process, heard) else ()
+
+
+class Fruitless:
+    """Empties a column of requests."""
+
+    def __init__(self, column: int) -> None:
+        self._column = (column,)
+
+    def __call__(self, coordinator: Coordinator, process: Process, request: MemberRequest | None) -> tuple[int, ...]:
+        return self._column if fruitless(coordinator, process, request) else ()

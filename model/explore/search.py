@@ -1,0 +1,189 @@
+"""Breadth-first search with exact states: what every search has in common, and the one in plain Python."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from fencepost.model.explore.layout import Layout
+from fencepost.model.explore.system import Move, Value
+from fencepost.model.explore.tables import Tables
+
+NEVER = 1 << 62
+Progress = Callable[[int, int, int], None]
+"""Told of each level: its depth, the states so far, the states on the level."""
+Row = tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A property that fails (`always`), or one that was seen to happen: its name and a shortest way there.
+
+    `breach` is the move after the way that breaks the property; None if the last state of the way does.
+    """
+
+    name: str
+    always: bool
+    way: tuple[Row, ...]
+    breach: Move | None = None
+
+
+@dataclass(slots=True)
+class Exploration:
+    """What a search found. Transitions are counted with their repetitions; `cut` are those beyond the bounds."""
+
+    tables: Tables
+    states: int = 0
+    transitions: int = 0
+    cut: int = 0
+    depth: int = 0
+    seconds: float = 0.0
+    finished: bool = False
+    deadlocks: int = 0
+    """States in which nothing at all can happen."""
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def violations(self) -> tuple[Finding, ...]:
+        """The properties that fail."""
+        return tuple(finding for finding in self.findings if finding.always)
+
+    def rules(self) -> dict[str, int]:
+        """The rules that applied, and to how many combinations of what a site reads."""
+        counts: dict[str, int] = {}
+        for table in self.tables.sites:
+            for moves in table.moves.values():
+                for rule in {move.rule for move, _ in moves if move.rule and not move.cut}:
+                    counts[rule] = counts.get(rule, 0) + 1
+        return counts
+
+
+class Search(ABC):
+    """A search under way."""
+
+    def __init__(self, tables: Tables, limit: int = NEVER) -> None:
+        self.tables = tables
+        self.limit = limit
+        self.result = Exploration(tables)
+        self._found: set[str] = set()
+
+    @abstractmethod
+    def run(self, progress: Progress | None = None) -> Exploration:
+        """Explore until nothing new is found, or more than the limit's number of states."""
+
+    @abstractmethod
+    def path(self, state: int) -> tuple[int, ...]:
+        """The states from the first one to this one, as few as possible."""
+
+    @abstractmethod
+    def any_with(self, mask: int, values: Collection[int]) -> int | None:
+        """Some state of the present level that has one of these values under the mask."""
+
+    def check(self, index: int, fresh: Collection[int]) -> None:
+        """Look at a property where its columns have values that are new."""
+        check = self.tables.system.checks[index]
+        if check.name in self._found:
+            return
+        telling = {local for local in fresh if self.tables.holds(check, local) != check.always}
+        state = self.any_with(self.tables.layout.mask(check.columns), telling) if telling else None
+        if state is not None:
+            self._report(check.name, check.always, state)
+
+    def blame(self, breaches: Sequence[Move]) -> None:
+        """Moves that were learned just now break properties; some state of the level makes each of them possible."""
+        for move in breaches:
+            for table in self.tables.sites:
+                keys = [key for key, moves in table.moves.items() if any(candidate is move for candidate, _ in moves)]
+                locals_ = {self.tables.layout.packed(key, table.site.columns) for key in keys}
+                state = self.any_with(table.mask, locals_) if locals_ else None
+                if state is not None and move.breach not in self._found:
+                    self._report(move.breach, True, state, move)
+
+    def _report(self, name: str, always: bool, state: int, breach: Move | None = None) -> None:
+        self._found.add(name)
+        way = tuple(self.tables.values(one) for one in self.path(state))
+        self.result.findings.append(Finding(name, always, way, breach))
+
+
+class PlainSearch(Search):
+    """The search in plain Python, for states of any width. Every state has a parent, and so a shortest way to it."""
+
+    def __init__(self, tables: Tables, limit: int = NEVER) -> None:
+        super().__init__(tables, limit)
+        self.parents: dict[int, int] = {tables.initial: -1}
+        self._level = [tables.initial]
+        self._checked: list[set[int]] = [set() for _ in tables.system.checks]
+
+    def run(self, progress: Progress | None = None) -> Exploration:
+        """Explore until nothing new is found, or more than the limit's number of states."""
+        began = perf_counter()
+        result = self.result
+        while self._level and len(self.parents) <= self.limit:
+            self._check()
+            self._learn()
+            if progress is not None:
+                progress(result.depth, len(self.parents), len(self._level))
+            self._level = self._followers()
+            result.depth += 1
+        result.states, result.finished = len(self.parents), not self._level
+        result.seconds = perf_counter() - began
+        return result
+
+    def path(self, state: int) -> tuple[int, ...]:
+        """The states from the first one to this one, as few as possible."""
+        way = [state]
+        while self.parents[way[-1]] != -1:
+            way.append(self.parents[way[-1]])
+        return tuple(reversed(way))
+
+    def any_with(self, mask: int, values: Collection[int]) -> int | None:
+        """Some state of the present level that has one of these values under the mask."""
+        return next((state for state in self._level if state & mask in values), None)
+
+    def _check(self) -> None:
+        for index, (check, checked) in enumerate(zip(self.tables.system.checks, self._checked, strict=True)):
+            mask = self.tables.layout.mask(check.columns)
+            fresh = {state & mask for state in self._level} - checked
+            self.check(index, fresh)
+            checked |= fresh
+
+    def _learn(self) -> None:
+        fresh = [{state & table.mask for state in self._level} - table.effects.keys() for table in self.tables.sites]
+        before, breaches = self.tables.learn(fresh)
+        if before is not None:
+            self._move(before)
+        self.blame(breaches)
+
+    def _move(self, before: Layout) -> None:
+        """Everything in the layout that the tables are in now."""
+        after = self.tables.layout
+        moved = {state: before.moved(state, after) for state in self.parents}
+        self._level = [moved[state] for state in self._level]
+        moved[-1] = -1
+        self.parents = {moved[state]: moved[parent] for state, parent in self.parents.items()}
+        self._checked = [set() for _ in self._checked]
+
+    def _followers(self) -> list[int]:
+        """The states that follow on this level and are new."""
+        result, parents = self.result, self.parents
+        found: list[int] = []
+        sites = [(table.mask, table.effects, table.cuts) for table in self.tables.sites]
+        smaller = self.tables.canonical if self.tables.reduces else None
+        for state in self._level:
+            moves = cut = 0
+            for mask, effects, cuts in sites:
+                local = state & mask
+                cut += cuts[local]
+                for keep, put in effects[local]:
+                    moves += 1
+                    successor = state & keep | put
+                    if smaller is not None:
+                        successor = smaller(successor)
+                    if successor not in parents:
+                        parents[successor] = state
+                        found.append(successor)
+            result.transitions += moves
+            result.cut += cut
+            if moves + cut == 0:
+                result.deadlocks += 1
+        return found

@@ -1,0 +1,80 @@
+"""What can be explored: a row of columns, and sites that read a few of them and write some."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+Value: TypeAlias = Any
+"""What a column holds: hashable and immutable; None where there is nothing."""
+Permutation: TypeAlias = tuple[int, ...]
+"""Where each block goes: block i of a row becomes block `permutation[i]`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the row. Columns of one kind share their values."""
+
+    name: str
+    kind: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Something that happens: what it writes, by column. `rule` is the branch of the handler, if one ran.
+
+    A `cut` move leads beyond the bounds and is not followed. `breach` names the property that the move itself breaks.
+    """
+
+    label: str
+    writes: tuple[tuple[int, Value], ...] = ()
+    rule: str = ""
+    cut: bool = False
+    breach: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place where something can happen: the values of its columns decide which moves there are."""
+
+    name: str
+    columns: tuple[int, ...]
+    moves: Callable[..., tuple[Move, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Clearing:
+    """A place where something is over: `over` names the columns that can be emptied at once, nobody will miss them."""
+
+    columns: tuple[int, ...]
+    over: Callable[..., tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A property of these columns: it holds in every state, or, if not `always`, in some state (a witness)."""
+
+    name: str
+    columns: tuple[int, ...]
+    holds: Callable[..., bool]
+    always: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Symmetry:
+    """Blocks of columns that are alike. `rename` turns the value of another column under a permutation of them."""
+
+    blocks: tuple[tuple[int, ...], ...]
+    permutations: tuple[Permutation, ...]
+    rename: Callable[[Value, Permutation], Value]
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """Everything that can be: the row at the start and the sites. `clearings` and `symmetry` only make it smaller."""
+
+    columns: tuple[Column, ...]
+    initial: tuple[Value, ...]
+    sites: tuple[Site, ...]
+    clearings: tuple[Clearing, ...] = ()
+    checks: tuple[Check, ...] = ()
+    symmetry: Symmetry | None = None
