@@ -7,7 +7,7 @@ from fencepost.model.answers import Answer
 from fencepost.model.comparison import Difference, Fresh
 from fencepost.model.core.values import FREE, Group, Holder, Slot
 from fencepost.model.requests import Partition, Request
-from fencepost.model.world import World
+from fencepost.model.world import Outcome, World
 from fencepost.traces.judge.operations import Operation
 from fencepost.traces.judge.renaming import renamed_answer, renamed_world
 from fencepost.traces.judge.span import Moment, Span, high, low, no_later
@@ -21,6 +21,11 @@ class Trail:
     rule: str
     handle: int
     before: "Trail | None"
+    start: World | None = None
+    """The world in which it happened, where it was a step of the model, and what came of it."""
+    outcome: Outcome | None = None
+    request: Request | None = None
+    """What was handled; None for a timer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Judging a trace: every group's search side by side, what the marks in the trace say, and what went wrong."""
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fencepost.model.reading import read_requests
@@ -9,7 +9,7 @@ from fencepost.model.rules import RULES, Rule
 from fencepost.model.world import World
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.judge.autopsy import Autopsy, adopted
-from fencepost.traces.judge.configuration import Configuration, Part
+from fencepost.traces.judge.configuration import Configuration, Part, Trail
 from fencepost.traces.judge.configuration import Fault as Misfit
 from fencepost.traces.judge.explanation import errors_in, expected, false_guard, observed
 from fencepost.traces.judge.lookup import LookupCheck
@@ -58,6 +58,8 @@ class Judge:
         self.events = 0
         self.restarts = 0
         self.settings = header.settings
+        self.witness: Callable[[str, Trail], None] | None = None
+        """Is told of every step that is settled, by group and in order."""
 
     # --- events -------------------------------------------------------------------------------------------------
 
@@ -181,13 +183,18 @@ class Judge:
         """One explanation is left (or taken): what it says of the past is what happened."""
         if not search.configurations:
             return
+        steps: list[Trail] = []
         trail = search.configurations[0].trail
         while trail is not None:
-            if trail.rule:
-                self.rules[trail.rule] += 1
-            if trail.handle and trail.rule:
-                self.remember(trail.handle).rules.add(trail.rule)
+            steps.append(trail)
             trail = trail.before
+        for step in reversed(steps):
+            if step.rule:
+                self.rules[step.rule] += 1
+            if step.handle and step.rule:
+                self.remember(step.handle).rules.add(step.rule)
+            if self.witness is not None:
+                self.witness(search.group, step)
         # An answer is unusual if it is so whatever happened.
         for handle, name in frozenset.intersection(*(one.soft for one in search.configurations)):
             self.remember(handle).soft.add(name)

@@ -31,7 +31,7 @@ def restart(search: Search, time: int) -> list[Configuration]:
                 loading=True,
                 soft=last.soft,
                 doubtful=doubted(last, outcome.world, time, search.cluster.settings.offsets_retention),
-                trail=Trail(outcome.rule, 0, last.trail),
+                trail=Trail(outcome.rule, 0, last.trail, last.world, outcome),
             )
             found[begun] = None
     search.parts.clear()

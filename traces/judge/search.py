@@ -336,10 +336,13 @@ class Search:
                 states = [
                     after for state in states for after in self.replied(state, part, reply.answer, outcome.rule, now)
                 ]
+        handled = self.parts.get(number)
+        request = handled.request if handled is not None else None
         for state in states:
             if self.order is Order.INTERVALS and state.world.group is not one.world.group:
                 state = replace(state, world=tidied(state.world, one.world.group, 2 * self.grace))
-            yield replace(state, trail=Trail(outcome.rule, number, state.trail))
+            trail = Trail(outcome.rule, number, state.trail, one.world, outcome, request)
+            yield replace(state, trail=trail)
 
     def is_hopeless(self, outcome: Outcome, number: int) -> bool:
         """The request is a JoinGroup that parks now, but its answer cannot come of that.

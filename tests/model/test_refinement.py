@@ -1,0 +1,208 @@
+"""Each step of coordinator and member is some actions of the kernel, and the steps of broken ones are not."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from fencepost.model import refinement
+from fencepost.model.core import member as members
+from fencepost.model.core import rounds
+from fencepost.model.core.member import Member, MemberStep
+from fencepost.model.core.session import commit
+from fencepost.model.core.sync import sync
+from fencepost.model.core.values import (
+    FREE,
+    CommitRequest,
+    Context,
+    Dialect,
+    Group,
+    Holder,
+    Phase,
+    Slot,
+    Step,
+    SyncRequest,
+)
+from fencepost.model.kernel import ACTIONS
+from fencepost.model.kernel_invariants import broken
+from fencepost.model.refinement import Action, NotRefined, Shadow, begun, coordinated
+from tests.model import walking
+from tests.model.walking import OLDER, walk
+
+STEPS = 250
+
+
+@pytest.mark.parametrize("dialect", [Dialect(), OLDER], ids=["newer", "older"])
+def test_random_walks_refine_and_take_every_action(monkeypatch: pytest.MonkeyPatch, dialect: Dialect) -> None:
+    seen: Counter[str] = Counter()
+    take = refinement.taken
+
+    def counting(shadow: Shadow, actions: Iterable[Action]) -> Shadow:
+        listed = list(actions)
+        seen.update(name for name, _ in listed)
+        return take(shadow, listed)
+
+    monkeypatch.setattr(refinement, "taken", counting)
+    for seed in range(40):
+        run = walk(seed, dialect=dialect)
+        for _ in range(STEPS):
+            run.step()
+        assert broken(run.shadow.kernel) == []
+    assert set(seen) == set(ACTIONS)
+
+
+class Groups(RuleBasedStateMachine):
+    """A group under rules that each do a good deal at once."""
+
+    @initialize(seed=st.integers(0, 2**32), older=st.booleans())
+    def begin(self, seed: int, older: bool) -> None:
+        self.run = walk(seed, dialect=OLDER if older else Dialect())
+
+    @rule()
+    def settle(self) -> None:
+        self.run.settle()
+
+    @rule(process=st.integers(0, 2), act=st.sampled_from(["ask", "poll", "restart", "leave", "disconnect", "commit"]))
+    def act(self, process: int, act: str) -> None:
+        self.run.act(process, act)
+
+    @rule(process=st.integers(0, 2), act=st.sampled_from(["ask", "restart", "leave"]))
+    def change(self, process: int, act: str) -> None:
+        self.run.act(process, act)
+        self.run.settle()
+
+    @precondition(lambda self: self.run.requests)
+    @rule(data=st.data())
+    def repeat_a_request(self, data: st.DataObject) -> None:
+        self.run.delivered(data.draw(st.sampled_from(list(self.run.requests))))
+
+    @precondition(lambda self: self.run.answers)
+    @rule(data=st.data())
+    def repeat_an_answer(self, data: st.DataObject) -> None:
+        self.run.answered(data.draw(st.integers(0, len(self.run.answers) - 1)))
+
+    @precondition(lambda self: self.run.due())
+    @rule(data=st.data())
+    def expire(self, data: st.DataObject) -> None:
+        self.run.expire(data.draw(st.sampled_from(self.run.due())))
+
+
+TestGroups = Groups.TestCase
+TestGroups.settings = settings(
+    max_examples=40, stateful_step_count=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+
+
+# --- what is not refined
+
+
+def stale_commit(group: Group, request: object, context: Context) -> Step:
+    """OffsetCommit without the check of the generation."""
+    assert isinstance(request, CommitRequest)
+    return commit(group, replace(request, generation=group.generation), context)
+
+
+def anyones_sync(group: Group, request: SyncRequest, context: Context) -> Step:
+    """SyncGroup that takes the assignment of any member."""
+    if group.phase != Phase.COMPLETING:
+        return sync(group, request, context)
+    return replace(sync(replace(group, leader=request.member), request, context))
+
+
+def uncorrelated(name: str) -> Callable[..., MemberStep]:
+    """A member that takes any answer of the right kind for the one that it waits for."""
+    real: Callable[..., MemberStep] = getattr(members, name)
+
+    def take(member: Member, handle: int, *rest: object) -> MemberStep:
+        return real(member, member.waiting, *rest)
+
+    return take
+
+
+def greedy(view_of: object, view: object, plan: tuple[object, ...], partition: int) -> bool:
+    """An assignor that pays no heed to claims."""
+    return bool(plan[partition] == view.id is not None)  # type: ignore[attr-defined]
+
+
+def generous(views: object, view: object, plan: object, partition: int) -> bool:
+    """An assignor that gives everything to everyone."""
+    return getattr(view, "id", None) is not None
+
+
+def unbumped(group: Group, context: Context) -> rounds.Progress:
+    """The end of the join phase without a new generation."""
+    after, outputs = COMPLETE_JOIN(group, context)
+    return replace(after, generation=group.generation), outputs
+
+
+COMPLETE_JOIN = rounds.complete_join
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "mutant", "reason"),
+    [
+        (walking, "commit", stale_commit, "its generation is current"),
+        (walking, "sync", anyones_sync, "the leader hands it in"),
+        (members, "on_join_answer", uncorrelated("on_join_answer"), "it claimed what it owns"),
+        (members, "on_sync_answer", uncorrelated("on_sync_answer"), "the assignment is known"),
+        (members, "given", greedy, "claims are respected"),
+        (members, "given", generous, "no partition goes to two"),
+        (rounds, "complete_join", unbumped, "open"),
+    ],
+)
+def test_broken_cores_do_not_refine(
+    monkeypatch: pytest.MonkeyPatch, module: object, name: str, mutant: object, reason: str
+) -> None:
+    monkeypatch.setattr(module, name, mutant)
+    found = []
+    for seed in range(60):
+        run = walk(seed)
+        try:
+            for _ in range(STEPS):
+                run.step()
+        except NotRefined as mismatch:
+            found.append(str(mismatch))
+    assert any(reason in each for each in found), found
+
+
+def member(index: int, *, instance: str | None = None, assignment: tuple[bool, ...] | None = None) -> Slot:
+    """A member of a group."""
+    return Slot(Holder.MEMBER, f"m{index}", instance, assignment=assignment)
+
+
+STABLE = Group(Phase.STABLE, 4, leader="m0", slots=(member(0, assignment=(True, False)), member(1, instance="i"), FREE))
+
+
+def test_a_group_that_was_loaded_goes_on() -> None:
+    shadow = begun(STABLE)
+    assert shadow.kernel.assigned.has(4, "m0", 0) and not shadow.kernel.open
+    preparing = replace(STABLE, phase=Phase.PREPARING)
+    assert coordinated(shadow, STABLE, preparing).kernel.current == 4
+    assert begun(replace(STABLE, phase=Phase.COMPLETING)).kernel.open
+    with pytest.raises(NotRefined, match="no partition goes to two"):
+        begun(replace(STABLE, slots=(STABLE.slots[0], member(1, assignment=(True, True)))))
+
+
+def test_a_replaced_member_is_the_same_person_and_its_old_id_nobody() -> None:
+    heir = replace(STABLE, slots=(STABLE.slots[0], replace(STABLE.slots[1], id="m9"), FREE))
+    shadow = coordinated(begun(STABLE), STABLE, heir)
+    assert (shadow.person("m1"), shadow.person("m9")) == (None, "m1")
+    assert shadow.kernel.registered.has("m1")
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        replace(STABLE, generation=3),
+        replace(STABLE, phase=Phase.COMPLETING),
+        replace(STABLE, phase=Phase.COMPLETING, generation=5, leader="m7"),
+    ],
+    ids=["back", "open again", "a stranger leads"],
+)
+def test_steps_that_no_coordinator_takes(after: Group) -> None:
+    with pytest.raises(NotRefined):
+        coordinated(begun(STABLE), STABLE, after)
