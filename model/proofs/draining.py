@@ -26,7 +26,7 @@ from fencepost.model.draining import (
     wants,
 )
 from fencepost.model.proofs.lemmas import Lemma
-from fencepost.model.proofs.terms import Cells, Number, term
+from fencepost.model.proofs.symbols import Boolean, Cells, Number, formula, number_term
 
 THEOREMS = {
     "draining.after": "Resuming after the partition visited last serves t no later than poll d + 1 <= n, where d is "
@@ -54,6 +54,13 @@ THEOREMS = {
 N, M, H, R, V, T, J = z3.Ints("partitions limit cursor budget visited t j")
 B = z3.Array("records", z3.IntSort(), z3.IntSort())
 START_AHEAD, START_BUSY = z3.Ints("ahead_at_start busy_at_start")
+
+
+def term(value: Any) -> Any:
+    """The z3 term of a symbolic value or of a plain one."""
+    if isinstance(value, Cells):
+        return value.term
+    return formula(value) if isinstance(value, Boolean | bool) else number_term(value)
 
 
 def ring() -> Ring:

@@ -37,26 +37,26 @@ class Finding:
         return self.verdict == ("proved" if self.lemma.holds else "refuted")
 
 
-def settled(lemma: Lemma, seed: int = 0) -> Finding:
-    """Ask the solver whether the hypotheses can hold at all, and then whether the goal can fail."""
-    started = perf_counter()
-    solver = z3.Solver()
-    solver.set("timeout", TIMEOUT_MS)
-    solver.set("random_seed", seed)
-    solver.add(*lemma.hypotheses)
-    verdict, model = "vacuous", None
-    possible = solver.check()
-    if possible == z3.sat:
-        solver.add(z3.Not(lemma.goal))
-        answer = solver.check()
-        verdict = "proved" if answer == z3.unsat else "refuted" if answer == z3.sat else "unknown"
-        model = solver.model() if answer == z3.sat else None
-    elif possible == z3.unknown:
-        verdict = "unknown"
-    return Finding(lemma, verdict, perf_counter() - started, model)
-
-
 def findings(lemmas: Iterable[Lemma], seed: int = 0) -> Iterator[Finding]:
-    """Settle one lemma after the other."""
+    """Ask the solver whether the hypotheses can hold at all, and then whether the goal can fail.
+
+    Lemmas in a row that share their hypotheses, as one tuple, share a solver and the first question.
+    """
+    solver, possible, shared = z3.Solver(), z3.unknown, None
     for lemma in lemmas:
-        yield settled(lemma, seed)
+        started = perf_counter()
+        if lemma.hypotheses is not shared:
+            shared, solver = lemma.hypotheses, z3.Solver()
+            solver.set("timeout", TIMEOUT_MS)
+            solver.set("random_seed", seed)
+            solver.add(*lemma.hypotheses)
+            possible = solver.check()
+        verdict, model = "vacuous" if possible == z3.unsat else "unknown", None
+        if possible == z3.sat:
+            solver.push()
+            solver.add(z3.Not(lemma.goal))
+            answer = solver.check()
+            verdict = "proved" if answer == z3.unsat else "refuted" if answer == z3.sat else "unknown"
+            model = solver.model() if answer == z3.sat else None
+            solver.pop()
+        yield Finding(lemma, verdict, perf_counter() - started, model)

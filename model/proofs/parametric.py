@@ -14,7 +14,7 @@ import z3
 from fencepost.model.kernel import ACTIONS, Kernel, Move, adopt
 from fencepost.model.kernel_invariants import INVARIANTS, SORTS, STEP_THEOREMS, Invariant, parameters
 from fencepost.model.proofs.lemmas import Lemma
-from fencepost.model.proofs.terms import Condition
+from fencepost.model.proofs.symbols import Boolean, formula
 
 GENERATION, MEMBER, PARTITION = (z3.DeclareSort(name) for name in ("Generation", "Member", "Partition"))
 SORT = {"generation": GENERATION, "member": MEMBER, "partition": PARTITION}
@@ -58,15 +58,10 @@ class Element:
 
     def __eq__(self, other: object) -> Any:
         assert isinstance(other, Element)
-        return Condition(self.term == other.term)
+        return Boolean(self.term == other.term)
 
-    def __gt__(self, other: "Element") -> Condition:
-        return Condition(z3.Not(NOT_AFTER(self.term, other.term)))
-
-
-def formula(truth: Any) -> Any:
-    """The z3 formula of a truth value."""
-    return truth.term if isinstance(truth, Condition) else z3.BoolVal(truth)
+    def __gt__(self, other: "Element") -> Boolean:
+        return Boolean(z3.Not(NOT_AFTER(self.term, other.term)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +71,14 @@ class Predicate:
     sorts: tuple[Any, ...]
     body: Callable[..., Any]
 
-    def has(self, *elements: Element) -> Condition:
+    def has(self, *elements: Element) -> Boolean:
         """The tuple is in the relation."""
-        return Condition(self.body(*(each.term for each in elements)))
+        return Boolean(self.body(*(each.term for each in elements)))
 
-    def every(self, claim: Callable[..., Any]) -> Condition:
+    def every(self, claim: Callable[..., Any]) -> Boolean:
         """The claim holds of each tuple."""
         bound = [z3.FreshConst(sort) for sort in self.sorts]
-        return Condition(z3.ForAll(bound, z3.Implies(self.body(*bound), formula(claim(*map(Element, bound))))))
+        return Boolean(z3.ForAll(bound, z3.Implies(self.body(*bound), formula(claim(*map(Element, bound))))))
 
     def at(self, *prefix: Element) -> "Predicate":
         """The rest of each tuple that begins so."""
@@ -130,7 +125,7 @@ def relation(name: str, sorts: tuple[Any, ...]) -> Any:
 def anything() -> Kernel:
     """A kernel in any state."""
     relations = {name: relation(name, sorts) for name, sorts in KINDS.items()}
-    return Kernel(Element(z3.Const("current", GENERATION)), Condition(z3.Bool("open")), **relations)  # type: ignore[arg-type]
+    return Kernel(Element(z3.Const("current", GENERATION)), Boolean(z3.Bool("open")), **relations)  # type: ignore[arg-type]
 
 
 def nothing() -> Kernel:
@@ -188,12 +183,12 @@ class Scene:
     def lemmas(self, dropped: str = "") -> Iterator[Lemma]:
         """Each invariant after the action; with a guard dropped, to see whether it is needed."""
         guards = tuple(guard for name, guard in self.guards.items() if name != dropped)
+        hypotheses = (*self.assumed, *guards)
         for claim in self.claims:
-            goal = generic(claim, self.after)
-            yield Lemma(f"kernel.{claim.__name__}", self.action, (*self.assumed, *guards), goal)
+            yield Lemma(f"kernel.{claim.__name__}", self.action, hypotheses, generic(claim, self.after))
         for claim in self.step_claims:
             goal = generic(claim, self.before, self.after)
-            yield Lemma(f"kernel.{claim.__name__}", self.action, (*self.assumed, *guards), goal)
+            yield Lemma(f"kernel.{claim.__name__}", self.action, hypotheses, goal)
 
 
 def scenes() -> Iterator[Scene]:

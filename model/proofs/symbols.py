@@ -148,6 +148,13 @@ class Number:
     def __sub__(self, other: Any) -> "Number":
         return Number(self.term - number_term(other))
 
+    def __mul__(self, other: Any) -> "Number":
+        return Number(self.term * number_term(other))
+
+    def __floordiv__(self, other: Any) -> "Number":
+        """Division by a positive number."""
+        return Number(self.term / number_term(other))
+
     def __bool__(self) -> bool:
         raise TypeError("a number is not a truth value")
 
@@ -185,6 +192,22 @@ def name_term(value: Any) -> Term:
     if value is None:
         return numeral(0)
     return value.term if isinstance(value, Name) else numeral(value)
+
+
+class Cells:
+    """A symbolic array of numbers, of any length."""
+
+    __slots__ = ("term",)
+
+    def __init__(self, term: Term) -> None:
+        self.term = term
+
+    def __getitem__(self, position: Any) -> Number:
+        return Number(self.term[number_term(position)])
+
+    def put(self, position: Any, value: Any) -> "Cells":
+        """The array with one number exchanged."""
+        return Cells(z3.Store(self.term, number_term(position), number_term(value)))
 
 
 class Claims:
@@ -264,6 +287,8 @@ def merged(condition: Term, then: Any, otherwise: Any) -> Any:
         return _merged_truths(condition, then, otherwise)
     if isinstance(then, Name) or isinstance(otherwise, Name):
         return Name(z3.If(condition, name_term(then), name_term(otherwise)))
+    if isinstance(then, Cells):
+        return Cells(z3.If(condition, then.term, otherwise.term))
     if is_dataclass(then):
         assert type(then) is type(otherwise)
         return type(then)(  # type: ignore[misc]
