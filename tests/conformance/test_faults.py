@@ -4,7 +4,7 @@ With `-s`, a table shows by which requirement each fault was found, in which sce
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pytest
@@ -51,6 +51,13 @@ def findings(report: Report) -> list[Finding]:
     return [Finding(id, failure.trace, len(failure.schedule)) for id, failure in shortest]
 
 
+def look_for(fault: Fault) -> list[Finding]:
+    """What is found in a coordinator with the fault."""
+    with pytest.MonkeyPatch.context() as patch:
+        fault.put_back(patch)
+        return findings(run(slow_store=fault.slow_store))
+
+
 @pytest.fixture(scope="module")
 def table() -> Iterator[list[tuple[Fault, list[Finding]]]]:
     """What was found so far; printed at the end."""
@@ -81,14 +88,7 @@ def test_a_slow_log_alone_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.bug)
-def test_fault_is_found(
-    fault: Fault,
-    monkeypatch: pytest.MonkeyPatch,
-    table: list[tuple[Fault, list[Finding]]],
-    record_property: Callable[[str, object], None],
-) -> None:
-    fault.put_back(monkeypatch)
-    found = findings(run(slow_store=fault.slow_store))
+def test_fault_is_found(fault: Fault, table: list[tuple[Fault, list[Finding]]]) -> None:
+    found = look_for(fault)
     assert set(fault.breaks) <= {one.requirement for one in found}
     table.append((fault, found))
-    record_property("found by", shortest(fault, found).requirement)
