@@ -11,6 +11,7 @@ from fencepost.model.world import World
 from fencepost.traces.events import Body
 from fencepost.traces.judge.configuration import Configuration, Part
 from fencepost.traces.judge.configuration import Fault as Misfit
+from fencepost.traces.judge.explanation import errors_in
 from fencepost.traces.judge.search import Search
 
 EXPANSIONS = 400
@@ -92,23 +93,24 @@ class Autopsy:
         return None
 
     def too_early(self, part: Part) -> Misfit:
-        """The request should still be parked."""
-        return self.parked(part, "time")
+        """The request should still be parked; if it was refused instead, that is wrong as well."""
+        refused = errors_in(part.operation.answer or {}) - {0}
+        return self.parked(part, "time", *(("error",) if refused else ()))
 
-    def parked(self, part: Part, field: str) -> Misfit:
+    def parked(self, part: Part, *fields: str) -> Misfit:
         """A fault of a request that has no answer, with the rule that handled it."""
         number = part.operation.handle
         for one in self.search.configurations:
             trail = one.trail
             while trail is not None:
                 if trail.handle == number:
-                    return Misfit(number, frozenset({field}), None, trail.rule, one.world)
+                    return Misfit(number, frozenset(fields), None, trail.rule, one.world)
                 trail = trail.before
             for after in self.starts_handled(one, part):
                 if after.trail is not None:
-                    return Misfit(number, frozenset({field}), None, after.trail.rule, one.world)
+                    return Misfit(number, frozenset(fields), None, after.trail.rule, one.world)
         world = self.search.configurations[0].world if self.search.configurations else World()
-        return Misfit(number, frozenset({field}), None, "", world)
+        return Misfit(number, frozenset(fields), None, "", world)
 
     def starts_handled(self, one: Configuration, part: Part) -> Iterator[Configuration]:
         """The configuration once the request is handled, if it still waits."""

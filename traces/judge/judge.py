@@ -371,7 +371,7 @@ def blamed(applied: Rule | None, found: Misfit) -> tuple[str, ...]:
         return ("GEN-01",)
     group = found.world.group
     first = group is None or group.generation == 0
-    if found.fields == {"time"} and applied.api == "JoinGroup":
+    if applied.api == "JoinGroup" and "time" in found.fields <= {"time", "error"}:
         # Too late where the last member was there, else too early: before the others came or the delay was over.
         return ("JOIN-27",) if found.expected is not None else ("TIMER-16",) if first else ("JOIN-26",)
     return applied.blamed(found.fields)
