@@ -46,7 +46,7 @@ def test_every_rule_that_a_handler_names_is_in_the_table_and_the_other_way_round
 
 def test_random_schedules_come_by_every_rule() -> None:
     seen: set[str] = set()
-    for seed in range(150):
+    for seed in range(200):
         seen |= set(judge(*random_trace(random.Random(seed), 60)).rules)
     assert seen == set(RULES) - NOT_BY_CHANCE
 

@@ -315,7 +315,7 @@ class Chaos:
         name, producer, epoch = self.source.choice(self.producers)
         body: Body = {
             "transactional_id": name,
-            "group_id": self.group(),
+            "group_id": self.group() if self.likely(0.8) else "h",
             "producer_id": producer,
             "producer_epoch": epoch,
             "topics": self.offsets(version >= 2),

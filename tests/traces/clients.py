@@ -1,58 +1,69 @@
 """What clients see of a schedule recorded at the coordinator: requests sent earlier, answers received later."""
 
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import count
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from fencepost.traces.events import Event, Header, Kind, Order
 
 
-@dataclass(frozen=True, slots=True)
-class Network:
-    """How long messages travel: mostly short, in milliseconds at most."""
+@dataclass(slots=True)
+class Clients:
+    """Takes the events of one schedule and says when clients see them; messages travel up to `longest` milliseconds.
 
+    Nothing crosses a restart: it cuts all connections. Nobody uses a member id before an answer has shown it.
+    """
+
+    source: random.Random
     longest: int
+    restarted: int | None = None
+    shown: dict[str, int] = field(default_factory=dict)
 
-    def delay(self, source: random.Random) -> int:
-        """The time one message takes."""
-        return source.randint(0, self.longest) if source.random() < 0.3 else source.randint(0, 2)
+    def delay(self) -> int:
+        """The time one message takes; mostly it is short."""
+        return self.source.randint(0, self.longest if self.source.random() < 0.3 else min(2, self.longest))
+
+    def seen(self, event: Event) -> int:
+        """When clients see the event."""
+        if event.kind is Kind.REQUEST:
+            known = [self.shown[each] for each in strings(event.body) if each in self.shown]
+            known += [] if self.restarted is None else [self.restarted]
+            return max([event.time - self.delay(), *known])
+        if event.kind is Kind.FAULT and event.api == "restart":
+            self.restarted = event.time
+        if event.of is None:
+            return event.time - (self.longest if event.kind is Kind.INTERNAL else 0)
+        new = [each for each in strings(event.body) if each not in self.shown]
+        self.shown |= dict.fromkeys(new, event.time)
+        return event.time + (0 if new else self.delay())
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Every string in a message; some of them are member ids."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from strings(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from strings(each)
 
 
 def seen_by_clients(
-    header: Header, events: Sequence[Event], source: random.Random, network: Network
+    header: Header, events: Sequence[Event], source: random.Random, longest: int
 ) -> tuple[Header, tuple[Event, ...]]:
-    """The same schedule as an intervals trace. Nothing crosses a restart: it cuts all connections."""
-    moved: list[tuple[int, int, float, Event]] = []
-    span = 0
-    sent: dict[int, tuple[int, int, float]] = {}
-    begun = {0: 0}
-    for event in events:
-        if event.kind is Kind.FAULT and event.api == "restart":
-            span += 1
-            begun[span] = event.time
-            moved.append((span, event.time, -1.0, event))
-        elif event.kind is Kind.REQUEST:
-            time = max(begun[span], event.time - network.delay(source)) if span else event.time - network.delay(source)
-            sent[event.sequence] = (span, time, source.random())
-            moved.append((*sent[event.sequence], event))
-        elif event.of is not None:
-            moved.append((span, event.time + network.delay(source), source.random() + 1, event))
-        else:
-            moved.append((span, event.time - network.longest, -1.0, event))
-    return replace(header, order=Order.INTERVALS), numbered(moved, begun)
-
-
-def numbered(moved: list[tuple[int, int, float, Event]], begun: dict[int, int]) -> tuple[Event, ...]:
-    """The events in the order they are seen, with times that begin at 0 and an answer behind its request."""
-    ends = {span - 1: time for span, time in begun.items() if span}
-    cut = [(span, min(time, ends.get(span, time)), tie, event) for span, time, tie, event in moved]
-    start = min((time for _, time, _, _ in cut), default=0)
-    numbers, found = count(), list[Event]()
+    """The same schedule as an intervals trace."""
+    clients = Clients(source, longest)
+    moved = [(clients.seen(event), event) for event in events]
+    restarts = [event.time for event in events if event.kind is Kind.FAULT and event.api == "restart"]
+    cut = [(min([time, *(each for each in restarts if each >= event.time)]), event) for time, event in moved]
+    start = min((time for time, _ in cut), default=0)
     renamed: dict[int, int] = {}
-    for _, time, _, event in sorted(cut, key=lambda row: row[:3]):
-        number = next(numbers)
+    found: list[Event] = []
+    for number, (time, event) in enumerate(sorted(cut, key=lambda row: (row[0], row[1].sequence))):
         renamed[event.sequence] = number
         of = None if event.of is None else renamed[event.of]
         found.append(replace(event, sequence=number, time=time - min(start, 0), of=of))
-    return tuple(found)
+    return replace(header, order=Order.INTERVALS), tuple(found)

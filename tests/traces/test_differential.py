@@ -11,7 +11,7 @@ from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.judge.verdict import TraceVerdict
 from tests.traces.chaos import random_trace
-from tests.traces.clients import Network, seen_by_clients
+from tests.traces.clients import seen_by_clients
 
 SHORT, LONG = 60, 300
 PAUSE_MS, TRAVEL_MS = 10, 12
@@ -45,5 +45,5 @@ def test_long_random_walks(seed: int) -> None:
 def test_what_clients_see_of_random_walks(seed: int) -> None:
     header, events = random_trace(random.Random(seed), SHORT // 2, PAUSE_MS)
     far = replace(header, grace=2 * TRAVEL_MS)
-    verdict = judge(*seen_by_clients(far, events, random.Random(seed), Network(TRAVEL_MS)))
+    verdict = judge(*seen_by_clients(far, events, random.Random(seed), TRAVEL_MS))
     assert verdict.faults == ()

@@ -155,8 +155,7 @@ class Search:
             answered = earliest + self.grace
         latest = max(first, answered)
         now = Span(first - TICK_MS, latest)
-        started = replace(one, waiting=one.waiting - {number}, clock=earliest)
-        yield from self.handled(started, part, now)
+        yield from self.handled(replace(one, waiting=one.waiting - {number}), part, now)
 
     def rested(self, one: Configuration, time: int) -> Configuration:
         """The configuration with every waiting request handled of which nobody can tell when it was."""
@@ -329,7 +328,8 @@ class Search:
             self.narrowed = True
             return
         doubtful = doubted(one, outcome.world, high(now), self.cluster.settings.offsets_retention)
-        states = [replace(one, world=outcome.world, clock=max(one.clock, low(now)), doubtful=doubtful)]
+        clock = max(one.clock, self.parts[number].operation.sent) if number in self.parts else one.clock
+        states = [replace(one, world=outcome.world, clock=clock, doubtful=doubtful)]
         for reply in outcome.replies:
             part = self.parts.get(reply.handle)
             if part is not None and not (part.operation.lost and part.operation.answer is None):
