@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import get_type_hints
 
-from fencepost.model.core.logic import Truth, and_, not_, or_
+from fencepost.model.core.logic import Truth, absent, all_, and_, not_, or_
 from fencepost.model.core.member import NO_GENERATION
 from fencepost.model.errors import Error
 from fencepost.model.ledger import Accepted, JoinAnswered, Ledger, Process, SyncAnswered, disjoint, joined
@@ -64,6 +64,18 @@ def no_stale_commit(moment: Accepted) -> Truth:
     )
 
 
+@statement("T3", "A partition in an accepted commit is assigned, in that generation, to the sender or to nobody.")
+def commit_by_owner(ledger: Ledger, moment: Accepted) -> Truth:
+    """Nobody commits what another owns."""
+    request = moment.commit.request
+    person = ledger.person(request.member)
+    owners = tuple(ledger.owner(request.generation, part) for part in range(len(moment.commit.partitions)))
+    return all_(
+        imply(and_(request.generation >= 0, covered), or_(absent(owner), owner == person))
+        for covered, owner in zip(moment.commit.partitions, owners, strict=True)
+    )
+
+
 @statement("T4", "The assignments of one generation that two members receive share no partition.")
 def one_assignee(ledger: Ledger, a: SyncAnswered, b: SyncAnswered) -> Truth:
     """Each partition is assigned at most once."""
@@ -84,4 +96,10 @@ def one_owner(ledger: Ledger, a: Process, b: Process) -> Truth:
     return imply(and_(shared, not_(same_person)), disjoint(first.owned, second.owned))
 
 
-THEOREMS = (one_leader, no_stale_commit, one_assignee, one_owner)
+@statement("T6", "A member id belongs to one process.")
+def one_process(a: Process, b: Process) -> Truth:
+    """Nobody else goes by a member's id."""
+    return imply(and_(not_(absent(a.member.id)), a.member.id == b.member.id), a.name == b.name)
+
+
+THEOREMS = (one_leader, no_stale_commit, commit_by_owner, one_assignee, one_owner, one_process)

@@ -53,6 +53,12 @@ def group_generation(group: Group) -> Truth:
     return and_(group.generation >= 0, imply(in_round(group), group.generation >= 1))
 
 
+@statement("group-leader", "A generation in use has a leader.")
+def group_leader(group: Group) -> Truth:
+    """Not so between the entries of a LeaveGroup of several."""
+    return imply(in_round(group), not_(absent(group.leader)))
+
+
 @statement("group-parked", "JoinGroup is parked for members while the group prepares, SyncGroup while it completes.")
 def group_parked(group: Group) -> Truth:
     """Who waits, and when."""
@@ -139,7 +145,7 @@ def sync_request(ledger: Ledger, request: SyncRequest) -> Truth:
 def join_answer(group: Group, ledger: Ledger, given: JoinAnswered) -> Truth:
     """Answers of the current generation name its leader."""
     answer = given.answer
-    present = and_(answer.generation == group.generation, in_round(group))
+    present = and_(answer.generation == group.generation, in_round(group), not_(absent(group.leader)))
     return imply(
         answer.error == Error.NONE,
         and_(
@@ -226,6 +232,7 @@ def member_id(ledger: Ledger, process: Process) -> Truth:
             or_(member.state == MemberState.COMPLETING_REBALANCE, member.state == MemberState.STABLE),
             member.generation != NO_GENERATION,
         ),
+        imply(member.state == MemberState.STABLE, member.owned_in == member.generation),
     )
 
 
@@ -253,6 +260,7 @@ STRENGTHENING = (
     group_instances,
     group_empty,
     group_generation,
+    group_leader,
     group_parked,
     parked_join,
     parked_sync,

@@ -6,9 +6,9 @@ from typing import Any
 
 from fencepost.model.core import member as members
 from fencepost.model.core.join import join
-from fencepost.model.core.logic import any_
+from fencepost.model.core.logic import Token, any_
 from fencepost.model.core.member import Member, MemberStep, PartitionCommit, started
-from fencepost.model.core.session import commit, heartbeat, leave
+from fencepost.model.core.session import commit, heartbeat, leave, leave_one, settle
 from fencepost.model.core.sync import sync
 from fencepost.model.core.timers import expire_join, expire_member, expire_sync
 from fencepost.model.core.values import (
@@ -69,15 +69,20 @@ class Event:
     handler: Callable[..., Any]
     prepare: Callable[[Shapes], Situation]
     run: Callable[[Situation], Happened]
+    unassumed: frozenset[str] = frozenset()
+    """Statements that need not hold before."""
+    unproved: frozenset[str] = frozenset()
+    """Statements that need not hold after, for more is to come."""
 
 
-def coordinator_events(slots: int, entries: int = 2) -> Iterator[Event]:
-    """What can happen to a coordinator."""
+def coordinator_events(slots: int) -> Iterator[Event]:
+    """What can happen to a coordinator; a LeaveGroup of several entries is a first, more of them, and a settlement."""
     yield requested("join", join, JoinRequest)
     yield requested("sync", sync, SyncRequest)
     yield requested("heartbeat", heartbeat, HeartbeatRequest)
-    for count in range(1, entries + 1):
-        yield requested(f"leave-{count}", leave, LeaveRequest, count)
+    yield requested("leave", leave, LeaveRequest)
+    yield leave_entry()
+    yield leave_settlement()
     yield requested("commit", commit, PartitionCommit)
     for index in range(slots):
         yield timed(f"expire-member-{index}", expire_member, index)
@@ -94,11 +99,10 @@ def context(shapes: Shapes) -> Context:
     return moment
 
 
-def requested(name: str, handler: Callable[..., Step], kind: type, entries: int = 1) -> Event:
+def requested(name: str, handler: Callable[..., Step], kind: type) -> Event:
     """A request arrives at the coordinator."""
 
     def prepare(shapes: Shapes) -> Situation:
-        shapes.entries = entries
         group = shapes.arbitrary(Group, "group")
         message = shapes.arbitrary(kind, kind.__name__)
         assumed: tuple[Term, ...] = ()
@@ -120,6 +124,48 @@ def requested(name: str, handler: Callable[..., Step], kind: type, entries: int 
     return Event(name, handler, prepare, run)
 
 
+_LEAVING = frozenset({"group-leader", "join-answer-claims", "syncing-claims"})
+"""What need not hold between the entries of a LeaveGroup."""
+
+
+def leave_entry() -> Event:
+    """One of several entries of a LeaveGroup, before the round is looked at."""
+
+    def prepare(shapes: Shapes) -> Situation:
+        group = shapes.arbitrary(Group, "group")
+        entry = (shapes.member_id("member"), shapes.name("instance"))
+        return Situation(shapes, group, arguments=(*entry, context(shapes)))
+
+    def run(situation: Situation) -> Happened:
+        return after(situation, one_leaves(situation.group, *situation.arguments), situation.ledger)
+
+    return Event("leave-entry", one_leaves, prepare, run, _LEAVING, _LEAVING)
+
+
+def one_leaves(group: Group, member: Token, instance: Token, moment: Context) -> Step:
+    """What a LeaveGroup makes of one entry."""
+    _, _, (rest, outputs) = leave_one(group, member, instance, moment)
+    return Step(rest, outputs, "leave.entry")
+
+
+def leave_settlement() -> Event:
+    """The look at the round that follows the entries of a LeaveGroup."""
+
+    def prepare(shapes: Shapes) -> Situation:
+        return Situation(shapes, shapes.arbitrary(Group, "group"), arguments=(context(shapes),))
+
+    def run(situation: Situation) -> Happened:
+        return after(situation, rounds_on(situation.group, *situation.arguments), situation.ledger)
+
+    return Event("leave-settlement", rounds_on, prepare, run, _LEAVING)
+
+
+def rounds_on(group: Group, moment: Context) -> Step:
+    """What a LeaveGroup does when members have left."""
+    rest, outputs = settle(group, moment)
+    return Step(rest, outputs, "leave.settled")
+
+
 def timed(name: str, handler: Callable[..., Step], *index: int) -> Event:
     """A timer of the coordinator fires."""
 
@@ -135,7 +181,8 @@ def timed(name: str, handler: Callable[..., Step], *index: int) -> Event:
 
 def after(situation: Situation, step: Step, ledger: Ledger) -> Happened:
     """The world after a step of the coordinator, with the answers that matter."""
-    ledger = observed(ledger, situation.group, step.group, situation.shapes.partitions)
+    if step.group is not situation.group:
+        ledger = observed(ledger, situation.group, step.group, situation.shapes.partitions)
     sent: list[tuple[Any, Any]] = []
     for output in step.outputs:
         match output.answer:

@@ -6,7 +6,17 @@ from typing import Any
 import z3
 
 from fencepost.model.core.logic import Token, Truth, and_
-from fencepost.model.proofs.symbols import Name, Number, Term, formula, name_term, number_term
+from fencepost.model.proofs.symbols import (
+    Name,
+    Number,
+    Term,
+    alternative,
+    equation,
+    formula,
+    identical,
+    name_term,
+    number_term,
+)
 
 _PERSON = z3.Function("person", z3.IntSort(), z3.IntSort())
 _HOLDER = z3.Function("holder", z3.IntSort(), z3.IntSort())
@@ -66,7 +76,7 @@ class History:
         for when, written, owners in self.owners:
             here = formula(and_(when, Number(at) == Number(written)))
             if not z3.is_false(here):
-                found = owners[partition] if z3.is_true(here) else z3.If(here, owners[partition], found)
+                found = owners[partition] if z3.is_true(here) else alternative(here, owners[partition], found)
         return Name(found)
 
     def with_id(self, member: Token, person: Token, holder: int) -> "History":
@@ -92,4 +102,4 @@ def _number(term: Term) -> int:
 
 
 def _where(at: Term, key: Term, there: Term, elsewhere: Term) -> Term:
-    return there if at.eq(key) else z3.If(at == key, there, elsewhere)
+    return there if identical(at, key) else alternative(equation(at, key), there, elsewhere)

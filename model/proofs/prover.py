@@ -8,20 +8,26 @@ it, and of what the event sends.
 import itertools
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import z3
 
+from fencepost.model.claiming import CLAIMING
 from fencepost.model.core.logic import not_, or_
 from fencepost.model.core.member import PartitionCommit
-from fencepost.model.core.values import Group, JoinRequest, SyncRequest
-from fencepost.model.invariants import Statement
-from fencepost.model.ledger import JoinAnswered, Ledger, Process, SyncAnswered
+from fencepost.model.core.values import FREE, Group, JoinRequest, Slot, SyncRequest
+from fencepost.model.invariants import THEOREMS, Statement
+from fencepost.model.ledger import Accepted, JoinAnswered, Ledger, Process, SyncAnswered
 from fencepost.model.proofs.events import Event, Happened, Situation
 from fencepost.model.proofs.executor import paths
+from fencepost.model.proofs.history import History
 from fencepost.model.proofs.shapes import Shapes
-from fencepost.model.proofs.symbols import Term, formula
+from fencepost.model.proofs.symbols import Term, alike, formula
+from fencepost.model.strengthening import STRENGTHENING
+
+STATEMENTS: tuple[Statement, ...] = (*THEOREMS, *STRENGTHENING, *CLAIMING)
+"""All that is proved together."""
 
 _MESSAGES: tuple[type, ...] = (JoinAnswered, SyncAnswered, JoinRequest, SyncRequest, PartitionCommit)
 
@@ -92,9 +98,29 @@ def assumptions(statements: Sequence[Statement], terms: Terms) -> Iterator[Term]
                 yield formula(holds)
 
 
+_UNREAD: Any = {
+    Slot: dict.fromkeys(("armed", "deadline", "session_timeout")),
+    Group: dict.fromkeys(
+        ("join_armed", "join_deadline", "initial_wait", "initial_left", "sync_armed", "sync_deadline")
+    ),
+}
+
+
+def timeless(value: Any) -> Any:
+    """The value without its timers: no statement speaks of them, and one that did could not be evaluated."""
+    if isinstance(value, Group):
+        return replace(value, slots=tuple(timeless(slot) for slot in value.slots), **_UNREAD[Group])
+    if isinstance(value, Slot):
+        return replace(value, **_UNREAD[Slot])
+    return replace(value, group=timeless(value.group)) if isinstance(value, Accepted) else value
+
+
 def goals(statements: Sequence[Statement], situation: Situation, happened: Happened, others: Terms) -> Iterator[Goal]:
     """What has to be shown on one path."""
-    changed = {Group: happened.group is not situation.group, Ledger: happened.ledger is not situation.ledger}
+    changed = {
+        Group: not alike(timeless(situation.group), timeless(happened.group)),
+        Ledger: happened.ledger is not situation.ledger,
+    }
     for one in statements:
         options: list[list[tuple[Any, Any, bool]]] = []
         for place, kind in enumerate(one.about):
@@ -113,7 +139,7 @@ def candidates(
 ) -> Iterator[tuple[Any, Any, bool]]:
     """What may stand in one place of a statement: the value, when it is there, and whether the event made it."""
     if kind is Group:
-        yield happened.group, True, False
+        yield timeless(happened.group), True, False
         return
     if kind is Ledger:
         yield happened.ledger, True, False
@@ -125,7 +151,19 @@ def candidates(
         yield happened.process, True, True
     for when, message in happened.sent:
         if isinstance(message, kind):
-            yield message, when, True
+            yield timeless(message), when, True
+
+
+def beginning(statements: Sequence[Statement], size: Size) -> tuple[str, ...]:
+    """The statements that do not hold of a new group, of which nothing has been heard. Processes start later."""
+    group = Group(slots=(FREE,) * size.slots)
+    there: Terms = {Group: [group], Ledger: [History()]}
+    return tuple(
+        one.id
+        for one in statements
+        for arguments in itertools.product(*(there.get(kind, []) for kind in one.about))
+        if one.holds(*arguments) is not True
+    )
 
 
 def prove(event: Event, statements: Sequence[Statement], size: Size, seed: int = 0, limit: int = 10) -> Verdict:
@@ -134,17 +172,19 @@ def prove(event: Event, statements: Sequence[Statement], size: Size, seed: int =
     shapes = Shapes(size.slots, size.partitions, size.protocols)
     situation = event.prepare(shapes)
     others = bystanders(shapes, statements, situation)
+    before = [one for one in statements if one.id not in event.unassumed]
+    after = [one for one in statements if one.id not in event.unproved]
     solver = z3.SimpleSolver()
     solver.set("timeout", limit * 1000)
     solver.set("random_seed", seed)
-    solver.add(*assumptions(statements, everything(situation, others)))
+    solver.add(*assumptions(before, everything(situation, others)))
     solver.add(*shapes.domain, *shapes.fresh(situation.ledger), *situation.assumed)
     can_happen = bool(solver.check() == z3.sat)
     count = shown = 0
     refutations: list[Refutation] = []
     undecided: list[str] = []
     for happened in paths(lambda: event.run(situation), solver):
-        todo = list(goals(statements, situation, happened, others))
+        todo = list(goals(after, situation, happened, others))
         count += 1
         shown += len(todo)
         broken, unknown = examine(solver, todo, situation, happened)
@@ -157,7 +197,7 @@ def prove(event: Event, statements: Sequence[Statement], size: Size, seed: int =
 def everything(situation: Situation, others: Terms) -> Terms:
     """All that there is before the event."""
     terms = {kind: list(values) for kind, values in others.items()}
-    terms |= {Group: [situation.group], Ledger: [situation.ledger]}
+    terms |= {Group: [timeless(situation.group)], Ledger: [situation.ledger]}
     if situation.process is not None and situation.existed:
         terms[Process].append(situation.process)
     for message in situation.arriving:

@@ -26,7 +26,6 @@ class Shapes:
     slots: int
     partitions: int
     protocols: int = 1
-    entries: int = 1
     ids: list[Name] = field(default_factory=list)
     handles: list[Number] = field(default_factory=list)
     new_ids: list[Name] = field(default_factory=list)
@@ -141,7 +140,7 @@ class Shapes:
             self.domain.extend(name.term > 0 for name in names)
             return names
         if name == "entries":
-            return tuple((self.member_id(label), self.name(label)) for _ in range(self.entries))
+            return ((self.member_id(label), self.name(label)),)
         return tuple((self.member_id(label), self.claims(label)) for _ in range(self.slots))
 
     def _offered(self, label: str) -> tuple[Protocol, ...]:

@@ -14,6 +14,8 @@ import z3
 Term: TypeAlias = Any
 """A z3 expression."""
 
+_CONTEXT = z3.main_ctx()
+_REFERENCE = _CONTEXT.ref()
 _TRUE, _FALSE = z3.BoolVal(True), z3.BoolVal(False)
 _NUMERALS: dict[int, Term] = {}
 _deciders: list[Callable[[Term], bool]] = []
@@ -38,6 +40,37 @@ def formula(value: Any) -> Term:
     if value is True:
         return _TRUE
     return _FALSE if value is False else value.term
+
+
+def conjunction(a: Term, b: Term) -> Term:
+    """Both; like the other connectives here it goes past the conversions of z3's own, which take most of the time."""
+    return z3.BoolRef(z3.Z3_mk_and(_REFERENCE, 2, (z3.Ast * 2)(a.ast, b.ast)), _CONTEXT)
+
+
+def disjunction(a: Term, b: Term) -> Term:
+    """One of the two."""
+    return z3.BoolRef(z3.Z3_mk_or(_REFERENCE, 2, (z3.Ast * 2)(a.ast, b.ast)), _CONTEXT)
+
+
+def negation(term: Term) -> Term:
+    """The opposite."""
+    return z3.BoolRef(z3.Z3_mk_not(_REFERENCE, term.ast), _CONTEXT)
+
+
+def equation(a: Term, b: Term) -> Term:
+    """The two are the same."""
+    return z3.BoolRef(z3.Z3_mk_eq(_REFERENCE, a.ast, b.ast), _CONTEXT)
+
+
+def alternative(condition: Term, then: Term, otherwise: Term) -> Term:
+    """One term where the condition holds, the other elsewhere."""
+    kind = z3.BoolRef if isinstance(then, z3.BoolRef) else z3.ArithRef
+    return kind(z3.Z3_mk_ite(_REFERENCE, condition.ast, then.ast, otherwise.ast), _CONTEXT)
+
+
+def identical(a: Term, b: Term) -> bool:
+    """The same term, not only an equal one."""
+    return a is b or bool(a.ast.value == b.ast.value)
 
 
 class deciding:
@@ -68,30 +101,28 @@ class Boolean:
     def __and__(self, other: Any) -> Any:
         if other is True or other is False:
             return self if other else False
-        return Boolean(z3.And(self.term, other.term))
+        return Boolean(conjunction(self.term, other.term))
 
     __rand__ = __and__
 
     def __or__(self, other: Any) -> Any:
         if other is True or other is False:
             return True if other else self
-        return Boolean(z3.Or(self.term, other.term))
+        return Boolean(disjunction(self.term, other.term))
 
     __ror__ = __or__
 
     def __eq__(self, other: object) -> Any:
         if other is True or other is False:
             return self if other else self.negated()
-        return Boolean(self.term == other.term) if isinstance(other, Boolean) else NotImplemented
+        return Boolean(equation(self.term, other.term)) if isinstance(other, Boolean) else NotImplemented
 
     def __ne__(self, other: object) -> Any:
         return opposite(self == other)
 
     def negated(self) -> Any:
         """The opposite."""
-        if z3.is_not(self.term):
-            return Boolean(self.term.arg(0))
-        return Boolean(z3.Not(self.term))
+        return Boolean(negation(self.term))
 
     def choose(self, then: Any, otherwise: Any) -> Any:
         """Both values in one."""
@@ -105,11 +136,11 @@ def opposite(value: Any) -> Any:
 
 def equal(a: Term, b: Term) -> Any:
     """Whether two numbers are the same, decided at once where it can be."""
-    if a.eq(b):
+    if identical(a, b):
         return True
-    if z3.is_int_value(a) and z3.is_int_value(b):
+    if isinstance(a, z3.IntNumRef) and isinstance(b, z3.IntNumRef):
         return False
-    return Boolean(a == b)
+    return Boolean(equation(a, b))
 
 
 class Number:
@@ -139,6 +170,9 @@ class Number:
 
     def __ge__(self, other: Any) -> Any:
         return truth(z3.simplify(self.term >= number_term(other)))
+
+    def __rsub__(self, other: Any) -> "Number":
+        return Number(number_term(other) - self.term)
 
     def __add__(self, other: Any) -> "Number":
         return Number(self.term + number_term(other))
@@ -286,7 +320,7 @@ def merged(condition: Term, then: Any, otherwise: Any) -> Any:
     if isinstance(then, Boolean | bool):
         return _merged_truths(condition, then, otherwise)
     if isinstance(then, Name) or isinstance(otherwise, Name):
-        return Name(z3.If(condition, name_term(then), name_term(otherwise)))
+        return Name(alternative(condition, name_term(then), name_term(otherwise)))
     if isinstance(then, Cells):
         return Cells(z3.If(condition, then.term, otherwise.term))
     if is_dataclass(then):
@@ -295,9 +329,9 @@ def merged(condition: Term, then: Any, otherwise: Any) -> Any:
             *(merged(condition, getattr(then, f.name), getattr(otherwise, f.name)) for f in fields(then))
         )
     a, b = number_term(then), number_term(otherwise)
-    if a.eq(b):
+    if identical(a, b):
         return then
-    return Number(z3.If(condition, a, b), _enumeration(then) or _enumeration(otherwise))
+    return Number(alternative(condition, a, b), _enumeration(then) or _enumeration(otherwise))
 
 
 def _kind(value: Any) -> type | None:
@@ -311,7 +345,7 @@ def _merged_tokens(condition: Term, then: Any, otherwise: Any) -> Any:
         a, b = claims(then, length), claims(otherwise, length)
         present = _merged_truths(condition, a.present, b.present)
         return Claims(present, _merged_tuples(condition, a.flags, b.flags))
-    return Name(z3.If(condition, name_term(then), name_term(otherwise)))
+    return Name(alternative(condition, name_term(then), name_term(otherwise)))
 
 
 def _merged_tuples(condition: Term, then: tuple[Any, ...], otherwise: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -334,7 +368,9 @@ def _merged_truths(condition: Term, then: Any, otherwise: Any) -> Any:
         return either(Boolean(condition).negated(), then)
     if otherwise is False:
         return both(Boolean(condition), then)
-    return then if then.term.eq(otherwise.term) else Boolean(z3.If(condition, then.term, otherwise.term))
+    if identical(then.term, otherwise.term):
+        return then
+    return Boolean(alternative(condition, then.term, otherwise.term))
 
 
 def _enumeration(value: Any) -> type[IntEnum] | None:
@@ -350,3 +386,20 @@ def blank(value: Any) -> Any:
     if isinstance(value, tuple) and not is_flags(value):
         return tuple(blank(item) for item in value)
     return None
+
+
+def alike(a: Any, b: Any) -> bool:
+    """The values are made of the same terms."""
+    if a is b:
+        return True
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(alike(one, other) for one, other in zip(a, b, strict=True))
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, Boolean | Number | Name):
+        return identical(a.term, b.term)
+    if isinstance(a, Claims):
+        return alike(a.present, b.present) and alike(a.flags, b.flags)
+    if is_dataclass(a) and not isinstance(a, type):
+        return all(alike(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
+    return bool(a == b)

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from fencepost.model.core import member, rounds, session, sync
-from fencepost.model.invariants import THEOREMS
+from fencepost.model.core.logic import Truth
+from fencepost.model.core.values import Group, Phase
+from fencepost.model.invariants import statement
 from fencepost.model.proofs.decode import decoded, replayed
 from fencepost.model.proofs.events import Event, coordinator_events, member_events
-from fencepost.model.proofs.prover import Size, prove
-from fencepost.model.strengthening import STRENGTHENING
+from fencepost.model.proofs.prover import STATEMENTS, Size, beginning, prove
 from tests.model.proofs.mutation import mutant
 
-STATEMENTS = (*THEOREMS, *STRENGTHENING)
 SMALL = Size(slots=2, partitions=1)
 EVENTS = {event.name: event for event in (*coordinator_events(SMALL.slots), *member_events())}
 
@@ -25,8 +25,19 @@ MUTANTS: list[tuple[Callable[..., Any], str, str, str, set[str]]] = [
     (rounds.prepare, "replace(cleared, sync=0)", "cleared", "expire-sync", {"group-parked"}),
     (member.on_sync_answer, "handle != member.waiting", "False", "member-sync-answer", {"member-owns"}),
     (member.given, "plan[partition] == view.id", "True", "member-join-answer", {"sync-request"}),
+    (member.given, ", not_(claimed)", "", "member-join-answer", {"sync-request-claims"}),
     (member.thrown_out, "id=None", "id=member.settings.instance", "member-leave", {"member-id"}),
 ]
+
+
+def test_every_statement_holds_at_the_beginning() -> None:
+    assert beginning(STATEMENTS, SMALL) == ()
+    broken = statement("never", "No group is ever empty.")(never_empty)
+    assert beginning((broken,), SMALL) == ("never",)
+
+
+def never_empty(group: Group) -> Truth:
+    return group.phase != Phase.EMPTY
 
 
 @pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS)
