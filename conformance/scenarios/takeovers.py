@@ -93,7 +93,7 @@ async def answers_from_the_first_moment(stage: Stage) -> None:
             stage.shows("FAILOVER-01", call)
         if call.api == "Heartbeat" and (unready or call.error == 0):
             stage.shows("HB-12", call)
-    stage.shows("HB-12", first, met=False, note="the coordinator may have been ready all the time")
+    stage.shows("HB-12", first, "time", met=False, note="the coordinator may have been ready all the time")
 
 
 async def polled(

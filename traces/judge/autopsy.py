@@ -1,7 +1,7 @@
 """What went wrong: the path with the fewest wrong answers, and where one can go on after it."""
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -124,6 +124,10 @@ def weight(one: Configuration) -> int:
     return len({(name, each.expected is None) for each in one.faults for name in each.fields})
 
 
+NOT_COUNTING = frozenset({"join.completing.same-protocols", "join.stable.same-protocols", "join.replace.stable"})
+"""Rules that tell a member the generation that the others are in already."""
+
+
 @dataclass(frozen=True, slots=True)
 class Adoption:
     """The state to go on from after wrong answers, and which of them the target now simply goes by.
@@ -141,8 +145,15 @@ def is_admission(misfit: Misfit) -> bool:
     return misfit.expected is None and misfit.rule == "join.id-required"
 
 
-def adopted(finding: Finding, body: Body) -> Adoption | None:
-    """Where to go on after wrong answers, if that is beyond doubt; else None.
+def is_told(one: Configuration, known: Mapping[int, Part]) -> bool:
+    """Another member was told the right generation."""
+    assert one.world.group is not None
+    answers = (known[each].operation.answer or {} for each in one.given if each in known)
+    return any(each.get("generation_id") == one.world.group.generation for each in answers)
+
+
+def adopted(finding: Finding, body: Body, known: Mapping[int, Part]) -> Adoption | None:
+    """Where to go on after wrong answers, if that is beyond doubt; else None. `known` are requests by handle.
 
     Either the answer was wrong and nothing depended on it, or the target goes by what it told from now on.
     """
@@ -154,6 +165,8 @@ def adopted(finding: Finding, body: Body) -> Adoption | None:
     if not rest:
         return Adoption(clean, after.faults)
     if all(each.fields == {"generation"} for each in rest) and clean.world.group is not None:
+        if any(each.rule in NOT_COUNTING for each in rest) or is_told(clean, known):
+            return Adoption(clean)
         told = replace(clean.world.group, generation=body.get("generation_id", -1))
         return Adoption(replace(clean, world=replace(clean.world, group=told)), after.faults)
     misfit = rest[0]

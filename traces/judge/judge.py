@@ -221,7 +221,7 @@ class Judge:
             return
         finding = Autopsy(search).of(part, time)
         last = search.parts.get(finding.misfits[-1].handle, part)
-        adoption = adopted(finding, last.operation.answer or {})
+        adoption = adopted(finding, last.operation.answer or {}, search.parts)
         if adoption is None:
             fault = self.blame(search, part, finding.misfit)
             self.settle(search)

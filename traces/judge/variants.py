@@ -9,6 +9,8 @@ from fencepost.model.world import Outcome, World
 
 Decisions = tuple[tuple[str, bool], ...]
 """The differences of the reference coordinators (DIV-nn) that are settled so far."""
+REPLACED = "join.replace.stable"
+"""How the rules begin by which a static member comes back to a stable group."""
 Run = Callable[[Choices, Dialect], Outcome]
 
 
@@ -54,7 +56,9 @@ def in_choices(
         yield from outcomes
         return
     leads = leads or tuple(slot.id for slot in members_of(outcomes))
-    names = names or tuple({protocol.name for slot in members_of(outcomes) for protocol in slot.protocols})
+    if any(outcome.rule.startswith(REPLACED) for outcome, _ in outcomes):
+        names = ()  # That vote only decides whether there is a rebalance; what is seen may come of a later one.
+    names = names or tuple(dict.fromkeys(each.name for slot in members_of(outcomes) for each in slot.protocols))
     seen: list[Outcome] = []
     for leader in leads or (None,):
         for name in names or (None,):
@@ -82,4 +86,4 @@ def is_open(before: World, outcome: Outcome) -> bool:
     if after is None or (before.group is None and after.phase is Phase.EMPTY):
         return False
     completed = before.group is None or after.generation != before.group.generation
-    return (completed and after.phase is Phase.COMPLETING) or outcome.rule.startswith("join.replace.stable")
+    return (completed and after.phase is Phase.COMPLETING) or outcome.rule.startswith(REPLACED)

@@ -1,0 +1,308 @@
+"""Answers made wrong in one field, as a target might get it wrong; everything else of a trace stays as it is."""
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any, TypeAlias
+
+from fencepost.traces.events import Event, Kind
+
+Message: TypeAlias = dict[str, Any]
+NONE, UNKNOWN, INVALID, UNAVAILABLE = 0, 25, 42, 15
+SOFT_OF_ERRORS = frozenset({"generation", "protocol", "leader", "protocol_type"})
+ALWAYS_SOFT = frozenset({"echo", "operations", "wire"})
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """An answer that a scenario marks: its request, and what it is evidence of."""
+
+    request: Event
+    answer: Event
+    marks: tuple[tuple[str, frozenset[str]], ...]
+    """Requirements with the fields that they look at; none means all but the soft ones."""
+
+
+def marked_answers(events: tuple[Event, ...]) -> Iterator[Marked]:
+    """The answers in a trace that are marked, as far as the schedule got to what the marks speak of."""
+    requests = {event.sequence: event for event in events if event.kind is Kind.REQUEST}
+    answers = {event.of: event for event in events if event.kind is Kind.ANSWER}
+    notes: dict[int, list[tuple[str, frozenset[str]]]] = {}
+    met: set[int] = set()
+    for event in events:
+        if event.api == "evidence" and event.of in answers and event.of is not None:
+            notes.setdefault(event.of, []).append((event.body["requirement"], frozenset(event.body["fields"])))
+            met |= {event.of} if event.body["met"] else set()
+    for sequence, marks in notes.items():
+        if sequence in met:
+            yield Marked(requests[sequence], answers[sequence], tuple(marks))
+
+
+def is_soft(marked: Marked, field: str) -> bool:
+    """A difference in this field of this answer counts only where a mark names it."""
+    if field in ALWAYS_SOFT:
+        return True
+    refused = marked.answer.api == "JoinGroup" and marked.answer.body["error_code"] != NONE
+    soft = SOFT_OF_ERRORS if marked.answer.body.get("error_code") == 79 else SOFT_OF_ERRORS | {"member"}
+    return refused and field in soft
+
+
+def broken_by(marked: Marked, field: str) -> frozenset[str]:
+    """The requirements that an answer altered in this field breaks."""
+    soft = is_soft(marked, field)
+    return frozenset(each for each, fields in marked.marks if field in fields or not (fields or soft))
+
+
+# --- in time
+
+
+def too_early(events: tuple[Event, ...], marked: Marked) -> tuple[Event, ...] | None:
+    """The trace with the answer right behind its request; None if it is there anyway."""
+    place = events.index(marked.request)
+    if marked.answer.time == marked.request.time:
+        return None
+    rest = [event for event in events if event is not marked.answer]
+    rest.insert(place + 1, replace(marked.answer, time=marked.request.time))
+    numbers = {event.sequence: number for number, event in zip(count(), rest, strict=False)}
+    return tuple(
+        replace(event, sequence=numbers[event.sequence], of=None if event.of is None else numbers[event.of])
+        for event in rest
+    )
+
+
+# --- in a field
+
+
+def altered(events: tuple[Event, ...], marked: Marked, field: str) -> tuple[Event, ...] | None:
+    """The trace with the marked answer altered in this field; None if it cannot be."""
+    if field == "time":
+        return too_early(events, marked)
+    body = copy.deepcopy(dict(marked.answer.body))
+    change = ALTERATIONS.get((marked.answer.api, field)) or ALTERATIONS.get(("", field))
+    if change is None or not change(body, marked.request):
+        return None
+    return tuple(replace(event, body=body) if event is marked.answer else event for event in events)
+
+
+def with_errors(body: Message) -> Iterator[Message]:
+    """The parts of a message that have an error code of their own; the innermost first."""
+    for value in body.values():
+        for each in value if isinstance(value, list) else ():
+            if isinstance(each, dict):
+                yield from with_errors(each)
+    if "error_code" in body:
+        yield body
+
+
+def of_group(body: Message, request: Event) -> Message | None:
+    """What an answer says of the first group asked for."""
+    asked = request.body.get("groups")
+    if not asked:
+        return body if not body.get("groups") else body["groups"][0]
+    name = asked[0]["group_id"] if isinstance(asked[0], dict) else asked[0]
+    return next((row for row in body["groups"] if row["group_id"] == name), None)
+
+
+def first_row(body: Message, request: Event) -> Message | None:
+    """The first partition that an answer speaks of."""
+    topics = (of_group(body, request) or {}).get("topics") or ()
+    return next((row for topic in topics for row in topic["partitions"]), None)
+
+
+def change_error(body: Message, request: Event) -> bool:
+    """Another error code, or an error where there was none."""
+    found = next(with_errors(body), None)
+    if found is None:
+        return False
+    found["error_code"] = INVALID if found["error_code"] != INVALID else UNKNOWN
+    return True
+
+
+def change_group_error(body: Message, request: Event) -> bool:
+    found = of_group(body, request)
+    if found is None or "error_code" not in found:
+        return change_error(body, request)
+    found["error_code"] = INVALID
+    return True
+
+
+def putting(name: str, value: Callable[[Any], Any]) -> Callable[[Message, Event], bool]:
+    """Put another value in the place of a field."""
+
+    def change(body: Message, request: Event) -> bool:
+        if name not in body:
+            return False
+        body[name] = value(body[name])
+        return True
+
+    return change
+
+
+def putting_in_group(name: str, value: Callable[[Any], Any]) -> Callable[[Message, Event], bool]:
+    """Put another value in the place of a field of the group asked for."""
+
+    def change(body: Message, request: Event) -> bool:
+        found = of_group(body, request)
+        return found is not None and putting(name, value)(found, request)
+
+    return change
+
+
+def putting_in_row(name: str, value: Callable[[Any], Any]) -> Callable[[Message, Event], bool]:
+    """Put another value in the place of a field of the first partition."""
+
+    def change(body: Message, request: Event) -> bool:
+        found = first_row(body, request)
+        return found is not None and putting(name, value)(found, request)
+
+    return change
+
+
+def putting_in_member(name: str, value: Callable[[Any], Any]) -> Callable[[Message, Event], bool]:
+    """Put another value in the place of a field of the first member."""
+
+    def change(body: Message, request: Event) -> bool:
+        members = (of_group(body, request) or {}).get("members") or []
+        return bool(members) and putting(name, value)(members[0], request)
+
+    return change
+
+
+def change_members(body: Message, request: Event) -> bool:
+    """One member less, or one that is not there."""
+    found = of_group(body, request)
+    if found is None or "members" not in found:
+        return False
+    if found["members"]:
+        found["members"].pop()
+    else:
+        found["members"] = [{"member_id": "ghost", "group_instance_id": None, "metadata": b""}]
+    return True
+
+
+def change_member(body: Message, request: Event) -> bool:
+    """Another id. An id that is just made up may be any; only none at all is wrong for certain."""
+    body["member_id"] = "" if body["error_code"] == 79 or body["error_code"] == NONE else "ghost"
+    return True
+
+
+def change_partitions(body: Message, request: Event) -> bool:
+    """One partition less, or one that nobody asked for."""
+    found = of_group(body, request)
+    if found is None:
+        return False
+    if found["topics"]:
+        found["topics"].pop()
+    else:
+        row = {"partition_index": 9, "committed_offset": 1, "committed_leader_epoch": -1, "metadata": ""}
+        found["topics"] = [{"name": "ghost", "partitions": [{**row, "error_code": 0}]}]
+    return True
+
+
+def change_groups(body: Message, request: Event) -> bool:
+    """One group less."""
+    rows = body.get("groups") or body.get("results") or []
+    return bool(rows) and rows.pop() is not None
+
+
+def change_listed(body: Message, request: Event) -> bool:
+    """Every group is left out; one that is not there is said to be."""
+    if body["groups"]:
+        body["groups"] = []
+        return True
+    return False
+
+
+def change_entries(body: Message, request: Event) -> bool:
+    """Another error for the first entry."""
+    return bool(body.get("members")) and change_error(body["members"][0], request)
+
+
+def change_echo(body: Message, request: Event) -> bool:
+    """An entry with another id."""
+    if not body.get("members"):
+        return False
+    body["members"][0]["member_id"] = "ghost"
+    return True
+
+
+def add_finding(body: Message, request: Event) -> bool:
+    """The codec found the bytes of the answer wanting."""
+    body["_findings"] = ["one byte too many"]
+    return True
+
+
+def coordinator(name: str, value: Any) -> Callable[[Message, Event], bool]:
+    """Another value in what FindCoordinator says of the first key."""
+
+    def change(body: Message, request: Event) -> bool:
+        found = body["coordinators"][0] if body.get("coordinators") else body
+        return putting(name, lambda old: value)(found, request)
+
+    return change
+
+
+def change_keys(body: Message, request: Event) -> bool:
+    """One coordinator less."""
+    return bool(body.get("coordinators")) and body["coordinators"].pop() is not None
+
+
+def change_layout(body: Message, request: Event) -> bool:
+    """The answer of the other versions."""
+    if "coordinators" in body:
+        row = body.pop("coordinators")[0]
+        body |= {"error_code": row["error_code"], "node_id": row["node_id"], "host": row["host"], "port": row["port"]}
+    else:
+        body["coordinators"] = [{"key": request.body["key"], "node_id": body.pop("node_id")}]
+    return True
+
+
+def refuse_as_elsewhere(body: Message, request: Event) -> bool:
+    """The node says that it is not the one."""
+    return putting("error_code", lambda old: 16)(body, request)
+
+
+ALTERATIONS: Mapping[tuple[str, str], Callable[[Message, Event], bool]] = {
+    ("", "error"): change_error,
+    ("DescribeGroups", "error"): change_group_error,
+    ("ListGroups", "error"): putting("error_code", lambda old: INVALID),
+    ("FindCoordinator", "error"): coordinator("error_code", UNKNOWN),
+    ("FindCoordinator", "node"): coordinator("node_id", 7),
+    ("FindCoordinator", "home"): coordinator("node_id", 7),
+    ("FindCoordinator", "keys"): change_keys,
+    ("FindCoordinator", "layout"): change_layout,
+    ("", "place"): refuse_as_elsewhere,
+    ("", "wire"): add_finding,
+    ("JoinGroup", "generation"): putting("generation_id", lambda old: old + 1),
+    ("JoinGroup", "leader"): putting("leader", lambda old: "ghost"),
+    ("JoinGroup", "member"): change_member,
+    ("JoinGroup", "members"): change_members,
+    ("JoinGroup", "instances"): putting_in_member("group_instance_id", lambda old: "ghost"),
+    ("JoinGroup", "skip_assignment"): putting("skip_assignment", lambda old: not old),
+    ("", "protocol"): putting("protocol_name", lambda old: "ghost"),
+    ("", "protocol_type"): putting("protocol_type", lambda old: "ghost"),
+    ("SyncGroup", "assignment"): putting("assignment", lambda old: old + b"x"),
+    ("LeaveGroup", "entries"): change_entries,
+    ("LeaveGroup", "echo"): change_echo,
+    ("OffsetFetch", "error"): change_error,
+    ("OffsetFetch", "offset"): putting_in_row("committed_offset", lambda old: old + 1),
+    ("OffsetFetch", "metadata"): putting_in_row("metadata", lambda old: (old or "") + "x"),
+    ("OffsetFetch", "epoch"): putting_in_row("committed_leader_epoch", lambda old: old + 1),
+    ("", "partitions"): change_partitions,
+    ("", "groups"): change_groups,
+    ("DescribeGroups", "state"): putting_in_group("group_state", lambda old: "Stable" if old != "Stable" else "Empty"),
+    ("DescribeGroups", "members"): change_members,
+    ("DescribeGroups", "instances"): putting_in_member("group_instance_id", lambda old: "ghost"),
+    ("DescribeGroups", "assignment"): putting_in_member("member_assignment", lambda old: old + b"x"),
+    ("DescribeGroups", "metadata"): putting_in_member("member_metadata", lambda old: old + b"x"),
+    ("DescribeGroups", "protocol"): putting_in_group("protocol_data", lambda old: "ghost"),
+    ("DescribeGroups", "protocol_type"): putting_in_group("protocol_type", lambda old: "ghost"),
+    ("DescribeGroups", "operations"): putting_in_group("authorized_operations", lambda old: 8),
+    ("DescribeGroups", "message"): putting_in_group("error_message", lambda old: None),
+    ("ListGroups", "listed"): change_listed,
+    ("ListGroups", "state"): putting_in_group("group_state", lambda old: "Stable" if old != "Stable" else "Empty"),
+    ("ListGroups", "type"): putting_in_group("group_type", lambda old: "consumer"),
+    ("ListGroups", "protocol_type"): putting_in_group("protocol_type", lambda old: "ghost"),
+}
+"""How to alter a field of an answer, by API ("" for all others) and field; false if this answer has it not."""
