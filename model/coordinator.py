@@ -4,9 +4,8 @@
 and the rule that applied. The same function judges recorded answers.
 """
 
-from dataclasses import replace
-
 from fencepost.model import admin, offsets
+from fencepost.model.core.change import alter
 from fencepost.model.core.join import join
 from fencepost.model.core.logic import Time
 from fencepost.model.core.session import heartbeat, leave
@@ -79,14 +78,14 @@ def absorbed(world: World, step: Step, now: Time) -> Outcome:
     replies = tuple(Reply(output.handle, output.answer) for output in step.outputs)
     if before is after:
         return Outcome(world, replies, step.rule)
-    changed = replace(world, group=after)
+    changed = alter(world, group=after)
     if before is not None and after.generation != before.generation:
-        changed = replace(changed, subscribed=subscribed_topics(after))
+        changed = alter(changed, subscribed=subscribed_topics(after))
     was_stable = before is not None and before.phase == Phase.STABLE
     settled = after.phase == Phase.STABLE and (not was_stable or step.rule == "join.replace.stable")
     ended = after.phase == Phase.EMPTY and before is not None and after.generation != before.generation
     if settled or ended:
-        changed = replace(changed, stored=after, emptied=now if ended else world.emptied)
+        changed = alter(changed, stored=after, emptied=now if ended else world.emptied)
     return Outcome(changed, replies, step.rule)
 
 
@@ -94,7 +93,7 @@ def with_room(group: Group) -> Group:
     """The group with at least one free slot; the length of the table means nothing."""
     if any(slot.holder == Holder.NOBODY for slot in group.slots):
         return group
-    return replace(group, slots=(*group.slots, FREE, FREE))
+    return alter(group, slots=(*group.slots, FREE, FREE))
 
 
 def on_join(world: World, request: Join, context: Context, cluster: Cluster) -> Outcome:
@@ -109,11 +108,11 @@ def on_join(world: World, request: Join, context: Context, cluster: Cluster) -> 
         if core.member is not None:
             refused = JoinAnswer(Error.UNKNOWN_MEMBER_ID, member=core.member)
             return answer(world, request, refused, "join.unknown-group")
-        world = replace(world, group=Group(), stored=Group(), subscribed=None)
+        world = alter(world, group=Group(), stored=Group(), subscribed=None)
     assert world.group is not None
     room = with_room(world.group) if core.member is None else world.group
     step = join(room, core, context)
-    return absorbed(world, replace(step, group=world.group) if step.group is room else step, context.now)
+    return absorbed(world, alter(step, group=world.group) if step.group is room else step, context.now)
 
 
 def on_sync(world: World, request: Sync, context: Context) -> Outcome:

@@ -6,11 +6,12 @@ functions run on plain numbers and, in the proofs, on symbolic ones.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import Protocol, Self
 
+from fencepost.model.core.change import alter
 from fencepost.model.core.logic import Truth, and_, ite
 
 
@@ -78,7 +79,7 @@ class Ring:
 def begun(ring: Ring, resume: Resume) -> Ring:
     """The ring at the beginning of a poll."""
     cursor = 0 if resume is Resume.START else ring.cursor
-    return replace(ring, cursor=cursor, budget=ring.limit, visited=0)
+    return alter(ring, cursor=cursor, budget=ring.limit, visited=0)
 
 
 def goes_on(ring: Ring) -> Truth:
@@ -102,7 +103,7 @@ def visit(ring: Ring, resume: Resume) -> Ring:
     taken = takes(ring)
     rest = ring.buffers[ring.cursor] - taken
     onward = following(ring, ring.cursor)
-    return replace(
+    return alter(
         ring,
         buffers=ring.buffers.put(ring.cursor, rest),
         cursor=ite(rest > 0, ring.cursor, onward) if resume is Resume.AT else onward,
@@ -113,7 +114,7 @@ def visit(ring: Ring, resume: Resume) -> Ring:
 
 def fetched(ring: Ring, position: int, records: int) -> Ring:
     """More records of a partition have arrived."""
-    return replace(ring, buffers=ring.buffers.put(position, ring.buffers[position] + records))
+    return alter(ring, buffers=ring.buffers.put(position, ring.buffers[position] + records))
 
 
 def wants(prefetch: Prefetch, ring: Ring, position: int, retained: int) -> Truth:

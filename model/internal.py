@@ -1,9 +1,12 @@
 """What a coordinator does by itself: timers, clean-up, transaction markers, restart."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import Enum
 
 from fencepost.model.coordinator import absorbed
+from fencepost.model.core.change import alter
+from fencepost.model.core.logic import Time
 from fencepost.model.core.members import is_member, member_count, rearm
 from fencepost.model.core.rounds import trigger
 from fencepost.model.core.timers import expire_join, expire_member, expire_sync
@@ -47,6 +50,21 @@ def timers(world: World) -> tuple[Due, ...]:
         if group.sync_armed:
             found.append(Due(Timer.SYNC, group.sync_deadline))
     return tuple(found)
+
+
+def deadlines(world: World) -> Iterator[Time]:
+    """When each of the armed timers is due."""
+    if world.ending:
+        yield world.ending[0][2]
+    group = world.group
+    if group is not None:
+        for slot in group.slots:
+            if slot.armed:
+                yield slot.deadline
+        if group.join_armed:
+            yield group.join_deadline
+        if group.sync_armed:
+            yield group.sync_deadline
 
 
 def fire(world: World, due: Due, context: Context) -> Outcome:
@@ -99,5 +117,5 @@ def loaded_slot(slot: Slot, stored: Group, context: Context) -> Slot:
     """A member of the record, which need not have more than the selected protocol (FAILOVER-13)."""
     selected = (Protocol(stored.protocol, metadata_for(slot, stored.protocol)),)
     protocols = selected if context.dialect.other_protocols_are_forgotten else slot.protocols
-    plain = replace(slot, is_new=False, join=0, sync=0, unsynced=False, protocols=protocols)
+    plain = alter(slot, is_new=False, join=0, sync=0, unsynced=False, protocols=protocols)
     return rearm(plain, context.now)

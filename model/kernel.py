@@ -7,9 +7,10 @@ symbolic ones, where they are proved for any number of members, partitions and g
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from fencepost.model.core.change import alter
 from fencepost.model.core.logic import Token, Truth, not_, or_
 
 
@@ -152,7 +153,7 @@ def exclusive(assignment: Relation) -> Truth:
 
 def adopt(kernel: Kernel, generation: Token, leader: Token, members: Relation, assignment: Relation) -> Move:
     """A coordinator begins its tenure with a group that is Stable, and with no other past (coordinator.md 5.2)."""
-    after = replace(
+    after = alter(
         kernel,
         current=generation,
         registered=members,
@@ -170,7 +171,7 @@ def adopt(kernel: Kernel, generation: Token, leader: Token, members: Relation, a
 
 def complete(kernel: Kernel, generation: Token, leader: Token, members: Relation, claims: Relation) -> Move:
     """The join phase completes: a new generation, its members and what each claims to own."""
-    after = replace(
+    after = alter(
         kernel,
         current=generation,
         open=True,
@@ -189,30 +190,30 @@ def complete(kernel: Kernel, generation: Token, leader: Token, members: Relation
 
 def complete_empty(kernel: Kernel, generation: Token) -> Move:
     """The join phase ends with nobody; the generation counts it."""
-    after = replace(kernel, current=generation, open=False, registered=kernel.registered.none())
+    after = alter(kernel, current=generation, open=False, registered=kernel.registered.none())
     return Move(after, {"the generation is new": generation > kernel.current})
 
 
 def prepare(kernel: Kernel) -> Move:
     """A rebalance begins; if the assignment was awaited, it is not any more."""
-    return Move(replace(kernel, open=False))
+    return Move(alter(kernel, open=False))
 
 
 def register(kernel: Kernel, members: Relation) -> Move:
     """Newcomers are added."""
-    return Move(replace(kernel, registered=kernel.registered.plus_all((), members)))
+    return Move(alter(kernel, registered=kernel.registered.plus_all((), members)))
 
 
 def unregister(kernel: Kernel, members: Relation) -> Move:
     """Members leave or are removed, which ends the wait for an assignment."""
-    return Move(replace(kernel, registered=kernel.registered.less(members), open=False))
+    return Move(alter(kernel, registered=kernel.registered.less(members), open=False))
 
 
 def publish(kernel: Kernel, leader: Token, assignment: Relation) -> Move:
     """The leader hands in the assignment of the current generation."""
     current = kernel.current
     claimed = kernel.claimed.at(current)
-    after = replace(
+    after = alter(
         kernel,
         open=False,
         published=kernel.published.plus(current),
@@ -230,7 +231,7 @@ def publish(kernel: Kernel, leader: Token, assignment: Relation) -> Move:
 
 def join_answered(kernel: Kernel, member: Token, generation: Token) -> Move:
     """A member takes the answer to the JoinGroup it waits for; what it owns is what it claimed in that."""
-    after = replace(
+    after = alter(
         kernel,
         syncing=kernel.syncing.plus(member),
         stable=kernel.stable.without(member),
@@ -247,7 +248,7 @@ def sync_answered(kernel: Kernel, member: Token, generation: Token) -> Move:
     """A member takes its assignment; what it gives up it may commit, in the new generation (onPartitionsRevoked)."""
     given = kernel.assigned.at(generation, member)
     lost = kernel.owned.at(member).less(given)
-    after = replace(
+    after = alter(
         kernel,
         owned=kernel.owned.without(member).plus_all((member,), given),
         syncing=kernel.syncing.without(member),
@@ -264,7 +265,7 @@ def sync_answered(kernel: Kernel, member: Token, generation: Token) -> Move:
 
 def commit(kernel: Kernel, member: Token, generation: Token, partition: Token) -> Move:
     """A member commits a partition that it believes to own, in the generation that it believes in."""
-    after = replace(kernel, sent=kernel.sent.plus(member, generation, partition))
+    after = alter(kernel, sent=kernel.sent.plus(member, generation, partition))
     guards = {
         "the member has a generation": or_(kernel.stable.has(member), kernel.syncing.has(member)),
         "this one": kernel.believed.has(member, generation),
@@ -275,7 +276,7 @@ def commit(kernel: Kernel, member: Token, generation: Token, partition: Token) -
 
 def accept(kernel: Kernel, member: Token, generation: Token, partition: Token) -> Move:
     """The coordinator accepts a commit."""
-    after = replace(kernel, accepted=kernel.accepted.plus(member, generation, partition))
+    after = alter(kernel, accepted=kernel.accepted.plus(member, generation, partition))
     guards = {
         "it was sent": kernel.sent.has(member, generation, partition),
         "its generation is current": generation == kernel.current,
@@ -288,7 +289,7 @@ def accept(kernel: Kernel, member: Token, generation: Token, partition: Token) -
 def shrink(kernel: Kernel, member: Token, keeps: Relation) -> Move:
     """A member gives partitions up before it joins again, or all if it keeps none."""
     kept = kernel.owned.at(member).less(kernel.owned.at(member).less(keeps))
-    after = replace(
+    after = alter(
         kernel,
         owned=kernel.owned.without(member).plus_all((member,), kept),
         syncing=kernel.syncing.without(member),
@@ -299,7 +300,7 @@ def shrink(kernel: Kernel, member: Token, keeps: Relation) -> Move:
 
 def lose(kernel: Kernel, member: Token) -> Move:
     """A member learns that it is none, stops, or has its place taken by another process under its instance id."""
-    after = replace(
+    after = alter(
         kernel,
         owned=kernel.owned.without(member),
         syncing=kernel.syncing.without(member),

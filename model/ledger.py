@@ -5,9 +5,10 @@ the leader's assignment arrives.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from fencepost.model.core.change import alter
 from fencepost.model.core.logic import Token, Truth, absent, all_, and_, any_, holds, ite, not_, or_
 from fencepost.model.core.member import NO_GENERATION, Member, MemberRequest, PartitionCommit
 from fencepost.model.core.members import is_member
@@ -123,15 +124,15 @@ class Written:
 
     def with_id(self, member: Token, person: Token, holder: int) -> "Written":
         """See Ledger."""
-        return replace(self, persons={**self.persons, member: person}, holders={**self.holders, member: holder})
+        return alter(self, persons={**self.persons, member: person}, holders={**self.holders, member: holder})
 
     def with_request(self, handle: int, sender: int, asked_as: Token, asked_in: int) -> "Written":
         """See Ledger."""
-        return replace(self, requests={**self.requests, handle: (sender, asked_as, asked_in)})
+        return alter(self, requests={**self.requests, handle: (sender, asked_as, asked_in)})
 
     def with_owners(self, when: Truth, generation: int, owners: tuple[Token, ...]) -> "Written":
         """See Ledger."""
-        return replace(self, owners={**self.owners, generation: owners}) if when else self
+        return alter(self, owners={**self.owners, generation: owners}) if when else self
 
 
 def born(ledger: Ledger, group: Group, member: Token, instance: Token, handle: int) -> Ledger:

@@ -1,9 +1,9 @@
 """Committed offsets of one group: commit, transactional commit, fetch, delete and expiry (coordinator.md 2.6, 2.7)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from fencepost.model.answers import NO_OFFSET, Fetched, PartitionErrors, Single
+from fencepost.model.core.change import alter
 from fencepost.model.core.logic import Time
 from fencepost.model.core.session import commit
 from fencepost.model.core.values import CommitAnswer, Context, Group, Output, Phase
@@ -58,7 +58,7 @@ def on_commit(world: World, request: Commit, context: Context, cluster: Cluster)
             error = Error.GROUP_ID_NOT_FOUND if named else Error.ILLEGAL_GENERATION
             errors = PartitionErrors(dict.fromkeys((where for where, _ in asked), error) | unknown)
             return answer(world, request, errors, "commit.unknown-group")
-        world = replace(world, group=Group(), stored=Group())
+        world = alter(world, group=Group(), stored=Group())
     assert world.group is not None
     step = commit(world.group, request.core, context)
     error = core_error(step.outputs)
@@ -68,12 +68,12 @@ def on_commit(world: World, request: Commit, context: Context, cluster: Cluster)
     expires = None if request.retention is None else context.now + request.retention
     kept, results = split(asked, cluster.settings.max_offset_metadata)
     stored = {
-        where: replace(
+        where: alter(
             offset, expires=expires, committed=context.now, number=next_number(world, where) if world.pending else 0
         )
         for where, offset in kept
     }
-    after = replace(world, group=step.group, offsets={**world.offsets, **stored})
+    after = alter(world, group=step.group, offsets={**world.offsets, **stored})
     return answer(after, request, PartitionErrors(results | unknown), step.rule)
 
 
@@ -103,8 +103,8 @@ def on_transactional_commit(world: World, request: TransactionalCommit, context:
         errors = PartitionErrors(dict.fromkeys((where for where, _ in asked), error) | unknown)
         return answer(world, request, errors, rule)
     kept, results = split(asked, cluster.settings.max_offset_metadata)
-    mine = {where: replace(offset, number=next_number(world, where)) for where, offset in kept}
-    after = replace(world, pending=added_to(world.pending, request.producer, mine))
+    mine = {where: alter(offset, number=next_number(world, where)) for where, offset in kept}
+    after = alter(world, pending=added_to(world.pending, request.producer, mine))
     return answer(after, request, PartitionErrors(results | unknown), rule)
 
 
@@ -127,13 +127,13 @@ def transactional_verdict(world: World, request: TransactionalCommit, context: C
     if world.group is None:
         if core.generation >= 0 and context.dialect.unknown_group_fences_transaction:
             return Error.ILLEGAL_GENERATION, "transaction.unknown-group", world
-        world = replace(world, group=Group(), stored=Group())
+        world = alter(world, group=Group(), stored=Group())
     assert world.group is not None
     if core.generation < 0 and core.member is None and core.instance is None:
         return Error.NONE, "transaction.simple", world
     # Membership and generation are checked alike in every state with members, and nothing else is.
     seen_as = Phase.EMPTY if world.group.phase == Phase.EMPTY else Phase.STABLE
-    step = commit(replace(world.group, phase=seen_as), core, context)
+    step = commit(alter(world.group, phase=seen_as), core, context)
     error = core_error(step.outputs)
     return error, "transaction.fenced" if error else "transaction.member", world
 
@@ -142,7 +142,7 @@ def on_end_transaction(world: World, request: EndTransaction, context: Context) 
     """EndTxn is accepted; the offsets follow when its marker reaches the group (FETCH-12)."""
     after = world
     if request.producer in world.pending:
-        after = replace(world, ending=(*world.ending, (request.producer, request.committed, context.now)))
+        after = alter(world, ending=(*world.ending, (request.producer, request.committed, context.now)))
     return answer(after, request, Single(Error.NONE), "transaction.end")
 
 
@@ -156,7 +156,7 @@ def apply_end(world: World) -> World:
     }
     rest = {other: offsets for other, offsets in world.pending.items() if other != producer}
     offsets = {**world.offsets, **mine} if committed else world.offsets
-    return replace(world, offsets=offsets, pending=rest, ending=world.ending[1:])
+    return alter(world, offsets=offsets, pending=rest, ending=world.ending[1:])
 
 
 def on_fetch(world: World, request: Fetch, context: Context, cluster: Cluster) -> Outcome:
@@ -185,7 +185,7 @@ def on_delete(world: World, request: DeleteOffsets, cluster: Cluster) -> Outcome
         return answer(world, request, PartitionErrors(error=Error.NON_EMPTY_GROUP), "offset-delete.active")
     errors = {where: deletion_error(world, group, where, cluster) for where in request.partitions}
     gone = {where for where, error in errors.items() if error == Error.NONE}
-    after = replace(
+    after = alter(
         world,
         offsets={where: offset for where, offset in world.offsets.items() if where not in gone},
         pending={

@@ -6,9 +6,10 @@ the steps that are taken, not a proof of all of them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from fencepost.model.core.change import alter
 from fencepost.model.core.logic import Token
 from fencepost.model.core.member import NO_GENERATION, Member, MemberState, PartitionCommit, Parts, Sent
 from fencepost.model.core.members import is_member
@@ -70,7 +71,7 @@ def taken(shadow: Shadow, actions: Iterable[Action]) -> Shadow:
             if not holds:
                 raise NotRefined(f"{name}{arguments}: {guard}: no")
         kernel = move.after
-    return replace(shadow, kernel=kernel)
+    return alter(shadow, kernel=kernel)
 
 
 def agree(what: str, kernel: object, model: object) -> None:
@@ -119,7 +120,7 @@ def succeeded(shadow: Shadow, before: Group, after: Group) -> tuple[Shadow, list
         if gone is not None and gone != slot.id:
             heirs.append(shadow.person(gone))
             persons[slot.id], persons[gone] = shadow.person(gone), None
-    return replace(shadow, persons=persons) if heirs else shadow, heirs
+    return alter(shadow, persons=persons) if heirs else shadow, heirs
 
 
 def registered(shadow: Shadow, group: Group) -> Finite:

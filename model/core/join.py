@@ -1,7 +1,6 @@
 """JoinGroup once the request is admitted: tables A to D of coordinator.md 2.2."""
 
-from dataclasses import replace
-
+from fencepost.model.core.change import alter
 from fencepost.model.core.logic import Token, Truth, absent, and_, emit, not_, or_
 from fencepost.model.core.members import (
     NOWHERE,
@@ -148,7 +147,7 @@ def updated(group: Group, index: int, request: JoinRequest, context: Context, ru
 def parked(group: Group, index: int, request: JoinRequest) -> Progress:
     """The member with this request's protocols and timeouts; an earlier parked JoinGroup loses its place."""
     slot = group.slots[index]
-    changed = replace(
+    changed = alter(
         slot,
         protocols=request.protocols,
         session_timeout=request.session_timeout,

@@ -5,8 +5,9 @@ A symbolic truth value offers `&`, `|`, `negated()` and `choose(a, b)`; a symbol
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
+
+from fencepost.model.core.change import alter
 
 Truth: TypeAlias = bool
 """A truth value; in a proof a symbolic one."""
@@ -76,7 +77,7 @@ def emit(when: Truth, output: Value) -> tuple[Value, ...]:
     if when is False:
         return ()
     guarded: Any = output
-    return (output,) if when is True else (replace(guarded, when=and_(guarded.when, when)),)
+    return (output,) if when is True else (alter(guarded, when=and_(guarded.when, when)),)
 
 
 def count(terms: Iterable[Truth]) -> int:

@@ -5,9 +5,10 @@ each partition, true where it owns the partition when it joins. An assignment ha
 positions and backoff stand around this module. A request gets a handle that no request had before.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 
+from fencepost.model.core.change import alter
 from fencepost.model.core.logic import Token, Truth, absent, and_, any_, holds, ite, not_, or_
 from fencepost.model.core.values import (
     CommitAnswer,
@@ -114,12 +115,12 @@ def restart(member: Member) -> MemberStep:
 
 def ask_rejoin(member: Member) -> MemberStep:
     """The subscription or its metadata changed, or the application asked for it (MEMBER-27, KIP-568)."""
-    return MemberStep(replace(member, rejoins=True), (), "member.rejoin")
+    return MemberStep(alter(member, rejoins=True), (), "member.rejoin")
 
 
 def disconnect(member: Member) -> MemberStep:
     """The unanswered request is given up; generation and id are kept (MEMBER-14)."""
-    return MemberStep(replace(member, waiting=0, rejoins=or_(member.rejoins, member.waiting != 0)), (), "member.lost")
+    return MemberStep(alter(member, waiting=0, rejoins=or_(member.rejoins, member.waiting != 0)), (), "member.lost")
 
 
 def nothing(parts: Parts) -> Parts:
@@ -145,7 +146,7 @@ def join(member: Member, handle: int) -> MemberStep:
         requires_id=settings.requires_id,
         can_skip=settings.can_skip,
     )
-    joining = replace(member, state=MemberState.PREPARING_REBALANCE, owned=owned, waiting=handle)
+    joining = alter(member, state=MemberState.PREPARING_REBALANCE, owned=owned, waiting=handle)
     return MemberStep(joining, (Sent(request),), "member.join")
 
 
@@ -155,11 +156,11 @@ def on_join_answer(
     """JoinGroup is answered. Should the member lead, `plan` says who gets each partition, None for nobody."""
     if or_(handle == 0, handle != member.waiting):
         return MemberStep(member, (), "member.late-answer")
-    member = replace(member, waiting=0)
+    member = alter(member, waiting=0)
     if member.state != MemberState.PREPARING_REBALANCE:
         return MemberStep(member, (), "member.late-answer")
     if answer.error == Error.MEMBER_ID_REQUIRED:
-        named = replace(member, id=answer.member, generation=NO_GENERATION)
+        named = alter(member, id=answer.member, generation=NO_GENERATION)
         return MemberStep(named, (), "member.join.id-required")
     if answer.error == Error.UNKNOWN_MEMBER_ID:
         return MemberStep(thrown_out(member), (), "member.join.unknown-member")
@@ -175,7 +176,7 @@ def on_join_answer(
         protocol=answer.protocol,
         assignments=ite(leads, assignments(answer.members, plan), ()),
     )
-    syncing = replace(
+    syncing = alter(
         member,
         state=MemberState.COMPLETING_REBALANCE,
         id=answer.member,
@@ -200,7 +201,7 @@ def on_sync_answer(member: Member, handle: int, answer: SyncAnswer, commit_handl
     """SyncGroup is answered. With a `commit_handle` a cooperative member commits what it gives up (CALLBACK-16)."""
     if or_(handle == 0, handle != member.waiting):
         return MemberStep(member, (), "member.late-answer")
-    member = replace(member, waiting=0)
+    member = alter(member, waiting=0)
     if member.state != MemberState.COMPLETING_REBALANCE:
         return MemberStep(member, (), "member.late-answer")
     if answer.error == Error.ILLEGAL_GENERATION:
@@ -211,7 +212,7 @@ def on_sync_answer(member: Member, handle: int, answer: SyncAnswer, commit_handl
         return MemberStep(member, (), "member.sync.refused")
     owned = tuple(holds(answer.assignment, part) for part in range(len(member.owned)))
     revoked = tuple(and_(had, not_(has)) for had, has in zip(member.owned, owned, strict=True))
-    stable = replace(member, state=MemberState.STABLE, owned=owned, owned_in=member.generation, rejoins=any_(revoked))
+    stable = alter(member, state=MemberState.STABLE, owned=owned, owned_in=member.generation, rejoins=any_(revoked))
     last = Sent(PartitionCommit(commit_request(member, commit_handle), revoked), any_(revoked))
     return MemberStep(stable, () if commit_handle == 0 else (last,), "member.sync.answered")
 
@@ -233,7 +234,7 @@ def commit(member: Member, handle: int, wanted: Parts) -> MemberStep:
 def on_commit_answer(member: Member, request: CommitRequest, answer: CommitAnswer) -> MemberStep:
     """OffsetCommit is answered (MCOMMIT-09, MCOMMIT-10, MCOMMIT-13)."""
     if answer.error == Error.REBALANCE_IN_PROGRESS:
-        return MemberStep(replace(member, rejoins=True), (), "member.commit.rebalance")
+        return MemberStep(alter(member, rejoins=True), (), "member.commit.rebalance")
     return refused(member, request.member, request.generation, answer.error, "member.commit.answered")
 
 
@@ -248,7 +249,7 @@ def heartbeat(member: Member, handle: int) -> MemberStep:
 def on_heartbeat_answer(member: Member, request: HeartbeatRequest, answer: HeartbeatAnswer) -> MemberStep:
     """Heartbeat is answered (MEMBER-10, -12, -13, -15)."""
     if and_(answer.error == Error.REBALANCE_IN_PROGRESS, member.state == MemberState.STABLE):
-        return MemberStep(replace(member, rejoins=True), (), "member.heartbeat.rebalance")
+        return MemberStep(alter(member, rejoins=True), (), "member.heartbeat.rebalance")
     if and_(answer.error == Error.FENCED_INSTANCE_ID, current(member, request.member, request.generation)):
         return MemberStep(thrown_out(member), (), "member.heartbeat.fenced")
     return refused(member, request.member, request.generation, answer.error, "member.heartbeat.answered")
@@ -272,12 +273,12 @@ def refused(member: Member, sender: Token, generation: int, error: Error, rule: 
 
 def outdated(member: Member) -> Member:
     """The generation is lost, the id is kept; what it owns is lost when it joins (MEMBER-12)."""
-    return replace(member, state=MemberState.UNJOINED, generation=NO_GENERATION, rejoins=True)
+    return alter(member, state=MemberState.UNJOINED, generation=NO_GENERATION, rejoins=True)
 
 
 def thrown_out(member: Member) -> Member:
     """Generation and id are lost (MEMBER-13)."""
-    return replace(outdated(member), id=None)
+    return alter(outdated(member), id=None)
 
 
 def leave(member: Member, handle: int) -> MemberStep:

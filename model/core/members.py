@@ -1,7 +1,6 @@
 """Who is in the group: look-up, membership checks, adding, removing and the predicates over all slots."""
 
-from dataclasses import replace
-
+from fencepost.model.core.change import alter
 from fencepost.model.core.logic import Time, Token, Truth, absent, all_, and_, any_, count, ite, largest, not_, or_
 from fencepost.model.core.values import FREE, Context, Group, Holder, JoinRequest, Phase, Protocol, Slot
 from fencepost.model.errors import Error
@@ -17,7 +16,7 @@ def put(slots: tuple[Slot, ...], index: int, slot: Slot) -> tuple[Slot, ...]:
 
 def with_slot(group: Group, index: int, slot: Slot) -> Group:
     """The group with one slot exchanged."""
-    return replace(group, slots=put(group.slots, index, slot))
+    return alter(group, slots=put(group.slots, index, slot))
 
 
 def is_member(slot: Slot) -> Truth:
@@ -135,7 +134,7 @@ def same_protocols(slot: Slot, protocols: tuple[Protocol, ...]) -> Truth:
 
 def rearm(slot: Slot, now: Time) -> Slot:
     """The slot with a full session before it."""
-    return replace(slot, armed=True, deadline=now + slot.session_timeout)
+    return alter(slot, armed=True, deadline=now + slot.session_timeout)
 
 
 def added(group: Group, index: int, request: JoinRequest, member: Token, context: Context) -> Group:
@@ -155,7 +154,7 @@ def added(group: Group, index: int, request: JoinRequest, member: Token, context
     )
     first = no_members(group)
     leads = and_(absent(group.leader), not_(group.leader_open))
-    return replace(
+    return alter(
         group,
         slots=put(group.slots, index, slot),
         newcomer=or_(group.newcomer, and_(group.phase == Phase.PREPARING, group.from_empty)),
@@ -167,9 +166,9 @@ def added(group: Group, index: int, request: JoinRequest, member: Token, context
 def removed(group: Group, index: int) -> Group:
     """The group without the member or pending id in the slot (REMOVE)."""
     gone = group.slots[index]
-    rest = replace(group, slots=put(group.slots, index, FREE))
+    rest = alter(group, slots=put(group.slots, index, FREE))
     led = and_(is_member(gone), not_(absent(group.leader)), group.leader == gone.id)
-    return replace(
+    return alter(
         rest,
         leader=ite(led, None, group.leader),
         leader_open=and_(or_(group.leader_open, led), not_(no_members(rest))),

@@ -1,7 +1,6 @@
 """Static replacement: an instance id that is known comes back without a member id (KIP-345, KIP-814)."""
 
-from dataclasses import replace
-
+from fencepost.model.core.change import alter
 from fencepost.model.core.logic import Token, Truth, and_, emit, ite, not_, or_
 from fencepost.model.core.members import rearm, with_slot
 from fencepost.model.core.rounds import Progress, join_answer, prepare, roster, try_complete
@@ -43,7 +42,7 @@ def taken_over(group: Group, index: int, request: JoinRequest, context: Context)
     member = context.choices.member_id
     outputs = emit(slot.join != 0, Output(slot.join, JoinAnswer(Error.FENCED_INSTANCE_ID, member=slot.id)))
     outputs += emit(slot.sync != 0, Output(slot.sync, SyncAnswer(Error.FENCED_INSTANCE_ID)))
-    heir = replace(
+    heir = alter(
         rearm(slot, context.now),
         id=member,
         join=request.handle,
@@ -53,7 +52,7 @@ def taken_over(group: Group, index: int, request: JoinRequest, context: Context)
         rebalance_timeout=request.rebalance_timeout,
     )
     leader = ite(slot.id == group.leader, member, group.leader)
-    return replace(with_slot(group, index, heir), leader=leader), outputs
+    return alter(with_slot(group, index, heir), leader=leader), outputs
 
 
 def fast_path(
@@ -68,12 +67,12 @@ def fast_path(
     """No rebalance: answer with the current generation at once (STATIC-08 to STATIC-13)."""
     slot = heir.slots[index]
     missed = and_(slot.unsynced, context.dialect.replaced_sync_is_missed)
-    after = replace(
-        with_slot(heir, index, replace(slot, join=0, unsynced=False)),
+    after = alter(
+        with_slot(heir, index, alter(slot, join=0, unsynced=False)),
         stale_unsynced=or_(heir.stale_unsynced, missed),
     )
     tells = and_(led, request.can_skip)
-    answer = replace(
+    answer = alter(
         join_answer(after, slot.id, ite(tells, roster(after), ())),
         leader=ite(and_(led, not_(request.can_skip)), old, after.leader),
         skip_assignment=tells,

@@ -1,7 +1,6 @@
 """The join phase: how a rebalance begins, and how its join phase completes (coordinator.md 1.6)."""
 
-from dataclasses import replace
-
+from fencepost.model.core.change import alter
 from fencepost.model.core.logic import Time, Token, Truth, absent, and_, any_, emit, ite, not_, or_
 from fencepost.model.core.members import all_joined, group_timeout, is_member, no_members, rearm
 from fencepost.model.core.values import (
@@ -37,9 +36,9 @@ def prepare(group: Group, context: Context) -> Progress:
     for slot in group.slots:
         parked = and_(interrupted, is_member(slot), slot.sync != 0)
         outputs += emit(parked, Output(slot.sync, SyncAnswer(Error.REBALANCE_IN_PROGRESS)))
-        cleared = replace(slot, unsynced=False, assignment=ite(interrupted, None, slot.assignment))
-        slots.append(ite(parked, rearm(replace(cleared, sync=0), context.now), cleared))
-    begun = replace(
+        cleared = alter(slot, unsynced=False, assignment=ite(interrupted, None, slot.assignment))
+        slots.append(ite(parked, rearm(alter(cleared, sync=0), context.now), cleared))
+    begun = alter(
         group,
         phase=Phase.PREPARING,
         slots=tuple(slots),
@@ -51,7 +50,7 @@ def prepare(group: Group, context: Context) -> Progress:
         delay = context.initial_rebalance_delay
         timeout = group_timeout(begun)
         left = ite(timeout > delay, timeout - delay, 0)
-        return replace(
+        return alter(
             begun,
             join_armed=True,
             join_deadline=context.now + delay,
@@ -67,13 +66,13 @@ def prepare(group: Group, context: Context) -> Progress:
 
 def armed_for_rebalance(group: Group, now: Time) -> Group:
     """The group waiting for its members for the rebalance timeout."""
-    return replace(group, join_armed=True, join_deadline=now + group_timeout(group), initial=False)
+    return alter(group, join_armed=True, join_deadline=now + group_timeout(group), initial=False)
 
 
 def armed_again(group: Group, now: Time) -> Group:
     """Only static members are left and none came: another rebalance timeout, of some length at least (STATIC-20)."""
     timeout = group_timeout(group)
-    return replace(group, join_armed=True, join_deadline=now + ite(timeout > 0, timeout, 1), initial=False)
+    return alter(group, join_armed=True, join_deadline=now + ite(timeout > 0, timeout, 1), initial=False)
 
 
 def try_complete(group: Group, context: Context) -> Progress:
@@ -86,13 +85,13 @@ def try_complete(group: Group, context: Context) -> Progress:
 def complete_join(group: Group, context: Context) -> Progress:
     """COMPLETE-JOIN: drop who did not come, elect, raise the generation, answer every parked JoinGroup."""
     slots = tuple(ite(and_(is_member(slot), slot.join == 0, absent(slot.instance)), FREE, slot) for slot in group.slots)
-    group = replace(group, slots=slots, join_armed=False, initial=False)
+    group = alter(group, slots=slots, join_armed=False, initial=False)
     if no_members(group):
         return emptied(group), ()
     leader = choose_leader(group, context.choices.leader)
     if absent(leader):
         return armed_again(group, context.now), ()
-    group = replace(
+    group = alter(
         group,
         generation=group.generation + 1,
         leader=leader,
@@ -108,17 +107,17 @@ def complete_join(group: Group, context: Context) -> Progress:
     slots = tuple(
         ite(
             is_member(slot),
-            rearm(replace(slot, join=0, is_new=False, unsynced=True), context.now),
+            rearm(alter(slot, join=0, is_new=False, unsynced=True), context.now),
             slot,
         )
         for slot in group.slots
     )
-    return replace(group, slots=slots), outputs
+    return alter(group, slots=slots), outputs
 
 
 def emptied(group: Group) -> Group:
     """The group after a join phase that ended with nobody; the generation counts it (GEN-02)."""
-    return replace(
+    return alter(
         group,
         phase=Phase.EMPTY,
         generation=group.generation + 1,
@@ -173,4 +172,4 @@ def anyone_unsynced(group: Group) -> Truth:
 def settle_sync_timer(group: Group) -> Group:
     """The group with its sync timer cancelled if nobody is waited for any more."""
     waiting = or_(anyone_unsynced(group), group.stale_unsynced)
-    return replace(group, sync_armed=and_(group.sync_armed, waiting))
+    return alter(group, sync_armed=and_(group.sync_armed, waiting))

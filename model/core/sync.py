@@ -1,7 +1,6 @@
 """SyncGroup: the sync phase (coordinator.md 2.3)."""
 
-from dataclasses import replace
-
+from fencepost.model.core.change import alter
 from fencepost.model.core.logic import Token, Truth, absent, and_, emit, ite, not_, or_
 from fencepost.model.core.members import check_member, is_member, rearm, with_slot
 from fencepost.model.core.rounds import settle_sync_timer
@@ -57,7 +56,7 @@ def granted(group: Group, slot: Slot) -> SyncAnswer:
 
 def sync_stable(group: Group, index: int, request: SyncRequest, context: Context) -> Step:
     """The assignment is known: hand it out, whatever the request carries (SYNC-16, SYNC-17)."""
-    slot = replace(group.slots[index], unsynced=False)
+    slot = alter(group.slots[index], unsynced=False)
     answer = (Output(request.handle, granted(group, slot)),)
     if not_(context.dialect.sync_in_stable_keeps_session):
         slot = rearm(slot, context.now)
@@ -68,18 +67,18 @@ def sync_completing(group: Group, index: int, request: SyncRequest, context: Con
     """Park the request; the leader's brings the assignments and ends the round."""
     slot = group.slots[index]
     dropped = emit(slot.sync != 0, Output(slot.sync, Silence()))
-    waiting = with_slot(group, index, replace(slot, sync=request.handle, unsynced=False))
+    waiting = with_slot(group, index, alter(slot, sync=request.handle, unsynced=False))
     if request.member != group.leader:
         return Step(settle_sync_timer(waiting), dropped, "sync.follower")
     outputs: tuple[Output, ...] = ()
     slots: list[Slot] = []
     for member in waiting.slots:
-        assigned = replace(member, assignment=assignment_for(request, member.id))
+        assigned = alter(member, assignment=assignment_for(request, member.id))
         parked = and_(is_member(member), member.sync != 0)
         outputs += emit(parked, Output(member.sync, granted(group, assigned)))
-        answered = ite(parked, rearm(replace(assigned, sync=0), context.now), assigned)
+        answered = ite(parked, rearm(alter(assigned, sync=0), context.now), assigned)
         slots.append(ite(is_member(member), answered, member))
-    after = replace(waiting, phase=Phase.STABLE, from_empty=False, slots=tuple(slots))
+    after = alter(waiting, phase=Phase.STABLE, from_empty=False, slots=tuple(slots))
     return Step(settle_sync_timer(after), dropped + outputs, "sync.leader")
 
 

@@ -1,7 +1,6 @@
 """The three kinds of timers (coordinator.md 3.2). A timer may fire late, never early: each guards its deadline."""
 
-from dataclasses import replace
-
+from fencepost.model.core.change import alter
 from fencepost.model.core.logic import Truth, and_, ite, not_, or_
 from fencepost.model.core.members import all_joined, is_member, removed, with_slot
 from fencepost.model.core.rounds import (
@@ -25,12 +24,12 @@ def expire_member(group: Group, index: int, context: Context) -> Step:
         return check_round(removed(group, index), context, "timer.pending-id")
     if and_(not_(slot.is_new), or_(slot.join != 0, slot.sync != 0)):
         # Waiting is a sign of life; the next answer arms the timer again (TIMER-03, TIMER-04).
-        return Step(with_slot(group, index, replace(slot, armed=False)), (), "timer.parked")
+        return Step(with_slot(group, index, alter(slot, armed=False)), (), "timer.parked")
     rule = "timer.new-member" if slot.is_new else "timer.session"
     rest, outputs = departed(group, index)
     if rest.phase == Phase.PREPARING:
         step = check_round(rest, context, rule)
-        return replace(step, outputs=outputs + step.outputs)
+        return alter(step, outputs=outputs + step.outputs)
     after, answers = trigger(rest, context)
     return Step(after, outputs + answers, rule)
 
@@ -61,7 +60,7 @@ def expire_join(group: Group, context: Context) -> Step:
         left = group.initial_left
         wait = ite(context.initial_rebalance_delay < left, context.initial_rebalance_delay, left)
         waited = group.initial_wait
-        longer = replace(
+        longer = alter(
             group,
             newcomer=False,
             join_deadline=context.now + wait,
@@ -79,8 +78,8 @@ def expire_sync(group: Group, context: Context) -> Step:
     if or_(not_(group.sync_armed), context.now < group.sync_deadline):
         return Step(group, (), "timer.not-due")
     if not_(or_(anyone_unsynced(group), group.stale_unsynced)):
-        return Step(replace(group, sync_armed=False), (), "timer.sync-idle")
-    rest = replace(group, sync_armed=False)
+        return Step(alter(group, sync_armed=False), (), "timer.sync-idle")
+    rest = alter(group, sync_armed=False)
     for index, slot in enumerate(group.slots):
         rest = ite(and_(is_member(slot), slot.unsynced), removed(rest, index), rest)
     after, outputs = prepare(rest, context)

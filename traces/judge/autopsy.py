@@ -2,10 +2,11 @@
 
 import heapq
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 
 from fencepost.model.answers import Described, Fetched, Listed
+from fencepost.model.core.change import alter
 from fencepost.model.core.values import HeartbeatAnswer
 from fencepost.model.world import World
 from fencepost.traces.events import Body
@@ -160,15 +161,15 @@ def adopted(finding: Finding, body: Body, known: Mapping[int, Part]) -> Adoption
     after = finding.after
     if after is None:
         return None
-    clean = replace(after, faults=())
+    clean = alter(after, faults=())
     rest = [each for each in after.faults if not is_admission(each)]
     if not rest:
         return Adoption(clean, after.faults)
     if all(each.fields == {"generation"} for each in rest) and clean.world.group is not None:
         if any(each.rule in NOT_COUNTING for each in rest) or is_told(clean, known):
             return Adoption(clean)
-        told = replace(clean.world.group, generation=body.get("generation_id", -1))
-        return Adoption(replace(clean, world=replace(clean.world, group=told)), after.faults)
+        told = alter(clean.world.group, generation=body.get("generation_id", -1))
+        return Adoption(alter(clean, world=alter(clean.world, group=told)), after.faults)
     misfit = rest[0]
     if len(after.faults) != 1 or "time" in misfit.fields:
         return None

@@ -1,10 +1,11 @@
 """One explanation of what was seen of a group so far: its world, requests not handled yet, answers yet to be seen."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from fencepost.model.answers import Answer
 from fencepost.model.comparison import Difference, Fresh
+from fencepost.model.core.change import alter
 from fencepost.model.core.values import FREE, Group, Holder, Slot
 from fencepost.model.requests import Partition, Request
 from fencepost.model.world import Outcome, World
@@ -81,17 +82,17 @@ def ready_by(one: Configuration, now: Moment) -> Configuration:
     """The configuration at the first answer after a restart: by now the group was loaded and sessions have begun."""
     group = one.world.group
     if not one.loading or group is None:
-        return replace(one, loading=False) if one.loading else one
+        return alter(one, loading=False) if one.loading else one
     slots = tuple(
-        replace(slot, deadline=no_later(slot.deadline, high(now) + slot.session_timeout)) for slot in group.slots
+        alter(slot, deadline=no_later(slot.deadline, high(now) + slot.session_timeout)) for slot in group.slots
     )
-    return replace(one, loading=False, world=replace(one.world, group=replace(group, slots=slots)))
+    return alter(one, loading=False, world=alter(one.world, group=alter(group, slots=slots)))
 
 
 def noted(one: Configuration, number: int, difference: Difference) -> Configuration:
     """The configuration that remembers what is unusual about an answer."""
     found = {(number, name) for name in difference.soft}
-    return replace(one, soft=one.soft | found) if found else one
+    return alter(one, soft=one.soft | found) if found else one
 
 
 def tidied(world: World, before: Group | None, slack: int) -> World:
@@ -104,14 +105,14 @@ def tidied(world: World, before: Group | None, slack: int) -> World:
         return world
     known = {} if before is None else {slot.id: slot for slot in before.slots if slot.armed and not slot.is_new}
     held = [drawn_out(slot, known.get(slot.id), slack) for slot in group.slots if slot.holder is not Holder.NOBODY]
-    return replace(world, group=replace(group, slots=(*sorted(held, key=lambda slot: str(slot.id)), FREE)))
+    return alter(world, group=alter(group, slots=(*sorted(held, key=lambda slot: str(slot.id)), FREE)))
 
 
 def drawn_out(slot: Slot, before: Slot | None, slack: int) -> Slot:
     """The slot with its session ending no earlier than it was going to, if that is hardly later."""
     if before is None or not slot.armed or not 0 < high(before.deadline) - high(slot.deadline) <= slack:
         return slot
-    return replace(slot, deadline=Span(low(slot.deadline), high(before.deadline)))
+    return alter(slot, deadline=Span(low(slot.deadline), high(before.deadline)))
 
 
 def renamed(one: Configuration, shown: Mapping[Fresh, str]) -> Configuration:
@@ -119,4 +120,4 @@ def renamed(one: Configuration, shown: Mapping[Fresh, str]) -> Configuration:
     if not shown:
         return one
     unseen = tuple((handle, renamed_answer(answer, shown)) for handle, answer in one.unseen)
-    return replace(one, world=renamed_world(one.world, shown), unseen=unseen)
+    return alter(one, world=renamed_world(one.world, shown), unseen=unseen)

@@ -1,9 +1,9 @@
 """Offsets whose retention is over: a pass may have removed them, or not, until an answer shows which (LAT-17)."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from fencepost.model.comparison import fetched_rows
+from fencepost.model.core.change import alter
 from fencepost.model.core.values import Phase
 from fencepost.model.offsets import over
 from fencepost.model.requests import Fetch, Partition, TopicNames
@@ -37,7 +37,7 @@ def removals(one: Configuration, part: Part, now: int, cluster: Cluster) -> Iter
         yield World()
     gone = missing(part, request, doubtful, cluster.names) if isinstance(request, Fetch) else frozenset()
     if gone:
-        yield replace(world, offsets={where: offset for where, offset in world.offsets.items() if where not in gone})
+        yield alter(world, offsets={where: offset for where, offset in world.offsets.items() if where not in gone})
 
 
 def missing(part: Part, request: Fetch, doubtful: frozenset[Partition], names: TopicNames) -> frozenset[Partition]:

@@ -2,8 +2,9 @@
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from fencepost.model.core.change import alter
 from fencepost.model.reading import read_requests
 from fencepost.model.rules import RULES, Rule
 from fencepost.model.world import World
@@ -19,6 +20,7 @@ from fencepost.traces.judge.search import NOT_READY, Search, Undecided
 from fencepost.traces.judge.topics import TopicsSeen
 from fencepost.traces.judge.verdict import Evidence, Fault, Standing, TraceVerdict
 
+NOTHING: frozenset[tuple[int, str]] = frozenset()
 REMEMBERED = 20_000
 """How many judged operations are remembered for marks that come later."""
 CLOSED = "the connection was closed without an answer"
@@ -175,9 +177,9 @@ class Judge:
     def resized(self, event: Event) -> None:
         """A restart may come with another size limit (FAILOVER-17)."""
         if "max_group_size" in event.body:
-            self.settings = replace(self.settings, max_group_size=event.body["max_group_size"])
+            self.settings = alter(self.settings, max_group_size=event.body["max_group_size"])
             for search in self.searches.values():
-                search.cluster = replace(search.cluster, settings=self.settings)
+                search.cluster = alter(search.cluster, settings=self.settings)
 
     def settle(self, search: Search) -> None:
         """One explanation is left (or taken): what it says of the past is what happened."""
@@ -198,8 +200,8 @@ class Judge:
         # An answer is unusual if it is so whatever happened.
         for handle, name in frozenset.intersection(*(one.soft for one in search.configurations)):
             self.remember(handle).soft.add(name)
-        plain = [replace(one, trail=None, soft=frozenset()) for one in search.configurations]
-        search.configurations = list(dict.fromkeys(plain))
+        plain = [alter(one, trail=None, soft=NOTHING) for one in search.configurations]
+        search.configurations = plain if len(plain) == 1 else list(dict.fromkeys(plain))
 
     def stop(self, group: str, part: Part, reason: str) -> None:
         """Nothing more can be said about this group from this request on."""
@@ -394,4 +396,4 @@ def judge(header: Header, events: Iterable[Event], decisions: Mapping[str, bool]
     if isinstance(events, Sequence):
         return Judge(header, decisions).read(events)
     doubt = "only some explanations were followed, and none of them holds"
-    return replace(verdict, faults=(), evidence=(), inconclusive=(*verdict.inconclusive, doubt))
+    return alter(verdict, faults=(), evidence=(), inconclusive=(*verdict.inconclusive, doubt))

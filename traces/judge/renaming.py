@@ -1,18 +1,18 @@
 """Ids that a target made up unseen, once they are shown."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from fencepost.model.answers import Answer
 from fencepost.model.comparison import Fresh
+from fencepost.model.core.change import alter
 from fencepost.model.core.values import Group, Holder, JoinAnswer, Slot
 from fencepost.model.world import World
 
 
 def renamed_world(world: World, shown: Mapping[Fresh, str]) -> World:
     """The world with ids in the place of those that were not known before."""
-    return replace(
+    return alter(
         world,
         group=renamed_group(world.group, shown),
         stored=renamed_group(world.stored, shown),
@@ -26,10 +26,10 @@ def renamed_group(group: Group | None, shown: Mapping[Fresh, str]) -> Group | No
 
     def rename(slot: Slot) -> Slot:
         known = slot.holder is not Holder.NOBODY and isinstance(slot.id, Fresh) and slot.id in shown
-        return replace(slot, id=shown[slot.id]) if known else slot
+        return alter(slot, id=shown[slot.id]) if known else slot
 
     leader = shown.get(group.leader, group.leader) if isinstance(group.leader, Fresh) else group.leader
-    return replace(group, slots=tuple(rename(slot) for slot in group.slots), leader=leader)
+    return alter(group, slots=tuple(rename(slot) for slot in group.slots), leader=leader)
 
 
 def renamed_answer(answer: Answer, shown: Mapping[Fresh, str]) -> Answer:
@@ -40,5 +40,5 @@ def renamed_answer(answer: Answer, shown: Mapping[Fresh, str]) -> Answer:
     def known(token: Any) -> Any:
         return shown.get(token, token) if isinstance(token, Fresh) else token
 
-    members = tuple(replace(view, id=known(view.id)) for view in answer.members)
-    return replace(answer, member=known(answer.member), leader=known(answer.leader), members=members)
+    members = tuple(alter(view, id=known(view.id)) for view in answer.members)
+    return alter(answer, member=known(answer.member), leader=known(answer.leader), members=members)

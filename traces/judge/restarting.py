@@ -1,8 +1,8 @@
 """A restart of the target: what may have happened until the moment it was killed, and what a new one makes of it."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
+from fencepost.model.core.change import alter
 from fencepost.model.core.values import Choices, Dialect
 from fencepost.model.internal import restarted, timers
 from fencepost.model.world import Outcome, World
@@ -65,4 +65,4 @@ def endings(search: Search, time: int) -> Iterator[Configuration]:
 
 def bare(one: Configuration) -> Configuration:
     """The configuration without what nobody will ask for again."""
-    return replace(one, given=frozenset(), unseen=())
+    return alter(one, given=frozenset(), unseen=())

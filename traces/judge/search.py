@@ -5,15 +5,16 @@ order that explains all answers (LAT-07). Timers fire as they come due.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from fencepost.model.answers import Answer
 from fencepost.model.comparison import Difference, Fresh, Seen, compare
 from fencepost.model.coordinator import handle
-from fencepost.model.core.values import Choices, Context, Dialect
+from fencepost.model.core.change import alter
+from fencepost.model.core.values import Choices, Context, Dialect, Phase
 from fencepost.model.errors import Error
-from fencepost.model.internal import Due, fire, timers
+from fencepost.model.internal import Due, deadlines, fire, timers
 from fencepost.model.requests import EndTransaction, Join
 from fencepost.model.world import Cluster, Outcome
 from fencepost.traces.events import Order
@@ -89,7 +90,7 @@ class Search:
         self.parts[operation.handle] = part
         if self.order is Order.INTERVALS:
             return [
-                self.at_once(replace(one, waiting=one.waiting | {operation.handle}), operation.handle, operation.sent)
+                self.at_once(alter(one, waiting=one.waiting | {operation.handle}), operation.handle, operation.sent)
                 for one in self.configurations
             ]
         found = [
@@ -103,6 +104,11 @@ class Search:
     def answered(self, part: Part, time: int) -> list[Configuration]:
         """An answer was seen; returns the configurations that explain it."""
         number = part.operation.handle
+        if len(self.configurations) == 1:
+            settled = self.delivered(self.configurations[0], part)
+            if settled:
+                self.parts.pop(number, None)
+                return settled
         found: dict[Configuration, None] = {}
         stack = self.configurations[::-1]
         # Those that have the answer already come first: they may be the plainer way to where others lead.
@@ -155,7 +161,7 @@ class Search:
             answered = earliest + self.grace
         latest = max(first, answered)
         now = Span(first - TICK_MS, latest)
-        yield from self.handled(replace(one, waiting=one.waiting - {number}), part, now)
+        yield from self.handled(alter(one, waiting=one.waiting - {number}), part, now)
 
     def rested(self, one: Configuration, time: int) -> Configuration:
         """The configuration with every waiting request handled of which nobody can tell when it was."""
@@ -171,11 +177,14 @@ class Search:
         for after in self.linearised(one, number, time):
             rule = after.trail.rule if after.trail is not None else ""
             if after.decisions == one.decisions and rests(one.world, part.request, rule, after.world):
-                return replace(after, clock=one.clock)
+                return alter(after, clock=one.clock)
         return one
 
     def brought_up_to(self, start: Configuration, time: int) -> Iterator[Configuration]:
         """The configuration with every timer fired that must be, and with or without those that may."""
+        if all(low(deadline) > time for deadline in deadlines(start.world)):
+            yield start
+            return
         known, stack = {start}, [start]
         while stack:
             one = stack.pop()
@@ -201,7 +210,7 @@ class Search:
         def run(choices: Choices, dialect: Dialect) -> Outcome:
             return fire(one.world, due, self.context(now, choices, dialect))
 
-        at = replace(one, clock=earliest)
+        at = alter(one, clock=earliest)
         yield from self.outcomes(at, run, 0, None, now)
 
     def handled(self, one: Configuration, part: Part, now: Moment) -> Iterator[Configuration]:
@@ -211,14 +220,14 @@ class Search:
         if self.gate(one, part.operation):
             number = part.operation.handle
             trail = Trail("gate.not-ready", number, one.trail)
-            yield replace(one, given=one.given | {number}, trail=trail)
+            yield alter(one, given=one.given | {number}, trail=trail)
 
     def handled_in(self, one: Configuration, part: Part, now: Moment) -> Iterator[Configuration]:
         """A request is handled in this very world."""
         request, operation = part.request, part.operation
         if isinstance(request, EndTransaction) and operation.answer and operation.answer.get("error_code"):
             # The transaction coordinator is not what is judged here.
-            yield replace(one, given=one.given | {operation.handle})
+            yield alter(one, given=one.given | {operation.handle})
             return
 
         ready = ready_by(one, now)
@@ -250,12 +259,12 @@ class Search:
         request = part.request
         assert isinstance(request, Join)
         fault = Fault(part.operation.handle, frozenset({"error"}), None, "join.id-required", one.world)
-        eager = replace(request, core=replace(request.core, requires_id=False))
+        eager = alter(request, core=alter(request.core, requires_id=False))
 
         def run(choices: Choices, dialect: Dialect) -> Outcome:
             return handle(one.world, eager, self.context(now, choices, dialect), self.cluster)
 
-        noted = replace(one, faults=(*one.faults, fault))
+        noted = alter(one, faults=(*one.faults, fault))
         yield from self.outcomes(noted, run, part.operation.handle, self.new_id(part.operation), now)
 
     def swept(self, one: Configuration, part: Part, now: Moment) -> Iterator[Configuration]:
@@ -263,7 +272,7 @@ class Search:
         yield one
         trail = Trail("clean-up", 0, one.trail)
         for world in removals(one, part, high(now), self.cluster):
-            yield replace(one, world=world, swept=one.clock, trail=trail)
+            yield alter(one, world=world, swept=one.clock, trail=trail)
 
     def gate(self, one: Configuration, operation: Operation) -> bool:
         """The answer seen is one that a coordinator gives while it is not ready."""
@@ -305,11 +314,14 @@ class Search:
         leaders, protocols = self.hints(one, number)
         for outcome, decisions in in_choices(run, one.world, member_id, leaders, protocols, one.decisions):
             for after in self.absorbed(one, outcome, number, now):
-                yield replace(after, decisions=decisions) if decisions is not one.decisions else after
+                yield alter(after, decisions=decisions) if decisions is not one.decisions else after
 
     def hints(self, one: Configuration, number: int) -> tuple[list[str], list[str]]:
         """Leaders and protocols named in the answers that parked joins are known to get."""
-        group = one.world.group
+        group, asked = one.world.group, self.parts.get(number)
+        joins = asked is None or asked.operation.api == "JoinGroup"
+        if not joins and (group is None or group.phase is not Phase.PREPARING):
+            return [], []
         numbers = [slot.join for slot in group.slots if slot.join] if group is not None else []
         leaders: dict[str, None] = {}
         protocols: dict[str, None] = {}
@@ -328,21 +340,21 @@ class Search:
             self.narrowed = True
             return
         doubtful = doubted(one, outcome.world, high(now), self.cluster.settings.offsets_retention)
-        clock = max(one.clock, self.parts[number].operation.sent) if number in self.parts else one.clock
-        states = [replace(one, world=outcome.world, clock=clock, doubtful=doubtful)]
+        handled = self.parts.get(number)
+        clock = one.clock if handled is None else max(one.clock, handled.operation.sent)
+        request = handled.request if handled is not None else None
+        world = outcome.world
+        if self.order is Order.INTERVALS and world.group is not one.world.group:
+            world = tidied(world, one.world.group, 2 * self.grace)
+        trail = Trail(outcome.rule, number, one.trail, one.world, outcome, request)
+        states = [alter(one, world=world, clock=clock, doubtful=doubtful, trail=trail)]
         for reply in outcome.replies:
             part = self.parts.get(reply.handle)
             if part is not None and not (part.operation.lost and part.operation.answer is None):
                 states = [
                     after for state in states for after in self.replied(state, part, reply.answer, outcome.rule, now)
                 ]
-        handled = self.parts.get(number)
-        request = handled.request if handled is not None else None
-        for state in states:
-            if self.order is Order.INTERVALS and state.world.group is not one.world.group:
-                state = replace(state, world=tidied(state.world, one.world.group, 2 * self.grace))
-            trail = Trail(outcome.rule, number, state.trail, one.world, outcome, request)
-            yield replace(state, trail=trail)
+        yield from states
 
     def is_hopeless(self, outcome: Outcome, number: int) -> bool:
         """The request is a JoinGroup that parks now, but its answer cannot come of that.
@@ -368,7 +380,7 @@ class Search:
         """The configuration once the model has given an answer, as far as it fits the one that was seen."""
         operation = part.operation
         if operation.answer is None:
-            yield replace(one, unseen=(*one.unseen, (operation.handle, expected)))
+            yield alter(one, unseen=(*one.unseen, (operation.handle, expected)))
             return
         late = operation.answered is not None and operation.answered > high(now) + self.grace
         for difference in self.differences(part, expected):
@@ -377,7 +389,7 @@ class Search:
                 continue
             fault = (Fault(operation.handle, hard, expected, rule, one.world),) if hard else ()
             after = noted(renamed(one, difference.shown), operation.handle, difference)
-            yield replace(after, given=one.given | {operation.handle}, faults=(*one.faults, *fault))
+            yield alter(after, given=one.given | {operation.handle}, faults=(*one.faults, *fault))
 
     def differences(self, part: Part, expected: Answer) -> Iterator[Difference]:
         """Hold an answer seen against the one expected, and against all ids ever made up."""
@@ -395,10 +407,10 @@ class Search:
         """The configurations once the answer was seen; None if it has yet to be given."""
         number = part.operation.handle
         if number in one.given:
-            return [replace(one, given=one.given - {number})]
+            return [alter(one, given=one.given - {number})]
         for position, (each, expected) in enumerate(one.unseen):
             if each == number:
-                rest = replace(one, unseen=one.unseen[:position] + one.unseen[position + 1 :])
+                rest = alter(one, unseen=one.unseen[:position] + one.unseen[position + 1 :])
                 return [
                     noted(renamed(rest, difference.shown), number, difference)
                     for difference in self.differences(part, expected)
