@@ -22,7 +22,7 @@ MUTANTS: list[tuple[Callable[..., Any], str, str, str, set[str]]] = [
     (sync.sync, "request.generation != group.generation", "False", "sync", {"sync-answer"}),
     (rounds.complete_join, "group.generation + 1", "group.generation", "expire-join", {"T1", "join-answer"}),
     (rounds.complete_join, "join=0, is_new", "is_new", "expire-join", {"group-parked"}),
-    (rounds.prepare, "replace(cleared, sync=0)", "cleared", "expire-sync", {"group-parked"}),
+    (rounds.prepare, "alter(cleared, sync=0)", "cleared", "expire-sync", {"group-parked"}),
     (member.on_sync_answer, "handle != member.waiting", "False", "member-sync-answer", {"member-owns"}),
     (member.given, "plan[partition] == view.id", "True", "member-join-answer", {"sync-request"}),
     (member.given, ", not_(claimed)", "", "member-join-answer", {"sync-request-claims"}),
