@@ -3,13 +3,14 @@
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any, TypeAlias
 
 from fencepost.traces.events import Event, Kind
 
 Message: TypeAlias = dict[str, Any]
 NONE, UNKNOWN, INVALID, UNAVAILABLE = 0, 25, 42, 15
+LATE_MS = 1_000
+"""How much later than all else a late answer comes."""
 SOFT_OF_ERRORS = frozenset({"generation", "protocol", "leader", "protocol_type"})
 ALWAYS_SOFT = frozenset({"echo", "operations", "wire"})
 
@@ -57,17 +58,20 @@ def broken_by(marked: Marked, field: str) -> frozenset[str]:
 # --- in time
 
 
-def too_early(events: tuple[Event, ...], marked: Marked) -> tuple[Event, ...] | None:
-    """The trace with the answer right behind its request; None if it is there anyway."""
-    place = events.index(marked.request)
-    if marked.answer.time == marked.request.time:
-        return None
+def at_another_time(events: tuple[Event, ...], marked: Marked) -> tuple[Event, ...]:
+    """The trace with the answer right behind its request, or after all else if it is there anyway."""
     rest = [event for event in events if event is not marked.answer]
-    rest.insert(place + 1, replace(marked.answer, time=marked.request.time))
-    numbers = {event.sequence: number for number, event in zip(count(), rest, strict=False)}
+    asked = rest.index(marked.request) + 1
+    time, place = marked.request.time, asked
+    if marked.answer.time == time:
+        time = events[-1].time + LATE_MS
+        place = next(number for number, event in enumerate(rest) if event.api == "evidence")
+    moved = [*rest[:place], replace(marked.answer, time=time)]
+    moved += [replace(event, time=max(event.time, time)) for event in rest[place:]]
+    numbers = {event.sequence: number for number, event in enumerate(moved)}
     return tuple(
         replace(event, sequence=numbers[event.sequence], of=None if event.of is None else numbers[event.of])
-        for event in rest
+        for event in moved
     )
 
 
@@ -77,7 +81,7 @@ def too_early(events: tuple[Event, ...], marked: Marked) -> tuple[Event, ...] | 
 def altered(events: tuple[Event, ...], marked: Marked, field: str) -> tuple[Event, ...] | None:
     """The trace with the marked answer altered in this field; None if it cannot be."""
     if field == "time":
-        return too_early(events, marked)
+        return at_another_time(events, marked)
     body = copy.deepcopy(dict(marked.answer.body))
     change = ALTERATIONS.get((marked.answer.api, field)) or ALTERATIONS.get(("", field))
     if change is None or not change(body, marked.request):
