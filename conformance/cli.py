@@ -71,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_replay(commands.add_parser("replay", help="run a recorded failure again", allow_abbrev=False))
     _add_judge(commands.add_parser("judge", help="judge recorded traces, without a target", allow_abbrev=False))
     _add_serve(commands.add_parser("serve", help="serve the bundled coordinator to Kafka clients", allow_abbrev=False))
+    _add_prove(commands.add_parser("prove", help="prove the model that judges", allow_abbrev=False))
     return parser
 
 
@@ -114,6 +115,23 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     parser.add_argument("--port", type=_port, default=9092, help="port to listen on, 0 for any (default: 9092)")
     parser.add_argument("--storage", metavar="DIR", type=Path, help="keep groups and offsets here (default: in memory)")
+
+
+def _add_prove(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_prove)
+    parser.add_argument("--slots", metavar="N", type=_count, default=3, help="places for members (default: 3)")
+    parser.add_argument("--partitions", metavar="N", type=_count, default=3, help="partitions (default: 3)")
+    parser.add_argument(
+        "--protocols", metavar="N", type=_count, default=2, help="protocols a member may offer (default: 2)"
+    )
+    parser.add_argument("--seed", metavar="S", type=int, default=0, help="seed of the solver (default: 0)")
+    parser.add_argument("--json", metavar="F", type=Path, help="write the results as JSON")
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return int(text)
 
 
 def _port(text: str) -> int:
@@ -168,6 +186,25 @@ def _serve(options: argparse.Namespace, runner: Runner) -> int:
     except KeyboardInterrupt:
         _say("stopped")
     return Exit.CONFORMANT
+
+
+def _prove(options: argparse.Namespace, _: Runner) -> int:
+    # Imported late: nobody else needs the solver.
+    from fencepost.conformance import proving
+    from fencepost.model.proofs.prover import Size
+
+    live = sys.stderr.isatty()
+    clear = "\r\x1b[K" if live else ""
+
+    def progress(doing: str, number: int, total: int) -> None:
+        print(f"{clear}{doing} ({number} of {total})", end="" if live else "\n", file=sys.stderr, flush=True)
+
+    size = Size(options.slots, options.partitions, options.protocols)
+    proof = proving.prove(size, options.seed, progress, lambda line: _print(f"{clear}{line}\n"))
+    _print(f"{proving.summary(proof)}\n")
+    if options.json is not None:
+        options.json.write_text(proving.to_json(proof), encoding="utf-8")
+    return proof.exit_code()
 
 
 def _announce(bootstrap: str) -> None:

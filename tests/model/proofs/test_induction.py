@@ -8,14 +8,35 @@ import pytest
 from fencepost.model.core import member, rounds, session, sync
 from fencepost.model.core.logic import Truth
 from fencepost.model.core.values import Group, Phase
-from fencepost.model.invariants import statement
+from fencepost.model.invariants import no_stale_commit, one_leader, statement
 from fencepost.model.proofs.decode import decoded, replayed
 from fencepost.model.proofs.events import Event, coordinator_events, member_events
 from fencepost.model.proofs.prover import STATEMENTS, Size, beginning, prove
+from fencepost.model.strengthening import (
+    group_empty,
+    group_generation,
+    group_ids,
+    group_instances,
+    group_leader,
+    group_parked,
+    join_answer,
+)
 from tests.model.proofs.mutation import mutant
 
 SMALL = Size(slots=2, partitions=1)
 EVENTS = {event.name: event for event in (*coordinator_events(SMALL.slots), *member_events())}
+
+ALONE = (
+    one_leader,
+    no_stale_commit,
+    group_ids,
+    group_instances,
+    group_empty,
+    group_generation,
+    group_leader,
+    group_parked,
+    join_answer,
+)
 
 MUTANTS: list[tuple[Callable[..., Any], str, str, str, set[str]]] = [
     (session.commit, "request.generation != group.generation", "False", "commit", {"T2"}),
@@ -46,6 +67,12 @@ def test_every_event_keeps_every_statement(event: Event) -> None:
     assert verdict.possible
     assert [(one.statement.id, one.happened.result.rule) for one in verdict.refutations] == []
     assert verdict.undecided == ()
+
+
+@pytest.mark.parametrize("event", tuple(coordinator_events(SMALL.slots)), ids=lambda event: event.name)
+def test_the_coordinator_alone_keeps_one_leader_and_no_stale_commit(event: Event) -> None:
+    """Whatever clients send: nothing is assumed of requests."""
+    assert prove(event, ALONE, SMALL).refutations == ()
 
 
 @pytest.mark.parametrize(("function", "before", "after", "event", "broken"), MUTANTS)

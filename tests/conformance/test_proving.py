@@ -1,0 +1,72 @@
+"""`fencepost prove`: what is shown, what is saved, and the exit code."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fencepost.conformance import proving
+from fencepost.conformance.cli import main
+from fencepost.conformance.proving import Proof
+from fencepost.conformance.results import Exit
+from fencepost.model.core import session
+from fencepost.model.proofs.prover import Size
+from fencepost.model.proofs.theorems import Result, inductive
+from tests.model.proofs.mutation import mutant
+
+TINY = Size(slots=1, partitions=1)
+
+
+def silent(doing: str, number: int, total: int) -> None:
+    """Progress that nobody looks at."""
+
+
+def proof(*verdicts: str) -> Proof:
+    results = (Result("T", "Something holds.", verdict, "this", "that", 0.1) for verdict in verdicts)
+    return Proof(TINY, 0, tuple(results), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code"),
+    [
+        (("proved", "false, as it should be"), Exit.CONFORMANT),
+        (("proved", "undecided"), Exit.INCONCLUSIVE),
+        (("undecided", "refuted"), Exit.VIOLATION),
+        (("vacuous",), Exit.VIOLATION),
+        (("not broken",), Exit.VIOLATION),
+    ],
+)
+def test_exit_codes(verdicts: tuple[str, ...], code: Exit) -> None:
+    assert proof(*verdicts).exit_code() is code
+
+
+def test_what_is_in_doubt_is_counted() -> None:
+    assert proving.summary(proof("proved", "refuted")) == (
+        "1 theorems proved, 0 false wordings shown false, 1 in doubt, in 1.0 s"
+    )
+
+
+def test_everything_is_proved_and_saved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    saved = tmp_path / "proof.json"
+    arguments = ["prove", "--slots", "1", "--partitions", "1", "--protocols", "1", "--json", str(saved)]
+    assert main(arguments) == Exit.CONFORMANT
+    shown = capsys.readouterr()
+    report = json.loads(saved.read_text())
+    assert {one["verdict"] for one in report["theorems"]} == {"proved", "false, as it should be"}
+    for one in report["theorems"]:
+        assert f"{one['verdict']}  {one['id']}: {one['sentence']} Covers {one['covers']}." in shown.out
+    assert "join (1 of" in shown.err
+
+
+def test_a_broken_core_is_refuted_with_a_counterexample() -> None:
+    with mutant(session.commit, "request.generation != group.generation", "False"):
+        results = {result.id: result for result in inductive(TINY, 0, silent)}
+    refuted = results["T2"]
+    assert refuted.verdict == "refuted"
+    assert refuted.counterexamples[0].statement == "T2"
+    assert "counterexamples to induction; the first breaks T2 at commit (commit." in proving.line(refuted)
+
+
+@pytest.mark.parametrize("arguments", [["--slots", "0"], ["--partitions", "x"]])
+def test_sizes_are_numbers_above_0(arguments: list[str]) -> None:
+    assert main(["prove", *arguments]) == Exit.COULD_NOT_RUN
