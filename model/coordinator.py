@@ -8,6 +8,7 @@ from fencepost.model import admin, offsets
 from fencepost.model.core.change import alter
 from fencepost.model.core.join import join
 from fencepost.model.core.logic import Time
+from fencepost.model.core.members import is_member
 from fencepost.model.core.session import heartbeat, leave
 from fencepost.model.core.sync import sync
 from fencepost.model.core.values import (
@@ -20,6 +21,7 @@ from fencepost.model.core.values import (
     LeaveAnswer,
     LeaveRequest,
     Phase,
+    Slot,
     Step,
     SyncAnswer,
 )
@@ -85,8 +87,33 @@ def absorbed(world: World, step: Step, now: Time) -> Outcome:
     settled = after.phase == Phase.STABLE and (not was_stable or step.rule == "join.replace.stable")
     ended = after.phase == Phase.EMPTY and before is not None and after.generation != before.generation
     if settled or ended:
-        changed = alter(changed, stored=after, emptied=now if ended else world.emptied)
+        changed = alter(changed, stored=recorded(after), emptied=now if ended else world.emptied)
     return Outcome(changed, replies, step.rule)
+
+
+def recorded(group: Group) -> Group:
+    """The group as far as its record has it: no timers, and nothing parked. Loading decides which protocols stay."""
+    return Group(
+        phase=group.phase,
+        generation=group.generation,
+        protocol_type=group.protocol_type,
+        protocol=group.protocol,
+        leader=group.leader,
+        slots=tuple(
+            Slot(
+                holder=Holder.MEMBER,
+                id=slot.id,
+                instance=slot.instance,
+                session_timeout=slot.session_timeout,
+                rebalance_timeout=slot.rebalance_timeout,
+                protocols=slot.protocols,
+                assignment=slot.assignment,
+                client=slot.client,
+            )
+            for slot in group.slots
+            if is_member(slot)
+        ),
+    )
 
 
 def with_room(group: Group) -> Group:

@@ -1,6 +1,6 @@
 """One explanation of what was seen of a group so far: its world, requests not handled yet, answers yet to be seen."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fencepost.model.answers import Answer
@@ -93,6 +93,23 @@ def noted(one: Configuration, number: int, difference: Difference) -> Configurat
     """The configuration that remembers what is unusual about an answer."""
     found = {(number, name) for name in difference.soft}
     return alter(one, soft=one.soft | found) if found else one
+
+
+def united(found: Iterable[Configuration]) -> list[Configuration]:
+    """The configurations, those that differ in decisions alone taken as one in which only the common ones stand.
+
+    To leave a decision open again allows more, never less; a later answer that depends on it decides it anew.
+    """
+    merged: dict[Configuration, Configuration] = {}
+    for one in found:
+        bare = alter(one, decisions=())
+        twin = merged.get(bare)
+        if twin is None:
+            merged[bare] = one
+        elif twin.decisions != one.decisions:
+            common = tuple(each for each in twin.decisions if each in one.decisions)
+            merged[bare] = alter(twin, decisions=common)
+    return list(merged.values())
 
 
 def tidied(world: World, before: Group | None, slack: int) -> World:

@@ -27,6 +27,7 @@ from fencepost.traces.judge.configuration import (
     ready_by,
     renamed,
     tidied,
+    united,
 )
 from fencepost.traces.judge.expiry import doubted, removals
 from fencepost.traces.judge.explanation import errors_in
@@ -132,7 +133,7 @@ class Search:
                 raise Undecided(f"more than {LIMIT} explanations of one answer")
         if found:
             self.parts.pop(number, None)
-        return list(found)
+        return united(found)
 
     def lost(self, part: Part) -> None:
         """Nobody will see the answer of this operation; it may still be handled."""
