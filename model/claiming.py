@@ -7,7 +7,7 @@ from fencepost.model.core.values import Group, JoinRequest, Phase, Protocol, Slo
 from fencepost.model.core.vote import metadata_for
 from fencepost.model.errors import Error
 from fencepost.model.invariants import imply, statement
-from fencepost.model.ledger import JoinAnswered, Ledger, Process, settled
+from fencepost.model.ledger import Accepted, JoinAnswered, Ledger, Process, settled
 from fencepost.model.strengthening import in_round
 
 
@@ -227,6 +227,12 @@ def commit_request(group: Group, ledger: Ledger, commit: PartitionCommit) -> Tru
     )
 
 
+@statement("accepted-commit", "An accepted commit was sent.")
+def accepted_commit(group: Group, ledger: Ledger, moment: Accepted) -> Truth:
+    """What is true of commits stays true of those that were accepted."""
+    return commit_request.holds(group, ledger, moment.commit)
+
+
 CLAIMING = (
     shared_protocol,
     open_generation,
@@ -241,4 +247,5 @@ CLAIMING = (
     leader_view,
     sync_request_claims,
     commit_request,
+    accepted_commit,
 )

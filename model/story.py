@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from fencepost.model.admin import on_delete
-from fencepost.model.coordinator import absorbed
+from fencepost.model.coordinator import absorbed, with_room
 from fencepost.model.core import member as members
 from fencepost.model.core.join import join
 from fencepost.model.core.member import MemberRequest, MemberSettings, MemberStep, PartitionCommit
@@ -27,6 +27,7 @@ from fencepost.model.core.values import (
     JoinAnswer,
     JoinRequest,
     LeaveRequest,
+    Output,
     Step,
     SyncAnswer,
     SyncRequest,
@@ -61,6 +62,7 @@ class Story:
         self.processes: dict[int, Process] = {}
         self.facts: list[Any] = []
         self.lines: list[str] = []
+        self.outputs: tuple[Output, ...] = ()
         self.now = 0
         self.born = 0
 
@@ -106,7 +108,7 @@ class Story:
             LeaveRequest: leave,
             PartitionCommit: commit,
         }
-        before = self.group
+        before = with_room(self.group)
         step = handlers[type(request)](before, core, context)
         if isinstance(core, JoinRequest):
             self.ledger = born(self.ledger, before, drawn, core.instance, core.handle)
@@ -114,16 +116,17 @@ class Story:
             self.facts.append(Accepted(before, request))
         return self._became(step)
 
-    def wait(self, milliseconds: int = 400_000) -> list[Any]:
-        """Time passes, and the join timer fires."""
+    def wait(self, timer: Callable[..., Step] = expire_join, *slot: int, milliseconds: int = 400_000) -> list[Any]:
+        """Time passes, and a timer fires if it is due."""
         self.now += milliseconds
-        return self._became(expire_join(self.group, Context(self.now)))
+        return self._became(timer(self.group, *slot, Context(self.now)))
 
     def _became(self, step: Step) -> list[Any]:
         before = self.group
+        self.outputs = tuple(one for one in step.outputs if one.when)
         self.world = absorbed(self.world, step, self.now).world
         self.ledger = observed(self.ledger, before, self.group, self.partitions)
-        answers = [answered(one.handle, one.answer) for one in step.outputs if one.when]
+        answers = [answered(one.handle, one.answer) for one in self.outputs]
         self.facts += [one for one in answers if one is not None]
         self.lines.append(f"coordinator: {step.rule}, generation {self.group.generation}")
         return [one for one in answers if one is not None]
@@ -150,11 +153,11 @@ class Story:
         self.world = World(self._new_group())
         self.lines.append(f"deletion: {outcome.rule}")
 
-    def breaches(self, statement: Statement) -> list[tuple[Any, ...]]:
-        """For what the statement does not hold."""
+    def breaches(self, statement: Statement, newest: int = 1_000_000) -> list[tuple[Any, ...]]:
+        """For what the statement does not hold, among the newest so many facts."""
         there: dict[type, list[Any]] = {Group: [self.group], Ledger: [self.ledger]}
         there[Process] = list(self.processes.values())
-        for fact in self.facts:
+        for fact in self.facts[-newest:]:
             there.setdefault(type(fact), []).append(fact)
         arguments = product(*(there.get(kind, []) for kind in statement.about))
         return [one for one in arguments if not statement.holds(*one)]

@@ -91,9 +91,10 @@ def coordinator_events(slots: int) -> Iterator[Event]:
 
 
 def context(shapes: Shapes) -> Context:
-    """Any moment, dialect and limits; what the coordinator draws as an id is new."""
+    """Any moment, dialect and limits; the id that the coordinator draws is new, and may be the one chosen to lead."""
     drawn: Context = shapes.arbitrary(Context, "context")
-    moment = replace(drawn, choices=replace(drawn.choices, member_id=shapes.new_id("new-id")))
+    choices: Any = replace(drawn.choices, member_id=shapes.new_id("new-id"), leader=shapes.name("chosen-leader"))
+    moment = replace(drawn, choices=choices)
     waits: tuple[Any, ...] = (moment.initial_rebalance_delay, moment.new_member_timeout)
     shapes.domain.extend(number_term(wait) >= 0 for wait in waits)
     return moment

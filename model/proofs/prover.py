@@ -29,7 +29,7 @@ from fencepost.model.strengthening import STRENGTHENING
 STATEMENTS: tuple[Statement, ...] = (*THEOREMS, *STRENGTHENING, *CLAIMING)
 """All that is proved together."""
 
-_MESSAGES: tuple[type, ...] = (JoinAnswered, SyncAnswered, JoinRequest, SyncRequest, PartitionCommit)
+_MESSAGES: tuple[type, ...] = (JoinAnswered, SyncAnswered, JoinRequest, SyncRequest, PartitionCommit, Accepted)
 
 Terms = dict[type, list[Any]]
 """What there is of each kind."""
@@ -83,7 +83,7 @@ def bystanders(shapes: Shapes, statements: Sequence[Statement], situation: Situa
     found: Terms = {}
     for kind in (Process, *_MESSAGES):
         count = max((one.about.count(kind) for one in statements), default=0)
-        found[kind] = [shapes.arbitrary(kind, f"other-{kind.__name__}") for _ in range(count)]
+        found[kind] = [timeless(shapes.arbitrary(kind, f"other-{kind.__name__}")) for _ in range(count)]
     if situation.process is not None:
         shapes.domain.extend(formula(other.name != situation.process.name) for other in found[Process])
     return found

@@ -8,7 +8,8 @@ import pytest
 from fencepost.model.core import member, rounds, session, sync
 from fencepost.model.core.logic import Truth
 from fencepost.model.core.values import Group, Phase
-from fencepost.model.invariants import no_stale_commit, one_leader, statement
+from fencepost.model.false_theorems import one_assigned_id, one_leader_id, one_writer
+from fencepost.model.invariants import Statement, no_stale_commit, one_leader, statement
 from fencepost.model.proofs.decode import decoded, replayed
 from fencepost.model.proofs.events import Event, coordinator_events, member_events
 from fencepost.model.proofs.prover import STATEMENTS, Size, beginning, prove
@@ -73,6 +74,14 @@ def test_every_event_keeps_every_statement(event: Event) -> None:
 def test_the_coordinator_alone_keeps_one_leader_and_no_stale_commit(event: Event) -> None:
     """Whatever clients send: nothing is assumed of requests."""
     assert prove(event, ALONE, SMALL).refutations == ()
+
+
+@pytest.mark.parametrize(
+    ("false", "event"), [(one_leader_id, "join"), (one_assigned_id, "sync"), (one_writer, "commit")]
+)
+def test_false_theorems_are_not_inductive(false: Statement, event: str) -> None:
+    verdict = prove(EVENTS[event], (*STATEMENTS, false), SMALL)
+    assert {one.statement.id for one in verdict.refutations} == {false.id}
 
 
 @pytest.mark.parametrize(("function", "before", "after", "event", "broken"), MUTANTS)
