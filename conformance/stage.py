@@ -21,8 +21,8 @@ from fencepost.conformance.actors import (
 from fencepost.conformance.administration import Administration
 from fencepost.conformance.membership import Membership
 from fencepost.model.errors import error_name
+from fencepost.traces.judge.excuses import NOT_READY
 from fencepost.traces.judge.explanation import errors_in
-from fencepost.traces.judge.search import NOT_READY
 
 __all__ = [
     "CONSUMER",

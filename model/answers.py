@@ -60,6 +60,7 @@ class Listed:
     listed: bool
     state: str = ""
     protocol_type: str = ""
+    error: Error = Error.NONE
 
 
 @dataclass(frozen=True, slots=True)

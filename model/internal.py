@@ -1,4 +1,4 @@
-"""What a coordinator does by itself: timers, clean-up, transaction markers, restart."""
+"""What a coordinator does by itself: timers, clean-up, transaction markers, unloading, restart."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,11 +10,23 @@ from fencepost.model.core.logic import Time
 from fencepost.model.core.members import is_member, member_count, rearm
 from fencepost.model.core.rounds import trigger
 from fencepost.model.core.timers import expire_join, expire_member, expire_sync
-from fencepost.model.core.values import FREE, Context, Group, Holder, Phase, Protocol, Slot, Step
+from fencepost.model.core.values import (
+    FREE,
+    Context,
+    Group,
+    Holder,
+    JoinAnswer,
+    Phase,
+    Protocol,
+    Slot,
+    Step,
+    SyncAnswer,
+)
 from fencepost.model.core.vote import metadata_for
+from fencepost.model.errors import Error
 from fencepost.model.offsets import apply_end
 from fencepost.model.subscription import subscribed_topics
-from fencepost.model.world import Outcome, World
+from fencepost.model.world import Outcome, Reply, World
 
 
 class Timer(Enum):
@@ -80,6 +92,15 @@ def fire(world: World, due: Due, context: Context) -> Outcome:
     else:
         step = expire_sync(world.group, context)
     return absorbed(world, step, context.now)
+
+
+def unloaded(world: World) -> Outcome:
+    """The group moves to another node: whoever waits is sent there, and nothing of it stays (coordinator.md 5.3)."""
+    members = [] if world.group is None else [slot for slot in world.group.slots if is_member(slot)]
+    elsewhere = Error.NOT_COORDINATOR
+    joins = [Reply(slot.join, JoinAnswer(elsewhere, member=slot.id)) for slot in members if slot.join]
+    syncs = [Reply(slot.sync, SyncAnswer(elsewhere)) for slot in members if slot.sync]
+    return Outcome(World(), (*joins, *syncs), "unload")
 
 
 def restarted(world: World, context: Context) -> Outcome:

@@ -8,8 +8,8 @@ from fencepost.conformance.scenario import Collection
 from fencepost.conformance.scenarios.statics import replaced, static
 from fencepost.conformance.stage import Call, Stage
 from fencepost.traces.events import Kind
+from fencepost.traces.judge.excuses import NOT_READY
 from fencepost.traces.judge.explanation import errors_in
-from fencepost.traces.judge.search import NOT_READY
 
 takeovers = Collection()
 RESTART = ("restart",)

@@ -259,6 +259,21 @@ class Dialect:
     """Not a DIV: a static member that restarts into a full group is refused, but may be let in (STATIC-26)."""
     other_protocols_are_forgotten: Truth = True
     """Not a DIV: the record of a member has the selected protocol only; a target may keep them all (FAILOVER-13)."""
+    validity_comes_before_place: Truth = True
+    """DIV-01: group id and session timeout are checked after 15 and before 16 and 14; the older one checks the group
+    id before all of these and the session timeout after them."""
+    loading_refuses_sync: Truth = True
+    """DIV-02: SyncGroup gets 14 while the group is loading; the older one says 27."""
+    loading_lists_nothing: Truth = True
+    """DIV-14: ListGroups has no groups beside its 14; the older one has those it knows."""
+    gate_hides_member_id: Truth = True
+    """DIV-18: JoinGroup carries no member id beside 14, 15 and 16; the older one echoes it."""
+    absent_partitions_come_first: Truth = True
+    """Not a DIV: partitions that do not exist are refused before the coordinator is asked (LAT-27)."""
+    oversized_is_unexpected: Truth = True
+    """DIV-16: OffsetCommit with too large a record gets -1; the older one says 28."""
+    late_replication_is_unavailable: Truth = True
+    """DIV-17: a group record that is replicated too late gets 15; the older one says 27, and 7 for offsets."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,12 @@ from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.judge.autopsy import Autopsy, adopted
 from fencepost.traces.judge.configuration import Configuration, Part, Trail
 from fencepost.traces.judge.configuration import Fault as Misfit
+from fencepost.traces.judge.excuses import NOT_READY
 from fencepost.traces.judge.explanation import errors_in, expected, false_guard, observed
 from fencepost.traces.judge.lookup import LookupCheck
 from fencepost.traces.judge.operations import Lookahead, Operation
 from fencepost.traces.judge.restarting import restart
-from fencepost.traces.judge.search import NOT_READY, Search, Undecided
+from fencepost.traces.judge.search import Search, Undecided
 from fencepost.traces.judge.topics import TopicsSeen
 from fencepost.traces.judge.verdict import Evidence, Fault, Standing, TraceVerdict
 
@@ -24,8 +25,9 @@ NOTHING: frozenset[tuple[int, str]] = frozenset()
 REMEMBERED = 20_000
 """How many judged operations are remembered for marks that come later."""
 CLOSED = "the connection was closed without an answer"
-GATE = "gate.not-ready"
-"""The rule by which a coordinator is excused for a while after a restart."""
+GATE = frozenset(name for name in RULES if name.startswith("gate."))
+"""Rules by which a coordinator is excused around a failover, and what answers given by them are evidence of."""
+GATED = frozenset(requirement for name in GATE for requirement in RULES[name].requirements)
 
 
 @dataclass(slots=True)
@@ -328,7 +330,7 @@ class Judge:
             self.settle(search)
         if fields & record.soft:
             return stands(Standing.FAIL, "differs in " + ", ".join(sorted(fields & record.soft)))
-        if GATE in record.rules and requirement not in RULES[GATE].requirements:
+        if GATE & record.rules and requirement not in GATED:
             return stands(Standing.INCONCLUSIVE, "the target said that it was not ready")
         if not body.get("met", True):
             return stands(Standing.NOT_OBSERVED, body.get("note", "the schedule did not get that far"))

@@ -5,9 +5,9 @@ from typing import Any
 
 from fencepost.model.requests import EndTransaction, List, Request
 from fencepost.traces.events import Body
+from fencepost.traces.judge.excuses import NOT_READY
 from fencepost.traces.judge.explanation import errors_in, observed
 from fencepost.traces.judge.operations import Operation
-from fencepost.traces.judge.search import NOT_READY
 from fencepost.traces.judge.verdict import Fault
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2

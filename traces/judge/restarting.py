@@ -1,13 +1,12 @@
 """A restart of the target: what may have happened until the moment it was killed, and what a new one makes of it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from fencepost.model.core.change import alter
-from fencepost.model.core.values import Choices, Dialect
-from fencepost.model.internal import restarted, timers
-from fencepost.model.world import Outcome, World
+from fencepost.model.internal import timers
 from fencepost.traces.events import Order
 from fencepost.traces.judge.configuration import Configuration, Trail
+from fencepost.traces.judge.excuses import load
 from fencepost.traces.judge.expiry import doubted
 from fencepost.traces.judge.search import LIMIT, Search, Undecided
 from fencepost.traces.judge.span import Moment, Span, high
@@ -36,11 +35,6 @@ def restart(search: Search, time: int) -> list[Configuration]:
             found[begun] = None
     search.parts.clear()
     return list(found)
-
-
-def load(search: Search, world: World, now: Moment) -> Callable[[Dialect], Outcome]:
-    """Loading this world, in whatever dialect."""
-    return lambda dialect: restarted(world, search.context(now, Choices(), dialect))
 
 
 def endings(search: Search, time: int) -> Iterator[Configuration]:

@@ -29,8 +29,8 @@ from fencepost.traces.judge.configuration import (
     tidied,
     united,
 )
+from fencepost.traces.judge.excuses import excused, moved
 from fencepost.traces.judge.expiry import doubted, removals
-from fencepost.traces.judge.explanation import errors_in
 from fencepost.traces.judge.operations import Operation
 from fencepost.traces.judge.reduction import may_rest, rests
 from fencepost.traces.judge.span import Moment, Span, high, low
@@ -44,8 +44,6 @@ SKEW_MS = 100
 """How far apart requests may be sent for their order to be left out of account when timers are set."""
 TICK_MS = 2
 """By how much a time between two requests may look too short, as clocks count whole milliseconds on both sides."""
-NOT_READY = frozenset({14, 15, 16})
-"""Errors a coordinator may give in place of any answer around a failover (LAT-15)."""
 
 AT_ONCE = frozenset(
     {
@@ -148,6 +146,7 @@ class Search:
         for due in timers(one.world):
             if low(due.deadline) <= time:
                 yield from self.fired(one, due, time)
+        yield from moved(self, one, time, wanted)
 
     def linearised(self, one: Configuration, number: int, time: int) -> Iterator[Configuration]:
         """A waiting request is handled, unless a timer must have fired before."""
@@ -218,10 +217,7 @@ class Search:
         """A request is handled now."""
         for start in self.swept(one, part, now):
             yield from self.handled_in(start, part, now)
-        if self.gate(one, part.operation):
-            number = part.operation.handle
-            trail = Trail("gate.not-ready", number, one.trail)
-            yield alter(one, given=one.given | {number}, trail=trail)
+        yield from excused(self, one, part, now)
 
     def handled_in(self, one: Configuration, part: Part, now: Moment) -> Iterator[Configuration]:
         """A request is handled in this very world."""
@@ -274,16 +270,6 @@ class Search:
         trail = Trail("clean-up", 0, one.trail)
         for world in removals(one, part, high(now), self.cluster):
             yield alter(one, world=world, swept=one.clock, trail=trail)
-
-    def gate(self, one: Configuration, operation: Operation) -> bool:
-        """The answer seen is one that a coordinator gives while it is not ready."""
-        if not self.was_restarted or operation.answer is None:
-            return False
-        errors = errors_in(operation.answer)
-        if errors and errors <= NOT_READY:
-            return True
-        blind = (operation.api == "Heartbeat" and errors == {0}) or (operation.api == "SyncGroup" and errors == {27})
-        return one.loading and blind
 
     # --- outcomes -----------------------------------------------------------------------------------------------
 
