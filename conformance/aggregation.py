@@ -63,8 +63,20 @@ def violations(verdict: TraceVerdict) -> list[Violation]:
     failed = [mark for mark in verdict.evidence if mark.standing is Standing.FAIL]
     marked = [Violation(mark.requirement, mark.sequence, faults.get(mark.sequence), mark.note) for mark in failed]
     claimed = {mark.sequence for mark in failed}
-    unmarked = [fault for fault in verdict.faults if fault.sequence not in claimed]
+    unmarked = [fault for fault in first_faults(verdict) if fault.sequence not in claimed]
     return marked + [Violation(each, fault.sequence, fault) for fault in unmarked for each in fault.requirements]
+
+
+def first_faults(verdict: TraceVerdict) -> list[Fault]:
+    """The faults up to the first in each group that may have led the model astray; later ones need a mark."""
+    found: list[Fault] = []
+    astray: set[str] = set()
+    for fault in verdict.faults:
+        if fault.group not in astray:
+            found.append(fault)
+        if not fault.waived:
+            astray.add(fault.group)
+    return found
 
 
 def broken(played: Played) -> frozenset[str]:
@@ -116,19 +128,25 @@ def results(
 
 
 def owners_of(runs: Sequence[Played]) -> dict[str, str]:
-    """The requirement that speaks of each kind of fault, where a scenario marks it and shows it broken.
+    """The requirement that speaks of each kind of fault, where it is shown broken and never shown to hold.
 
     The same wrong answer elsewhere is a consequence, whatever else a scenario wanted to show by it.
     """
+    shown = {
+        mark.requirement
+        for played in runs
+        for mark in played.verdict.evidence
+        if mark.standing in (Standing.PASS, Standing.UNUSUAL)
+    }
     owners: dict[str, str] = {}
     for played in runs:
-        faults = {fault.sequence: fault for fault in played.verdict.faults}
-        for mark in played.verdict.evidence:
-            fault = faults.get(mark.sequence)
-            if fault is None or mark.standing is not Standing.FAIL or not set(fault.fields) <= COARSE:
+        marked = {(mark.sequence, mark.requirement) for mark in played.verdict.evidence}
+        for violation in violations(played.verdict):
+            fault, owner = violation.fault, violation.requirement
+            if fault is None or owner not in fault.requirements or not set(fault.fields) <= COARSE:
                 continue
-            if mark.requirement in fault.requirements:
-                owners.setdefault(fault.kind, mark.requirement)
+            if (violation.sequence, owner) in marked or owner not in shown:
+                owners.setdefault(fault.kind, owner)
     return owners
 
 

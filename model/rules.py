@@ -175,7 +175,7 @@ JOIN = (
         Error.NONE,
         "a follower rejoins a stable group with the same protocols",
         "JOIN-32",
-        RESENT,
+        MappingProxyType({**ROUND, "generation": "JOIN-32"}),
     ),
     rule(
         "join.stable.changed-protocols",

@@ -240,6 +240,7 @@ class Judge:
     def blame(self, search: Search, part: Part, misfit: Misfit, *, waived: bool = False) -> Fault:
         """Put a wrong answer on record; a waived fault leaves what else the answer shows as it is."""
         fault = self.fault_of(search, search.parts.get(misfit.handle, part), misfit)
+        fault = alter(fault, waived=waived)
         self.faults.append(fault)
         record = self.remember(misfit.handle)
         if waived:

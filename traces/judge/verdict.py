@@ -31,6 +31,8 @@ class Fault:
     requirements: tuple[str, ...]
     kind: str = ""
     """The same for faults that are alike: the same rule, fields and error."""
+    waived: bool = False
+    """The target goes by what it told, and nothing else is the worse for it."""
 
 
 @dataclass(frozen=True, slots=True)
