@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import subprocess
 import tempfile
 import time
@@ -84,6 +85,8 @@ def main(title: str, bars: Sequence[Bar], results: Path, arguments: Sequence[str
     for name in chosen:
         if name not in names:
             parser.error(f"{name}: no such bar; there are {', '.join(names)}")
+    # A shell that runs this in the background has it ignore Ctrl-C, and so would everything that it runs.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     kept = True
     for bar in bars:
         if not chosen or bar.name in chosen:
