@@ -6,7 +6,8 @@ from itertools import combinations
 
 from fencepost.model.core.logic import Token
 from fencepost.model.core.member import NO_GENERATION, MemberRequest, MemberState, PartitionCommit, Parts
-from fencepost.model.core.values import CommitAnswer, Group, Holder, JoinAnswer, Phase, Step
+from fencepost.model.core.timers import expire_join, expire_sync
+from fencepost.model.core.values import CommitAnswer, Context, Group, Holder, JoinAnswer, Phase, Step
 from fencepost.model.errors import Error
 from fencepost.model.explore.rows import COORDINATOR, PROCESS, Coordinator, Process, column_of
 from fencepost.model.explore.system import Check
@@ -41,6 +42,9 @@ ONE_OWNER = Property("one-owner", "No partition is assigned to two members.")
 ONE_BELIEVER = Property(
     "one-believer", "No two processes with a generation believe that they own a partition by the same assignment."
 )
+TIMERS_ANSWER = Property(
+    "timers-answer", "Whatever is parked is answered by the timer that is armed to end the phase, if by nothing before."
+)
 EVERYONE_STABLE = Property(
     "everyone-stable", "At some point every process is a stable member of the present generation.", always=False
 )
@@ -51,6 +55,7 @@ PROPERTIES = (
     NO_FOREIGN_COMMIT,
     ONE_OWNER,
     ONE_BELIEVER,
+    TIMERS_ANSWER,
     EVERYONE_STABLE,
     ZOMBIE,
 )
@@ -135,6 +140,14 @@ def one_owner(coordinator: Coordinator) -> bool:
     return not any(overlap(mine, theirs) for mine, theirs in combinations(given, 2))
 
 
+def timers_answer(coordinator: Coordinator) -> bool:
+    """TIMERS_ANSWER."""
+    group = coordinator.group
+    parked = {handle for slot in group.slots for handle in (slot.join, slot.sync) if handle != 0}
+    fire = expire_join if group.phase == Phase.PREPARING else expire_sync
+    return parked <= {output.handle for output in fire(group, Context(now=0)).outputs}
+
+
 def one_believer(one: Process, other: Process) -> bool:
     """ONE_BELIEVER; two processes with one instance id are one member."""
     mine, theirs = one.member, other.member
@@ -164,7 +177,7 @@ def believes_wrongly(coordinator: Coordinator, process: Process) -> bool:
 def checks(count: int) -> tuple[Check, ...]:
     """The properties of states and the witnesses, for so many processes."""
     processes = [column_of(index, PROCESS) for index in range(count)]
-    found = [Check(ONE_OWNER.name, (COORDINATOR,), one_owner)]
+    found = [Check(ONE_OWNER.name, (COORDINATOR,), one_owner), Check(TIMERS_ANSWER.name, (COORDINATOR,), timers_answer)]
     found += [Check(ONE_BELIEVER.name, pair, one_believer) for pair in combinations(processes, 2)]
     found.append(sometimes(EVERYONE_STABLE.name, (COORDINATOR, *processes), everyone_owns))
     if count > 1:

@@ -23,9 +23,11 @@ from fencepost.model.explore.rows import (
     COORDINATOR,
     PROCESS,
     REQUEST,
+    Bounds,
     Coordinator,
     Heard,
     Process,
+    Setting,
     column_of,
 )
 from fencepost.model.explore.system import Clearing, System
@@ -35,13 +37,13 @@ AWAITS = (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
 """The states in which an answer to JoinGroup or SyncGroup means something."""
 
 
-def live_member(member: Member) -> Member:
-    """The member without what no handler will look at."""
+def live_member(member: Member, restless: bool) -> Member:
+    """The member without what no handler will look at. The `restless` join whether or not they have to."""
     without = member.generation == NO_GENERATION
     owned = nothing(member.owned) if without else member.owned
     return replace(
         member,
-        rejoins=True,
+        rejoins=member.rejoins or restless,
         waiting=member.waiting if member.state in AWAITS else 0,
         owned=owned,
         owned_in=member.owned_in if any(owned) else NO_GENERATION,
@@ -77,7 +79,7 @@ def foreign(member: Member, request: HeartbeatRequest | PartitionCommit) -> bool
     return bool(member.id != asked.member or member.generation > asked.generation)
 
 
-def unheeded(process: Process, heard: Heard | None) -> bool:
+def unheeded(process: Process, heard: Heard | None, restless: bool) -> bool:
     """No process will heed this answer, whatever happens first."""
     if heard is None:
         return False
@@ -86,7 +88,9 @@ def unheeded(process: Process, heard: Heard | None) -> bool:
     assert isinstance(heard.answer, HeartbeatAnswer | CommitAnswer)
     asked = heard.request
     changed = bool(process.member.id != asked.member or process.member.generation > asked.generation)
-    return heard.answer.error == Error.REBALANCE_IN_PROGRESS or changed
+    if heard.answer.error == Error.REBALANCE_IN_PROGRESS:
+        return restless
+    return changed
 
 
 def fruitless(coordinator: Coordinator, process: Process, request: MemberRequest | None) -> bool:
@@ -101,7 +105,15 @@ def fruitless(coordinator: Coordinator, process: Process, request: MemberRequest
 
 
 class ReducedWorld(GroupWorld):
-    """The same world, where every state comes in its smallest form."""
+    """The same world, where every state comes in its smallest form.
+
+    A process may join again at any moment, so it is all one whether it has to: unless `restless` is false, for those
+    who go on without such moments.
+    """
+
+    def __init__(self, setting: Setting, bounds: Bounds, restless: bool = True) -> None:
+        super().__init__(setting, bounds)
+        self.restless = restless
 
     def system(self) -> System:
         """The system with its reductions, without properties."""
@@ -109,14 +121,14 @@ class ReducedWorld(GroupWorld):
         clearings: list[Clearing] = []
         for index in range(self.count):
             process, request, answer, late = (column_of(index, which) for which in (PROCESS, REQUEST, ANSWER, COMMIT))
-            clearings.append(Clearing((process, answer), Unheeded(answer)))
+            clearings.append(Clearing((process, answer), Unheeded(answer, self.restless)))
             clearings.append(Clearing((COORDINATOR, process, request), Fruitless(request)))
             clearings.append(Clearing((COORDINATOR, process, late), Fruitless(late)))
         return replace(full, clearings=tuple(clearings), symmetry=self.symmetry())
 
     def live_process(self, process: Process) -> Process:
         """The process in its smallest form."""
-        return replace(process, member=live_member(process.member))
+        return replace(process, member=live_member(process.member, self.restless))
 
     def live_coordinator(self, coordinator: Coordinator) -> Coordinator:
         """The coordinator in its smallest form."""
@@ -126,11 +138,12 @@ class ReducedWorld(GroupWorld):
 class Unheeded:
     """Empties the answer column."""
 
-    def __init__(self, column: int) -> None:
+    def __init__(self, column: int, restless: bool) -> None:
         self._column = (column,)
+        self._restless = restless
 
     def __call__(self, process: Process, heard: Heard | None) -> tuple[int, ...]:
-        return self._column if unheeded(process, heard) else ()
+        return self._column if unheeded(process, heard, self._restless) else ()
 
 
 class Fruitless:

@@ -34,11 +34,15 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place where something can happen: the values of its columns decide which moves there are."""
+    """A place where something can happen: the values of its columns decide which moves there are.
+
+    At a `patient` site something happens only where nothing else can; a search for liveness respects that.
+    """
 
     name: str
     columns: tuple[int, ...]
     moves: Callable[..., tuple[Move, ...]]
+    patient: bool = False
 
 
 @dataclass(frozen=True, slots=True)

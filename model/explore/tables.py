@@ -34,10 +34,8 @@ class Tables:
         self._blocks = {column for block in (system.symmetry.blocks if system.symmetry else ()) for column in block}
         self.sites = [SiteTable(site) for site in system.sites]
         self._over: list[dict[int, int]] = [{} for _ in system.clearings]
-        initial = [self._number(column, value) for column, value in enumerate(system.initial)]
         self.layout = self._layout()
-        self._lay_out()
-        self.initial = self.canonical(self.layout.packed(initial))
+        self.initial, *_ = self.admit([system.initial])
 
     # -- values -------------------------------------------------------------------------------------------------
 
@@ -50,6 +48,13 @@ class Tables:
     def interned(self, column: int) -> Sequence[Value]:
         """All values that columns of this kind can have; the first is None."""
         return self._values[self.system.columns[column].kind]
+
+    def admit(self, rows: Sequence[Sequence[Value]]) -> list[int]:
+        """The states of these rows, whose values become known before anything was learned."""
+        numbers = [[self._number(column, value) for column, value in enumerate(row)] for row in rows]
+        self.layout = self._layout()
+        self._lay_out()
+        return [self.canonical(self.layout.packed(row)) for row in numbers]
 
     def _number(self, column: int, value: Value) -> int:
         kind = self.system.columns[column].kind

@@ -6,12 +6,13 @@ over a message loses it. Time is left out: every armed timer may fire at any mom
 out in every way.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import permutations, product
 
 from fencepost.model.core import member as members
 from fencepost.model.core.join import join
+from fencepost.model.core.logic import Token
 from fencepost.model.core.member import MemberRequest, MemberStep, PartitionCommit
 from fencepost.model.core.session import commit, heartbeat, leave
 from fencepost.model.core.sync import sync
@@ -183,18 +184,29 @@ class GroupWorld:
 
     def timers(self, coordinator: Coordinator) -> tuple[Move, ...]:
         """Every timer that can fire."""
-        moves: list[Move] = []
+        slots = range(len(coordinator.group.slots))
+        moves = [move for index in slots for move in self.slot_timer(coordinator, index)]
+        return (*moves, *self.phase_timers(coordinator))
+
+    def slot_timer(self, coordinator: Coordinator, index: int) -> tuple[Move, ...]:
+        """The timer of one slot, if it can fire."""
         group = coordinator.group
-        fired = [
-            [expire_member(group, index, c) for c in self.contexts(coordinator)] for index in range(len(group.slots))
-        ]
-        fired.append([expire_join(group, context) for context in self.contexts(coordinator)])
-        fired.append([expire_sync(group, context) for context in self.contexts(coordinator)])
-        for steps in fired:
-            for step, after in self.distinct(coordinator, steps):
-                if after != coordinator or step.outputs:
-                    moves.append(self.moved(step.rule, coordinator, step, after, None))
-        return tuple(moves)
+        return self.fired(coordinator, [expire_member(group, index, c) for c in self.contexts(coordinator)])
+
+    def phase_timers(self, coordinator: Coordinator) -> tuple[Move, ...]:
+        """The join timer and the sync timer, if they can fire."""
+        group, contexts = coordinator.group, list(self.contexts(coordinator))
+        joins = self.fired(coordinator, [expire_join(group, context) for context in contexts])
+        return (*joins, *self.fired(coordinator, [expire_sync(group, context) for context in contexts]))
+
+    def fired(self, coordinator: Coordinator, steps: list[Step]) -> tuple[Move, ...]:
+        """What came of a timer as moves."""
+        different = self.distinct(coordinator, steps)
+        return tuple(
+            self.moved(step.rule, coordinator, step, after, None)
+            for step, after in different
+            if after != coordinator or step.outputs
+        )
 
     def moved(
         self, label: str, before: Coordinator, step: Step, after: Coordinator, request: MemberRequest | None
@@ -284,7 +296,7 @@ def acted(
 
 @dataclass(frozen=True, slots=True)
 class Hearing:
-    """A process gets an answer, or never does."""
+    """A process gets an answer, or (the first move) never does."""
 
     world: GroupWorld
     index: int
@@ -306,8 +318,7 @@ class Hearing:
         member = process.member
         match heard.answer:
             case JoinAnswer() as answer:
-                ids = [view.id for view in answer.members if view.id is not None]
-                for plan in product([None, *ids], repeat=self.world.setting.partitions):
+                for plan in self.plans(answer):
                     step = members.on_join_answer(member, heard.number, answer, process.last + 1, plan)
                     yield step, process.last + (1 if step.sent else 0)
             case SyncAnswer() as answer:
@@ -320,6 +331,11 @@ class Hearing:
                 yield members.on_commit_answer(member, heard.request, answer), process.last
             case LeaveAnswer() | Silence():
                 return
+
+    def plans(self, answer: JoinAnswer) -> Iterable[tuple[Token, ...]]:
+        """Every plan that a leader could make."""
+        ids = [view.id for view in answer.members if view.id is not None]
+        return product([None, *ids], repeat=self.world.setting.partitions)
 
 
 @dataclass(frozen=True, slots=True)

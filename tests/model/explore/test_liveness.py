@@ -1,0 +1,50 @@
+"""Once nothing changes any more, every fair run settles; and the check knows groups that do not."""
+
+from dataclasses import replace
+
+import pytest
+
+from fencepost.model.core.values import Context, Group, Step
+from fencepost.model.explore import world
+from fencepost.model.explore.liveness import check_liveness
+from fencepost.model.explore.rows import Bounds, Setting, plain
+
+ONE = Setting((plain(),))
+TWO = Setting((plain(), plain()), heartbeats=False)
+STATIC = Setting((plain(), plain(instance="one")), heartbeats=False)
+ONE_ROUND = Bounds(1, 1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("setting", "bounds", "starts", "states", "cycles"),
+    [
+        (ONE, Bounds(1, 1, 3, 1), 190, 536, 0),
+        (replace(ONE, members=(plain(instance="one"),)), Bounds(2, 1, 3, 2), 361, 412, 0),
+        (TWO, ONE_ROUND, 58, 6084, 0),
+    ],
+    ids=["one", "one static", "two"],
+)
+def test_every_fair_run_settles(setting: Setting, bounds: Bounds, starts: int, states: int, cycles: int) -> None:
+    found = check_liveness(setting, bounds)
+    assert found.stalls == () and found.cut == 0 and found.finals > 0
+    assert (found.starts, found.states, found.cycles) == (starts, states, cycles)
+
+
+def test_leaders_that_cannot_make_up_their_mind_keep_a_cooperative_group_busy() -> None:
+    """A partition that changes hands in every round is given up in every round, and whoever gives up joins again."""
+    fickle = check_liveness(TWO, ONE_ROUND, steady=False, only=(0, 1))
+    assert fickle.stalls
+    stall = fickle.stalls[0]
+    assert stall.alive == ("A", "B") and len(stall.around) > 1
+
+
+def test_a_sync_timer_that_does_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leader that dies before it syncs is waited for in vain (KAFKA-12890)."""
+
+    def idle(group: Group, context: Context) -> Step:
+        return Step(group, (), "timer.not-due")
+
+    monkeypatch.setattr(world, "expire_sync", idle)
+    monkeypatch.setattr(world, "expire_member", lambda group, index, context: idle(group, context))
+    found = check_liveness(ONE, Bounds(1, 1, 2, 1))
+    assert any(stall.alive == () for stall in found.stalls)

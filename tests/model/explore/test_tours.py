@@ -1,0 +1,72 @@
+"""Tours: they take every transition, from the initial state on, and tell a wrong handler from the right one."""
+
+from collections import Counter
+
+import pytest
+
+from fencepost.model.core.session import judged
+from fencepost.model.core.values import CommitRequest, Context, Group, Step
+from fencepost.model.errors import Error
+from fencepost.model.explore import coordinator_tour
+from fencepost.model.explore.coordinator_tour import Input, Universe, coordinator_machine
+from fencepost.model.explore.member_tour import member_machine
+from fencepost.model.explore.rows import plain
+from fencepost.model.explore.tours import Machine, Reaction, cover, transition_graph
+from fencepost.model.rules import RULES
+
+
+def test_a_tour_takes_every_transition() -> None:
+    machine = coordinator_machine(Universe(2, 1, 1))
+    tours = cover(machine)
+    assert (tours.states, tours.transitions) == (209, 7355)
+    taken: Counter[tuple[coordinator_tour.Local, Input]] = Counter()
+    for tour in tours.tours:
+        state = machine.initial
+        for step in tour:
+            reaction = machine.react(state, step.input)
+            assert reaction is not None and (reaction.rule, reaction.milliseconds) == (step.rule, step.milliseconds)
+            taken[state, step.input] += 1
+            state = reaction.state
+    assert len(taken) == tours.transitions
+    assert {step.rule for tour in tours.tours for step in tour} <= set(RULES)
+
+
+def test_every_state_is_asked_everything() -> None:
+    machine = coordinator_machine(Universe(1, 2, 2))
+    graph, beyond = transition_graph(machine)
+    assert graph.number_of_edges() + beyond == graph.number_of_nodes() * len(machine.inputs)
+    assert (graph.number_of_nodes(), len(machine.inputs)) == (24, 33)
+
+
+@pytest.mark.parametrize(
+    ("cooperative", "states", "transitions"),
+    [(True, 148, 14356), (False, 106, 10282)],
+)
+def test_tours_of_a_member(cooperative: bool, states: int, transitions: int) -> None:
+    machine = member_machine(plain(cooperative))
+    tours = cover(machine)
+    assert (tours.states, tours.transitions, tours.beyond) == (states, transitions, 0)
+    assert tours.transitions == tours.states * len(machine.inputs)
+    rules = {step.rule for tour in tours.tours for step in tour}
+    assert rules >= {"member.join.answered", "member.sync.refused", "member.late-answer", "member.unknown-member"}
+
+
+def test_a_tour_sees_a_coordinator_that_forgets_generations(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lenient(group: Group, request: CommitRequest, context: Context) -> Step:
+        return judged(group, request, Error.NONE, "commit.stable")
+
+    machine = coordinator_machine(Universe(1, 1, 1))
+    tours = cover(machine)
+    monkeypatch.setattr(coordinator_tour, "commit", lenient)
+    assert any(differs(machine, [step.input for step in tour], [step.rule for step in tour]) for tour in tours.tours)
+
+
+def differs(machine: Machine[coordinator_tour.Local, Input], inputs: list[Input], rules: list[str]) -> bool:
+    """The machine of now does not go by the rules of before."""
+    state = machine.initial
+    for given, rule in zip(inputs, rules, strict=True):
+        reaction: Reaction[coordinator_tour.Local] | None = machine.react(state, given)
+        if reaction is None or reaction.rule != rule:
+            return True
+        state = reaction.state
+    return False
