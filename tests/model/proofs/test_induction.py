@@ -48,6 +48,15 @@ MUTANTS: list[tuple[Callable[..., Any], str, str, str, set[str]]] = [
     (member.on_sync_answer, "handle != member.waiting", "False", "member-sync-answer", {"member-owns"}),
     (member.given, "plan[partition] == view.id", "True", "member-join-answer", {"sync-request"}),
     (member.given, ", not_(claimed)", "", "member-join-answer", {"sync-request-claims"}),
+    (sync.sync, "group.phase == Phase.PREPARING", "False", "sync", {"T4", "stable-claims"}),
+    (
+        member.on_sync_answer,
+        "member.state != MemberState.COMPLETING_REBALANCE",
+        "False",
+        "member-sync-answer",
+        {"T4-belief"},
+    ),
+    (member.outdated, "generation=NO_GENERATION, ", "", "member-heartbeat-answer", {"T4-belief"}),
     (member.thrown_out, "id=None", "id=member.settings.instance", "member-leave", {"member-id"}),
 ]
 
