@@ -15,6 +15,7 @@ from fencepost.traces.judge.verdict import Fault, Standing, TraceVerdict
 COARSE = frozenset({"error"})
 """Fields that nearly every requirement looks at; the others each belong to a few that speak of them."""
 NOT_AGAIN = "failed once and not when it was replayed"
+NOT_REPLAYED_HERE = "what was replayed of it is explained by another violation"
 NOT_REPLAYED = "failed once; the run was cut short before it could be replayed"
 
 
@@ -115,7 +116,7 @@ def results(
             elif again is not None and violation.requirement in again:
                 found.fail(failure(played.events, violation, origin(played), replayed=True))
             elif violation.requirement in settled:
-                found.weigh(Standing.FAIL, "")
+                found.weigh(Standing.FAIL, NOT_REPLAYED_HERE)
             else:
                 found.weigh(Standing.INCONCLUSIVE, NOT_REPLAYED if again is None else NOT_AGAIN)
         for mark in played.verdict.evidence:
@@ -170,11 +171,13 @@ def decide(id: str, found: Findings, left_out: Mapping[str, str], known: Mapping
     counts = found.standings
     checks = counts[Standing.PASS] + counts[Standing.UNUSUAL] + counts[Standing.FAIL] + counts[Standing.INCONCLUSIVE]
     note = next(iter(found.notes), "")
-    if counts[Standing.FAIL]:
+    if found.failures:
         failures = tuple(found.failures)
         if id in known:
             return RequirementResult(id, Verdict.KNOWN, known[id], checks, failures)
         return RequirementResult(id, Verdict.FAIL, note, checks, failures)
+    if counts[Standing.FAIL]:
+        return RequirementResult(id, Verdict.INCONCLUSIVE, note, checks)
     if counts[Standing.PASS] or counts[Standing.UNUSUAL]:
         unusual = "unusual: " + note if counts[Standing.UNUSUAL] and note else ""
         return RequirementResult(id, Verdict.PASS, unusual, checks)
