@@ -55,6 +55,13 @@ class Configuration:
     faults: tuple["Fault", ...] = ()
     """Answers that had to be waved through; none but where the judge looks for what went wrong."""
 
+    def __hash__(self) -> int:
+        """Of what tells most configurations apart; the whole world takes too long."""
+        group = self.world.group
+        slots = () if group is None else tuple((slot.id, slot.join, slot.sync) for slot in group.slots)
+        state = None if group is None else (group.phase, group.generation)
+        return hash((self.waiting, self.given, self.clock, self.decisions, state, slots))
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:

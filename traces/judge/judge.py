@@ -24,6 +24,8 @@ from fencepost.traces.judge.verdict import Evidence, Fault, Standing, TraceVerdi
 NOTHING: frozenset[tuple[int, str]] = frozenset()
 REMEMBERED = 20_000
 """How many judged operations are remembered for marks that come later."""
+PATIENCE = 1_000
+"""After how many requests and answers one of several explanations is taken for what happened, to forget the past."""
 CLOSED = "the connection was closed without an answer"
 GATE = frozenset(name for name in RULES if name.startswith("gate."))
 """Rules by which a coordinator is excused around a failover, and what answers given by them are evidence of."""
@@ -164,7 +166,8 @@ class Judge:
             self.explain(group, part, time)
             return
         search.configurations = after
-        if len(after) == 1 and after[0].trail is not None:
+        search.unsettled += 1
+        if (len(after) == 1 and after[0].trail is not None) or search.unsettled > PATIENCE:
             self.settle(search)
 
     def killed(self, group: str, time: int) -> None:
@@ -187,6 +190,7 @@ class Judge:
         """One explanation is left (or taken): what it says of the past is what happened."""
         if not search.configurations:
             return
+        search.unsettled = 0
         steps: list[Trail] = []
         trail = search.configurations[0].trail
         while trail is not None:

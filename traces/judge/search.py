@@ -78,6 +78,8 @@ class Search:
     """How many explanations to keep of one answer; None for all of them."""
     narrowed: bool = False
     """There were more than that, so finding none later proves nothing."""
+    unsettled: int = 0
+    """How many requests and answers the trails of the configurations go back."""
     lenient: bool = False
     """Wave differing answers through and note them: only to explain a failure."""
 
@@ -98,7 +100,7 @@ class Search:
             for ready in self.brought_up_to(one, operation.sent)
             for after in self.handled(ready, part, operation.sent)
         ]
-        return found if len(found) < 2 else list(dict.fromkeys(found))
+        return found if len(found) < 2 else united(found)
 
     def answered(self, part: Part, time: int) -> list[Configuration]:
         """An answer was seen; returns the configurations that explain it."""

@@ -36,13 +36,18 @@ def in_dialects(run: Callable[[Dialect], Outcome], decisions: Decisions) -> Iter
         yield outcome, decisions
         return
     question = probe.asked[0]
-    yes = list(in_dialects(run, (*decisions, (question, True))))
-    no = list(in_dialects(run, (*decisions, (question, False))))
+    yes = list(in_dialects(run, decided(decisions, question, True)))
+    no = list(in_dialects(run, decided(decisions, question, False)))
     if len(yes) == len(no) == 1 and yes[0][0] == no[0][0]:
         yield yes[0][0], decisions
         return
     yield from yes
     yield from no
+
+
+def decided(decisions: Decisions, question: str, answer: bool) -> Decisions:
+    """The decisions with one more, in one order."""
+    return tuple(sorted((*decisions, (question, answer))))
 
 
 def in_choices(
