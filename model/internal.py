@@ -1,6 +1,5 @@
 """What a coordinator does by itself: timers, clean-up, transaction markers, unloading, restart."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -64,19 +63,17 @@ def timers(world: World) -> tuple[Due, ...]:
     return tuple(found)
 
 
-def deadlines(world: World) -> Iterator[Time]:
+def deadlines(world: World) -> list[Time]:
     """When each of the armed timers is due."""
-    if world.ending:
-        yield world.ending[0][2]
+    found = [world.ending[0][2]] if world.ending else []
     group = world.group
     if group is not None:
-        for slot in group.slots:
-            if slot.armed:
-                yield slot.deadline
+        found += [slot.deadline for slot in group.slots if slot.armed]
         if group.join_armed:
-            yield group.join_deadline
+            found.append(group.join_deadline)
         if group.sync_armed:
-            yield group.sync_deadline
+            found.append(group.sync_deadline)
+    return found
 
 
 def fire(world: World, due: Due, context: Context) -> Outcome:

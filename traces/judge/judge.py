@@ -2,7 +2,7 @@
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from fencepost.model.core.change import alter
 from fencepost.model.reading import read_requests
@@ -36,10 +36,10 @@ GATED = frozenset(requirement for name in GATE for requirement in RULES[name].re
 class Judged:
     """What is known of an operation: the rule that explained it, soft differences, and the fault if there is one."""
 
-    rules: set[str] = field(default_factory=set)
-    soft: set[str] = field(default_factory=set)
+    rules: frozenset[str] = frozenset()
+    soft: frozenset[str] = frozenset()
     fault: Fault | None = None
-    waived: list[Fault] = field(default_factory=list)
+    waived: tuple[Fault, ...] = ()
     """Faults that leave what else the answer shows as it is."""
     answered: bool = False
     undecided: str = ""
@@ -200,12 +200,12 @@ class Judge:
             if step.rule:
                 self.rules[step.rule] += 1
             if step.handle and step.rule:
-                self.remember(step.handle).rules.add(step.rule)
+                self.remember(step.handle).rules |= {step.rule}
             if self.witness is not None:
                 self.witness(search.group, step)
         # An answer is unusual if it is so whatever happened.
         for handle, name in frozenset.intersection(*(one.soft for one in search.configurations)):
-            self.remember(handle).soft.add(name)
+            self.remember(handle).soft |= {name}
         plain = [alter(one, trail=None, soft=NOTHING) for one in search.configurations]
         search.configurations = plain if len(plain) == 1 else list(dict.fromkeys(plain))
 
@@ -248,7 +248,7 @@ class Judge:
         self.faults.append(fault)
         record = self.remember(misfit.handle)
         if waived:
-            record.waived.append(fault)
+            record.waived += (fault,)
         else:
             record.fault = fault
         return fault
@@ -302,7 +302,7 @@ class Judge:
         if operation.api == "Metadata" and operation.answer is not None:
             self.topics.learn(operation.answer)
         if operation.api == "FindCoordinator" and operation.answer and operation.answer.get("_findings"):
-            self.remember(operation.handle).soft.add("wire")
+            self.remember(operation.handle).soft |= {"wire"}
         for fault in self.lookup.answered(operation):
             self.faults.append(fault)
             self.remember(operation.handle).fault = fault

@@ -184,7 +184,7 @@ class Search:
 
     def brought_up_to(self, start: Configuration, time: int) -> Iterator[Configuration]:
         """The configuration with every timer fired that must be, and with or without those that may."""
-        if all(low(deadline) > time for deadline in deadlines(start.world)):
+        if time < min(map(low, deadlines(start.world)), default=time + 1):
             yield start
             return
         known, stack = {start}, [start]
