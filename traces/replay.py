@@ -203,7 +203,8 @@ class Translation:
     def listed(self, then: Iterable[Body], now: Iterable[Body]) -> None:
         """A leader was told of members whose own answers may still be on their way."""
         known = set(self.members.values())
-        left = [row for row in now if row.get("member_id") not in known]
+        # Nobody is in a list twice, whatever a target says.
+        left = list({row.get("member_id"): row for row in now if row.get("member_id") not in known}.values())
         for row in then:
             twin = next((each for each in left if features(each) == features(row)), None)
             if twin is not None and row.get("member_id") not in self.members:
