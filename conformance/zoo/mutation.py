@@ -1,0 +1,108 @@
+"""Mutants: each place of a module where the source could be wrong in a small way, made wrong in that way.
+
+Everything here is syntax: source text in, mutants out. `fencepost.conformance.zoo.operators` says what is tried and
+why, `fencepost.conformance.zoo.loading` runs what comes of it.
+"""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from fencepost.conformance.zoo.operators import OPERATORS, Operator
+from fencepost.conformance.zoo.syntax import Path, Vocabulary, sites
+
+_SHORT = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A mutant of one module: what stands where, and what is put there (nothing: the place is left out).
+
+    Two places of a function that read the same are told apart by `occurrence`, not by their lines, so that a mutant
+    keeps its name when something else changes.
+    """
+
+    module: str
+    function: str
+    operator: str
+    before: str
+    after: str
+    occurrence: int
+    line: int
+    path: Path
+    replacement: ast.AST | None
+
+    @property
+    def name(self) -> str:
+        """One line that no other mutant of the module has."""
+        place = f"{self.module.rpartition('.')[2]}.{self.function or '(module)'}"
+        again = f" #{self.occurrence}" if self.occurrence > 1 else ""
+        return f"{place}: {self.operator}: {self.before} -> {self.after}{again}"
+
+
+def mutants(
+    module: str, source: str, vocabulary: Vocabulary, operators: Sequence[Operator] = OPERATORS
+) -> Iterator[Mutant]:
+    """Every mutant of a module, in the order of its source; one for each different result."""
+    tree = ast.parse(source)
+    seen: Counter[tuple[str, str, str, str]] = Counter()
+    for site in sites(tree, vocabulary):
+        made: set[str] = set()
+        for operator in operators:
+            for replacement in operator.replacements(site):
+                before, after = shown(site.node), "nothing" if replacement is None else shown(replacement)
+                if before == after or after in made:
+                    continue
+                made.add(after)
+                key = (site.function, operator.name, before, after)
+                seen[key] += 1
+                line: int = getattr(site.node, "lineno", 0)
+                yield Mutant(module, *key, seen[key], line, site.path, replacement)
+
+
+def shown(node: ast.AST) -> str:
+    """The source of a node in one line; of a long one the beginning and the end."""
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= _SHORT else f"{text[: _SHORT // 2]} ... {text[-_SHORT // 2 :]}"
+
+
+def mutated(source: str, mutant: Mutant) -> ast.Module:
+    """The module's tree with the mutant in it."""
+    tree = ast.parse(source)
+    parent: ast.AST = tree
+    *way, (field, index) = mutant.path
+    for name, place in way:
+        child = getattr(parent, name)
+        parent = child if place is None else child[place]
+    if index is None:
+        setattr(parent, field, mutant.replacement)
+    else:
+        rows: list[ast.AST] = getattr(parent, field)
+        if mutant.replacement is None:
+            del rows[index]
+            if not rows and field in ("body", "finalbody"):
+                rows.append(ast.Pass())
+        else:
+            rows[index] = mutant.replacement
+    if isinstance(mutant.replacement, ast.Call) and isinstance(mutant.replacement.func, ast.Name):
+        import_beside(tree, mutant.before, mutant.replacement.func.id)
+    return ast.fix_missing_locations(tree)
+
+
+def import_beside(tree: ast.Module, before: str, name: str) -> None:
+    """Import a name from where the one that it replaces comes from."""
+    replaced = before.partition("(")[0]
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom):
+            names = {alias.name for alias in node.names}
+            if replaced in names and name not in names:
+                node.names.append(ast.alias(name))
+
+
+def all_mutants(sources: Mapping[str, str], operators: Sequence[Operator] = OPERATORS) -> tuple[Mutant, ...]:
+    """The mutants of several modules that know each other's names."""
+    vocabulary = Vocabulary.of(sources.values())
+    return tuple(
+        mutant for module, source in sources.items() for mutant in mutants(module, source, vocabulary, operators)
+    )

@@ -1,0 +1,113 @@
+"""Mutants: what each operator makes of a line, and that they do not depend on where the line stands."""
+
+import ast
+
+import pytest
+
+from fencepost.conformance.zoo.loading import source_of
+from fencepost.conformance.zoo.mutation import Mutant, all_mutants, mutated
+from fencepost.conformance.zoo.operators import OPERATORS
+
+SHAPES = """
+class Phase(IntEnum):
+    EMPTY = 0
+    STABLE = 1
+
+class Slot:
+    id: str
+    armed: bool = False
+
+def rearm(slot: Slot, now: int) -> Slot: ...
+"""
+
+
+def made(line: str, operator: str) -> set[str]:
+    """What the operator makes of the line, as the body of a function with a parameter x."""
+    source = f"from core import and_, not_\n\ndef f(x):\n    {line}\n"
+    chosen = [one for one in OPERATORS if one.name == operator]
+    found = all_mutants({"shapes": SHAPES, "module": source}, chosen)
+    return {body_of(mutated(source, mutant)) for mutant in found if mutant.module == "module"}
+
+
+def body_of(tree: ast.Module) -> str:
+    """The body of the last function."""
+    function = tree.body[-1]
+    assert isinstance(function, ast.FunctionDef)
+    return "; ".join(ast.unparse(one) for one in function.body)
+
+
+@pytest.mark.parametrize(
+    ("line", "operator", "results"),
+    [
+        ("return ite(x, 1, 2)", "always", {"return ite(True, 1, 2)"}),
+        ("return 1 if x.armed else 2", "never", {"return 1 if False else 2"}),
+        ("return and_(x, x == 1)", "never", {"return False"}),
+        ("return and_(x, x == 1)", "negated", {"return not and_(x, x == 1)"}),
+        ("return not_(x)", "negated", {"return x"}),
+        ("return x < 1", "comparison", {"return x <= 1", "return x >= 1"}),
+        ("return x is None", "comparison", {"return x is not None"}),
+        (
+            "return 0 <= x < 1",
+            "comparison",
+            {"return 0 < x < 1", "return 0 > x < 1", "return 0 <= x <= 1", "return 0 <= x >= 1"},
+        ),
+        ("return and_(x, y)", "term", {"return x", "return y"}),
+        ("return x or y or z", "term", {"return y or z", "return x or z", "return x or y"}),
+        ("return and_(x, y)", "connective", {"return or_(x, y)"}),
+        ("return alter(x, armed=y)", "field", {"return alter(x)"}),
+        ("return Slot(id=x, armed=y)", "field", {"return Slot(id=x)"}),
+        ("return Slot(id=x, armed=y)", "value", {"return Slot(id=None, armed=y)"}),
+        ("return Slot(x, True)", "constant", {"return Slot(x, False)"}),
+        ("return Phase.STABLE", "constant", {"return Phase.EMPTY"}),
+        ("return x + y", "sum", {"return x", "return y"}),
+        ("return rearm(x, now)", "call", {"return x"}),
+        ("x.armed = True", "statement", {"pass"}),
+        ("x.cancel()", "statement", {"pass"}),
+        ("x += 1", "statement", {"pass"}),
+        ("x = x.next", "statement", {"pass"}),
+        ("y = x.next", "statement", set()),
+    ],
+)
+def test_operators(line: str, operator: str, results: set[str]) -> None:
+    assert made(line, operator) == results
+
+
+def test_a_connective_is_imported_with_the_one_that_it_replaces() -> None:
+    source = "from core import and_\n\ndef f(x, y):\n    return and_(x, y)\n"
+    (mutant,) = all_mutants({"module": source}, [one for one in OPERATORS if one.name == "connective"])
+    assert "from core import and_, or_" in ast.unparse(mutated(source, mutant))
+
+
+def test_what_is_no_code_is_left_alone() -> None:
+    source = '''"""1 < 2"""
+from x import y
+
+Pair = tuple[1, 2]
+
+@cache(1)
+def f(x: "1" = None) -> "2":
+    """1 < 2"""
+'''
+    assert all_mutants({"module": source}) == ()
+
+
+def core() -> tuple[Mutant, ...]:
+    """The mutants of a real module."""
+    name = "fencepost.model.core.sync"
+    return all_mutants({name: source_of(name)})
+
+
+def test_every_mutant_has_a_name_of_its_own_and_differs_from_the_original() -> None:
+    name = "fencepost.model.core.sync"
+    source = source_of(name)
+    found = core()
+    assert len({mutant.name for mutant in found}) == len(found) > 100
+    results = {ast.unparse(mutated(source, mutant)) for mutant in found}
+    assert ast.unparse(ast.parse(source)) not in results
+    assert len(results) == len(found)
+
+
+def test_names_do_not_depend_on_lines() -> None:
+    name = "fencepost.model.core.sync"
+    moved = source_of(name).replace("\n\n\ndef", "\n\n\n# moved\n\ndef")
+    assert [one.name for one in all_mutants({name: moved})] == [one.name for one in core()]
