@@ -1,0 +1,78 @@
+"""Schedules out of Hypothesis: a seed and a number give the same chunk of them, whoever asks."""
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from fencepost.conformance.schedules.forecast import Forecast
+from fencepost.conformance.schedules.machine import GroupMachine
+from fencepost.conformance.schedules.schedule import Role, Schedule
+from fencepost.model.settings import Settings
+from fencepost.model.world import Outcome, World
+
+LENGTHS = (4, 8, 8, 12, 16)
+"""How many rules a schedule has, by chunk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a target allows schedules to do."""
+
+    settings: Settings
+    restarts: bool = True
+    transactions: bool = True
+    patient: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A schedule, and the rules of the model that it is foretold to show, with how often."""
+
+    schedule: Schedule
+    rules: Mapping[str, int]
+
+
+def draw(ground: Ground, run: int, chunk: int, size: int) -> list[Drawn]:
+    """So many schedules, named by the run's seed, the chunk and their place in it."""
+    found: list[Drawn] = []
+    length = random.Random(f"{run} {chunk}").choice(LENGTHS)
+
+    class Drawing(GroupMachine):
+        restarts = ground.restarts
+        transactions = ground.transactions
+        patient = ground.patient
+
+        def begin(self, cast: tuple[Role, ...]) -> Forecast:
+            self.foretold: Counter[str] = Counter()
+
+            def witness(before: World, event: object, outcome: Outcome) -> None:
+                self.foretold[outcome.rule] += 1
+
+            return Forecast(cast, ground.settings, witness)
+
+        def end(self, schedule: Schedule, forecast: Forecast) -> None:
+            forecast.close()
+            name = f"schedule-{run}-{chunk}-{len(found)}"
+            found.append(Drawn(replace(schedule, name=name), self.foretold))
+
+        def _pretty_print(self, value: Any) -> str:
+            return ""
+
+    options = settings(
+        max_examples=size,
+        stateful_step_count=length,
+        phases=[Phase.generate],
+        database=None,
+        deadline=None,
+        derandomize=False,
+        verbosity=Verbosity.quiet,
+        suppress_health_check=list(HealthCheck),
+        print_blob=False,
+    )
+    run_state_machine_as_test(seed(f"{run} {chunk}")(Drawing), settings=options)
+    return found[:size]

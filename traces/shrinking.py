@@ -1,0 +1,94 @@
+"""Making what fails shorter: delta debugging over a sequence, with the run handed in.
+
+Candidates come in batches, so that a run may try many at once. Whoever drives this says which of a batch still fail.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+Shrinking = Generator[list[tuple[T, ...]], list[int], tuple[T, ...]]
+"""Yields candidates that are worth a try, is sent the places of those that fail (at least of the first), and returns
+the shortest."""
+
+
+def shrinking(items: Sequence[T], simpler: Callable[[T], Iterable[T]] = lambda item: ()) -> Shrinking[T]:
+    """Leave items out, then put simpler ones in their place, until neither helps. `simpler` gives what to try."""
+    current = tuple(items)
+    while True:
+        before = current
+        current = yield from shortening(current)
+        current = yield from simplifying(current, simpler)
+        if current == before:
+            return current
+
+
+def shortening(items: tuple[T, ...]) -> Shrinking[T]:
+    """Leave out half of the items, a quarter, ..., and in the end each single one, from the end to the beginning."""
+    size = max(len(items) // 2, 1)
+    while items:
+        place = len(items)
+        while place > 0:
+            cuts = [(max(end - size, 0), end) for end in range(place, 0, -size)]
+            failing = yield [items[:begin] + items[end:] for begin, end in cuts]
+            if not failing:
+                break
+            chosen = [cuts[index] for index in failing]
+            if len(chosen) > 1:
+                together = without(items, chosen)
+                if not (yield [together]):
+                    chosen = chosen[:1]
+            items, place = without(items, chosen), chosen[-1][0]
+        if size == 1:
+            return items
+        size //= 2
+    return items
+
+
+def without(items: tuple[T, ...], cuts: Iterable[tuple[int, int]]) -> tuple[T, ...]:
+    """The items but for these ranges, which come last first."""
+    for begin, end in cuts:
+        items = items[:begin] + items[end:]
+    return items
+
+
+def simplifying(items: tuple[T, ...], simpler: Callable[[T], Iterable[T]]) -> Shrinking[T]:
+    """Put the simplest item in the place of each with which it still fails."""
+    place = 0
+    while place < len(items):
+        tries = [(*items[:place], each, *items[place + 1 :]) for each in simpler(items[place])]
+        failing = (yield tries) if tries else []
+        if failing:
+            items = tries[failing[0]]
+        else:
+            place += 1
+    return items
+
+
+def shrink(
+    items: Sequence[T],
+    fails: Callable[[tuple[T, ...]], bool],
+    simpler: Callable[[T], Iterable[T]] = lambda item: (),
+    more: Callable[[], bool] = lambda: True,
+) -> tuple[T, ...]:
+    """The shortest that still fails, trying one candidate after the other as long as `more` says so."""
+    steps = shrinking(items, simpler)
+    best = tuple(items)
+    known: dict[tuple[T, ...], bool] = {}
+    try:
+        batch = next(steps)
+        while True:
+            found: list[int] = []
+            for place, candidate in enumerate(batch):
+                if not more():
+                    return best
+                if candidate not in known:
+                    known[candidate] = fails(candidate)
+                if known[candidate]:
+                    found, best = [place], candidate
+                    break
+            batch = steps.send(found)
+    except StopIteration as done:
+        shortest: tuple[T, ...] = done.value
+        return shortest
