@@ -22,6 +22,11 @@ class Proof:
     results: tuple[Result, ...]
     seconds: float
 
+    @property
+    def longest(self) -> float:
+        """The seconds of the longest query."""
+        return max((result.longest for result in self.results), default=0.0)
+
     def exit_code(self) -> Exit:
         """1 if anything is refuted, vacuous or not broken, 3 if the solver gave up, else 0."""
         verdicts = {result.verdict for result in self.results}
@@ -70,7 +75,7 @@ def summary(proof: Proof) -> str:
     text = f"{proved} theorems proved, {false} false wordings shown false"
     if rest:
         text += f", {rest} in doubt"
-    return f"{text}, in {proof.seconds:.1f} s"
+    return f"{text}, in {proof.seconds:.1f} s, the longest query {proof.longest:.2f} s"
 
 
 def to_json(proof: Proof) -> str:
@@ -83,6 +88,7 @@ def to_json(proof: Proof) -> str:
             "covers": result.covers,
             "excludes": result.excludes,
             "seconds": round(result.seconds, 3),
+            "longest_query_seconds": round(result.longest, 3),
             "counterexamples": [
                 {
                     "event": example.event,
@@ -104,5 +110,6 @@ def to_json(proof: Proof) -> str:
         "seed": proof.seed,
         "theorems": theorems,
         "seconds": round(proof.seconds, 3),
+        "longest_query_seconds": round(proof.longest, 3),
     }
     return json.dumps(report, indent=2) + "\n"

@@ -10,7 +10,8 @@ from fencepost.model.core.values import JoinAnswer, JoinRequest, Slot, Step, Syn
 from fencepost.model.proofs.events import Event
 from fencepost.model.proofs.history import History
 from fencepost.model.proofs.prover import Refutation
-from fencepost.model.proofs.symbols import Boolean, Claims, Name, Number, Term
+from fencepost.model.proofs.symbols import Boolean, Claims, Name, Number
+from fencepost.model.proofs.terms import Term
 
 
 def plain(value: Any, model: z3.ModelRef) -> Any:

@@ -30,7 +30,8 @@ from fencepost.model.errors import Error
 from fencepost.model.ledger import Accepted, JoinAnswered, Ledger, Process, SyncAnswered, born, observed, recorded
 from fencepost.model.proofs.history import History
 from fencepost.model.proofs.shapes import Shapes
-from fencepost.model.proofs.symbols import Name, Number, Term, formula, number_term
+from fencepost.model.proofs.symbols import Name, Number, formula, number_term
+from fencepost.model.proofs.terms import Term
 
 
 @dataclass(frozen=True, slots=True)

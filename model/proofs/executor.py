@@ -10,7 +10,9 @@ from typing import TypeVar
 
 import z3
 
-from fencepost.model.proofs.symbols import Term, deciding
+from fencepost.model.proofs.solving import LimitedSolver
+from fencepost.model.proofs.symbols import deciding
+from fencepost.model.proofs.terms import Term
 
 Result = TypeVar("Result")
 
@@ -19,7 +21,7 @@ Result = TypeVar("Result")
 class Path:
     """The decisions of one run: the given ones first, then the solver's."""
 
-    solver: z3.Solver
+    solver: LimitedSolver
     given: list[bool]
     others: list[list[bool]]
     taken: list[bool] = field(default_factory=list)
@@ -47,15 +49,12 @@ class Path:
         return bool(self.solver.check(term) != z3.unsat)
 
 
-def paths(run: Callable[[], Result], solver: z3.Solver) -> Iterator[Result]:
+def paths(run: Callable[[], Result], solver: LimitedSolver) -> Iterator[Result]:
     """The result of each path; while it is looked at, the solver holds the path's conditions."""
     waiting: list[list[bool]] = [[]]
     while waiting:
         path = Path(solver, waiting.pop(), waiting)
-        solver.push()
-        try:
+        with solver.scope():
             with deciding(path.decide):
                 result = run()
             yield result
-        finally:
-            solver.pop()

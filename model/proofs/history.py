@@ -6,17 +6,8 @@ from typing import Any
 import z3
 
 from fencepost.model.core.logic import Token, Truth, and_
-from fencepost.model.proofs.symbols import (
-    Name,
-    Number,
-    Term,
-    alternative,
-    equation,
-    formula,
-    identical,
-    name_term,
-    number_term,
-)
+from fencepost.model.proofs.symbols import Name, Number, formula, name_term, number_term
+from fencepost.model.proofs.terms import Term, alternative, application, equation, identical, numeral
 
 _PERSON = z3.Function("person", z3.IntSort(), z3.IntSort())
 _HOLDER = z3.Function("holder", z3.IntSort(), z3.IntSort())
@@ -37,7 +28,7 @@ class History:
     def person(self, member: Token) -> Token:
         """See Ledger."""
         at = name_term(member)
-        found = _PERSON(at)
+        found = application(_PERSON, at)
         for born, person, _ in self.ids:
             found = _where(at, born, person, found)
         return Name(found)
@@ -45,7 +36,7 @@ class History:
     def holder(self, member: Token) -> int:
         """See Ledger."""
         at = name_term(member)
-        found = _HOLDER(at)
+        found = application(_HOLDER, at)
         for born, _, holder in self.ids:
             found = _where(at, born, holder, found)
         return _number(found)
@@ -64,7 +55,7 @@ class History:
 
     def _request(self, handle: int, before: Any, column: int) -> Term:
         at = number_term(handle)
-        found = before(at)
+        found = application(before, at)
         for row in self.requests:
             found = _where(at, row[0], row[column], found)
         return found
@@ -72,7 +63,7 @@ class History:
     def owner(self, generation: int, partition: int) -> Token:
         """See Ledger."""
         at = number_term(generation)
-        found = _OWNER(at, z3.IntVal(partition))
+        found = application(_OWNER, at, numeral(partition))
         for when, written, owners in self.owners:
             here = formula(and_(when, Number(at) == Number(written)))
             if not z3.is_false(here):

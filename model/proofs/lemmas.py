@@ -7,8 +7,7 @@ from typing import Any
 
 import z3
 
-TIMEOUT_MS = 10_000
-"""How long one query may take."""
+from fencepost.model.proofs.solving import LimitedSolver
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +28,8 @@ class Finding:
     lemma: Lemma
     verdict: str
     seconds: float
+    longest: float
+    """The seconds of the longest query so far that shares the hypotheses."""
     model: Any = None
 
     @property
@@ -42,21 +43,18 @@ def findings(lemmas: Iterable[Lemma], seed: int = 0) -> Iterator[Finding]:
 
     Lemmas in a row that share their hypotheses, as one tuple, share a solver and the first question.
     """
-    solver, possible, shared = z3.Solver(), z3.unknown, None
+    solver, possible, shared = LimitedSolver(seed), z3.unknown, None
     for lemma in lemmas:
         started = perf_counter()
         if lemma.hypotheses is not shared:
-            shared, solver = lemma.hypotheses, z3.Solver()
-            solver.set("timeout", TIMEOUT_MS)
-            solver.set("random_seed", seed)
+            shared, solver = lemma.hypotheses, LimitedSolver(seed)
             solver.add(*lemma.hypotheses)
             possible = solver.check()
         verdict, model = "vacuous" if possible == z3.unsat else "unknown", None
         if possible == z3.sat:
-            solver.push()
-            solver.add(z3.Not(lemma.goal))
-            answer = solver.check()
-            verdict = "proved" if answer == z3.unsat else "refuted" if answer == z3.sat else "unknown"
-            model = solver.model() if answer == z3.sat else None
-            solver.pop()
-        yield Finding(lemma, verdict, perf_counter() - started, model)
+            with solver.scope():
+                solver.add(z3.Not(lemma.goal))
+                answer = solver.check()
+                verdict = "proved" if answer == z3.unsat else "refuted" if answer == z3.sat else "unknown"
+                model = solver.model() if answer == z3.sat else None
+        yield Finding(lemma, verdict, perf_counter() - started, solver.longest, model)

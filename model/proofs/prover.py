@@ -23,7 +23,9 @@ from fencepost.model.proofs.events import Event, Happened, Situation
 from fencepost.model.proofs.executor import paths
 from fencepost.model.proofs.history import History
 from fencepost.model.proofs.shapes import Shapes
-from fencepost.model.proofs.symbols import Term, alike, formula
+from fencepost.model.proofs.solving import LimitedSolver
+from fencepost.model.proofs.symbols import alike, formula
+from fencepost.model.proofs.terms import Term, forget
 from fencepost.model.strengthening import STRENGTHENING
 
 STATEMENTS: tuple[Statement, ...] = (*THEOREMS, *STRENGTHENING, *CLAIMING)
@@ -67,6 +69,8 @@ class Verdict:
     refutations: tuple[Refutation, ...]
     undecided: tuple[str, ...]
     seconds: float
+    longest: float
+    """The seconds of the longest query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,24 +170,44 @@ def beginning(statements: Sequence[Statement], size: Size) -> tuple[str, ...]:
     )
 
 
-def prove(event: Event, statements: Sequence[Statement], size: Size, seed: int = 0, limit: int = 10) -> Verdict:
-    """Show that no statement is broken by the event; `limit` is in seconds for each query."""
-    began = time.perf_counter()
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is assumed of an event, and of whom; the solver holds the assumptions."""
+
+    event: Event
+    situation: Situation
+    others: Terms
+    solver: LimitedSolver
+
+    def paths(self) -> Iterator[Happened]:
+        """What the event leads to on each of its paths; meanwhile the solver holds the path's conditions."""
+        return paths(lambda: self.event.run(self.situation), self.solver)
+
+
+def asked(event: Event, statements: Sequence[Statement], size: Size, seed: int = 0) -> Question:
+    """The event in an arbitrary situation, of which the statements hold."""
+    forget()
     shapes = Shapes(size.slots, size.partitions, size.protocols)
     situation = event.prepare(shapes)
     others = bystanders(shapes, statements, situation)
     before = [one for one in statements if one.id not in event.unassumed]
-    after = [one for one in statements if one.id not in event.unproved]
-    solver = z3.SimpleSolver()
-    solver.set("timeout", limit * 1000)
-    solver.set("random_seed", seed)
+    solver = LimitedSolver(seed, simple=True)
     solver.add(*assumptions(before, everything(situation, others)))
     solver.add(*shapes.domain, *shapes.fresh(situation.ledger), *situation.assumed)
-    can_happen = bool(solver.check() == z3.sat)
+    return Question(event, situation, others, solver)
+
+
+def prove(event: Event, statements: Sequence[Statement], size: Size, seed: int = 0) -> Verdict:
+    """Show that no statement is broken by the event."""
+    began = time.perf_counter()
+    question = asked(event, statements, size, seed)
+    situation, others, solver = question.situation, question.others, question.solver
+    after = [one for one in statements if one.id not in event.unproved]
+    can_happen = solver.check()
     count = shown = 0
     refutations: list[Refutation] = []
-    undecided: list[str] = []
-    for happened in paths(lambda: event.run(situation), solver):
+    undecided = ["whether it can happen"] if can_happen == z3.unknown else []
+    for happened in question.paths():
         todo = list(goals(after, situation, happened, others))
         count += 1
         shown += len(todo)
@@ -191,7 +215,8 @@ def prove(event: Event, statements: Sequence[Statement], size: Size, seed: int =
         refutations += broken
         undecided += unknown
     seconds = time.perf_counter() - began
-    return Verdict(event, can_happen, count, shown, tuple(refutations), tuple(undecided), seconds)
+    possible = bool(can_happen != z3.unsat)
+    return Verdict(event, possible, count, shown, tuple(refutations), tuple(undecided), seconds, solver.longest)
 
 
 def everything(situation: Situation, others: Terms) -> Terms:
@@ -206,29 +231,26 @@ def everything(situation: Situation, others: Terms) -> Terms:
 
 
 def examine(
-    solver: z3.Solver, todo: list[Goal], situation: Situation, happened: Happened
+    solver: LimitedSolver, todo: list[Goal], situation: Situation, happened: Happened
 ) -> tuple[list[Refutation], list[str]]:
     """The goals that are broken on this path, and the statements left undecided; one query if there are none."""
     broken: list[Refutation] = []
     unknown: list[str] = []
-    if not todo or possible(solver, z3.Or(*(z3.Not(goal.term) for goal in todo))) == z3.unsat:
+    if not todo or possibility(solver, z3.Or(*(z3.Not(goal.term) for goal in todo))) == z3.unsat:
         return broken, unknown
     for goal in todo:
-        solver.push()
-        solver.add(z3.Not(goal.term))
-        answer = solver.check()
-        if answer == z3.sat:
-            broken.append(Refutation(goal.statement, situation, happened, goal.arguments, solver.model()))
-        elif answer == z3.unknown:
-            unknown.append(goal.statement.id)
-        solver.pop()
+        with solver.scope():
+            solver.add(z3.Not(goal.term))
+            answer = solver.check()
+            if answer == z3.sat:
+                broken.append(Refutation(goal.statement, situation, happened, goal.arguments, solver.model()))
+            elif answer == z3.unknown:
+                unknown.append(goal.statement.id)
     return broken, unknown
 
 
-def possible(solver: z3.Solver, term: Term) -> z3.CheckSatResult:
+def possibility(solver: LimitedSolver, term: Term) -> z3.CheckSatResult:
     """Whether the term is possible here."""
-    solver.push()
-    solver.add(term)
-    answer = solver.check()
-    solver.pop()
-    return answer
+    with solver.scope():
+        solver.add(term)
+        return solver.check()

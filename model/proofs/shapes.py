@@ -10,7 +10,8 @@ import z3
 from fencepost.model.core.logic import absent, and_, not_, or_
 from fencepost.model.core.values import MemberView, Protocol, Slot
 from fencepost.model.ledger import Ledger
-from fencepost.model.proofs.symbols import Boolean, Claims, Name, Number, Term, formula, name_term, numeral
+from fencepost.model.proofs.symbols import Boolean, Claims, Name, Number, formula, name_term
+from fencepost.model.proofs.terms import Term, numeral
 
 _HANDLES = {"join", "sync", "handle", "waiting"}
 _IDS = {"id", "member", "leader"}

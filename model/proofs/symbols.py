@@ -7,25 +7,24 @@ a symbolic truth value asks the path that is being executed. Absence (None) is t
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from enum import IntEnum
-from typing import Any, TypeAlias
+from typing import Any
 
 import z3
 
-Term: TypeAlias = Any
-"""A z3 expression."""
+from fencepost.model.proofs.terms import (
+    FALSE,
+    TRUE,
+    Term,
+    alternative,
+    conjunction,
+    disjunction,
+    equation,
+    identical,
+    negation,
+    numeral,
+)
 
-_CONTEXT = z3.main_ctx()
-_REFERENCE = _CONTEXT.ref()
-_TRUE, _FALSE = z3.BoolVal(True), z3.BoolVal(False)
-_NUMERALS: dict[int, Term] = {}
 _deciders: list[Callable[[Term], bool]] = []
-
-
-def numeral(number: int) -> Term:
-    """The term of a number."""
-    if number not in _NUMERALS:
-        _NUMERALS[number] = z3.IntVal(int(number))
-    return _NUMERALS[number]
 
 
 def truth(term: Term) -> Any:
@@ -38,39 +37,8 @@ def truth(term: Term) -> Any:
 def formula(value: Any) -> Term:
     """The term of a truth value."""
     if value is True:
-        return _TRUE
-    return _FALSE if value is False else value.term
-
-
-def conjunction(a: Term, b: Term) -> Term:
-    """Both; like the other connectives here it goes past the conversions of z3's own, which take most of the time."""
-    return z3.BoolRef(z3.Z3_mk_and(_REFERENCE, 2, (z3.Ast * 2)(a.ast, b.ast)), _CONTEXT)
-
-
-def disjunction(a: Term, b: Term) -> Term:
-    """One of the two."""
-    return z3.BoolRef(z3.Z3_mk_or(_REFERENCE, 2, (z3.Ast * 2)(a.ast, b.ast)), _CONTEXT)
-
-
-def negation(term: Term) -> Term:
-    """The opposite."""
-    return z3.BoolRef(z3.Z3_mk_not(_REFERENCE, term.ast), _CONTEXT)
-
-
-def equation(a: Term, b: Term) -> Term:
-    """The two are the same."""
-    return z3.BoolRef(z3.Z3_mk_eq(_REFERENCE, a.ast, b.ast), _CONTEXT)
-
-
-def alternative(condition: Term, then: Term, otherwise: Term) -> Term:
-    """One term where the condition holds, the other elsewhere."""
-    kind = z3.BoolRef if isinstance(then, z3.BoolRef) else z3.ArithRef
-    return kind(z3.Z3_mk_ite(_REFERENCE, condition.ast, then.ast, otherwise.ast), _CONTEXT)
-
-
-def identical(a: Term, b: Term) -> bool:
-    """The same term, not only an equal one."""
-    return a is b or bool(a.ast.value == b.ast.value)
+        return TRUE
+    return FALSE if value is False else value.term
 
 
 class deciding:

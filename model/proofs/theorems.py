@@ -26,6 +26,8 @@ class Result:
     covers: str
     excludes: str
     seconds: float
+    longest: float = 0.0
+    """The seconds of the longest query."""
     counterexamples: tuple[Counterexample, ...] = ()
 
 
@@ -72,7 +74,8 @@ def result_of(
         " any ids, generations, times and processes, messages lost, late, twice or in any order, static members"
     )
     mine = sorted(examples, key=lambda example: example.statement != theorem.id)
-    return Result(theorem.id, theorem.sentence, outcome, covers, _EXCLUDES[theorem.id], seconds, tuple(mine))
+    longest = max(verdict.longest for verdict in verdicts)
+    return Result(theorem.id, theorem.sentence, outcome, covers, _EXCLUDES[theorem.id], seconds, longest, tuple(mine))
 
 
 _KERNEL = {
@@ -123,7 +126,8 @@ def settled(
     for theorem, sentence in sentences.items():
         own = [one for one in found if one.lemma.theorem == theorem]
         verdict = worst([*own, *below]) if own else "vacuous"
-        yield Result(theorem, sentence, verdict, covers, excludes, sum(one.seconds for one in own))
+        longest = max((one.longest for one in (*own, *below)), default=0.0)
+        yield Result(theorem, sentence, verdict, covers, excludes, sum(one.seconds for one in own), longest)
 
 
 def worst(found: list[Finding]) -> str:

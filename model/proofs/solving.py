@@ -1,0 +1,47 @@
+"""A solver with a limit for each query, which knows how long its longest one took."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+
+import z3
+
+from fencepost.model.proofs.terms import Term
+
+LIMIT_MS = 10_000
+"""How long one query may take; what takes longer stays undecided."""
+
+
+class LimitedSolver:
+    """Answers each query within the limit, or with `unknown`. `longest` is in seconds."""
+
+    def __init__(self, seed: int, simple: bool = False) -> None:
+        """The `simple` one is quicker where many small queries share their assumptions."""
+        self._solver = z3.SimpleSolver() if simple else z3.Solver()
+        self._solver.set("timeout", LIMIT_MS)
+        self._solver.set("random_seed", seed)
+        self.longest = 0.0
+
+    def add(self, *terms: Term) -> None:
+        """Assume the terms."""
+        self._solver.add(*terms)
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is assumed within is given up at the end."""
+        self._solver.push()
+        try:
+            yield
+        finally:
+            self._solver.pop()
+
+    def check(self, *terms: Term) -> z3.CheckSatResult:
+        """Whether the terms are possible under what is assumed."""
+        began = perf_counter()
+        answer = self._solver.check(*terms)
+        self.longest = max(self.longest, perf_counter() - began)
+        return answer
+
+    def model(self) -> z3.ModelRef:
+        """An instance of what was found possible last."""
+        return self._solver.model()

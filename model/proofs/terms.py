@@ -1,0 +1,93 @@
+"""Terms of z3, made once: what is asked for again is the same term, without another call of the solver's library.
+
+A proof asks for the same few thousand terms hundreds of thousands of times; making them took most of its time.
+"""
+
+from typing import Any, TypeAlias
+
+import z3
+
+Term: TypeAlias = Any
+"""A z3 expression."""
+
+_CONTEXT = z3.main_ctx()
+_REFERENCE = _CONTEXT.ref()
+TRUE, FALSE = z3.BoolVal(True), z3.BoolVal(False)
+_numerals: dict[int, Term] = {}
+_made: dict[tuple[Any, ...], tuple[Term, ...]] = {}
+"""Each term by its connective and the addresses of its parts, with the parts: while they are kept, so are addresses."""
+
+
+def forget() -> None:
+    """Let go of the terms that nobody holds any more."""
+    _made.clear()
+
+
+def numeral(number: int) -> Term:
+    """The term of a number."""
+    if number not in _numerals:
+        _numerals[number] = z3.IntVal(int(number))
+    return _numerals[number]
+
+
+def conjunction(a: Term, b: Term) -> Term:
+    """Both."""
+    key = ("and", a.ast.value, b.ast.value)
+    made = _made.get(key)
+    if made is None:
+        term = z3.BoolRef(z3.Z3_mk_and(_REFERENCE, 2, (z3.Ast * 2)(a.ast, b.ast)), _CONTEXT)
+        made = _made[key] = (term, a, b)
+    return made[0]
+
+
+def disjunction(a: Term, b: Term) -> Term:
+    """One of the two."""
+    key = ("or", a.ast.value, b.ast.value)
+    made = _made.get(key)
+    if made is None:
+        term = z3.BoolRef(z3.Z3_mk_or(_REFERENCE, 2, (z3.Ast * 2)(a.ast, b.ast)), _CONTEXT)
+        made = _made[key] = (term, a, b)
+    return made[0]
+
+
+def negation(term: Term) -> Term:
+    """The opposite."""
+    key = ("not", term.ast.value)
+    made = _made.get(key)
+    if made is None:
+        made = _made[key] = (z3.BoolRef(z3.Z3_mk_not(_REFERENCE, term.ast), _CONTEXT), term)
+    return made[0]
+
+
+def equation(a: Term, b: Term) -> Term:
+    """The two are the same."""
+    key = ("is", a.ast.value, b.ast.value)
+    made = _made.get(key)
+    if made is None:
+        made = _made[key] = (z3.BoolRef(z3.Z3_mk_eq(_REFERENCE, a.ast, b.ast), _CONTEXT), a, b)
+    return made[0]
+
+
+def alternative(condition: Term, then: Term, otherwise: Term) -> Term:
+    """One term where the condition holds, the other elsewhere."""
+    key = ("if", condition.ast.value, then.ast.value, otherwise.ast.value)
+    made = _made.get(key)
+    if made is None:
+        kind = z3.BoolRef if isinstance(then, z3.BoolRef) else z3.ArithRef
+        term = kind(z3.Z3_mk_ite(_REFERENCE, condition.ast, then.ast, otherwise.ast), _CONTEXT)
+        made = _made[key] = (term, condition, then, otherwise)
+    return made[0]
+
+
+def application(function: Any, *arguments: Term) -> Term:
+    """An uninterpreted function of these arguments."""
+    key = (function.ast.value, *(argument.ast.value for argument in arguments))
+    made = _made.get(key)
+    if made is None:
+        made = _made[key] = (function(*arguments), function, *arguments)
+    return made[0]
+
+
+def identical(a: Term, b: Term) -> bool:
+    """The same term, not only an equal one."""
+    return a is b or bool(a.ast.value == b.ast.value)
