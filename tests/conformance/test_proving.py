@@ -10,8 +10,9 @@ from fencepost.conformance.cli import main
 from fencepost.conformance.proving import Proof
 from fencepost.conformance.results import Exit
 from fencepost.model.core import session
+from fencepost.model.proofs import solving
 from fencepost.model.proofs.prover import Size
-from fencepost.model.proofs.theorems import Result, inductive
+from fencepost.model.proofs.theorems import Result, drained, inductive
 from tests.model.proofs.mutation import mutant
 
 TINY = Size(slots=1, partitions=1)
@@ -22,7 +23,10 @@ def silent(doing: str, number: int, total: int) -> None:
 
 
 def proof(*verdicts: str) -> Proof:
-    results = (Result("T", "Something holds.", verdict, "this", "that", 0.1) for verdict in verdicts)
+    results = (
+        Result("T", "Something holds.", verdict, "this", "that", 0.1, 0.1 * number)
+        for number, verdict in enumerate(verdicts, 1)
+    )
     return Proof(TINY, 0, tuple(results), 1.0)
 
 
@@ -42,8 +46,15 @@ def test_exit_codes(verdicts: tuple[str, ...], code: Exit) -> None:
 
 def test_what_is_in_doubt_is_counted() -> None:
     assert proving.summary(proof("proved", "refuted")) == (
-        "1 theorems proved, 0 false wordings shown false, 1 in doubt, in 1.0 s"
+        "1 theorems proved, 0 false wordings shown false, 1 in doubt, in 1.0 s, the longest query 0.20 s"
     )
+
+
+def test_a_query_over_its_limit_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solving, "LIMIT_MS", 1)
+    results = tuple(drained(0, silent))
+    assert "undecided" in {result.verdict for result in results}
+    assert Proof(TINY, 0, results, 1.0).exit_code() is Exit.INCONCLUSIVE
 
 
 def test_everything_is_proved_and_saved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,6 +64,8 @@ def test_everything_is_proved_and_saved(tmp_path: Path, capsys: pytest.CaptureFi
     shown = capsys.readouterr()
     report = json.loads(saved.read_text())
     assert {one["verdict"] for one in report["theorems"]} == {"proved", "false, as it should be"}
+    longest = report["longest_query_seconds"]
+    assert longest == max(one["longest_query_seconds"] for one in report["theorems"]) > 0
     for one in report["theorems"]:
         assert f"{one['verdict']}  {one['id']}: {one['sentence']} Covers {one['covers']}." in shown.out
     assert "join (1 of" in shown.err
