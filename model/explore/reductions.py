@@ -5,7 +5,9 @@ state. Time is left out of the world, and a process may join again at any moment
 """
 
 from dataclasses import replace
+from functools import partial
 
+from fencepost.model.core.change import alter
 from fencepost.model.core.member import NO_GENERATION, Member, MemberRequest, MemberState, PartitionCommit, nothing
 from fencepost.model.core.values import (
     CommitAnswer,
@@ -41,7 +43,7 @@ def live_member(member: Member, restless: bool) -> Member:
     """The member without what no handler will look at. The `restless` join whether or not they have to."""
     without = member.generation == NO_GENERATION
     owned = nothing(member.owned) if without else member.owned
-    return replace(
+    return alter(
         member,
         rejoins=member.rejoins or restless,
         waiting=member.waiting if member.state in AWAITS else 0,
@@ -53,7 +55,7 @@ def live_member(member: Member, restless: bool) -> Member:
 def live_slot(slot: Slot, phase: Phase) -> Slot:
     """The slot without what no handler will look at."""
     parked = not slot.is_new and (slot.join != 0 or slot.sync != 0)
-    return replace(
+    return alter(
         slot,
         # Whoever waits is not expelled, and the timer is armed again when the wait is over (TIMER-03).
         armed=slot.armed or parked,
@@ -65,7 +67,7 @@ def live_slot(slot: Slot, phase: Phase) -> Slot:
 def live_group(group: Group) -> Group:
     """The group without what no handler will look at."""
     preparing = group.phase == Phase.PREPARING
-    return replace(
+    return alter(
         group,
         slots=tuple(live_slot(slot, group.phase) for slot in group.slots),
         from_empty=group.from_empty and preparing,
@@ -79,10 +81,8 @@ def foreign(member: Member, request: HeartbeatRequest | PartitionCommit) -> bool
     return bool(member.id != asked.member or member.generation > asked.generation)
 
 
-def unheeded(process: Process, heard: Heard | None, restless: bool) -> bool:
+def unheeded(process: Process, heard: Heard, restless: bool) -> bool:
     """No process will heed this answer, whatever happens first."""
-    if heard is None:
-        return False
     if heard.request is None:
         return heard.number != process.member.waiting
     assert isinstance(heard.answer, HeartbeatAnswer | CommitAnswer)
@@ -93,7 +93,7 @@ def unheeded(process: Process, heard: Heard | None, restless: bool) -> bool:
     return changed
 
 
-def fruitless(coordinator: Coordinator, process: Process, request: MemberRequest | None) -> bool:
+def fruitless(coordinator: Coordinator, process: Process, request: MemberRequest) -> bool:
     """The coordinator will refuse this request, whatever happens first, and the process will not heed the refusal."""
     match request:
         case SyncRequest():
@@ -121,36 +121,15 @@ class ReducedWorld(GroupWorld):
         clearings: list[Clearing] = []
         for index in range(self.count):
             process, request, answer, late = (column_of(index, which) for which in (PROCESS, REQUEST, ANSWER, COMMIT))
-            clearings.append(Clearing((process, answer), Unheeded(answer, self.restless)))
-            clearings.append(Clearing((COORDINATOR, process, request), Fruitless(request)))
-            clearings.append(Clearing((COORDINATOR, process, late), Fruitless(late)))
+            clearings.append(Clearing(answer, (process, answer), partial(unheeded, restless=self.restless)))
+            clearings.append(Clearing(request, (COORDINATOR, process, request), fruitless))
+            clearings.append(Clearing(late, (COORDINATOR, process, late), fruitless))
         return replace(full, clearings=tuple(clearings), symmetry=self.symmetry())
 
     def live_process(self, process: Process) -> Process:
         """The process in its smallest form."""
-        return replace(process, member=live_member(process.member, self.restless))
+        return alter(process, member=live_member(process.member, self.restless))
 
     def live_coordinator(self, coordinator: Coordinator) -> Coordinator:
         """The coordinator in its smallest form."""
-        return replace(coordinator, group=live_group(coordinator.group))
-
-
-class Unheeded:
-    """Empties the answer column."""
-
-    def __init__(self, column: int, restless: bool) -> None:
-        self._column = (column,)
-        self._restless = restless
-
-    def __call__(self, process: Process, heard: Heard | None) -> tuple[int, ...]:
-        return self._column if unheeded(process, heard, self._restless) else ()
-
-
-class Fruitless:
-    """Empties a column of requests."""
-
-    def __init__(self, column: int) -> None:
-        self._column = (column,)
-
-    def __call__(self, coordinator: Coordinator, process: Process, request: MemberRequest | None) -> tuple[int, ...]:
-        return self._column if fruitless(coordinator, process, request) else ()
+        return alter(coordinator, group=live_group(coordinator.group))

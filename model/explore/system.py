@@ -47,10 +47,11 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Clearing:
-    """A place where something is over: `over` names the columns that can be emptied at once, nobody will miss them."""
+    """A column that can be emptied where what it holds is `over`, as these columns tell: nobody will miss it."""
 
+    column: int
     columns: tuple[int, ...]
-    over: Callable[..., tuple[int, ...]]
+    over: Callable[..., bool]
 
 
 @dataclass(frozen=True, slots=True)

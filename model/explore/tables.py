@@ -29,12 +29,14 @@ class Tables:
     def __init__(self, system: System) -> None:
         self.system = system
         self._values: dict[Hashable, list[Value]] = {column.kind: [None] for column in system.columns}
+        self._held = [self._values[column.kind] for column in system.columns]
         self._numbers: dict[Hashable, dict[Value, int]] = {column.kind: {None: 0} for column in system.columns}
         self._renamed: dict[Hashable, list[list[int]]] = {}
         self._blocks = {column for block in (system.symmetry.blocks if system.symmetry else ()) for column in block}
         self.sites = [SiteTable(site) for site in system.sites]
-        self._over: list[dict[int, int]] = [{} for _ in system.clearings]
+        self._over: list[dict[int, bool]] = [{} for _ in system.clearings]
         self.layout = self._layout()
+        self._lay_out()
         self.initial, *_ = self.admit([system.initial])
 
     # -- values -------------------------------------------------------------------------------------------------
@@ -42,18 +44,16 @@ class Tables:
     def values(self, state: int, columns: Sequence[int] | None = None) -> tuple[Value, ...]:
         """The values in these columns of a state, by default in all."""
         chosen = range(len(self.system.columns)) if columns is None else columns
-        kinds = self.system.columns
-        return tuple(self._values[kinds[column].kind][self.layout.field(state, column)] for column in chosen)
+        return tuple([self._held[column][self.layout.field(state, column)] for column in chosen])
 
     def interned(self, column: int) -> Sequence[Value]:
         """All values that columns of this kind can have; the first is None."""
-        return self._values[self.system.columns[column].kind]
+        return self._held[column]
 
     def admit(self, rows: Sequence[Sequence[Value]]) -> list[int]:
         """The states of these rows, whose values become known before anything was learned."""
         numbers = [[self._number(column, value) for column, value in enumerate(row)] for row in rows]
-        self.layout = self._layout()
-        self._lay_out()
+        self._widen()
         return [self.canonical(self.layout.packed(row)) for row in numbers]
 
     def _number(self, column: int, value: Value) -> int:
@@ -101,16 +101,15 @@ class Tables:
                 table.moves[key] = self._run(table.site, key)
                 breaches += [move for move, _ in table.moves[key] if move.breach]
             learned.append(keys)
-        before, self.layout = self.layout, self._layout()
-        if before != self.layout:
-            self._lay_out()
+        before = self._widen()
+        if before is not None:
             return before, breaches
         for table, keys in zip(self.sites, learned, strict=True):
             self._pack(table, keys)
         return None, breaches
 
     def _run(self, site: Site, key: tuple[int, ...]) -> tuple[tuple[Move, Writes], ...]:
-        values = [self._values[self.system.columns[c].kind][n] for c, n in zip(site.columns, key, strict=True)]
+        values = [self._held[column][number] for column, number in zip(site.columns, key, strict=True)]
         return tuple((move, self._writes(move)) for move in site.moves(*values))
 
     def _writes(self, move: Move) -> Writes:
@@ -132,25 +131,33 @@ class Tables:
         widths = [max(1, (len(self._values[column.kind]) - 1).bit_length()) for column in self.system.columns]
         return layout_for(self.system, widths)
 
+    def _widen(self) -> Layout | None:
+        """Make room for the numbers of all values. Returns the layout so far if it was too narrow."""
+        before, after = self.layout, self._layout()
+        if before == after:
+            return None
+        self.layout = after
+        self._over = [{before.moved(local, after): held for local, held in over.items()} for over in self._over]
+        self._lay_out()
+        return before
+
     def _lay_out(self) -> None:
         """Write every table anew for the present layout."""
         for table in self.sites:
             table.mask = self.layout.mask(table.site.columns)
             table.effects, table.cuts = {}, {}
             self._pack(table, table.moves)
-        self._over = [{} for _ in self.system.clearings]
 
     # -- normal forms -------------------------------------------------------------------------------------------
 
-    def kept(self, index: int, state: int) -> int:
-        """What a clearing leaves of a state: the mask of the bits to keep."""
+    def over(self, index: int, state: int) -> bool:
+        """Whether what a clearing's column holds in a state is over."""
         clearing: Clearing = self.system.clearings[index]
         local = state & self.layout.mask(clearing.columns)
-        keep = self._over[index].get(local)
-        if keep is None:
-            over = clearing.over(*self.values(state, clearing.columns))
-            keep = self._over[index][local] = self.layout.everything & ~self.layout.mask(over)
-        return keep
+        over = self._over[index].get(local)
+        if over is None:
+            over = self._over[index][local] = clearing.over(*self.values(state, clearing.columns))
+        return over
 
     @property
     def reduces(self) -> bool:
@@ -159,8 +166,10 @@ class Tables:
 
     def canonical(self, state: int) -> int:
         """The state that stands for this one and all that differ from it by what is over and by names."""
-        for index in range(len(self.system.clearings)):
-            state &= self.kept(index, state)
+        for index, clearing in enumerate(self.system.clearings):
+            held = self.layout.mask((clearing.column,))
+            if state & held and self.over(index, state):
+                state &= ~held
         symmetry = self.system.symmetry
         return state if symmetry is None else min(self.images(state))
 

@@ -7,10 +7,11 @@ out in every way.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import permutations, product
 
 from fencepost.model.core import member as members
+from fencepost.model.core.change import alter
 from fencepost.model.core.join import join
 from fencepost.model.core.logic import Token
 from fencepost.model.core.member import MemberRequest, MemberStep, PartitionCommit
@@ -124,8 +125,8 @@ class GroupWorld:
             process, number = self.sender(handle)
             return self.handle(permutation[process], number) if handle else 0
 
-        slots = tuple(replace(slot, join=place(slot.join), sync=place(slot.sync)) for slot in coordinator.group.slots)
-        return replace(coordinator, group=replace(coordinator.group, slots=slots))
+        slots = tuple(alter(slot, join=place(slot.join), sync=place(slot.sync)) for slot in coordinator.group.slots)
+        return alter(coordinator, group=alter(coordinator.group, slots=slots))
 
     # -- the coordinator ----------------------------------------------------------------------------------------
 
@@ -146,7 +147,7 @@ class GroupWorld:
 
     def served(self, coordinator: Coordinator, process: int, request: MemberRequest) -> list[tuple[Step, Coordinator]]:
         """Every step that a request can bring about, and the coordinator after it."""
-        roomy = replace(coordinator.group, slots=(*coordinator.group.slots, FREE))
+        roomy = alter(coordinator.group, slots=(*coordinator.group.slots, FREE))
         return self.distinct(
             coordinator, [self.handled(roomy, process, request, c) for c in self.contexts(coordinator)]
         )
@@ -155,25 +156,25 @@ class GroupWorld:
         """One step of the shipped core."""
         match request:
             case JoinRequest():
-                return join(group, replace(request, handle=self.handle(process, request.handle)), context)
+                return join(group, alter(request, handle=self.handle(process, request.handle)), context)
             case SyncRequest():
-                syncing = replace(request, handle=self.handle(process, request.handle))
+                syncing = alter(request, handle=self.handle(process, request.handle))
                 return absent_group(group, syncing) or sync(group, syncing, context)
             case HeartbeatRequest():
-                beating = replace(request, handle=self.handle(process, 0))
+                beating = alter(request, handle=self.handle(process, 0))
                 return absent_group(group, beating) or heartbeat(group, beating, context)
             case LeaveRequest():
-                return leave(group, replace(request, handle=self.handle(process, 0)), context)
+                return leave(group, alter(request, handle=self.handle(process, 0)), context)
             case PartitionCommit():
-                return commit(group, replace(request.request, handle=self.handle(process, 0)), context)
+                return commit(group, alter(request.request, handle=self.handle(process, 0)), context)
 
     def distinct(self, before: Coordinator, steps: list[Step]) -> list[tuple[Step, Coordinator]]:
         """The different ones among the steps, with time left out."""
         found: dict[tuple[Step, Coordinator], None] = {}
-        for step in steps:
+        for step in dict.fromkeys(steps):
             used = any(slot.id == before.last_id + 1 for slot in step.group.slots)
             after = self.live_coordinator(Coordinator(untimed(step.group), before.last_id + used))
-            found[replace(step, group=after.group), after] = None
+            found[alter(step, group=after.group), after] = None
         return list(found)
 
     def beyond(self, coordinator: Coordinator) -> bool:
@@ -214,7 +215,7 @@ class GroupWorld:
         """A step of the coordinator as a move: what it writes into its own column and into those of answers."""
         if self.beyond(after):
             return Move(label, rule=step.rule, cut=True)
-        kept = replace(after, group=replace(after.group, slots=after.group.slots[: self.bounds.slots]))
+        kept = alter(after, group=alter(after.group, slots=after.group.slots[: self.bounds.slots]))
         writes: dict[int, Value] = {COORDINATOR: kept}
         for output in step.outputs:
             process, heard = self.heard(output, request)
@@ -248,8 +249,8 @@ def absent_group(group: Group, request: SyncRequest | HeartbeatRequest) -> Step 
 
 def untimed(group: Group) -> Group:
     """The group with every deadline at zero, so that what is armed is due."""
-    slots = tuple(slot if slot.deadline == 0 else replace(slot, deadline=0) for slot in group.slots)
-    return replace(group, slots=slots, join_deadline=0, sync_deadline=0, initial_wait=0, initial_left=0)
+    slots = tuple(slot if slot.deadline == 0 else alter(slot, deadline=0) for slot in group.slots)
+    return alter(group, slots=slots, join_deadline=0, sync_deadline=0, initial_wait=0, initial_left=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,5 +356,5 @@ class Serving:
             move = self.world.moved(label, coordinator, step, after, request)
             moves.append(move)
             if not move.cut:
-                moves.append(replace(move, writes=(*move.writes, (self.register, None))))
+                moves.append(alter(move, writes=(*move.writes, (self.register, None))))
         return tuple(moves)
