@@ -57,6 +57,9 @@ from fencepost.model.explore.rows import (
 )
 from fencepost.model.explore.system import Column, Move, Permutation, Site, Symmetry, System, Value
 
+COMMITTING = 1
+"""The handle of every commit: nobody looks at it."""
+
 
 class GroupWorld:
     """Builds the system to explore from a setting and bounds."""
@@ -132,7 +135,7 @@ class GroupWorld:
 
     def contexts(self, coordinator: Coordinator) -> Iterator[Context]:
         """Every way in which a step can be left open: the leader to be, the protocol to be."""
-        leaders = [slot.id for slot in coordinator.group.slots if slot.holder == Holder.MEMBER]
+        leaders = [slot.id for slot in coordinator.group.slots if slot.holder != Holder.NOBODY]
         leaders.append(coordinator.last_id + 1)
         names = {name for settings in self.setting.members for name in settings.names}
         for leader, name in product(leaders, sorted(names) if len(names) > 1 else [None]):
@@ -147,10 +150,19 @@ class GroupWorld:
 
     def served(self, coordinator: Coordinator, process: int, request: MemberRequest) -> list[tuple[Step, Coordinator]]:
         """Every step that a request can bring about, and the coordinator after it."""
-        roomy = alter(coordinator.group, slots=(*coordinator.group.slots, FREE))
+        group = self.roomy(coordinator)
         return self.distinct(
-            coordinator, [self.handled(roomy, process, request, c) for c in self.contexts(coordinator)]
+            coordinator, [self.handled(group, process, request, c) for c in self.contexts(coordinator)]
         )
+
+    def roomy(self, coordinator: Coordinator) -> Group:
+        """The group with a slot more than the bounds allow, so that a step never finds the table full."""
+        return alter(coordinator.group, slots=(*coordinator.group.slots, FREE))
+
+    def trimmed(self, coordinator: Coordinator) -> Coordinator:
+        """The coordinator with the slots that the bounds allow."""
+        slots = coordinator.group.slots[: self.bounds.slots]
+        return alter(coordinator, group=alter(coordinator.group, slots=slots))
 
     def handled(self, group: Group, process: int, request: MemberRequest, context: Context) -> Step:
         """One step of the shipped core."""
@@ -191,12 +203,12 @@ class GroupWorld:
 
     def slot_timer(self, coordinator: Coordinator, index: int) -> tuple[Move, ...]:
         """The timer of one slot, if it can fire."""
-        group = coordinator.group
+        group = self.roomy(coordinator)
         return self.fired(coordinator, [expire_member(group, index, c) for c in self.contexts(coordinator)])
 
     def phase_timers(self, coordinator: Coordinator) -> tuple[Move, ...]:
         """The join timer and the sync timer, if they can fire."""
-        group, contexts = coordinator.group, list(self.contexts(coordinator))
+        group, contexts = self.roomy(coordinator), list(self.contexts(coordinator))
         joins = self.fired(coordinator, [expire_join(group, context) for context in contexts])
         return (*joins, *self.fired(coordinator, [expire_sync(group, context) for context in contexts]))
 
@@ -206,7 +218,7 @@ class GroupWorld:
         return tuple(
             self.moved(step.rule, coordinator, step, after, None)
             for step, after in different
-            if after != coordinator or step.outputs
+            if step.outputs or self.trimmed(after) != coordinator
         )
 
     def moved(
@@ -215,8 +227,7 @@ class GroupWorld:
         """A step of the coordinator as a move: what it writes into its own column and into those of answers."""
         if self.beyond(after):
             return Move(label, rule=step.rule, cut=True)
-        kept = alter(after, group=alter(after.group, slots=after.group.slots[: self.bounds.slots]))
-        writes: dict[int, Value] = {COORDINATOR: kept}
+        writes: dict[int, Value] = {COORDINATOR: self.trimmed(after)}
         for output in step.outputs:
             process, heard = self.heard(output, request)
             if heard is not None:
@@ -268,7 +279,7 @@ class Acting:
             ("joins", members.join(again, number), number),
             ("restarts", members.restart(member), process.last),
             ("leaves", members.leave(member, 0), process.last),
-            ("commits", members.commit(member, 0, everything), process.last),
+            ("commits", members.commit(member, COMMITTING, everything), process.last),
         ]
         if self.world.setting.heartbeats:
             steps.append(("heartbeats", members.heartbeat(member, 0), process.last))
@@ -323,7 +334,7 @@ class Hearing:
                     step = members.on_join_answer(member, heard.number, answer, process.last + 1, plan)
                     yield step, process.last + (1 if step.sent else 0)
             case SyncAnswer() as answer:
-                yield members.on_sync_answer(member, heard.number, answer, 1), process.last
+                yield members.on_sync_answer(member, heard.number, answer, COMMITTING), process.last
             case HeartbeatAnswer() as answer:
                 assert isinstance(heard.request, HeartbeatRequest)
                 yield members.on_heartbeat_answer(member, heard.request, answer), process.last

@@ -18,9 +18,9 @@ ONE_ROUND = Bounds(1, 1, 1, 1)
 @pytest.mark.parametrize(
     ("setting", "bounds", "starts", "states", "cycles"),
     [
-        (ONE, Bounds(1, 1, 3, 1), 190, 536, 0),
-        (replace(ONE, members=(plain(instance="one"),)), Bounds(2, 1, 3, 2), 361, 412, 0),
-        (TWO, ONE_ROUND, 58, 6084, 0),
+        (ONE, Bounds(1, 1, 3, 1), 172, 498, 0),
+        (replace(ONE, members=(plain(instance="one"),)), Bounds(2, 1, 3, 2), 361, 408, 0),
+        (TWO, ONE_ROUND, 58, 6078, 0),
     ],
     ids=["one", "one static", "two"],
 )
