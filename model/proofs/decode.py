@@ -1,10 +1,12 @@
 """From symbols back to plain values: counterexamples, and their replay by the same handlers outside the proof."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import z3
 
+from fencepost.model.core.logic import Token
 from fencepost.model.core.member import MemberStep
 from fencepost.model.core.values import JoinAnswer, JoinRequest, Slot, Step, SyncRequest
 from fencepost.model.proofs.events import Event
@@ -13,28 +15,36 @@ from fencepost.model.proofs.prover import Refutation
 from fencepost.model.proofs.symbols import Boolean, Claims, Name, Number
 from fencepost.model.proofs.terms import Term
 
+Reading = Callable[[Term], int]
+"""The value of a term."""
 
-def plain(value: Any, model: z3.ModelRef) -> Any:
-    """The value under the model, made of ordinary Python values; fillers of tuples are gone."""
+
+def plain(value: Any, read: Reading, token: Callable[[int], Token] = lambda number: number or None) -> Any:
+    """The value as ordinary Python values; fillers of tuples are gone. `token` says for what token a number stands."""
     if isinstance(value, Boolean):
-        return z3.is_true(model.eval(value.term, model_completion=True))
+        return bool(read(value.term))
     if isinstance(value, Number):
-        number = _integer(value.term, model)
+        number = read(value.term)
         return number if value.kind is None else value.kind(number)
     if isinstance(value, Name):
-        return _integer(value.term, model) or None
+        return token(read(value.term))
     if isinstance(value, Claims):
-        return tuple(plain(flag, model) for flag in value.flags) if plain(value.present, model) else None
+        return plain(value.flags, read, token) if plain(value.present, read, token) else None
     if isinstance(value, tuple):
-        return tuple(plain(item, model) for item in value)
+        return tuple(plain(item, read, token) for item in value)
     if is_dataclass(value) and not isinstance(value, type):
-        return without_fillers(type(value)(*(plain(getattr(value, f.name), model) for f in fields(value))))
+        return without_fillers(type(value)(*(plain(getattr(value, f.name), read, token) for f in fields(value))))
     return value
 
 
-def _integer(term: Term, model: z3.ModelRef) -> int:
-    number: int = model.eval(term, model_completion=True).as_long()
-    return number
+def reading(model: z3.ModelRef) -> Reading:
+    """What the solver's model says of a term."""
+
+    def read(term: Term) -> int:
+        value = model.eval(term, model_completion=True)
+        return int(z3.is_true(value)) if z3.is_bool(value) else int(value.as_long())
+
+    return read
 
 
 def without_fillers(value: Any) -> Any:
@@ -65,15 +75,15 @@ class Counterexample:
 
 def decoded(event: Event, refutation: Refutation) -> Counterexample:
     """The refutation in plain values."""
-    model, situation = refutation.model, refutation.situation
+    read, situation = reading(refutation.model), refutation.situation
     subject = situation.group if situation.process is None else situation.process.member
     return Counterexample(
         event=event.name,
         statement=refutation.statement.id,
-        subject=plain(subject, model),
-        arguments=plain(situation.arguments, model),
-        result=settled(plain(refutation.happened.result, model)),
-        about=tuple(plain(one, model) for one in refutation.arguments if not isinstance(one, History)),
+        subject=plain(subject, read),
+        arguments=plain(situation.arguments, read),
+        result=settled(plain(refutation.happened.result, read)),
+        about=tuple(plain(one, read) for one in refutation.arguments if not isinstance(one, History)),
     )
 
 

@@ -26,6 +26,7 @@ class Path:
     others: list[list[bool]]
     taken: list[bool] = field(default_factory=list)
     known: dict[int, tuple[Term, bool]] = field(default_factory=dict)
+    conditions: list[Term] = field(default_factory=list)
 
     def decide(self, term: Term) -> bool:
         """Which branch to take where the term decides; the other one, if it is possible, is left for later."""
@@ -42,19 +43,20 @@ class Path:
                 self.others.append([*self.taken, False])
         self.taken.append(choice)
         self.known[term.get_id()] = (term, choice)
-        self.solver.add(term if choice else z3.Not(term))
+        self.conditions.append(term if choice else z3.Not(term))
+        self.solver.add(self.conditions[-1])
         return choice
 
     def _possible(self, term: Term) -> bool:
         return bool(self.solver.check(term) != z3.unsat)
 
 
-def paths(run: Callable[[], Result], solver: LimitedSolver) -> Iterator[Result]:
-    """The result of each path; while it is looked at, the solver holds the path's conditions."""
+def paths(run: Callable[[], Result], solver: LimitedSolver) -> Iterator[tuple[Result, list[Term]]]:
+    """The result of each path and its conditions, which the solver holds while they are looked at."""
     waiting: list[list[bool]] = [[]]
     while waiting:
         path = Path(solver, waiting.pop(), waiting)
         with solver.scope():
             with deciding(path.decide):
                 result = run()
-            yield result
+            yield result, path.conditions

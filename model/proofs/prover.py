@@ -179,8 +179,8 @@ class Question:
     others: Terms
     solver: LimitedSolver
 
-    def paths(self) -> Iterator[Happened]:
-        """What the event leads to on each of its paths; meanwhile the solver holds the path's conditions."""
+    def paths(self) -> Iterator[tuple[Happened, list[Term]]]:
+        """What the event leads to on each of its paths, and the path's conditions, which the solver holds meanwhile."""
         return paths(lambda: self.event.run(self.situation), self.solver)
 
 
@@ -207,7 +207,7 @@ def prove(event: Event, statements: Sequence[Statement], size: Size, seed: int =
     count = shown = 0
     refutations: list[Refutation] = []
     undecided = ["whether it can happen"] if can_happen == z3.unknown else []
-    for happened in question.paths():
+    for happened, _ in question.paths():
         todo = list(goals(after, situation, happened, others))
         count += 1
         shown += len(todo)
