@@ -252,6 +252,12 @@ def partition_rows(topics: Iterable[Body] | None, names: TopicNames) -> dict[Par
     }
 
 
+def bare_topics(topics: Iterable[Body] | None, names: TopicNames) -> frozenset[str | None]:
+    """The topics of a message that come without partitions."""
+    bare = (topic for topic in topics or () if not (topic.get("partitions") or topic.get("partition_indexes")))
+    return frozenset(topic_of({"name": None, **topic}, names) for topic in bare)
+
+
 def compare_partitions(expected: PartitionErrors, seen: Seen, difference: Difference) -> None:
     """OffsetCommit, TxnOffsetCommit, OffsetDelete."""
     body = seen.answer
@@ -295,6 +301,9 @@ def compare_fetched(expected: Fetched, seen: Seen, difference: Difference) -> No
     if seen.version >= 2:
         difference.require("error", int(expected.error), bodies[0].get("error_code"))
     rows = partition_rows(bodies[0].get("topics"), seen.names)
+    asked = fetched_bodies(seen.version, seen.request, seen.group)[0]
+    if bare_topics(bodies[0].get("topics"), seen.names) - bare_topics(asked.get("topics"), seen.names):
+        difference.hard.add("partitions")
     if expected.error != Error.NONE:
         # Below v2 there is no other place for an error than the partitions.
         if seen.version < 2 and any(row.get("error_code") != expected.error for row in rows.values()):

@@ -65,6 +65,16 @@ async def sync_in_stable(stage: Stage) -> None:
         stage.shows("SYNC-16", call, "error", "assignment")
 
 
+@assignments.add("SYNC-16")
+async def sync_after_an_unchanged_rejoin(stage: Stage) -> None:
+    """A follower that joined again and changed nothing gets the share that it has."""
+    _, follower = await stage.stable(stage.member("A"), stage.member("B"))
+    await stage.join(follower)
+    call = stage.sync(follower)
+    await call
+    stage.shows("SYNC-16", call, "error", "assignment")
+
+
 @assignments.add("SYNC-17")
 async def leader_assigns_again(stage: Stage) -> None:
     """In Stable the leader's other assignments change nothing, for itself or for others."""

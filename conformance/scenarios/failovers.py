@@ -186,6 +186,20 @@ async def departure_is_lost(stage: Stage) -> None:
     stage.shows("FAILOVER-07", told)
 
 
+@failovers.add("FAILOVER-21", needs=RESTART)
+async def share_of_a_leaver_is_given_away(stage: Stage) -> None:
+    """Whatever the restart makes of a departure, once the leaver's session would be over the others have to rejoin."""
+    a, leaver = stage.silent("A"), stage.member("B", session=max(stage.session, 5_000))
+    a.rebalance = leaver.rebalance = stage.long_session
+    await stage.stable(a, leaver)
+    await stage.leave(leaver)
+    await stage.restart()
+    await stage.sleep_past(leaver.session)
+    told = stage.heartbeat(a)
+    await told
+    stage.shows("FAILOVER-21", told)
+
+
 @failovers.add("FAILOVER-08", needs=RESTART)
 async def pending_ids_are_lost(stage: Stage) -> None:
     """An id that was handed out and not used is a stranger's."""
@@ -211,6 +225,19 @@ async def offsets_survive(stage: Stage) -> None:
     call = stage.fetch((0, 1, 2))
     await call
     stage.shows("FAILOVER-12", call)
+
+
+@failovers.add("FAILOVER-12", needs=RESTART)
+async def lost_commit_stays_lost(stage: Stage) -> None:
+    """A commit that was under way when the coordinator was killed is there afterwards or is not, and that is that."""
+    await stage.commit(None, {0: 5})
+    stage.commit(None, {0: 7})
+    await stage.restart()
+    for _ in range(2):
+        call = stage.fetch()
+        await call
+        stage.shows("FAILOVER-12", call, "offset")
+        await stage.sleep(4 * stage.step)
 
 
 @failovers.add("FAILOVER-14", "FAILOVER-10", needs=RESTART)

@@ -2,7 +2,7 @@
 
 from fencepost.conformance.scenario import Collection
 from fencepost.conformance.scenarios.commits import accepted, beyond_session, busy
-from fencepost.conformance.stage import Stage
+from fencepost.conformance.stage import RANGE, Stage, Unsupported
 from fencepost.traces.events import Body
 
 partitions = Collection()
@@ -10,6 +10,8 @@ partitions = Collection()
 GHOST = "no-such-topic"
 """A topic that no cluster has, one hopes."""
 LARGEST = (1 << 63) - 1
+LONGEST_WAIT_MS = 300_000
+"""The longest that offsets are waited for to expire."""
 
 
 @partitions.add("COMMIT-12", "ADMIN-21")
@@ -84,6 +86,16 @@ async def metadata_has_a_limit(stage: Stage) -> None:
     stage.shows("COMMIT-15", fetched, "offset", "metadata")
 
 
+@partitions.add("COMMIT-15")
+async def refused_offset_is_not_under_way(stage: Stage) -> None:
+    """A fetch that requires stable offsets does not wait for what was refused."""
+    too_long = "m" * (stage.settings.max_offset_metadata + 1)
+    await stage.commit(None, {0: 7, 1: {"committed_offset": 8, "committed_metadata": too_long}})
+    fetched = stage.fetch([0, 1], stable=True, version=stage.version("OffsetFetch", at_least=7))
+    await fetched
+    stage.shows("COMMIT-15", fetched, "error", "offset")
+
+
 @partitions.add("COMMIT-16")
 async def null_metadata_comes_back_empty(stage: Stage) -> None:
     """There is no null where a string is promised."""
@@ -126,6 +138,35 @@ async def commits_survive_a_restart(stage: Stage) -> None:
     kept = stage.fetch()
     await kept
     stage.shows("COMMIT-25", kept, "offset", "metadata", met=stored)
+
+
+@partitions.add("COMMIT-25", needs=("restart",))
+async def commits_after_a_restart_survive_another(stage: Stage) -> None:
+    """A coordinator that has just come up keeps what it accepts as well as one that has run for a while."""
+    await stage.commit(None, {0: 5})
+    await stage.restart()
+    stored = await accepted(stage.commit(None, {0: 7}))
+    await stage.restart()
+    kept = stage.fetch()
+    await kept
+    stage.shows("COMMIT-25", kept, "offset", met=stored)
+
+
+@partitions.add("COMMIT-25", needs=("retention", "slow"))
+async def commits_outlast_a_rebalance(stage: Stage) -> None:
+    """No clean-up takes an offset away while it is not settled who consumes its topic."""
+    retention, interval = stage.settings.offsets_retention, stage.settings.retention_check_interval
+    if retention + interval > LONGEST_WAIT_MS:
+        raise Unsupported("offsets that expire within a few minutes")
+    a, b = (stage.member(label, (RANGE, stage.metadata(label, GHOST))) for label in "AB")
+    a.rebalance = b.rebalance = retention + 4 * interval
+    await stage.stable(a, b)
+    stored = await accepted(stage.commit(a, {0: 7}))
+    parked = stage.join_changed(b)
+    await stage.alive([a], retention + interval + 2 * stage.grace)
+    fetched = stage.fetch()
+    await fetched
+    stage.shows("COMMIT-25", fetched, "offset", met=stored and not parked.done)
 
 
 @partitions.add("COMMIT-26", needs=("retention",))

@@ -202,7 +202,7 @@ async def expiry_completes_the_join_phase(stage: Stage) -> None:
     stage.shows("TIMER-21", parked, "time")
 
 
-@sessions.add("HB-05")
+@sessions.add("HB-05", "TIMER-25")
 async def dropped_member_has_no_session(stage: Stage) -> None:
     """Nothing happens when the session would end of a member that was dropped for not coming back."""
     a, b = stage.silent("A"), stage.member("B", session=max(stage.session, 5_000))
@@ -214,6 +214,7 @@ async def dropped_member_has_no_session(stage: Stage) -> None:
     call = stage.heartbeat(a)
     await call
     stage.shows("HB-05", call)
+    stage.shows("TIMER-25", call)
 
 
 @sessions.add("TIMER-22")

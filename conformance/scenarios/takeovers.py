@@ -6,7 +6,7 @@ from typing import Any
 
 from fencepost.conformance.scenario import Collection
 from fencepost.conformance.scenarios.statics import replaced, static
-from fencepost.conformance.stage import Call, Stage
+from fencepost.conformance.stage import Call, Member, Stage
 from fencepost.traces.events import Kind
 from fencepost.traces.judge.excuses import NOT_READY
 from fencepost.traces.judge.explanation import errors_in
@@ -81,7 +81,11 @@ async def answers_from_the_first_moment(stage: Stage) -> None:
     """A coordinator that does not know its groups yet says so, or says yes to heartbeats; it never says no."""
     (a,) = await stage.stable(stage.silent("A"))
     await stage.commit(a, {0: 5})
-    asked: tuple[Callable[[], Call], ...] = (lambda: stage.heartbeat(a, member_id="nobody"), stage.fetch)
+    asked: tuple[Callable[[], Call], ...] = (
+        lambda: stage.heartbeat(a, member_id="nobody"),
+        lambda: stage.heartbeat(a),
+        stage.fetch,
+    )
     answered = await polled(stage, asyncio.ensure_future(stage.restart()), asked)
     fetch = stage.fetch()
     await fetch
@@ -89,10 +93,14 @@ async def answers_from_the_first_moment(stage: Stage) -> None:
     stage.shows("FAILOVER-01", first)
     for call in answered:
         unready = bool(errors_in(call.body) & NOT_READY)
-        if unready and call is not first:
+        is_member = call.api == "Heartbeat" and names(call, a)
+        if is_member or (unready and call is not first):
             stage.shows("FAILOVER-01", call)
-        if call.api == "Heartbeat" and (unready or call.error == 0):
+        if call.api == "Heartbeat" and not is_member and (unready or call.error == 0):
             stage.shows("HB-12", call)
+    stable = stage.fetch(stable=True)
+    await stable
+    stage.shows("FAILOVER-01", stable)
     stage.shows("HB-12", first, "time", met=False, note="the coordinator may have been ready all the time")
 
 
@@ -119,6 +127,12 @@ async def polled(
         event.sequence for event in stage.recorder.events if event.kind is Kind.FAULT and event.api == "restart"
     )
     return tuple(call for call in calls if is_answered(call) and sent_after(call, restart))
+
+
+def names(call: Call, member: Member) -> bool:
+    """The request is the member's own."""
+    request = call.exchange.request
+    return request is not None and request.body.get("member_id") == member.id
 
 
 def is_answered(call: Call) -> bool:

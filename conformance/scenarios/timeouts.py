@@ -120,7 +120,7 @@ async def everyone_syncs_in_time(stage: Stage) -> None:
         stage.shows("TIMER-15", call)
 
 
-@timeouts.add("TIMER-15")
+@timeouts.add("TIMER-15", "TIMER-26")
 async def everyone_rejoins_in_time(stage: Stage) -> None:
     """Nor does anything happen when the join phase would have been over."""
     a, b = await stage.stable(waiting(stage, "A", MEDIUM_MS), waiting(stage, "B", MEDIUM_MS))
@@ -131,6 +131,7 @@ async def everyone_rejoins_in_time(stage: Stage) -> None:
         call = stage.heartbeat(member)
         await call
         stage.shows("TIMER-15", call)
+        stage.shows("TIMER-26", call)
 
 
 # --- the initial delay ---------------------------------------------------------------------------------------------

@@ -148,4 +148,12 @@ FAILOVER: tuple[Requirement, ...] = (
         passing=True,
         needs=("second-node", "graceful-move"),
     ),
+    must(
+        "FAILOVER-21",
+        "Share of a leaver",
+        "The partitions of a member that left are up for assignment again within one session timeout, also if the "
+        "coordinator restarts in between.",
+        "franz-go kfake source",
+        needs=("restart",),
+    ),
 )

@@ -161,4 +161,16 @@ TIMER: tuple[Requirement, ...] = (
         "Every member has its own session timeout.",
         "Kafka message schema",
     ),
+    must(
+        "TIMER-25",
+        "Timers of members that are gone",
+        "A timer of a member that was dropped, removed or has left has no effect.",
+        "KAFKA-7196",
+    ),
+    must(
+        "TIMER-26",
+        "Join timer ends with its phase",
+        "A join timer has no effect once its join phase is complete.",
+        "Redpanda source",
+    ),
 )

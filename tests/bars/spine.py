@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
+from fencepost.conformance.zoo.coordinator import COORDINATOR
 from fencepost.traces.format import open_trace
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.judge.verdict import Standing
 from tests.bars.bars import ROOT, Bar, Figure, Unmeasured, at_least, at_most, exactly, main, told
-from tests.conformance.faults import FAULTS
-from tests.conformance.test_faults import look_for, shortest
+from tests.conformance.test_zoo import SHOWN, shown_by
 from tests.targets.running import prepare
 from tests.test_readme import COMMANDS
 
@@ -220,22 +220,20 @@ def alterations(folder: Path) -> Iterator[Figure]:
 
 
 def faults(folder: Path) -> Iterator[Figure]:
-    """Faults of real coordinators, put back into the bundled one."""
+    """Bugs of real coordinators, put back into the bundled one, each on a scenario that shows it."""
     begun, worked, found = time.monotonic(), time.process_time(), 0
-    for fault in FAULTS:
-        findings = look_for(fault)
-        missing = set(fault.breaks) - {one.requirement for one in findings}
-        if missing:
-            yield Figure(fault.bug, "not found", ", ".join(sorted(missing)), False)
-        else:
+    for bug in COORDINATOR.values():
+        scenario, requirement = SHOWN[bug.number]
+        if requirement in shown_by(bug, scenario):
             found += 1
-            best = shortest(fault, findings)
-            yield told(fault.bug, f"{best.requirement} in {best.scenario} after {best.requests} requests")
+            yield told(bug.number, f"{requirement} in {scenario}")
+        else:
+            yield Figure(bug.number, "not found", requirement, False)
     yield at_least("faults found", found, 20)
-    yield exactly("faults not found", len(FAULTS) - found, 0)
+    yield exactly("faults not found", len(COORDINATOR) - found, 0)
     yield at_most("seconds of one core", round(time.process_time() - worked, 1), 60)
     yield told("seconds", round(time.monotonic() - begun, 1))
-    tests = run_tests(folder, ["tests/conformance/test_faults.py"], "-k", "not test_fault_is_found")
+    tests = run_tests(folder, ["tests/conformance/test_zoo.py"], "-k", "test_circumstances_alone_are_no_bug")
     yield exactly("coordinators without faults that are blamed", tests.failed, 0)
 
 

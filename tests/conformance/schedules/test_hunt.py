@@ -12,8 +12,8 @@ from fencepost.conformance.bundled_run import BUNDLED_SETTINGS
 from fencepost.conformance.schedules.generation import Ground, draw
 from fencepost.conformance.schedules.hunt import Blank, Quarry, hunt, perform
 from fencepost.conformance.schedules.schedule import OPTIONS
+from fencepost.conformance.zoo.coordinator import COORDINATOR
 from fencepost.traces.events import Kind
-from tests.conformance.faults import FAULTS
 from tests.conformance.flaws import error_instead, flawed
 
 GROUND = Ground(BUNDLED_SETTINGS)
@@ -53,10 +53,8 @@ def test_a_schedule_is_played_alike_every_time() -> None:
 
 
 @pytest.mark.parametrize("bug", ["BUG-35", "BUG-12", "BUG-04"])
-def test_a_bug_is_found_and_made_short(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    fault = next(each for each in FAULTS if each.bug == bug)
-    with monkeypatch.context() as patch:
-        fault.put_back(patch)
+def test_a_bug_is_found_and_made_short(bug: str) -> None:
+    with COORDINATOR[bug].applied():
         quarry = hunt(sound, GROUND, 1, seconds=60)
         assert isinstance(quarry, Quarry)
         assert quarry.requests <= 12
