@@ -125,6 +125,13 @@ def _add_prove(parser: argparse.ArgumentParser) -> None:
         "--protocols", metavar="N", type=_count, default=2, help="protocols a member may offer (default: 2)"
     )
     parser.add_argument("--seed", metavar="S", type=int, default=0, help="seed of the solver (default: 0)")
+    parser.add_argument(
+        "--states",
+        metavar="N",
+        type=_count,
+        default=100_000,
+        help="where something is refuted: states to search for a real trace, in each instance (default: 100000)",
+    )
     parser.add_argument("--json", metavar="F", type=Path, help="write the results as JSON")
 
 
@@ -200,7 +207,7 @@ def _prove(options: argparse.Namespace, _: Runner) -> int:
         print(f"{clear}{doing} ({number} of {total})", end="" if live else "\n", file=sys.stderr, flush=True)
 
     size = Size(options.slots, options.partitions, options.protocols)
-    proof = proving.prove(size, options.seed, progress, lambda line: _print(f"{clear}{line}\n"))
+    proof = proving.prove(size, options.seed, options.states, progress, lambda line: _print(f"{clear}{line}\n"))
     _print(f"{proving.summary(proof)}\n")
     if options.json is not None:
         options.json.write_text(proving.to_json(proof), encoding="utf-8")

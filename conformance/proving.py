@@ -1,13 +1,16 @@
 """`fencepost prove`: the theorems, each in a line that says what it covers and what it does not."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 from fencepost.conformance.results import Exit
-from fencepost.model.proofs.prover import Size
+from fencepost.model.explore.breaches import Breach, Hunt, hunt
+from fencepost.model.explore.group import Told
+from fencepost.model.explore.rows import COORDINATOR
+from fencepost.model.proofs.prover import STATEMENTS, Size
 from fencepost.model.proofs.theorems import Progress, Result, drained, false_ones, inductive, parametrical
 
 _GOOD = ("proved", "false, as it should be")
@@ -15,12 +18,16 @@ _GOOD = ("proved", "false, as it should be")
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The results of one run, its size and seed, and how long it took in seconds."""
+    """The results of one run, its size and seed, and how long it took in seconds.
+
+    `hunt` says which counterexamples to induction are real; there is none where there are no counterexamples.
+    """
 
     size: Size
     seed: int
     results: tuple[Result, ...]
     seconds: float
+    hunt: Hunt | None = None
 
     @property
     def longest(self) -> float:
@@ -35,14 +42,60 @@ class Proof:
         return Exit.INCONCLUSIVE if verdicts <= {*_GOOD, "undecided"} else Exit.VIOLATION
 
 
-def prove(size: Size, seed: int, progress: Progress, show: Callable[[str], None]) -> Proof:
-    """Prove everything, showing each result as soon as it is there."""
+def prove(size: Size, seed: int, limit: int, progress: Progress, show: Callable[[str], None]) -> Proof:
+    """Prove everything, showing each result as soon as it is there.
+
+    What is refuted is searched for real breaches, in each small instance among so many states as the limit says.
+    """
     began = perf_counter()
     results: list[Result] = []
     for result in every_result(size, seed, progress):
         results.append(result)
         show(line(result))
-    return Proof(size, seed, tuple(results), perf_counter() - began)
+    found = paired(results, limit, progress)
+    if found is not None:
+        show(told(results, found))
+    return Proof(size, seed, tuple(results), perf_counter() - began, found)
+
+
+def refuted(results: Iterable[Result]) -> set[str]:
+    """The statements that have counterexamples to induction."""
+    return {example.statement for result in results for example in result.counterexamples}
+
+
+def paired(results: Iterable[Result], limit: int, progress: Progress) -> Hunt | None:
+    """Counterexamples to induction, each with a search for a run from the start that breaks the same statement."""
+    broken = refuted(results)
+    return hunt([one for one in STATEMENTS if one.id in broken], limit, progress) if broken else None
+
+
+def told(results: Iterable[Result], found: Hunt) -> str:
+    """Which of the counterexamples are real, and the shortest run that shows it."""
+    lines: list[str] = []
+    for name in sorted(refuted(results)):
+        breach = found.of(name)
+        real = "no real trace" if breach is None else f"a real trace of {len(breach.steps)} steps"
+        lines.append(f"{name}: {real} within {found.states:,} states")
+    if not found.breaches:
+        return "\n".join(
+            [*lines, "A counterexample to induction is not yet a bug: its first state may never come about."]
+        )
+    shortest = found.breaches[0]
+    lines.append(f"From the start to a state that breaks {shortest.statement}, with {shortest.instance.name}:")
+    return "\n".join([*lines, *sequence(shortest)])
+
+
+def sequence(breach: Breach) -> Iterator[str]:
+    """The run, a step in each line, with the group after it."""
+    for number, step in enumerate(breach.steps, 1):
+        after = standing(step)
+        yield f"  {number:2}. {step.label}  (generation {after['generation']}, {after['phase']})"
+
+
+def standing(step: Told) -> dict[str, int | str]:
+    """Where the group stands after a step."""
+    group = step.row[COORDINATOR].group
+    return {"generation": group.generation, "phase": group.phase.name.capitalize()}
 
 
 def every_result(size: Size, seed: int, progress: Progress) -> Iterator[Result]:
@@ -96,6 +149,7 @@ def to_json(proof: Proof) -> str:
                     "before": repr(example.subject),
                     "arguments": repr(example.arguments),
                     "after": repr(example.result),
+                    "real_steps": real_steps(proof.hunt, example.statement),
                 }
                 for example in result.counterexamples
             ],
@@ -112,4 +166,22 @@ def to_json(proof: Proof) -> str:
         "seconds": round(proof.seconds, 3),
         "longest_query_seconds": round(proof.longest, 3),
     }
+    if proof.hunt is not None:
+        report["search"] = {
+            "states": proof.hunt.states,
+            "breaches": [
+                {
+                    "statement": breach.statement,
+                    "instance": breach.instance.name,
+                    "steps": [{"event": step.label, **standing(step)} for step in breach.steps],
+                }
+                for breach in proof.hunt.breaches
+            ],
+        }
     return json.dumps(report, indent=2) + "\n"
+
+
+def real_steps(found: Hunt | None, statement: str) -> int | None:
+    """How many steps from the start break the statement; None if no such run was found."""
+    breach = None if found is None else found.of(statement)
+    return None if breach is None else len(breach.steps)

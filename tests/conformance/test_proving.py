@@ -7,10 +7,11 @@ import pytest
 
 from fencepost.conformance import proving
 from fencepost.conformance.cli import main
-from fencepost.conformance.proving import Proof
+from fencepost.conformance.proving import Proof, real_steps
 from fencepost.conformance.results import Exit
 from fencepost.model.core import session
 from fencepost.model.proofs import solving
+from fencepost.model.proofs.decode import Counterexample
 from fencepost.model.proofs.prover import Size
 from fencepost.model.proofs.theorems import Result, drained, inductive
 from tests.model.proofs.mutation import mutant
@@ -71,15 +72,53 @@ def test_everything_is_proved_and_saved(tmp_path: Path, capsys: pytest.CaptureFi
     assert "join (1 of" in shown.err
 
 
-def test_a_broken_core_is_refuted_with_a_counterexample() -> None:
+@pytest.fixture(scope="module")
+def broken() -> Proof:
+    """The proof of a coordinator that forgets to compare the generations of commits."""
     with mutant(session.commit, "request.generation != group.generation", "False"):
-        results = {result.id: result for result in inductive(TINY, 0, silent)}
-    refuted = results["T2"]
+        results = tuple(inductive(TINY, 0, silent))
+        return Proof(TINY, 0, results, 1.0, proving.paired(results, 100_000, silent))
+
+
+def test_a_broken_core_is_refuted_with_a_counterexample(broken: Proof) -> None:
+    refuted = {result.id: result for result in broken.results}["T2"]
     assert refuted.verdict == "refuted"
     assert refuted.counterexamples[0].statement == "T2"
     assert "counterexamples to induction; the first breaks T2 at commit (commit." in proving.line(refuted)
 
 
-@pytest.mark.parametrize("arguments", [["--slots", "0"], ["--partitions", "x"]])
+def test_a_counterexample_is_paired_with_a_real_trace(broken: Proof) -> None:
+    assert broken.hunt is not None
+    text = proving.told(broken.results, broken.hunt).splitlines()
+    assert f"T2: a real trace of 15 steps within {broken.hunt.states:,} states" in text
+    assert "From the start to a state that breaks T2, with one member:" in text
+    assert text[-15] == "   1. A joins  (generation 0, Empty)"
+    assert text[-1] == "  15. A gets commit.stable  (generation 2, Stable)"
+    report = json.loads(proving.to_json(broken))
+    assert report["search"]["breaches"][0]["steps"][-1] == {
+        "event": "A gets commit.stable",
+        "generation": 2,
+        "phase": "Stable",
+    }
+    examples = [example for one in report["theorems"] for example in one["counterexamples"]]
+    assert {example["real_steps"] for example in examples if example["statement"] == "T2"} == {15}
+
+
+def test_a_counterexample_without_a_real_trace_is_not_called_a_bug() -> None:
+    example = Counterexample("join", "group-parked", None, (), None, ())
+    results = (Result("T1", "Something holds.", "refuted", "this", "that", 0.1, 0.1, (example,)),)
+    found = proving.paired(results, 1_000, silent)
+    assert found is not None
+    text = proving.told(results, found)
+    assert f"group-parked: no real trace within {found.states:,} states" in text
+    assert "is not yet a bug" in text
+    assert real_steps(found, "group-parked") is None
+
+
+def test_nothing_is_searched_where_nothing_is_refuted() -> None:
+    assert proving.paired(proof("proved", "undecided").results, 1_000, silent) is None
+
+
+@pytest.mark.parametrize("arguments", [["--slots", "0"], ["--partitions", "x"], ["--states", "0"]])
 def test_sizes_are_numbers_above_0(arguments: list[str]) -> None:
     assert main(["prove", *arguments]) == Exit.COULD_NOT_RUN
