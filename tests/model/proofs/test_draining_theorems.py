@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
+from time import process_time
 
 import pytest
 
@@ -17,9 +18,10 @@ BUDGET_SECONDS = 1.0
 
 @pytest.mark.parametrize("seed", [0, 7, 19])
 def test_every_lemma_is_settled_as_it_should_be_within_a_second(seed: int) -> None:
+    begun = process_time()
     found = list(findings(lemmas(), seed))
+    assert process_time() - begun <= BUDGET_SECONDS
     assert [each for each in found if not each.as_expected] == []
-    assert sum(each.seconds for each in found) <= BUDGET_SECONDS
 
 
 def test_every_theorem_has_lemmas_and_false_ones_say_so() -> None:

@@ -1,5 +1,7 @@
 """The kernel's theorems for any number of members, partitions and generations, and which guards they rest on."""
 
+from time import process_time
+
 import pytest
 
 from fencepost.model.kernel import ACTIONS
@@ -24,10 +26,11 @@ SCENES = list(scenes())
 
 @pytest.mark.parametrize("seed", [0, 11])
 def test_every_invariant_survives_every_action(seed: int) -> None:
+    begun = process_time()
     found = list(findings(lemmas(), seed))
+    assert process_time() - begun <= BUDGET_SECONDS
     assert [(each.lemma.theorem, each.lemma.name, each.verdict) for each in found if not each.as_expected] == []
     assert len(found) == (len(ACTIONS) + 2) * len((*THEOREMS, *STRENGTHENINGS)) + len(ACTIONS) * 2
-    assert sum(each.seconds for each in found) <= BUDGET_SECONDS
 
 
 @pytest.mark.parametrize(
