@@ -93,6 +93,11 @@ _DRAINING = {
 }
 
 
+def registry() -> dict[str, str]:
+    """Every theorem that people read: its id and its sentence."""
+    return {one.id: one.sentence for one in THEOREMS} | _KERNEL | _DRAINING
+
+
 def parametrical(seed: int, progress: Progress) -> Iterator[Result]:
     """The theorems about the kernel."""
     covers = "the kernel, for any number of members, partitions and generations"

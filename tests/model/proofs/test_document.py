@@ -1,0 +1,55 @@
+"""The document about the proofs names every theorem in the registry, every false wording, and nothing else."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fencepost.conformance.cli import main
+from fencepost.model.false_theorems import FALSE_THEOREMS
+from fencepost.model.proofs.solving import LIMIT_MS
+from fencepost.model.proofs.theorems import registry
+
+ROOT = Path(__file__).parents[3]
+DOCUMENT = (ROOT / "model" / "PROOFS.md").read_text()
+
+
+def rows(head: str) -> list[tuple[str, ...]]:
+    """The rows of the tables with this head."""
+    found: list[tuple[str, ...]] = []
+    inside = False
+    for line in DOCUMENT.splitlines():
+        if line == head:
+            inside = True
+        elif inside and line.startswith("| "):
+            found.append(tuple(cell.strip() for cell in line.strip("|").split("|")))
+        elif not line.startswith("|-"):
+            inside = False
+    return found
+
+
+def test_the_theorems_are_those_of_the_registry() -> None:
+    assert rows("| theorem | sentence |") == list(registry().items())
+
+
+def test_the_false_wordings_are_those_that_are_shipped() -> None:
+    shipped = [(one.statement.id, one.statement.sentence, one.reason) for one in FALSE_THEOREMS]
+    assert rows("| wording | sentence | false because |") == shipped
+
+
+def test_what_is_claimed_of_code_is_there() -> None:
+    named = {path for path in re.findall(r"`([a-z_/]+(?:\.py)?)`", DOCUMENT) if "/" in path or path.endswith(".py")}
+    places = (ROOT, ROOT / "model", ROOT / "model" / "proofs")
+    assert [path for path in named if not any((place / path).exists() for place in places)] == []
+    assert len(named) > 8
+
+
+def test_bounds_are_the_defaults_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    document = " ".join(DOCUMENT.split())
+    assert f"A query may take {LIMIT_MS // 1000} seconds." in document
+    with pytest.raises(SystemExit):
+        main(["prove", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "places for members (default: 3)" in text and "ids handed out, 3 by default)" in document
+    assert "partitions (default: 3)" in text and "partitions (`--partitions`, 3)" in document
+    assert "a member may offer (default: 2)" in text and "offers (`--protocols`, 2)" in document
