@@ -4,16 +4,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from fencepost.conformance.blame import Blame, Violation, violations
 from fencepost.conformance.execution import Played
 from fencepost.conformance.results import Failure, RequirementResult, RuleCoverage, Verdict
 from fencepost.conformance.selection import Selection
 from fencepost.model.rules import RULES
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.judge.explanation import observed, shown
-from fencepost.traces.judge.verdict import Fault, Standing, TraceVerdict
+from fencepost.traces.judge.verdict import Standing, TraceVerdict
 
-COARSE = frozenset({"error"})
-"""Fields that nearly every requirement looks at; the others each belong to a few that speak of them."""
 NOT_AGAIN = "failed once and not when it was replayed"
 NOT_REPLAYED_HERE = "what was replayed of it is explained by another violation"
 NOT_REPLAYED = "failed once; the run was cut short before it could be replayed"
@@ -48,43 +47,6 @@ class Findings:
         self.failures.append(failure)
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A requirement that the answer to a request broke. `fault` is None where only a mark makes it a violation."""
-
-    requirement: str
-    sequence: int
-    fault: Fault | None
-    note: str = ""
-
-
-def violations(verdict: TraceVerdict) -> list[Violation]:
-    """What a trace shows violated, by marks and by the rules of faults that nothing marks."""
-    faults = {fault.sequence: fault for fault in reversed(verdict.faults)}
-    failed = [mark for mark in verdict.evidence if mark.standing is Standing.FAIL]
-    marked = [Violation(mark.requirement, mark.sequence, faults.get(mark.sequence), mark.note) for mark in failed]
-    claimed = {mark.sequence for mark in failed}
-    unmarked = [fault for fault in first_faults(verdict) if fault.sequence not in claimed]
-    return marked + [Violation(each, fault.sequence, fault) for fault in unmarked for each in fault.requirements]
-
-
-def first_faults(verdict: TraceVerdict) -> list[Fault]:
-    """The faults up to the first in each group that may have led the model astray; later ones need a mark."""
-    found: list[Fault] = []
-    astray: set[str] = set()
-    for fault in verdict.faults:
-        if fault.group not in astray:
-            found.append(fault)
-        if not fault.waived:
-            astray.add(fault.group)
-    return found
-
-
-def broken(played: Played) -> frozenset[str]:
-    """The requirements that a trace shows violated."""
-    return frozenset(violation.requirement for violation in violations(played.verdict))
-
-
 def results(
     selection: Selection,
     runs: Sequence[Played],
@@ -95,24 +57,16 @@ def results(
     """One result for each requirement asked for. `confirmed` has what broke again when a scenario was replayed."""
     findings: dict[str, Findings] = {requirement.id: Findings() for requirement in selection.wanted}
     settled = frozenset[str]().union(*confirmed.values())
-    owners = owners_of(runs)
+    blame = Blame(runs)
     for played in runs:
         again = confirmed.get(played.scenario.name)
         for violation in violations(played.verdict):
             if violation.requirement not in findings:
                 continue
             found = findings[violation.requirement]
-            owner = owners.get(violation.fault.kind) if violation.fault is not None else None
-            if (
-                owner is not None
-                and violation.fault is not None
-                and violation.requirement
-                not in (
-                    owner,
-                    *violation.fault.requirements,
-                )
-            ):
-                found.weigh(Standing.INCONCLUSIVE, f"blocked by {owner}")
+            behind = blame.behind(violation, played)
+            if behind:
+                found.weigh(Standing.INCONCLUSIVE, behind)
             elif again is not None and violation.requirement in again:
                 found.fail(failure(played.events, violation, origin(played), replayed=True))
             elif violation.requirement in settled:
@@ -128,42 +82,19 @@ def results(
     )
 
 
-def owners_of(runs: Sequence[Played]) -> dict[str, str]:
-    """The requirement that speaks of each kind of fault, where it is shown broken and never shown to hold.
-
-    The same wrong answer elsewhere is a consequence, whatever else a scenario wanted to show by it.
-    """
-    shown = {
-        mark.requirement
-        for played in runs
-        for mark in played.verdict.evidence
-        if mark.standing in (Standing.PASS, Standing.UNUSUAL)
-    }
-    owners: dict[str, str] = {}
-    for played in runs:
-        marked = {(mark.sequence, mark.requirement) for mark in played.verdict.evidence}
-        for violation in violations(played.verdict):
-            fault, owner = violation.fault, violation.requirement
-            if fault is None or owner not in fault.requirements or not set(fault.fields) <= COARSE:
-                continue
-            if (violation.sequence, owner) in marked or owner not in shown:
-                owners.setdefault(fault.kind, owner)
-    return owners
-
-
 def unplayed(findings: Mapping[str, Findings], played: Played) -> None:
     """A scenario that ended early leaves its requirements without evidence: say why."""
     shown_ids = {mark.requirement for mark in played.verdict.evidence}
-    blocking = sorted({each for fault in played.verdict.faults for each in fault.requirements})
+    astray = (fault for fault in played.verdict.faults if not fault.waived or "generation" not in fault.fields)
+    blocking = sorted({each for fault in astray for each in fault.requirements})
     for each in played.scenario.requirements:
         if each in shown_ids or each not in findings:
             continue
         if played.unsupported:
             findings[each].unsupported.append(played.unsupported)
-        elif blocking:
-            findings[each].weigh(Standing.INCONCLUSIVE, "blocked by " + ", ".join(blocking))
         elif played.blocked:
-            findings[each].weigh(Standing.INCONCLUSIVE, played.blocked)
+            reason = f"{played.blocked}, after {', '.join(blocking)} was violated" if blocking else played.blocked
+            findings[each].weigh(Standing.INCONCLUSIVE, reason)
 
 
 def decide(id: str, found: Findings, left_out: Mapping[str, str], known: Mapping[str, str]) -> RequirementResult:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Description, Target
 from fencepost.adapters.virtual import run_beside
-from fencepost.conformance import aggregation
+from fencepost.conformance.blame import broken
 from fencepost.conformance.course import Course, in_order, save
 from fencepost.conformance.execution import Played, play
 from fencepost.conformance.plan import Plan
@@ -61,7 +61,7 @@ class Bundled:
             while suspects := course.suspects():
                 for scenario in suspects:
                     again = await run_beside(self.play(scenario, "replay"))
-                    course.confirmed[scenario.name] = aggregation.broken(again)
+                    course.confirmed[scenario.name] = broken(again)
         except asyncio.CancelledError:
             cut_short = True
         return course.report({"name": description.name, **description.implementation}, self.known, cut_short=cut_short)

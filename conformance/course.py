@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fencepost.conformance import aggregation
 from fencepost.conformance.aggregation import Origin
+from fencepost.conformance.blame import Blame, broken, is_crash, violations
 from fencepost.conformance.execution import Played
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.progress import Progress
@@ -49,7 +50,7 @@ class Course:
             one = replace(one, events=events, verdict=judge(one.header, events))
         self.decisions.update(one.verdict.decisions)
         self.played.append(one)
-        violated = len({each for played in self.played for each in aggregation.broken(played)})
+        violated = len({each for played in self.played for each in broken(played)})
         seconds = time.monotonic() - self.begun
         self.progress(Progress(len(self.played), len(self.selection.scenarios), seconds, violated, one.scenario.name))
 
@@ -60,12 +61,23 @@ class Course:
     def suspects(self) -> list[Scenario]:
         """The scenarios to replay next: the shortest that shows each violation not confirmed so far.
 
-        Nothing is called a failure before it was seen twice; what a few scenarios do not show again is not.
+        Nothing is called a failure before it was seen twice; what a few scenarios do not show again is not. A crash
+        is replayed even if its requirement is violated without one.
         """
         settled = frozenset[str]().union(*self.confirmed.values())
+        blame = Blame(self.played)
+        looked_for: dict[str, list[Played]] = {}
+        in_passing: dict[str, list[Played]] = {}
         chosen: dict[str, Scenario] = {}
-        for requirement in sorted({each for one in self.played for each in aggregation.broken(one)} - settled):
-            shows = sorted((one for one in self.played if requirement in aggregation.broken(one)), key=size)
+        for one in sorted(self.played, key=size):
+            alone = [each for each in violations(one.verdict) if not blame.behind(each, one)]
+            marked = {each.requirement for each in alone if each.marked}
+            for requirement in {each.requirement for each in alone} - settled:
+                (looked_for if requirement in marked else in_passing).setdefault(requirement, []).append(one)
+            if one.scenario.name not in self.confirmed and any(is_crash(each.fault, one) for each in alone):
+                chosen[one.scenario.name] = one.scenario
+        for requirement in sorted(looked_for.keys() | in_passing.keys()):
+            shows = looked_for.get(requirement, []) + in_passing.get(requirement, [])
             untried = [one for one in shows if one.scenario.name not in self.confirmed]
             if untried and len(shows) - len(untried) < TRIES:
                 chosen[untried[0].scenario.name] = untried[0].scenario
@@ -119,5 +131,5 @@ def save(plan: Plan, played: Played) -> None:
     """Write the trace where the plan wants it."""
     if plan.traces is not None:
         write_trace(trace_file(plan.traces, played), played.header, played.events)
-    if plan.save is not None and aggregation.broken(played):
+    if plan.save is not None and broken(played):
         write_trace(trace_file(plan.save, played), played.header, played.events)

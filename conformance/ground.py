@@ -51,7 +51,7 @@ class Ground:
     @property
     def long_session(self) -> int:
         """A session timeout that outlasts the scenario: its member may be silent."""
-        return min(max(self.session, 60_000), self.settings.max_session_timeout)
+        return min(max(self.session, 30_000), self.settings.max_session_timeout)
 
     @property
     def rebalance(self) -> int:

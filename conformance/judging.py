@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fencepost.conformance.aggregation import Findings, Origin, Violation, coverage, decide, failure, violations
+from fencepost.conformance.aggregation import Findings, Origin, coverage, decide, failure
+from fencepost.conformance.blame import Violation, violations
 from fencepost.conformance.progress import Progress
 from fencepost.conformance.results import Report, RequirementResult
 from fencepost.model.catalogue import CATALOGUE

@@ -131,6 +131,10 @@ class Membership(Ground):
         patience = PATIENCE_MS + member.rebalance
         return self.send("SyncGroup", body | changes, version=version, member=member.label, patience=patience)
 
+    def lead(self, leader: Member, *followers: Member) -> Call:
+        """Send SyncGroup for the leader, with an assignment for everyone: the labels."""
+        return self.sync(leader, {one.id: one.label.encode() for one in (leader, *followers)})
+
     def heartbeat(self, member: Member, *, version: int | None = None, **changes: Any) -> Call:
         """Send Heartbeat for a member."""
         body = {

@@ -17,7 +17,7 @@ from typing import Any
 from fencepost.adapters.target import Description
 from fencepost.adapters.wire.lifecycle import Lifecycle
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
-from fencepost.conformance import aggregation
+from fencepost.conformance.blame import broken
 from fencepost.conformance.course import Course, in_order, save
 from fencepost.conformance.execution import DEFAULT_GRACE_MS, Played, play
 from fencepost.conformance.plan import Plan
@@ -35,6 +35,8 @@ from fencepost.traces.judge.verdict import TraceVerdict
 
 AT_ONCE = 120
 """How many scenarios are in flight."""
+CONNECTIONS = 3
+"""How many connections a scenario needs at the same time, as a rule."""
 CUT = frozenset({"closed", "unreachable"})
 """Faults that a target leaves behind when it goes down."""
 
@@ -88,6 +90,7 @@ class Remote:
         self.grace = profile.grace if profile.grace is not None else DEFAULT_GRACE_MS
         self.target = remote_target(plan.target, profile)
         self.down = False
+        self.crashing: set[str] = set()
         self.judges = ProcessPoolExecutor(1, get_context("spawn"), initializer=ignore_interrupts)
 
     async def run(self, requirements: Sequence[Requirement], progress: Callable[[Progress], None]) -> Report:
@@ -120,7 +123,7 @@ class Remote:
             save(self.plan, one)
 
         def confirm(one: Played) -> None:
-            course.confirmed[one.scenario.name] = aggregation.broken(one)
+            course.confirmed[one.scenario.name] = broken(one)
 
         rest = in_order(course.selection.scenarios, self.plan.seed)
         if first.scenario in rest:
@@ -157,15 +160,21 @@ class Remote:
         played = await play(
             scenario, self.target, description, group, grace=self.grace, restart=restart, judging=judging
         )
+        if self.down:
+            self.crashing.add(scenario.name)
         return replace(played, crashed=self.down)
 
     async def play_batch(
         self, scenarios: Sequence[Scenario], attempt: str, description: Description, keep: Callable[[Played], None]
     ) -> None:
-        """Play scenarios side by side, then those that need a restart."""
+        """Play scenarios side by side, then those that need a restart; those that brought it down before go first."""
         calm = [scenario for scenario in scenarios if "restart" not in needed(scenario)]
         rough = [scenario for scenario in scenarios if "restart" in needed(scenario)]
-        await self.play_company(calm, attempt, description, keep)
+        for scenario in calm:
+            if scenario.name in self.crashing:
+                await self.play_company([scenario], attempt, description, keep)
+        harmless = [scenario for scenario in calm if scenario.name not in self.crashing]
+        await self.play_company(harmless, attempt, description, keep)
         meeting = Gathering(len(rough), self.target.restart)
 
         async def restarting(scenario: Scenario) -> None:
@@ -182,6 +191,7 @@ class Remote:
         self, scenarios: Sequence[Scenario], attempt: str, description: Description, keep: Callable[[Played], None]
     ) -> None:
         """Play scenarios side by side; if the target goes down, find out which of them does it."""
+        await self.target.warm(CONNECTIONS * min(len(scenarios), AT_ONCE))
         places = asyncio.Semaphore(AT_ONCE)
         interrupted: list[Scenario] = []
 

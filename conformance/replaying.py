@@ -9,7 +9,8 @@ from pathlib import Path
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Description, Exchange, Recorder, Target, TargetError
 from fencepost.adapters.virtual import run_beside
-from fencepost.conformance.aggregation import Origin, Violation, failure, violations
+from fencepost.conformance.aggregation import Origin, failure
+from fencepost.conformance.blame import Violation, violations
 from fencepost.conformance.execution import DEFAULT_GRACE_MS
 from fencepost.conformance.judging import Reading, check
 from fencepost.conformance.plan import BUNDLED, Replay, ReplayOutcome

@@ -81,11 +81,10 @@ class Stage(Membership, Administration):
 
     async def settle(self, leader: Member, *followers: Member, plan: Mapping[str, bytes] | None = None) -> None:
         """All members of a completed join phase sync, the leader last; assignments are the labels but for a plan."""
-        given = plan if plan is not None else {one.id: one.label.encode() for one in (leader, *followers)}
         calls = [self.sync(follower) for follower in followers]
         if followers:
             await self.sleep(self.step)
-        calls.append(self.sync(leader, given))
+        calls.append(self.lead(leader, *followers) if plan is None else self.sync(leader, plan))
         for call in calls:
             body = await call
             self.need(body["error_code"] == 0, f"SyncGroup got {error_name(body['error_code'])}")

@@ -56,6 +56,10 @@ class Pool:
             connection.close()
         return None
 
+    def ready(self, address: Address) -> int:
+        """How many connections carry nothing at present."""
+        return len(self._idle.get(address, ()))
+
     async def connect(self, address: Address) -> Connection:
         """Take an idle connection or make a new one. Raises `LossError` if the target cannot be reached, and
         `TargetError` if there are too many connections."""

@@ -14,6 +14,8 @@ from fencepost.adapters.wire.pool import Address, Pool, connection_limit
 from fencepost.traces.events import Order
 
 SCHEME = "kafka://"
+QUEUE = 4
+"""How many connections wait at the same time for the target to take them: the queue of some is that short."""
 
 
 def parse_target(text: str) -> Address:
@@ -89,6 +91,22 @@ class KafkaTarget:
     def channel(self, recorder: Recorder) -> WireChannel:
         """As `Target.channel`."""
         return WireChannel(self._client, self._cluster, recorder, self._channels)
+
+    async def warm(self, connections: int) -> None:
+        """Have so many idle connections, spread over the brokers. One that finds the target's queue full is tried again
+        by the system after a second, in the midst of a schedule, so they are made beforehand and few at a time."""
+        addresses = tuple(self._cluster.brokers.values())
+        share = -(-connections // len(addresses))
+        missing = [each for each in addresses for _ in range(share - self._pool.ready(each))]
+
+        async def make() -> None:
+            try:
+                while missing:
+                    await self._client.ask(missing.pop(), "ApiVersions", 0, {}, fresh=True)
+            except (LossError, TargetError):
+                missing.clear()  # who needs one will find out why there is none
+
+        await asyncio.gather(*(make() for _ in range(QUEUE)))
 
     async def alive(self) -> bool:
         """Whether the target still answers on a new connection."""

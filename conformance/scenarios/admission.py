@@ -73,11 +73,19 @@ async def joining_makes_the_group(stage: Stage) -> None:
 
 
 @admission.add("JOIN-15")
+async def no_protocol_type(stage: Stage) -> None:
+    """An empty protocol type does not make a group."""
+    call = stage.join(stage.member("A"), protocol_type="")
+    stage.shows("JOIN-15", call)
+    await call
+
+
+@admission.add("JOIN-15")
 async def nothing_to_offer(stage: Stage) -> None:
-    """Neither an empty protocol type nor an empty list makes a group."""
-    for call in (stage.join(stage.member("A"), protocol_type=""), stage.join(stage.member("A"), protocols=[])):
-        await call
-        stage.shows("JOIN-15", call)
+    """Nor does an empty list."""
+    call = stage.join(stage.member("A"), protocols=[])
+    stage.shows("JOIN-15", call)
+    await call
 
 
 @admission.add("JOIN-16")
@@ -96,6 +104,16 @@ async def no_common_protocol(stage: Stage) -> None:
     call = stage.join(stage.member("C", "q"))
     await call
     stage.shows("JOIN-17", call)
+
+
+@admission.add("JOIN-17")
+async def nothing_in_common(stage: Stage) -> None:
+    """The newcomer offers what the only member, which rejoins, lacks."""
+    (a,) = await stage.stable(stage.member("A", "p"))
+    rejoined, call = stage.join(a), stage.join(stage.member("B", "q"))
+    stage.shows("JOIN-17", call)
+    await call
+    await rejoined
 
 
 @admission.add("JOIN-18")

@@ -22,10 +22,22 @@ async def assignments_are_handed_on(stage: Stage) -> None:
 @assignments.add("SYNC-13")
 async def left_out_member_gets_nothing(stage: Stage) -> None:
     """A follower that the leader did not think of, waiting already."""
-    leader, follower = await stage.completing(stage.member("A"), stage.member("B"))
+    long = stage.session + 2 * stage.grace
+    leader, follower = await stage.completing(stage.member("A", session=long), stage.member("B", session=long))
     call = stage.sync(follower)
     await stage.sleep(stage.step)
-    await stage.sync(leader, {leader.id: b"all"})
+    led = stage.sync(leader, {leader.id: b"all"})
+    await led
+    stage.shows("SYNC-13", led, "error")
+    await call
+    stage.shows("SYNC-13", call, "error", "assignment")
+
+
+@assignments.add("SYNC-13")
+async def leader_that_assigns_nothing(stage: Stage) -> None:
+    """A leader that thought of nobody, not even of itself."""
+    (a,) = await stage.completing(stage.member("A"))
+    call = stage.sync(a)
     await call
     stage.shows("SYNC-13", call, "error", "assignment")
 
@@ -124,7 +136,7 @@ async def protocol_in_the_answer(stage: Stage) -> None:
     """From version 5 on a success says which protocol it is about."""
     version = stage.version("SyncGroup", 5)
     (a,) = await stage.completing(stage.member("A", "p", protocol_type="worker"))
-    call = stage.sync(a, version=version)
+    call = stage.sync(a, {a.id: b"plan"}, version=version)
     await call
     stage.shows("SYNC-21", call, "protocol", "protocol_type")
 

@@ -16,7 +16,7 @@ async def fetch_the_last_commit(stage: Stage) -> None:
     stored = await accepted(stage.commit(None, {0: {"committed_offset": 7, "committed_metadata": "new"}}))
     fetched = stage.fetch([0, 1])
     await fetched
-    stage.shows("FETCH-01", fetched, met=stored)
+    stage.shows("FETCH-01", fetched, "error", "offset", "metadata", "partitions", met=stored)
 
 
 @fetches.add("FETCH-02")

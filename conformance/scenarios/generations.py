@@ -179,7 +179,7 @@ async def no_stable_without_the_leader(stage: Stage) -> None:
     described = stage.describe()
     await described
     stage.shows("GEN-17", described, "state")
-    await stage.sync(leader)
+    await stage.lead(leader, follower)
     await waiting
 
 

@@ -146,7 +146,7 @@ async def heartbeats_do_not_replace_a_rejoin(stage: Stage) -> None:
 async def heartbeats_do_not_replace_a_sync(stage: Stage) -> None:
     """A follower that never fetches its assignment is dropped, though it heartbeats."""
     leader, follower = await stage.completing(stage.member("A"), stage.member("B"))
-    await stage.sync(leader)
+    await stage.lead(leader, follower)
     await stage.alive([leader, follower], follower.rebalance + 2 * stage.grace + stage.step)
     call = stage.heartbeat(follower)
     await call

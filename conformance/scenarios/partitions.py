@@ -62,7 +62,13 @@ async def commit_of_nothing(stage: Stage) -> None:
 async def commits_of_nothing_do_not_extend_the_session(stage: Stage) -> None:
     """A member that commits only what does not exist is not heard."""
     (a,) = await stage.stable(stage.member("A"))
-    await busy(stage, beyond_session(stage), lambda: stage.commit(a, {(GHOST, 0): 7}))
+
+    async def commit() -> None:
+        call = stage.commit(a, {(GHOST, 0): 7})
+        await call
+        stage.shows("COMMIT-14", call)
+
+    await busy(stage, beyond_session(stage), commit)
     gone = stage.heartbeat(a)
     await gone
     stage.shows("COMMIT-14", gone)
@@ -121,7 +127,9 @@ async def leader_epoch_is_kept(stage: Stage) -> None:
     commit = stage.version("OffsetCommit", at_least=6)
     fetch = stage.version("OffsetFetch", at_least=5)
     for row in ({"committed_offset": 7, "committed_leader_epoch": 7}, {"committed_offset": 8}):
-        stored = await accepted(stage.commit(None, {0: row}, version=commit))
+        committed = stage.commit(None, {0: row}, version=commit)
+        stored = await accepted(committed)
+        stage.shows("COMMIT-18", committed)
         fetched = stage.fetch(version=fetch)
         await fetched
         stage.shows("COMMIT-18", fetched, "epoch", met=stored)

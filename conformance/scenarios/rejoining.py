@@ -52,7 +52,8 @@ async def rejoin_waits_for_the_others(stage: Stage) -> None:
 @rejoining.add("JOIN-27")
 async def last_rejoin_completes_the_phase(stage: Stage) -> None:
     """As soon as the second of two members is back, both are answered."""
-    a, b = await stage.stable(stage.member("A"), stage.member("B"))
+    long = stage.session + 2 * stage.grace
+    a, b = await stage.stable(stage.member("A", session=long), stage.member("B", session=long))
     for call in await stage.regroup(a, b):
         stage.shows("JOIN-27", call)
 
@@ -65,7 +66,7 @@ async def same_again_in_completing(stage: Stage) -> None:
         call = stage.join(member)
         await call
         stage.shows("JOIN-29", call, "error", "generation", "members")
-    call = stage.sync(leader)
+    call = stage.lead(leader, follower)
     await call
     stage.shows("JOIN-29", call)
 
@@ -183,6 +184,16 @@ async def rebalance_timeout_drops_the_absent(stage: Stage) -> None:
     for refused in (stage.join(other), stage.sync(other), stage.heartbeat(other), stage.commit(other, {0: 1})):
         await refused
         stage.shows("JOIN-45", refused)
+
+
+@rejoining.add("JOIN-44")
+async def absent_member_is_waited_for(stage: Stage) -> None:
+    """A member that heartbeats and does not come back has until the rebalance timeout."""
+    one, other = await stage.stable(stage.member("A"), stage.member("B"))
+    call = stage.join_changed(one)
+    stage.shows("JOIN-44", call, "time")
+    await stage.alive([other], one.rebalance + stage.step)
+    await call
 
 
 @rejoining.add("JOIN-42")

@@ -49,7 +49,7 @@ async def parked_sync_of_the_old_owner(stage: Stage) -> None:
 @replacements.add("STATIC-08", smoke=True)
 async def replacement_without_a_rebalance(stage: Stage) -> None:
     """The generation stays, and nobody else notices."""
-    a, old = stage.silent("A"), static(stage, "B")
+    a, old = stage.member("A"), static(stage, "B", silent=False)
     await stage.stable(a, old)
     taken = stage.join(stage.heir(old))
     await taken

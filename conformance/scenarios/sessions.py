@@ -93,7 +93,7 @@ async def parked_sync_protects_the_session(stage: Stage) -> None:
         undisturbed = stage.heartbeat(leader)
         await undisturbed
         stage.shows("TIMER-04", undisturbed)
-    await stage.sync(leader)
+    await stage.lead(leader, follower)
     await parked
     stage.shows("TIMER-04", parked)
 
@@ -120,7 +120,7 @@ async def full_session_after_a_parked_sync(stage: Stage) -> None:
     leader, follower = await stage.completing(a, b)
     parked = stage.sync(follower)
     await stage.alive([leader], follower.session - EARLY_MS)
-    await stage.sync(leader)
+    await stage.lead(leader, follower)
     await parked
     await stage.sleep(follower.session - EARLY_MS)
     call = stage.heartbeat(follower)

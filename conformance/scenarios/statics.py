@@ -1,6 +1,6 @@
 """Static members (KIP-345): joining, fencing, staying through rounds, leaving."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from fencepost.conformance.scenario import Collection
@@ -38,17 +38,18 @@ async def static_member_joins_in_one_step(stage: Stage) -> None:
 
 
 def requests(stage: Stage, member: Member, instance: str | None) -> Iterator[Call]:
-    """Every group request, with the member's id and an instance id."""
+    """Every group request that can carry an instance id, with the member's id and this one; the harmless first."""
     claim: dict[str, Any] = {"group_instance_id": instance}
-    if instance is not None:
-        for api in ("SyncGroup", "Heartbeat", "LeaveGroup"):
-            stage.version(api, at_least=3)
-        stage.version("OffsetCommit", at_least=7)
-    yield stage.join(member, **claim)
-    yield stage.sync(member, **claim)
-    yield stage.heartbeat(member, **claim)
-    yield stage.commit(member, {0: 1}, **claim)
-    yield stage.leave({"member_id": member.id, "reason": None, **claim})
+    asked: dict[str, tuple[int, Callable[[], Call]]] = {
+        "Heartbeat": (3, lambda: stage.heartbeat(member, **claim)),
+        "OffsetCommit": (7, lambda: stage.commit(member, {0: 1}, **claim)),
+        "SyncGroup": (3, lambda: stage.sync(member, **claim)),
+        "LeaveGroup": (3, lambda: stage.leave({"member_id": member.id, "reason": None, **claim})),
+        "JoinGroup": (5, lambda: stage.join(member, **claim)),
+    }
+    for api, (first, ask) in asked.items():
+        if instance is None or stage.version(api) >= first:
+            yield ask()
 
 
 @statics.add("STATIC-03")
@@ -193,7 +194,7 @@ async def kept_member_that_never_syncs(stage: Stage) -> None:
     a.rebalance = kept.rebalance = stage.rebalance // 2
     await stage.stable(a, kept)
     await stage.join_changed(a)
-    await stage.sync(a)
+    await stage.lead(a, kept)
     await stage.sleep(stage.step)
     alive = stage.heartbeat(kept, generation_id=a.generation)
     await alive

@@ -89,7 +89,7 @@ async def old_sync_needs_no_protocol(stage: Stage) -> None:
     """Up to version 4 there are no such fields."""
     version = stage.version("SyncGroup", 0, 4)
     (a,) = await stage.completing(stage.member("A"))
-    call = stage.sync(a, version=version)
+    call = stage.sync(a, {a.id: b"plan"}, version=version)
     await call
     stage.shows("SYNC-07", call)
 
@@ -123,7 +123,7 @@ async def follower_waits_for_the_leader(stage: Stage) -> None:
     leader, follower = await stage.completing(stage.member("A"), stage.member("B"))
     call = stage.sync(follower)
     await stage.sleep(3 * stage.step)
-    await stage.sync(leader)
+    await stage.lead(leader, follower)
     await call
     stage.shows("SYNC-10", call, "error", "time")
 
@@ -132,7 +132,7 @@ async def follower_waits_for_the_leader(stage: Stage) -> None:
 async def leader_does_not_wait(stage: Stage) -> None:
     """The leader comes first and is answered; its follower finds a Stable group."""
     leader, follower = await stage.completing(stage.member("A"), stage.member("B"))
-    call = stage.sync(leader)
+    call = stage.lead(leader, follower)
     await call
     stage.shows("SYNC-11", call)
     described = stage.describe()
@@ -234,6 +234,6 @@ async def second_sync_takes_the_place_of_the_first(stage: Stage) -> None:
     await stage.sleep(stage.step)
     again = stage.sync(follower)
     await stage.sleep(2 * stage.step)
-    await stage.sync(leader, {follower.id: b"given"})
+    await stage.sync(leader, {leader.id: b"kept", follower.id: b"given"})
     await again
     stage.shows("SYNC-24", again, "error", "assignment", "time")

@@ -76,7 +76,7 @@ async def sync_timeout_despite_heartbeats(stage: Stage) -> None:
 async def sync_timeout_of_a_follower_in_stable(stage: Stage) -> None:
     """A follower that does not fetch its assignment is removed, and the leader has to rejoin."""
     leader, follower = await stage.completing(waiting(stage, "A", MEDIUM_MS), waiting(stage, "B", MEDIUM_MS))
-    await stage.sync(leader)
+    await stage.lead(leader, follower)
     await stage.sleep_past(leader.rebalance)
     for member in (leader, follower):
         call = stage.heartbeat(member)

@@ -31,6 +31,19 @@ async def protocol_suits_all(stage: Stage) -> None:
 
 
 @votes.add("GEN-09")
+async def members_disagree(stage: Stage) -> None:
+    """Two members offer the same in another order: either has one vote, and both are told the same."""
+    a, b = await stage.stable(stage.member("A", "p", "q"), stage.member("B", "p", "q"))
+    first = stage.join(b, protocols=offer(b, "qp"))
+    await stage.sleep(2 * stage.step)
+    calls = (first, stage.join(a))
+    for call in calls:
+        stage.shows("GEN-09", call, "protocol")
+    for call in calls:
+        await call
+
+
+@votes.add("GEN-09")
 async def most_votes_win(stage: Stage) -> None:
     """Two of three members prefer the second of two protocols that all offer."""
     members = await stage.stable(voter(stage, "A", "pq"), voter(stage, "B", "qp"), voter(stage, "C", "qp"))

@@ -7,7 +7,7 @@ from itertools import count
 
 from fencepost.adapters.target import Target
 from fencepost.adapters.virtual import run_virtual
-from fencepost.conformance.aggregation import broken, violations
+from fencepost.conformance.blame import broken, violations
 from fencepost.conformance.execution import Played, play
 from fencepost.conformance.scenario import Scenario
 from fencepost.conformance.schedules.generation import Ground, draw

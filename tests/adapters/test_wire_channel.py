@@ -339,6 +339,24 @@ def test_a_target_that_is_gone_is_a_fault_and_not_an_error() -> None:
     asyncio.run(run())
 
 
+def test_connections_are_made_beforehand() -> None:
+    """As many as asked for, and only those that are missing; a schedule then needs no new one."""
+
+    async def run() -> None:
+        broker = Broker()
+        async with asyncio.timeout(LIMIT), running(broker):
+            target = KafkaTarget(("127.0.0.1", broker.port), overrides={"offsets_partitions": 1})
+            await target.open()
+            for wanted in (6, 6, 2):
+                await target.warm(wanted)
+                assert target._pool.ready(("127.0.0.1", broker.port)) == 6
+            channel = target.channel(Recorder(lambda: 0))
+            assert channel.send("Heartbeat", 3, BEAT, member="A").request is not None
+            await target.close()
+
+    asyncio.run(run())
+
+
 def test_too_many_connections_are_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fencepost.adapters.wire.target.connection_limit", lambda: 3)
 

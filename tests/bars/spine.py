@@ -8,7 +8,7 @@ import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +22,7 @@ from fencepost.traces.format import open_trace
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.judge.verdict import Standing
 from tests.bars.bars import ROOT, Bar, Figure, Unmeasured, at_least, at_most, exactly, main, told
+from tests.bars.mock_findings import CRASHES, FINDINGS
 from tests.conformance.test_zoo import SHOWN, shown_by
 from tests.targets.running import prepare
 from tests.test_readme import COMMANDS
@@ -168,11 +169,27 @@ def mock(folder: Path) -> Iterator[Figure]:
         run = test(address, folder, *profile("mock"), run_folder=folder / "run")
     failed = [row for row in run.report["requirements"] if row["verdict"] == "fail"]
     failures = [failure for row in failed for failure in row["failures"]]
+    ids = {row["id"] for row in failed}
     yield at_least("requirements that fail", len(failed), 30)
+    yield exactly("those that are not known to", listed(ids - FINDINGS.keys()), "none")
+    yield exactly("those known to that do not", listed(FINDINGS.keys() - ids), "none")
+    yield exactly(
+        "crashes", listed(row["id"] for row in failed if row["id"] in CRASHES and crashed(row)), listed(CRASHES)
+    )
     yield exactly("failures that were not replayed", sum(not failure["replayed"] for failure in failures), 0)
     yield exactly("failures without a schedule", sum(not failure["schedule"] for failure in failures), 0)
     yield exactly("exit code", run.exit_code, 1)
     yield told("seconds", run.seconds)
+
+
+def listed(ids: Iterable[str]) -> str:
+    """Requirements in a line."""
+    return ", ".join(sorted(ids)) or "none"
+
+
+def crashed(row: dict[str, Any]) -> bool:
+    """The requirement fails by an answer that never came, for the connection was closed."""
+    return any("connection was closed" in failure["observed"] for failure in row["failures"])
 
 
 # --- tests ---------------------------------------------------------------------------------------------------------

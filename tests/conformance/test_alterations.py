@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 
 from fencepost.adapters.virtual import run_virtual
-from fencepost.conformance.aggregation import broken
+from fencepost.conformance.blame import broken
 from fencepost.conformance.bundled_run import Bundled
 from fencepost.conformance.execution import Played
 from fencepost.conformance.plan import BUNDLED, Plan

@@ -10,7 +10,7 @@ import pytest
 from fencepost.adapters.bundled.group import Group
 from fencepost.adapters.bundled.messages import JoinGroup, Request
 from fencepost.adapters.virtual import run_virtual
-from fencepost.conformance.aggregation import broken
+from fencepost.conformance.blame import broken
 from fencepost.conformance.bundled_run import Bundled
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile

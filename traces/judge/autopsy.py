@@ -19,6 +19,10 @@ EXPANSIONS = 400
 """How far to look for the explanation of a failure."""
 HARMLESS = (HeartbeatAnswer, Fetched, Described, Listed)
 """Answers to requests that change nothing that matters."""
+UNMOVED = frozenset({"sync.stable"})
+"""Rules of others that change nothing."""
+ASIDE = frozenset({"epoch", "metadata"})
+"""What is stored beside an offset: wrong or not, the rest of the answer means the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +125,12 @@ class Autopsy:
 
 
 def weight(one: Configuration) -> int:
-    """How much is wrong on the way to a configuration: the different kinds of it, however often."""
-    return len({(name, each.expected is None) for each in one.faults for name in each.fields})
+    """How much is wrong on the way to a configuration: the different kinds of it, however often.
+
+    A member let in without an id does not count: that it is wrong is so on every way.
+    """
+    found = (each for each in one.faults if not is_admission(each))
+    return len({(name, each.expected is None) for each in found for name in each.fields})
 
 
 NOT_COUNTING = frozenset({"join.completing.same-protocols", "join.stable.same-protocols", "join.replace.stable"})
@@ -134,7 +142,7 @@ class Adoption:
     """The state to go on from after wrong answers, and which of them the target now simply goes by.
 
     Those are wrong by themselves, but nothing else that the answer shows is the worse for them: a number that it
-    counts from, or a member let in without an id.
+    counts from, a member let in without an id, or what is stored beside an offset.
     """
 
     after: Configuration
@@ -173,5 +181,8 @@ def adopted(finding: Finding, body: Body, known: Mapping[int, Part]) -> Adoption
     misfit = rest[0]
     if len(after.faults) != 1 or "time" in misfit.fields:
         return None
+    if misfit.fields <= ASIDE:
+        return Adoption(clean, (misfit,))
     refused = body.get("error_code") not in (None, 0) and getattr(misfit.expected, "error", 0) != 0
-    return Adoption(clean) if refused or isinstance(misfit.expected, HARMLESS) else None
+    unmoved = isinstance(misfit.expected, HARMLESS) or misfit.rule in UNMOVED
+    return Adoption(clean) if refused or unmoved else None

@@ -9,7 +9,7 @@ from fencepost.model.reading import read_requests
 from fencepost.model.rules import RULES, Rule
 from fencepost.model.world import World
 from fencepost.traces.events import Event, Header, Kind
-from fencepost.traces.judge.autopsy import Autopsy, adopted
+from fencepost.traces.judge.autopsy import ASIDE, Autopsy, adopted
 from fencepost.traces.judge.configuration import Configuration, Part, Trail
 from fencepost.traces.judge.configuration import Fault as Misfit
 from fencepost.traces.judge.excuses import NOT_READY
@@ -281,6 +281,7 @@ class Judge:
             allowed = "an answer"
         elif "time" in found.fields and found.expected is not None:
             allowed += " at once"
+        requirements = blamed(applied, found)
         wait = f" after {(operation.answered or 0) - operation.sent} ms" if "time" in found.fields else ""
         return Fault(
             sequence=operation.handle - 1,
@@ -293,8 +294,8 @@ class Judge:
             allowed=(allowed,),
             rule=rule,
             guard=false_guard(part.request, operation.api, body, found.world, applied),
-            requirements=blamed(applied, found),
-            kind=f"{rule} {sorted(found.fields)} {sorted(errors_in(body))}",
+            requirements=requirements,
+            kind=kind(operation, found, rule, requirements),
         )
 
     def looked_up(self, operation: Operation) -> None:
@@ -316,16 +317,17 @@ class Judge:
         record = self.judged.get(sequence + 1)
         fields = frozenset(body.get("fields") or ())
 
-        def stands(standing: Standing, note: str = "") -> Evidence:
-            return Evidence(requirement, sequence, standing, note)
+        def stands(standing: Standing, note: str = "", fault: Fault | None = None) -> Evidence:
+            return Evidence(requirement, sequence, standing, note, fault)
 
         if record is None:
             return stands(Standing.INCONCLUSIVE, "the answer is not in the trace")
-        if any(requirement in each.requirements or "generation" in fields & set(each.fields) for each in record.waived):
-            return stands(Standing.FAIL)
+        touched = [each for each in record.waived if requirement in each.requirements or touches(fields, each)]
+        if touched:
+            return stands(Standing.FAIL, fault=touched[0])
         if record.fault is not None:
             if not fields or (fields | {"closed"}) & set(record.fault.fields):
-                return stands(Standing.FAIL)
+                return stands(Standing.FAIL, fault=record.fault)
             return stands(Standing.INCONCLUSIVE, "blocked by " + ", ".join(record.fault.requirements))
         if record.undecided:
             return stands(Standing.INCONCLUSIVE, record.undecided)
@@ -370,6 +372,24 @@ class Judge:
                 common &= set(one.decisions)
             found.update(dict(common))
         return found
+
+
+def touches(fields: frozenset[str], waived: Fault) -> bool:
+    """Evidence that looks at these fields (all if empty) is touched by a waived fault, if it is more than the way in
+    and the number counted from."""
+    wrong = set(waived.fields) - {"error"}
+    return bool(fields & wrong or (not fields and wrong - {"generation"}))
+
+
+def kind(operation: Operation, found: Misfit, rule: str, requirements: tuple[str, ...]) -> str:
+    """What faults that are alike have in common: rule, fields, error and what they break. A round that ends at the
+    wrong time is one thing, by whatever rule a JoinGroup waited for its end."""
+    errors = sorted(errors_in(operation.answer or {}))
+    if operation.api == "JoinGroup" and "time" in found.fields and errors == [0]:
+        return f"round ends {'early' if found.expected is None else 'late'} {requirements}"
+    if found.fields <= ASIDE:
+        return f"{sorted(found.fields)} {requirements}"
+    return f"{rule} {sorted(found.fields)} {errors} {requirements}"
 
 
 def blamed(applied: Rule | None, found: Misfit) -> tuple[str, ...]:

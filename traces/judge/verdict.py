@@ -30,7 +30,7 @@ class Fault:
     guard: str
     requirements: tuple[str, ...]
     kind: str = ""
-    """The same for faults that are alike: the same rule, fields and error."""
+    """The same for faults that are alike: the same rule, fields, error and requirements."""
     waived: bool = False
     """The target goes by what it told, and nothing else is the worse for it."""
 
@@ -43,6 +43,8 @@ class Evidence:
     sequence: int
     standing: Standing
     note: str = ""
+    fault: Fault | None = None
+    """What is wrong with the answer, where that is why it fails."""
 
 
 @dataclass(frozen=True, slots=True)

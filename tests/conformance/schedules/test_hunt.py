@@ -7,7 +7,7 @@ import pytest
 from fencepost.adapters.bundled.messages import Answer
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Target
-from fencepost.conformance.aggregation import broken
+from fencepost.conformance.blame import broken
 from fencepost.conformance.bundled_run import BUNDLED_SETTINGS
 from fencepost.conformance.schedules.generation import Ground, draw
 from fencepost.conformance.schedules.hunt import Blank, Quarry, hunt, perform

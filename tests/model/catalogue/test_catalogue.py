@@ -13,6 +13,7 @@ from fencepost.model.catalogue import (
     UnknownRequirement,
     matching,
 )
+from fencepost.model.catalogue.presumed import PRESUMED
 
 FAMILY_SIZES = {
     "FIND": 10,
@@ -35,6 +36,15 @@ def test_every_family_is_complete_in_order_and_without_a_gap() -> None:
     expected = [f"{family}-{n:02}" for family, size in FAMILY_SIZES.items() for n in range(1, size + 1)]
     assert list(CATALOGUE) == expected
     assert len(CATALOGUE) == 298
+
+
+def test_presumptions_name_requirements_and_go_in_no_circle() -> None:
+    assert {*PRESUMED, *(each for presumed in PRESUMED.values() for each in presumed)} <= CATALOGUE.keys()
+
+    def reaches(start: str, goal: str) -> bool:
+        return any(each == goal or reaches(each, goal) for each in PRESUMED.get(start, ()))
+
+    assert [each for each in PRESUMED if reaches(each, each)] == []
 
 
 def test_ids_are_keys_and_name_their_family() -> None:

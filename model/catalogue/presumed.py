@@ -1,0 +1,43 @@
+"""What requirements presume: they say something more about a thing that others say.
+
+Where one of those is broken, a violation of the requirement shows nothing more. A timeout says nothing of a target that
+does not time at all; which of two checks comes first says nothing where one of them is not made.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+PRESUMED: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "JOIN-03": ("JOIN-02",),
+        "JOIN-19": ("JOIN-16",),
+        "JOIN-20": ("JOIN-17",),
+        "JOIN-26": ("JOIN-44",),
+        "JOIN-28": ("JOIN-07",),
+        "JOIN-35": ("JOIN-32",),
+        "JOIN-41": ("JOIN-23",),
+        "JOIN-42": ("JOIN-44",),
+        "JOIN-45": ("JOIN-44",),
+        "JOIN-53": ("JOIN-23",),
+        "SYNC-17": ("SYNC-16",),
+        "SYNC-24": ("SYNC-10",),
+        "HB-14": ("STATIC-06", "STATIC-07"),
+        "COMMIT-21": ("STATIC-06", "STATIC-07"),
+        "STATIC-05": ("STATIC-02", "STATIC-08"),
+        "STATIC-09": ("STATIC-08",),
+        "STATIC-11": ("STATIC-08",),
+        "STATIC-12": ("STATIC-08",),
+        "STATIC-13": ("STATIC-08",),
+        "TIMER-02": ("TIMER-01", "TIMER-24"),
+        "TIMER-04": ("HB-07",),
+        "TIMER-06": ("JOIN-44",),
+        "TIMER-09": ("JOIN-44",),
+        "TIMER-10": ("JOIN-44",),
+        "TIMER-11": ("HB-07",),
+        "TIMER-21": ("TIMER-01", "TIMER-24"),
+        "FAILOVER-17": ("JOIN-44",),
+        "FAILOVER-19": ("JOIN-44",),
+        "GEN-15": ("HB-04", "SYNC-04", "COMMIT-04"),
+    }
+)
+"""Requirements by the id of one that presumes them. Only what a scenario of it cannot do without is named."""
