@@ -165,9 +165,7 @@ class GroupMachine(RuleBasedStateMachine):
     def let_join(self, who: Iterable[int]) -> None:
         """Wait as long as it takes until the join phase is over."""
         if any(self.forecast.is_waiting(each) for each in who):
-            self.do("wait", 0, ("for", "delay"))
-        if any(self.forecast.is_waiting(each) for each in who):
-            self.do("wait", 0, ("for", "rebalance"))
+            self.do("wait", 0, ("for", "answers"))
 
     def share(self, who: Iterable[int], leader_last: bool = True) -> None:
         """Those who are in the generation sync."""

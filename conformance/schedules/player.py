@@ -23,8 +23,8 @@ STRANGER = "nobody"
 UNKNOWN_MEMBER_ID = 25
 BEFORE_MS = 100
 """How long before a deadline "just before" is."""
-LONGEST_WAIT_MS = 12_000
-"""How long a target on real time is waited for at most."""
+LONGEST_WAIT_MS = 25_000
+"""How long a schedule waits in all for deadlines of a target on real time."""
 ABSENT = "absent"
 """A topic that does not exist."""
 
@@ -51,6 +51,7 @@ class Player:
     def __init__(self, stage: Stage, cast: tuple[Role, ...]) -> None:
         self.stage = stage
         self.actors = [self.actor(number, role) for number, role in enumerate(cast)]
+        self.patience = LONGEST_WAIT_MS
         self.producer: Producer | None = None
         self.joining: dict[int, int] = {}
         """Since when each actor's JoinGroup is in flight."""
@@ -404,6 +405,9 @@ class Player:
 
     async def wait(self, move: Move) -> None:
         """Let time pass: until just before (`side` -1) or for certain after a deadline, or so many milliseconds."""
+        if move.get("for") == "answers":
+            await self.until_joined()
+            return
         side = move.number("side", 1)
         begun = self.began(move)
         if begun is None:
@@ -412,8 +416,17 @@ class Player:
             ahead = begun + self.length(move) - self.stage.clock
             pause = ahead - BEFORE_MS if side < 0 else ahead + 2 * self.stage.grace + self.stage.step
         if self.stage.description.clock != "virtual":
-            pause = min(pause, LONGEST_WAIT_MS)
+            pause = min(pause, self.patience)
+            self.patience -= max(pause, 0)
         await self.stage.sleep(max(pause, 0))
+
+    async def until_joined(self) -> None:
+        """Wait until nobody's JoinGroup is in flight, at most as long as a join phase can last."""
+        last = max((self.other(number).member.rebalance for number in self.joining), default=0)
+        limit = self.stage.settings.initial_rebalance_delay + last + 2 * self.stage.grace + self.stage.step
+        joins = [call.exchange.answer for actor in self.actors for call in actor.calls if call.api == "JoinGroup"]
+        if joins:
+            await asyncio.wait(joins, timeout=min(limit, self.patience) / 1000)
 
     def began(self, move: Move) -> int | None:
         """When what is waited for began."""

@@ -33,7 +33,10 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "wait": ("for", "side", "ms"),
     "restart": (),
 }
-"""What can be done, and what may be said of it. A move without options is what a member that means well does."""
+"""What can be done, and what may be said of it. `wait` is `for` "answers" to JoinGroup, or until before (`side` -1) or
+after the end of a "session", a "rebalance", an initial "delay", the time of a "new-member" or of "retention".
+
+A move without options is what a member that means well does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from fencepost.model.core.change import alter
 from fencepost.model.reading import read_requests
 from fencepost.model.rules import RULES, Rule
 from fencepost.model.world import World
-from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.judge.autopsy import ASIDE, Autopsy, adopted
 from fencepost.traces.judge.configuration import Configuration, Part, Trail
 from fencepost.traces.judge.configuration import Fault as Misfit
@@ -16,6 +16,7 @@ from fencepost.traces.judge.excuses import NOT_READY
 from fencepost.traces.judge.explanation import errors_in, expected, false_guard, observed
 from fencepost.traces.judge.lookup import LookupCheck
 from fencepost.traces.judge.operations import Lookahead, Operation
+from fencepost.traces.judge.promptness import PROMPT_WIDTH
 from fencepost.traces.judge.restarting import restart
 from fencepost.traces.judge.search import Search, Undecided
 from fencepost.traces.judge.topics import TopicsSeen
@@ -48,8 +49,16 @@ class Judged:
 class Judge:
     """Takes the events of one trace in order and says in the end what they show."""
 
-    def __init__(self, header: Header, decisions: Mapping[str, bool] | None = None, width: int | None = None) -> None:
+    def __init__(
+        self,
+        header: Header,
+        decisions: Mapping[str, bool] | None = None,
+        width: int | None = None,
+        *,
+        prompt: bool = False,
+    ) -> None:
         self.width = width
+        self.prompt = prompt
         self.header = header
         self.decisions = tuple(sorted((decisions or {}).items()))
         self.topics = TopicsSeen()
@@ -142,6 +151,7 @@ class Judge:
             start = Configuration(World(), decisions=self.decisions, loading=self.restarts > 0)
             cluster = self.topics.cluster(self.settings)
             search = Search(group, cluster, self.header.order, self.header.grace, [start], width=self.width)
+            search.prompt = self.prompt
             search.was_restarted = self.restarts > 0
             self.searches[group] = search
         return self.searches[group]
@@ -410,12 +420,19 @@ WIDTH = 12
 """How many explanations of an answer are kept at first; nearly always one of them is what happened."""
 
 
-def judge(header: Header, events: Iterable[Event], decisions: Mapping[str, bool] | None = None) -> TraceVerdict:
+def judge(
+    header: Header, events: Iterable[Event], decisions: Mapping[str, bool] | None = None, *, likely: bool = False
+) -> TraceVerdict:
     """Judge one trace. `decisions` are reference differences already settled for the target (DIV-nn).
 
-    A few explanations of every answer are enough to accept a trace. To reject one all of them have to be looked at:
-    that is done in a second pass, for which `events` must be a sequence; a stream is then left undecided.
+    A few explanations of every answer are enough to accept a trace; `likely` tries the likeliest ones before, which is
+    quicker and decides no reference difference. To reject a trace all of them have to be looked at: that is done in a
+    last pass, for which `events` must be a sequence; a stream is then left undecided.
     """
+    if likely and header.order is Order.INTERVALS and isinstance(events, Sequence):
+        verdict = Judge(header, decisions, PROMPT_WIDTH, prompt=True).read(events)
+        if not verdict.faults and not verdict.inconclusive:
+            return verdict
     first = Judge(header, decisions, WIDTH)
     verdict = first.read(events)
     if not first.narrowed or not (verdict.faults or verdict.inconclusive):

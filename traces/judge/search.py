@@ -32,6 +32,7 @@ from fencepost.traces.judge.configuration import (
 from fencepost.traces.judge.excuses import excused, moved
 from fencepost.traces.judge.expiry import doubted, removals
 from fencepost.traces.judge.operations import Operation
+from fencepost.traces.judge.promptness import promptly
 from fencepost.traces.judge.reduction import may_rest, rests
 from fencepost.traces.judge.span import Moment, Span, high, low
 from fencepost.traces.judge.variants import Run, in_choices
@@ -40,6 +41,8 @@ LIMIT = 20_000
 """How many configurations one answer may need before the judge gives up: inconclusive, never a verdict."""
 EFFORT = 60
 """How many configurations are looked at for further explanations of an answer, if not all of them are wanted."""
+PROMPT_LIMIT = 1_500
+"""The same for the first pass."""
 SKEW_MS = 100
 """How far apart requests may be sent for their order to be left out of account when timers are set."""
 TICK_MS = 2
@@ -80,6 +83,8 @@ class Search:
     """There were more than that, so finding none later proves nothing."""
     unsettled: int = 0
     """How many requests and answers the trails of the configurations go back."""
+    prompt: bool = False
+    """A first pass over what clients saw: most likely every request was handled as soon as it was sent."""
     lenient: bool = False
     """Wave differing answers through and note them: only to explain a failure."""
 
@@ -90,10 +95,11 @@ class Search:
         operation = part.operation
         self.parts[operation.handle] = part
         if self.order is Order.INTERVALS:
-            return [
+            begun = [
                 self.at_once(alter(one, waiting=one.waiting | {operation.handle}), operation.handle, operation.sent)
                 for one in self.configurations
             ]
+            return promptly(self, begun, operation) if self.prompt else begun
         found = [
             after
             for one in self.configurations
@@ -105,6 +111,12 @@ class Search:
     def answered(self, part: Part, time: int) -> list[Configuration]:
         """An answer was seen; returns the configurations that explain it."""
         number = part.operation.handle
+        if self.prompt:
+            told = [after for one in self.configurations for after in self.delivered(one, part) or ()]
+            if told:
+                self.narrowed |= len(self.configurations) > 1
+                self.parts.pop(number, None)
+                return united(told)
         if len(self.configurations) == 1:
             settled = self.delivered(self.configurations[0], part)
             if settled:
@@ -116,7 +128,7 @@ class Search:
         stack.sort(key=lambda one: self.delivered(one, part) is not None)
         known, followed = set(stack), 0
         while stack:
-            if self.width is not None and (len(found) >= self.width or (found and followed > EFFORT)):
+            if self.width is not None and (len(found) >= self.width or (found and (followed > EFFORT or self.prompt))):
                 self.narrowed = True
                 break
             one = stack.pop()
@@ -129,7 +141,8 @@ class Search:
             after = [each for each in rested if each not in known]
             known.update(after)
             stack.extend(reversed(after))
-            if len(known) > LIMIT:
+            if len(known) > (PROMPT_LIMIT if self.prompt else LIMIT):
+                self.narrowed |= self.prompt
                 raise Undecided(f"more than {LIMIT} explanations of one answer")
         if found:
             self.parts.pop(number, None)
