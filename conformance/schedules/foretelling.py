@@ -11,6 +11,7 @@ from fencepost.adapters.bundled.messages import Answer, Request
 from fencepost.adapters.bundled.topics import Topics
 from fencepost.adapters.in_process import TOPICS
 from fencepost.model import answers
+from fencepost.model import requests as model
 from fencepost.model.coordinator import handle
 from fencepost.model.core.logic import Time
 from fencepost.model.core.values import Choices, Context, JoinAnswer, Silence
@@ -19,8 +20,8 @@ from fencepost.model.reading import read_requests
 from fencepost.model.settings import Settings
 from fencepost.model.world import Cluster, Outcome, World
 
-Witness = Callable[[World, object, Outcome], None]
-"""Is told of every step: the world before it, the request or timer, what came of it."""
+Witness = Callable[[World, model.Request | None, Outcome], None]
+"""Is told of every step: the world before it, the request unless it is the coordinator's own, what came of it."""
 
 
 class Foretelling:
@@ -41,7 +42,7 @@ class Foretelling:
         self.cluster = Cluster(settings, TOPICS, names)
         if self.started:
             for group, world in self.worlds.items():
-                self.take(group, world, "restart", restarted(world, self.context(now)))
+                self.take(group, world, None, restarted(world, self.context(now)))
         self.started = True
         return self
 
@@ -56,9 +57,9 @@ class Foretelling:
             new_member_timeout=settings.new_member_timeout,
         )
 
-    def take(self, group: str, before: World, event: object, outcome: Outcome) -> list[Answer]:
+    def take(self, group: str, before: World, request: model.Request | None, outcome: Outcome) -> list[Answer]:
         """Go on from what came of a step."""
-        self.witness(before, event, outcome)
+        self.witness(before, request, outcome)
         self.worlds[group] = outcome.world
         return [
             Answer(reply.handle, body(reply.answer))
@@ -87,7 +88,7 @@ class Foretelling:
         while (found := self.first_due()) is not None and found[1].deadline <= now:
             group, due = found
             world = self.worlds[group]
-            given += self.take(group, world, due, fire(world, due, self.context(due.deadline)))
+            given += self.take(group, world, None, fire(world, due, self.context(due.deadline)))
         return given
 
     def first_due(self) -> tuple[str, Due] | None:

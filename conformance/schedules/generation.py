@@ -12,8 +12,10 @@ from hypothesis.stateful import run_state_machine_as_test
 from fencepost.conformance.schedules.forecast import Forecast
 from fencepost.conformance.schedules.machine import GroupMachine
 from fencepost.conformance.schedules.schedule import Role, Schedule
+from fencepost.model.requests import Request
 from fencepost.model.settings import Settings
 from fencepost.model.world import Outcome, World
+from fencepost.traces.transitions import Transition, transition
 
 LENGTHS = (4, 8, 8, 12, 16)
 """How many rules a schedule has, by chunk."""
@@ -31,10 +33,15 @@ class Ground:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A schedule, and the rules of the model that it is foretold to show, with how often."""
+    """A schedule, and the transitions of the model that it is foretold to show, with how often."""
 
     schedule: Schedule
-    rules: Mapping[str, int]
+    transitions: Mapping[Transition, int]
+
+    @property
+    def rules(self) -> frozenset[str]:
+        """The rules of these transitions."""
+        return frozenset(each.rule for each in self.transitions)
 
 
 def draw(ground: Ground, run: int, chunk: int, size: int) -> list[Drawn]:
@@ -48,10 +55,10 @@ def draw(ground: Ground, run: int, chunk: int, size: int) -> list[Drawn]:
         patient = ground.patient
 
         def begin(self, cast: tuple[Role, ...]) -> Forecast:
-            self.foretold: Counter[str] = Counter()
+            self.foretold: Counter[Transition] = Counter()
 
-            def witness(before: World, event: object, outcome: Outcome) -> None:
-                self.foretold[outcome.rule] += 1
+            def witness(before: World, request: Request | None, outcome: Outcome) -> None:
+                self.foretold[transition(before, request, outcome)] += 1
 
             return Forecast(cast, ground.settings, witness)
 

@@ -18,9 +18,10 @@ from fencepost.traces.judge.lookup import LookupCheck
 from fencepost.traces.judge.operations import Lookahead, Operation
 from fencepost.traces.judge.promptness import PROMPT_WIDTH
 from fencepost.traces.judge.restarting import restart
-from fencepost.traces.judge.search import Search, Undecided
+from fencepost.traces.judge.search import BRISK_LIMIT, LIMIT, Search, Undecided
 from fencepost.traces.judge.topics import TopicsSeen
 from fencepost.traces.judge.verdict import Evidence, Fault, Standing, TraceVerdict
+from fencepost.traces.transitions import Transition, transition
 
 NOTHING: frozenset[tuple[int, str]] = frozenset()
 REMEMBERED = 20_000
@@ -55,9 +56,11 @@ class Judge:
         decisions: Mapping[str, bool] | None = None,
         width: int | None = None,
         *,
+        limit: int = LIMIT,
         prompt: bool = False,
     ) -> None:
         self.width = width
+        self.limit = limit
         self.prompt = prompt
         self.header = header
         self.decisions = tuple(sorted((decisions or {}).items()))
@@ -69,6 +72,7 @@ class Judge:
         self.faults: list[Fault] = []
         self.evidence: list[Evidence] = []
         self.rules: Counter[str] = Counter()
+        self.transitions: Counter[Transition] = Counter()
         self.inconclusive: list[str] = []
         self.events = 0
         self.restarts = 0
@@ -151,7 +155,7 @@ class Judge:
             start = Configuration(World(), decisions=self.decisions, loading=self.restarts > 0)
             cluster = self.topics.cluster(self.settings)
             search = Search(group, cluster, self.header.order, self.header.grace, [start], width=self.width)
-            search.prompt = self.prompt
+            search.limit, search.prompt = self.limit, self.prompt
             search.was_restarted = self.restarts > 0
             self.searches[group] = search
         return self.searches[group]
@@ -211,6 +215,8 @@ class Judge:
                 self.rules[step.rule] += 1
             if step.handle and step.rule:
                 self.remember(step.handle).rules |= {step.rule}
+            if step.start is not None and step.outcome is not None:
+                self.transitions[transition(step.start, step.request, step.outcome)] += 1
             if self.witness is not None:
                 self.witness(search.group, step)
         # An answer is unusual if it is so whatever happened.
@@ -364,6 +370,7 @@ class Judge:
             decisions=self.decided(),
             inconclusive=tuple(self.inconclusive),
             events=self.events,
+            transitions=dict(self.transitions),
         )
 
     @property
@@ -425,19 +432,20 @@ def judge(
 ) -> TraceVerdict:
     """Judge one trace. `decisions` are reference differences already settled for the target (DIV-nn).
 
-    A few explanations of every answer are enough to accept a trace; `likely` tries the likeliest ones before, which is
-    quicker and decides no reference difference. To reject a trace all of them have to be looked at: that is done in a
-    last pass, for which `events` must be a sequence; a stream is then left undecided.
+    A few explanations of every answer are enough to accept a trace; `likely` tries the likeliest ones before and gives
+    up sooner, which is quicker and decides no reference difference. To reject a trace all of them have to be looked at:
+    that is done in a last pass, for which `events` must be a sequence; a stream is then left undecided.
     """
     if likely and header.order is Order.INTERVALS and isinstance(events, Sequence):
-        verdict = Judge(header, decisions, PROMPT_WIDTH, prompt=True).read(events)
+        verdict = Judge(header, decisions, PROMPT_WIDTH, limit=BRISK_LIMIT, prompt=True).read(events)
         if not verdict.faults and not verdict.inconclusive:
             return verdict
-    first = Judge(header, decisions, WIDTH)
+    limit = BRISK_LIMIT if likely else LIMIT
+    first = Judge(header, decisions, WIDTH, limit=limit)
     verdict = first.read(events)
     if not first.narrowed or not (verdict.faults or verdict.inconclusive):
         return verdict
     if isinstance(events, Sequence):
-        return Judge(header, decisions).read(events)
+        return Judge(header, decisions, limit=limit).read(events)
     doubt = "only some explanations were followed, and none of them holds"
     return alter(verdict, faults=(), evidence=(), inconclusive=(*verdict.inconclusive, doubt))

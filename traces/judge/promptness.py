@@ -21,8 +21,8 @@ def promptly(search: "Search", begun: list[Configuration], operation: Operation)
     found: dict[Configuration, None] = {}
     for one in begun[:PROMPT_WIDTH]:
         if number in one.waiting:
-            ready = lapsed(search, one, time)
-            found.update(dict.fromkeys(islice(search.linearised(ready, number, time), PROMPT_WIDTH)))
+            for ready in {lapsed(search, one, time): None, lapsed(search, one, time - search.grace): None}:
+                found.update(dict.fromkeys(islice(search.linearised(ready, number, time), PROMPT_WIDTH)))
     kept = list(found | dict.fromkeys(begun))
     if len(kept) > 2 * PROMPT_WIDTH:
         search.narrowed = True
@@ -30,9 +30,9 @@ def promptly(search: "Search", begun: list[Configuration], operation: Operation)
 
 
 def lapsed(search: "Search", one: Configuration, time: int) -> Configuration:
-    """The configuration with every timer fired that must be by now, each in the first way it can."""
+    """The configuration with every timer fired that was due for certain by then, each in the first way it can."""
     for _ in range(len(timers(one.world)) + 1):
-        overdue = [due for due in timers(one.world) if high(due.deadline) + search.grace < time]
+        overdue = [due for due in timers(one.world) if high(due.deadline) < time]
         first = min(overdue, key=lambda due: high(due.deadline), default=None)
         after = next(search.fired(one, first, time), None) if first is not None else None
         if after is None:

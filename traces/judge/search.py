@@ -41,8 +41,8 @@ LIMIT = 20_000
 """How many configurations one answer may need before the judge gives up: inconclusive, never a verdict."""
 EFFORT = 60
 """How many configurations are looked at for further explanations of an answer, if not all of them are wanted."""
-PROMPT_LIMIT = 1_500
-"""The same for the first pass."""
+BRISK_LIMIT = 2_000
+"""The same where many short traces are judged, most of which need no search at all."""
 SKEW_MS = 100
 """How far apart requests may be sent for their order to be left out of account when timers are set."""
 TICK_MS = 2
@@ -83,6 +83,7 @@ class Search:
     """There were more than that, so finding none later proves nothing."""
     unsettled: int = 0
     """How many requests and answers the trails of the configurations go back."""
+    limit: int = LIMIT
     prompt: bool = False
     """A first pass over what clients saw: most likely every request was handled as soon as it was sent."""
     lenient: bool = False
@@ -141,9 +142,9 @@ class Search:
             after = [each for each in rested if each not in known]
             known.update(after)
             stack.extend(reversed(after))
-            if len(known) > (PROMPT_LIMIT if self.prompt else LIMIT):
+            if len(known) > self.limit:
                 self.narrowed |= self.prompt
-                raise Undecided(f"more than {LIMIT} explanations of one answer")
+                raise Undecided(f"more than {self.limit} explanations of one answer")
         if found:
             self.parts.pop(number, None)
         return united(found)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from fencepost.traces.transitions import Transition
+
 
 class Standing(StrEnum):
     """How a piece of evidence stands after judging."""
@@ -57,3 +59,5 @@ class TraceVerdict:
     decisions: Mapping[str, bool] = field(default_factory=dict)
     inconclusive: tuple[str, ...] = ()
     events: int = 0
+    transitions: Mapping[Transition, int] = field(default_factory=dict)
+    """The kinds of steps that explain what was seen, with how often."""
