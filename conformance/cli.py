@@ -71,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_replay(commands.add_parser("replay", help="run a recorded failure again", allow_abbrev=False))
     _add_judge(commands.add_parser("judge", help="judge recorded traces, without a target", allow_abbrev=False))
     _add_serve(commands.add_parser("serve", help="serve the bundled coordinator to Kafka clients", allow_abbrev=False))
+    _add_zoo(commands.add_parser("zoo", help="hunt known bugs, put back into the bundled one", allow_abbrev=False))
     _add_prove(commands.add_parser("prove", help="prove the model that judges", allow_abbrev=False))
     return parser
 
@@ -133,6 +134,14 @@ def _add_prove(parser: argparse.ArgumentParser) -> None:
         help="where something is refuted: states to search for a real trace, in each instance (default: 100000)",
     )
     parser.add_argument("--json", metavar="F", type=Path, help="write the results as JSON")
+
+
+def _add_zoo(parser: argparse.ArgumentParser) -> None:
+    # Imported late, as by the command itself: help and usage errors of others should not wait for it.
+    from fencepost.conformance.zoo import command
+
+    parser.set_defaults(command=_zoo)
+    command.add_arguments(parser, _count)
 
 
 def _count(text: str) -> int:
@@ -212,6 +221,16 @@ def _prove(options: argparse.Namespace, _: Runner) -> int:
     if options.json is not None:
         options.json.write_text(proving.to_json(proof), encoding="utf-8")
     return proof.exit_code()
+
+
+def _zoo(options: argparse.Namespace, _: Runner) -> int:
+    from fencepost.conformance.zoo import command
+    from fencepost.conformance.zoo.specimens import UnknownSpecimen
+
+    try:
+        return command.run(options, _print)
+    except UnknownSpecimen as mistake:
+        return _complain(str(mistake))
 
 
 def _announce(bootstrap: str) -> None:

@@ -9,7 +9,7 @@ _TERMINAL_WIDTH = 79
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run has come: schedules done of those planned, after so many seconds.
+    """How far a run has come: schedules (or `what` it does) done of those planned, after so many seconds.
 
     `failures` counts the requirements found violated so far; `doing` says what is being tested now.
     """
@@ -19,6 +19,7 @@ class Progress:
     seconds: float
     failures: int = 0
     doing: str = ""
+    what: str = "schedules"
 
     def remaining(self) -> float | None:
         """Seconds left if the rest goes on at the present pace; None while that cannot be told."""
@@ -59,7 +60,7 @@ class ProgressDisplay:
 
 def describe(progress: Progress) -> str:
     """One line: how much is done, how much is left, what has failed."""
-    parts = [f"{progress.done}/{progress.total} schedules"]
+    parts = [f"{progress.done}/{progress.total} {progress.what}"]
     if progress.failures:
         parts.append(f"{progress.failures} violated")
     parts.append(duration(progress.seconds))

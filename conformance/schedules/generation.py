@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from fencepost.conformance.schedules.forecast import Forecast
-from fencepost.conformance.schedules.machine import GroupMachine
 from fencepost.conformance.schedules.schedule import Role, Schedule
+from fencepost.conformance.schedules.stories import Stories
 from fencepost.model.requests import Request
 from fencepost.model.settings import Settings
 from fencepost.model.world import Outcome, World
@@ -49,7 +49,7 @@ def draw(ground: Ground, run: int, chunk: int, size: int) -> list[Drawn]:
     found: list[Drawn] = []
     length = random.Random(f"{run} {chunk}").choice(LENGTHS)
 
-    class Drawing(GroupMachine):
+    class Drawing(Stories):
         restarts = ground.restarts
         transactions = ground.transactions
         patient = ground.patient

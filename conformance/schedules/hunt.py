@@ -1,7 +1,7 @@
 """A hunt: draw schedules for a target in this process until one fails, see it fail again, and make it short."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import count
 
@@ -20,6 +20,8 @@ from fencepost.traces.shrinking import shrink
 CHUNK = 20
 """How many schedules are drawn at a time."""
 MakeTarget = Callable[[], Target]
+Source = Callable[[int], Iterable[Schedule]]
+"""Gives schedules by the number of their chunk, for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,49 +51,85 @@ class Blank:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Where a hunt takes place: a target for every schedule, whose timers may be `grace` milliseconds late."""
+
+    make_target: MakeTarget
+    grace: int = 0
+
+    def perform(self, schedule: Schedule) -> Played:
+        """Play a schedule on a target of its own, on virtual time."""
+
+        async def performance() -> Played:
+            target = self.make_target()
+            description = await target.open()
+            try:
+                scenario = Scenario(schedule.name, (), Playing(schedule))
+                restart = target.restart
+                return await play(scenario, target, description, schedule.name, grace=self.grace, restart=restart)
+            finally:
+                await target.close()
+
+        return run_virtual(performance())
+
+    def broken(self, schedule: Schedule) -> frozenset[str]:
+        """The requirements that a schedule shows broken."""
+        return broken(self.perform(schedule))
+
+
+def drawn_from(ground: Ground, seed: int) -> Source:
+    """The kit's own schedules."""
+    return lambda chunk: (each.schedule for each in draw(ground, seed, chunk, CHUNK))
+
+
 def hunt(
     make_target: MakeTarget, ground: Ground, seed: int, seconds: float, shrink_seconds: float = 10.0
 ) -> Quarry | Blank:
-    """Look for a violation as long as `seconds`; a failure that does not come again is none."""
-    begun = time.monotonic()
+    """Look for a violation by the kit's own schedules, on a target without grace."""
+    return search(Field(make_target), drawn_from(ground, seed), seconds, shrink_seconds)
+
+
+def search(
+    field: Field,
+    source: Source,
+    seconds: float,
+    shrink_seconds: float = 10.0,
+    clock: Callable[[], float] = time.monotonic,
+) -> Quarry | Blank:
+    """Look for a violation as long as `seconds` on this clock; a failure that does not come again is none."""
+    begun = clock()
     played = 0
     for chunk in count():
-        for drawn in draw(ground, seed, chunk, CHUNK):
-            if time.monotonic() - begun > seconds:
-                return Blank(played, time.monotonic() - begun)
+        for schedule in source(chunk):
+            if clock() - begun > seconds:
+                return Blank(played, clock() - begun)
             played += 1
-            found = broken(perform(make_target, drawn.schedule))
-            again = broken(perform(make_target, drawn.schedule)) if found else found
+            found = field.broken(schedule)
+            again = field.broken(schedule) if found else found
             if found & again:
-                taken = time.monotonic() - begun
-                return shortened(make_target, drawn.schedule, played, taken, shrink_seconds)
+                return shortened(field, schedule, played, clock() - begun, shrink_seconds, clock)
     raise AssertionError("chunks never end")
 
 
-def shortened(make_target: MakeTarget, schedule: Schedule, played: int, taken: float, seconds: float) -> Quarry:
+def shortened(
+    field: Field, schedule: Schedule, played: int, taken: float, seconds: float, clock: Callable[[], float]
+) -> Quarry:
     """What was found, with its schedule made short."""
-    requirement = violations(perform(make_target, schedule).verdict)[0].requirement
-    deadline = time.monotonic() + seconds
+    deadline = clock() + seconds
+    found = field.broken(schedule)
+    named = (each.requirement for each in violations(field.perform(schedule).verdict))
+    requirement = next(each for each in named if each in found)
     kept = shrink(
         items(schedule),
-        lambda candidate: requirement in broken(perform(make_target, assembled(schedule, candidate))),
+        lambda candidate: requirement in field.broken(assembled(schedule, candidate)),
         simpler,
-        lambda: time.monotonic() < deadline,
+        lambda: clock() < deadline,
     )
     shortest = assembled(schedule, kept)
-    return Quarry(requirement, played, taken, schedule, shortest, perform(make_target, shortest))
+    return Quarry(requirement, played, taken, schedule, shortest, field.perform(shortest))
 
 
 def perform(make_target: MakeTarget, schedule: Schedule) -> Played:
-    """Play a schedule on a target of its own, on virtual time."""
-
-    async def performance() -> Played:
-        target = make_target()
-        description = await target.open()
-        try:
-            scenario = Scenario(schedule.name, (), Playing(schedule))
-            return await play(scenario, target, description, schedule.name, grace=0, restart=target.restart)
-        finally:
-            await target.close()
-
-    return run_virtual(performance())
+    """Play a schedule on a target without grace."""
+    return Field(make_target).perform(schedule)

@@ -92,7 +92,14 @@ class Player:
     @staticmethod
     def timeout(name: str, short: int, long: int) -> int:
         """A timeout by its name."""
-        return {SHORT: short, LONG: long, "zero": 0, "too-short": 1, "too-long": 2_147_483_647}[name]
+        return {
+            SHORT: short,
+            LONG: long,
+            "endless": 2 * NEW_MEMBER_TIMEOUT_MS,
+            "zero": 0,
+            "too-short": 1,
+            "too-long": 2_147_483_647,
+        }[name]
 
     def offer(self, actor: Actor) -> None:
         """Have the member offer what the actor means to offer."""
@@ -456,8 +463,11 @@ class Player:
         return stage.settings.initial_rebalance_delay
 
     async def restart(self, move: Move) -> None:
-        """The target is killed and started again."""
-        await self.stage.restart()
+        """The target is killed and started again; `at-once` nobody waits until it is ready."""
+        if move.get("at-once") and self.stage._restart is not None:
+            await self.stage._restart()
+        else:
+            await self.stage.restart()
 
 
 @dataclass(frozen=True, slots=True)

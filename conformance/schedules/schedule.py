@@ -31,7 +31,7 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "drop": ("api",),
     "crash": (),
     "wait": ("for", "side", "ms"),
-    "restart": (),
+    "restart": ("at-once",),
 }
 """What can be done, and what may be said of it. `wait` is `for` "answers" to JoinGroup, or until before (`side` -1) or
 after the end of a "session", a "rebalance", an initial "delay", the time of a "new-member" or of "retention".

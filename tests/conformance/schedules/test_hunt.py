@@ -79,7 +79,7 @@ def test_what_does_not_fail_again_is_no_find() -> None:
 
     told: list[bool] = []
     wrong = flawed(once)
-    found = hunt(lambda: InProcessTarget(BUNDLED_SETTINGS, make_coordinator=wrong), GROUND, 1, seconds=1)
+    found = hunt(lambda: InProcessTarget(BUNDLED_SETTINGS, make_coordinator=wrong), GROUND, 1, seconds=8)
     assert isinstance(found, Blank)
     assert told
 

@@ -1,0 +1,120 @@
+"""What the kit's schedules are measured against: ways to draw schedules that know nothing of the protocol."""
+
+import random
+from collections.abc import Iterable
+
+from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+
+from fencepost.conformance.schedules.hunt import CHUNK, Source
+from fencepost.conformance.schedules.machine import API, MEMBERS, ROLE, TWISTED, TWISTS
+from fencepost.conformance.schedules.schedule import LONG, SHORT, Move, Role, Schedule, Value
+
+STEPS = 40
+"""How many moves a schedule has at most: about as many as the kit's own schedules have."""
+WAITS = ("session", "rebalance", "delay", "new-member", "retention", "step")
+PLAIN = ("join", "sync", "heartbeat", "leave", "commit", "fetch", "describe")
+OTHER = ("crash", "drop", "again", "transact", "end", "restart", "wait")
+ACTOR = st.integers(0, MEMBERS - 1)
+
+
+def random_walks(run: int) -> Source:
+    """A move after the other, each drawn from all that there are, with the same chance."""
+
+    def chunk(number: int) -> Iterable[Schedule]:
+        chance = random.Random(f"{run} {number}")
+        for place in range(CHUNK):
+            cast = tuple(Role(chance.choice((SHORT, LONG)), chance.choice((SHORT, LONG))) for _ in range(MEMBERS))
+            moves = tuple(any_move(chance) for _ in range(chance.randint(1, STEPS)))
+            yield Schedule(f"walk-{run}-{number}-{place}", cast, moves)
+
+    return chunk
+
+
+def any_move(chance: random.Random) -> Move:
+    """Any move of any actor, every second one with an option."""
+    kind, who = chance.choice((*PLAIN, *OTHER, "list", "delete", "delete-offsets")), chance.randrange(MEMBERS)
+    if kind == "wait":
+        return Move(kind, who, (("for", chance.choice(WAITS)), ("side", chance.choice((-1, 1)))))
+    if kind in TWISTS and chance.random() < 0.5:
+        name, values = chance.choice(TWISTS[kind])
+        return Move(kind, who, ((name, chance.choice(values)),))
+    return Move(kind, who)
+
+
+class PlainMachine(RuleBasedStateMachine):
+    """One request for each rule, as state machines are usually written."""
+
+    found: list[Schedule]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.moves: list[Move] = []
+        self.cast: tuple[Role, ...] = ()
+
+    @initialize(cast=st.lists(ROLE, min_size=MEMBERS, max_size=MEMBERS))
+    def cast_roles(self, cast: list[Role]) -> None:
+        """Who takes part."""
+        self.cast = tuple(cast)
+
+    def teardown(self) -> None:
+        """Hand the schedule over."""
+        if self.moves:
+            self.end(Schedule("", self.cast, tuple(self.moves)))
+
+    def end(self, schedule: Schedule) -> None:
+        """The schedule is drawn."""
+        raise NotImplementedError
+
+    @rule(who=ACTOR, kind=st.sampled_from(PLAIN))
+    def plainly(self, who: int, kind: str) -> None:
+        """A request."""
+        self.moves.append(Move(kind, who))
+
+    @rule(who=ACTOR, found=TWISTED)
+    def oddly(self, who: int, found: tuple[str, tuple[tuple[str, Value], ...]]) -> None:
+        """A request with an option."""
+        self.moves.append(Move(found[0], who, found[1]))
+
+    @rule(who=ACTOR, kind=st.sampled_from(("crash", "transact", "end", "restart")))
+    def otherwise(self, who: int, kind: str) -> None:
+        """Something else happens."""
+        self.moves.append(Move(kind, who))
+
+    @rule(who=ACTOR, kind=st.sampled_from(("again", "drop")), api=API)
+    def meddle(self, who: int, kind: str, api: str) -> None:
+        """A request comes again, or its connection ends."""
+        self.moves.append(Move(kind, who, (("api", api),)))
+
+    @rule(who=ACTOR, which=st.sampled_from(WAITS), side=st.sampled_from((-1, 1)))
+    def wait(self, who: int, which: str, side: int) -> None:
+        """Time passes."""
+        self.moves.append(Move("wait", who, (("for", which), ("side", side))))
+
+
+def plain_hypothesis(run: int) -> Source:
+    """One request for each rule of a Hypothesis state machine."""
+
+    def chunk(number: int) -> Iterable[Schedule]:
+        found: list[Schedule] = []
+
+        class Drawing(PlainMachine):
+            def end(self, schedule: Schedule) -> None:
+                found.append(schedule)
+
+        options = settings(
+            max_examples=CHUNK,
+            stateful_step_count=STEPS,
+            phases=[Phase.generate],
+            database=None,
+            deadline=None,
+            verbosity=Verbosity.quiet,
+            suppress_health_check=list(HealthCheck),
+            print_blob=False,
+        )
+        run_state_machine_as_test(seed(f"{run} {number}")(Drawing), settings=options)
+        for place, each in enumerate(found):
+            yield Schedule(f"plain-{run}-{number}-{place}", each.cast, each.moves)
+
+    return chunk

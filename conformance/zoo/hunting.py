@@ -1,0 +1,182 @@
+"""Hunting one specimen by one method: what it takes to find it, if it is found at all.
+
+All seconds are those of one core, so that what else the machine does makes no difference.
+"""
+
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from types import FrameType
+
+from fencepost.adapters.target import Target
+from fencepost.adapters.virtual import run_virtual
+from fencepost.conformance.blame import broken, violations
+from fencepost.conformance.bundled_run import BUNDLED_SETTINGS, Bundled
+from fencepost.conformance.execution import Played
+from fencepost.conformance.plan import BUNDLED, Plan
+from fencepost.conformance.profile import Profile
+from fencepost.conformance.scenario import Scenario
+from fencepost.conformance.scenarios import ALL
+from fencepost.conformance.schedules.generation import Ground
+from fencepost.conformance.schedules.hunt import Quarry, Source, drawn_from, search
+from fencepost.conformance.selection import needed
+from fencepost.conformance.touring import coordinator_tours, scenarios, timed
+from fencepost.conformance.zoo.baselines import plain_hypothesis, random_walks
+from fencepost.conformance.zoo.specimens import MakeTarget, Specimen, specimens
+from fencepost.model.explore.coordinator_tour import Universe
+from fencepost.traces.events import Kind
+
+SCHEDULES, HYPOTHESIS, WALK, SCENARIOS, TOURS = "schedules", "hypothesis", "walk", "scenarios", "tours"
+SOURCES: Mapping[str, Callable[[int], Source]] = {
+    SCHEDULES: lambda seed: drawn_from(Ground(BUNDLED_SETTINGS), seed),
+    HYPOTHESIS: plain_hypothesis,
+    WALK: random_walks,
+}
+"""Ways to draw schedules, by the seed."""
+UNIVERSES = (Universe(1, 2, 2), Universe(2, 1, 1))
+"""What the tours try: one member with two subscriptions in two generations, and two members."""
+SHRINK_SECONDS = 6.0
+STUCK_SECONDS = 30.0
+"""How much longer than it should a hunt may take before the coordinator is taken to hang."""
+UNOFFERED = frozenset({"second-node", "graceful-move"})
+HANGS, DOES_NOT_START = "the coordinator hangs", "the coordinator does not start"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A hunt to be done: of what, how, with which seed, and how many seconds it may take until something is found."""
+
+    name: str
+    method: str
+    seed: int = 0
+    seconds: float = 60.0
+    shrink: float = SHRINK_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Find:
+    """What came of a hunt: the requirement that was seen broken ("" if none was), after how many schedules and seconds,
+    how many requests it takes at least, and `by` what: the shortest schedule a move a line, or a scenario's name."""
+
+    task: Task
+    requirement: str
+    schedules: int
+    seconds: float
+    requests: int = 0
+    by: tuple[str, ...] = ()
+
+    @property
+    def found(self) -> bool:
+        """Something was found."""
+        return bool(self.requirement)
+
+
+class Stuck(BaseException):
+    """Time is up for good. No coordinator can swallow it."""
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Raises `Stuck` after so many seconds of work. Only in the main thread of a process."""
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise Stuck
+
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def hunt(task: Task) -> Find:
+    """Do a hunt. What does not even start, or never comes to an end, is found with that."""
+    specimen, begun = specimens()[task.name], time.process_time()
+
+    try:
+        with at_most(task.seconds + task.shrink + STUCK_SECONDS):
+            if not starts(specimen):
+                return Find(task, DOES_NOT_START, 1, time.process_time() - begun)
+            return by_schedules(task, specimen) if task.method in SOURCES else by_plays(task, specimen)
+    except Stuck:
+        return Find(task, HANGS, 1, time.process_time() - begun)
+
+
+def starts(specimen: Specimen) -> bool:
+    """The specimen can be loaded, and a coordinator of its kind be started."""
+
+    async def start(make_target: MakeTarget) -> None:
+        target = make_target(BUNDLED_SETTINGS)
+        await target.open()
+        await target.close()
+
+    try:
+        with specimen.applied() as make_target:
+            run_virtual(start(make_target))
+    except Exception:  # whatever a mutant comes up with
+        return False
+    return True
+
+
+def by_schedules(task: Task, specimen: Specimen) -> Find:
+    """Draw schedules until one shows something."""
+    with specimen.field() as field:
+        found = search(field, SOURCES[task.method](task.seed), task.seconds, task.shrink, time.process_time)
+    if not isinstance(found, Quarry):
+        return Find(task, "", found.schedules, found.seconds)
+    moves = tuple(str(move) for move in found.shortest.moves)
+    return Find(task, found.requirement, found.schedules, found.seconds, found.requests, moves)
+
+
+def by_plays(task: Task, specimen: Specimen) -> Find:
+    """Play the scenarios or the tours, until one shows something twice."""
+    begun, tried = time.process_time(), 0
+    with specimen.applied() as make_target:
+        bundled = run_of(make_target, specimen.grace)
+        for play in plays(task.method):
+            tried += 1
+            first = run_virtual(bundled.play(play, "run"))
+            found = broken(first)
+            if found and (again := found & broken(run_virtual(bundled.play(play, "replay")))):
+                return shown(task, specimen, play, first, again, tried, time.process_time() - begun)
+            if time.process_time() - begun > task.seconds:
+                break
+    return Find(task, "", tried, time.process_time() - begun)
+
+
+def run_of(make_target: MakeTarget, grace: int) -> Bundled:
+    """What plays scenarios on such targets."""
+    bundled = Bundled(Plan(BUNDLED), Profile(grace=grace))
+    target: Callable[..., Target] = make_target
+    bundled.make_target = target
+    return bundled
+
+
+def plays(method: str) -> Iterable[Scenario]:
+    """The scenarios that an in-process target offers everything for, or the tours."""
+    if method == SCENARIOS:
+        yield from (one for one in ALL if not needed(one) & UNOFFERED)
+        return
+    for universe in UNIVERSES:
+        yield from tours(universe)
+
+
+@cache
+def tours(universe: Universe) -> tuple[Scenario, ...]:
+    """The tours over a universe."""
+    return tuple(scenarios(coordinator_tours(BUNDLED_SETTINGS, universe), timed(BUNDLED_SETTINGS, universe)))
+
+
+def shown(
+    task: Task, specimen: Specimen, play: Scenario, played: Played, again: frozenset[str], tried: int, seconds: float
+) -> Find:
+    """What a play shows: of the requirements that forbid the bug one, if it is among them, else the first."""
+    named = [each for each in violations(played.verdict) if each.requirement in again]
+    first = min(named, key=lambda each: (each.requirement not in specimen.breaks, each.sequence))
+    requests = sum(event.kind is Kind.REQUEST and event.sequence <= first.sequence for event in played.events)
+    return Find(task, first.requirement, tried, seconds, requests, (play.name,))

@@ -1,0 +1,58 @@
+"""Whether a mutant is the same program after all: it and the shipped coordinator get the same requests, side by side.
+
+What is compared is everything that can be seen: each answer and when it came. All of a small world is gone through (the
+tours: every state of one or two members under every input), and beyond it all scenarios and some random schedules.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import islice
+
+from fencepost.adapters.virtual import run_virtual
+from fencepost.conformance.bundled_run import BUNDLED_SETTINGS
+from fencepost.conformance.scenario import Scenario
+from fencepost.conformance.schedules.generation import Ground
+from fencepost.conformance.schedules.hunt import drawn_from
+from fencepost.conformance.schedules.player import Playing
+from fencepost.conformance.zoo.hunting import SCENARIOS, TOURS, plays, run_of
+from fencepost.conformance.zoo.specimens import MakeTarget, Specimen
+from fencepost.conformance.zoo.target import MortalTarget
+from fencepost.traces.events import Event
+
+SCHEDULES = 200
+"""How many random schedules are compared."""
+
+
+def difference(specimen: Specimen) -> str:
+    """Where the specimen's behaviour differs from the shipped one's; "" if it never does."""
+    with specimen.applied() as make_target:
+        for play in everything():
+            if seen(make_target, play) != seen_of_shipped(play):
+                return play.name
+    return ""
+
+
+def everything() -> Iterator[Scenario]:
+    """All that is compared."""
+    yield from plays(SCENARIOS)
+    yield from plays(TOURS)
+    yield from schedules()
+
+
+@cache
+def schedules() -> tuple[Scenario, ...]:
+    """The random schedules."""
+    source = drawn_from(Ground(BUNDLED_SETTINGS), 0)
+    drawn = islice((each for chunk in range(SCHEDULES) for each in source(chunk)), SCHEDULES)
+    return tuple(Scenario(each.name, (), Playing(each)) for each in drawn)
+
+
+def seen(make_target: MakeTarget, play: Scenario) -> tuple[Event, ...]:
+    """All that is seen of a coordinator."""
+    return run_virtual(run_of(make_target, 0).play(play, "run")).events
+
+
+@cache
+def seen_of_shipped(play: Scenario) -> tuple[Event, ...]:
+    """All that is seen of the shipped coordinator."""
+    return seen(MortalTarget, play)

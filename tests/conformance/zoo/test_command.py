@@ -1,0 +1,54 @@
+"""`fencepost zoo` as its user sees it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fencepost.conformance.cli import main
+from fencepost.conformance.zoo import command
+from fencepost.conformance.zoo.record import Hunts, Row, Table
+
+HUNTS = {"schedules": Hunts(1, 1, 1.0, 2, 3)}
+FOUND = Row("BUG-30", "Wrong.", "somewhere", ("FETCH-01",), "schedules", "FETCH-01", 1, ("A fetch",), HUNTS)
+MISSED = Row("BUG-30", "Wrong.", "somewhere", ("FETCH-01",), "", "", 0, (), reason="nothing was seen broken")
+
+
+def test_a_bug_is_hunted_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "zoo.json"
+    arguments = ["zoo", "--only", "BUG-30", "--seeds", "1", "--jobs", "1", "--json", str(file)]
+    assert main(arguments) == 0
+    shown = capsys.readouterr()
+    assert "1 of 1 found, 1 of them by random schedules" in shown.out
+    assert "1/1 hunts" in shown.err
+    (row,) = json.loads(file.read_text())["rows"]
+    assert (row["name"], row["found_by"], row["hunts"]["schedules"]["found"]) == ("BUG-30", "schedules", 1)
+
+
+def test_a_pattern_that_fits_nothing_is_an_error_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["zoo", "--only", "BUG-99"]) == 2
+    assert capsys.readouterr().err == (
+        "fencepost: nothing in the zoo matches 'BUG-99'; try a number like BUG-35 or a pattern like 'rounds.*'\n"
+    )
+
+
+@pytest.mark.parametrize(("now", "code"), [(FOUND, 0), (MISSED, 1)])
+def test_what_is_recorded_has_to_be_found(
+    now: Row, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "recorded", lambda: Table(1, 0, 60.0, (FOUND,)))
+    monkeypatch.setattr(command.Expedition, "run", lambda plan, progress: Table(1, 0, 60.0, (now,)))
+    assert main(["zoo", "--only", "BUG-30"]) == code
+    assert ("not found this time: BUG-30" in capsys.readouterr().out) == bool(code)
+
+
+def test_the_record_is_written_only_when_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "record.json"
+    monkeypatch.setattr(command, "FILE", file)
+    monkeypatch.setattr(command, "recorded", lambda: Table(1, 0, 60.0, ()))
+    monkeypatch.setattr(command.Expedition, "run", lambda plan, progress: Table(1, 0, 60.0, (FOUND,)))
+    assert main(["zoo"]) == 0
+    assert not file.exists()
+    assert main(["zoo", "--record"]) == 0
+    assert json.loads(file.read_text())["rows"][0]["name"] == "BUG-30"
+    assert "| BUG-30 |" in file.with_suffix(".md").read_text()

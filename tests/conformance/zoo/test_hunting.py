@@ -1,0 +1,104 @@
+"""Hunts end: with what was found, with nothing, or with a coordinator that hangs or does not even start."""
+
+import ast
+from dataclasses import replace
+
+import pytest
+
+from fencepost.adapters.bundled.heartbeats import Heartbeats
+from fencepost.conformance.zoo import hunting
+from fencepost.conformance.zoo.command import EQUIVALENT, SURVIVES, Expedition, is_found, why
+from fencepost.conformance.zoo.hunting import DOES_NOT_START, HANGS, SCENARIOS, SCHEDULES, TOURS, Find, Task, hunt
+from fencepost.conformance.zoo.lockstep import difference
+from fencepost.conformance.zoo.specimens import Specimen, UnknownSpecimen, chosen, specimens, systematic
+
+DEAF = "heartbeats.Heartbeats.tell: never: group.state is State.PREPARING -> False"
+"""Members are never told to rejoin."""
+
+
+def test_a_mutant_is_found_by_schedules_scenarios_and_tours() -> None:
+    finds = [hunt(Task(DEAF, method, 1, seconds=60, shrink=1)) for method in (SCHEDULES, SCENARIOS, TOURS)]
+    assert all(find.found and find.requests > 0 and find.by for find in finds)
+    assert "HB-06" in {find.requirement for find in finds}
+
+
+def test_a_mutant_leaves_the_shipped_coordinator_alone() -> None:
+    shipped = vars(Heartbeats)["tell"]
+    with specimens()[DEAF].applied():
+        assert vars(Heartbeats)["tell"] is shipped
+    assert difference(specimens()[DEAF])
+
+
+def sound() -> Specimen:
+    """A mutant that is the same program: a comparison that cannot come out otherwise."""
+    mutant = specimens()[DEAF].mutant
+    assert mutant is not None and isinstance(mutant.replacement, ast.Constant)
+    same = ast.parse("not group.state is not State.PREPARING", mode="eval").body
+    return replace(specimens()[DEAF], mutant=replace(mutant, replacement=same))
+
+
+def test_nothing_is_found_where_nothing_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hunting, "specimens", lambda: {"sound": sound()})
+    find = hunt(Task("sound", SCENARIOS, seconds=60))
+    assert not find.found and find.schedules > 300
+
+
+def broken_mutant(replacement: str) -> Specimen:
+    mutant = specimens()[DEAF].mutant
+    assert mutant is not None
+    wrong = ast.parse(replacement, mode="eval").body
+    return replace(specimens()[DEAF], mutant=replace(mutant, replacement=wrong))
+
+
+def test_a_coordinator_that_hangs_is_found_with_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hunting, "specimens", lambda: {"stuck": broken_mutant("all(True for _ in iter(int, 1))")})
+    monkeypatch.setattr(hunting, "STUCK_SECONDS", 0.5)
+    assert hunt(Task("stuck", SCENARIOS, seconds=0.5, shrink=0)).requirement == HANGS
+
+
+def test_a_coordinator_that_does_not_start_is_found_with_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    mutant = specimens()[DEAF].mutant
+    assert mutant is not None
+    imports = replace(mutant, path=(("body", -1),), replacement=ast.parse("nowhere").body[0])
+    monkeypatch.setattr(hunting, "specimens", lambda: {"dead": replace(specimens()[DEAF], mutant=imports)})
+    assert hunt(Task("dead", SCENARIOS)).requirement == DOES_NOT_START
+
+
+def test_a_crash_is_seen_by_the_requests_that_were_lost() -> None:
+    find = hunt(Task("BUG-31", SCENARIOS, seconds=60))
+    assert find.requirement in ("JOIN-17", "GEN-08")
+
+
+def test_systematic_mutants_make_guards_comparisons_and_timers_wrong() -> None:
+    found = [each.mutant for each in systematic() if each.mutant is not None]
+    assert len(found) == len({each.name for each in found}) > 500
+    assert {each.operator for each in found} == {"always", "never", "comparison", "statement", "sum"}
+    timers = [each.before for each in found if each.operator == "statement"]
+    assert any("touch_session" in each for each in timers) and any("cancel" in each for each in timers)
+
+
+def test_patterns_choose_specimens() -> None:
+    assert [each.name for each in chosen(("BUG-0[12]",))] == ["BUG-01", "BUG-02"]
+    assert DEAF in {each.name for each in chosen(("heartbeats.*",))}
+    with pytest.raises(UnknownSpecimen, match="'BUG-99'"):
+        chosen(("BUG-99",))
+
+
+def test_why_nothing_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fencepost.conformance.zoo.command.difference", lambda specimen: "a-scenario")
+    assert why(DEAF) == SURVIVES.format(where="a-scenario")
+    monkeypatch.setattr("fencepost.conformance.zoo.command.difference", lambda specimen: "")
+    assert why(DEAF) == EQUIVALENT
+
+
+def test_an_expedition_hunts_with_every_seed_and_then_by_scenarios() -> None:
+    plan = Expedition(("BUG-30",), seeds=2, baseline_seeds=1)
+    (bug,) = chosen(plan.patterns)
+    assert [(task.method, task.seed) for task in plan.tasks(bug)] == [
+        ("schedules", 1),
+        ("schedules", 2),
+        ("hypothesis", 1),
+        ("walk", 1),
+    ]
+    assert [task.method for task in plan.tasks_by_play(bug)] == ["scenarios", "tours"]
+    assert not is_found([Find(Task("BUG-30", "walk"), "FETCH-01", 1, 1.0)])
