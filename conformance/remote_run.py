@@ -191,6 +191,8 @@ class Remote:
         self, scenarios: Sequence[Scenario], attempt: str, description: Description, keep: Callable[[Played], None]
     ) -> None:
         """Play scenarios side by side; if the target goes down, find out which of them does it."""
+        if not scenarios:
+            return
         await self.target.warm(CONNECTIONS * min(len(scenarios), AT_ONCE))
         places = asyncio.Semaphore(AT_ONCE)
         interrupted: list[Scenario] = []
