@@ -73,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_serve(commands.add_parser("serve", help="serve the bundled coordinator to Kafka clients", allow_abbrev=False))
     _add_zoo(commands.add_parser("zoo", help="hunt known bugs, put back into the bundled one", allow_abbrev=False))
     _add_prove(commands.add_parser("prove", help="prove the model that judges", allow_abbrev=False))
+    _add_explore(commands.add_parser("explore", help="search through small groups in full", allow_abbrev=False))
     return parser
 
 
@@ -142,6 +143,40 @@ def _add_zoo(parser: argparse.ArgumentParser) -> None:
 
     parser.set_defaults(command=_zoo)
     command.add_arguments(parser, _count)
+
+
+def _add_explore(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_explore)
+    sizes = (
+        ("members", 2, "processes that want to be members"),
+        ("partitions", 1, "partitions"),
+        ("ids", 2, "member ids that are given out"),
+        ("generations", 2, "generations of the group"),
+        ("requests", 3, "JoinGroups and SyncGroups of each process"),
+        ("slots", 2, "places for members and pending ids"),
+    )
+    for name, default, text in sizes:
+        parser.add_argument(f"--{name}", metavar="N", type=_count, default=default, help=f"{text} (default: {default})")
+    parser.add_argument(
+        "--static", metavar="N", type=_count, default=0, help="how many members are static (default: 0)"
+    )
+    parser.add_argument("--eager", action="store_true", help="members give up everything before they rejoin")
+    parser.add_argument("--no-heartbeats", action="store_true", help="members send no heartbeats")
+    parser.add_argument("--full", action="store_true", help="without the reductions: every state by itself")
+    parser.add_argument("--limit", metavar="N", type=_count, help="end the search after so many states")
+    liveness = parser.add_mutually_exclusive_group()
+    liveness.add_argument(
+        "--settle",
+        metavar="N",
+        type=_count,
+        default=1,
+        help="liveness: members stop changing after so many requests of each (default: 1)",
+    )
+    liveness.add_argument("--no-liveness", action="store_true", help="look at safety alone")
+    parser.add_argument("--json", metavar="F", type=Path, help="write the results as JSON")
+    parser.add_argument("--dot", metavar="F", type=Path, help="write the explored graph for Graphviz")
+    parser.add_argument("--graphml", metavar="F", type=Path, help="write the explored graph as GraphML")
+    parser.add_argument("--picture", metavar="F", type=Path, help="write what leads from phase to phase, as Markdown")
 
 
 def _count(text: str) -> int:
@@ -231,6 +266,16 @@ def _zoo(options: argparse.Namespace, _: Runner) -> int:
         return command.run(options, _print)
     except UnknownSpecimen as mistake:
         return _complain(str(mistake))
+
+
+def _explore(options: argparse.Namespace, _: Runner) -> int:
+    # Imported late: nobody else needs the explorer.
+    from fencepost.conformance.exploring_command import UnusableSizes, run
+
+    try:
+        return run(options, _print)
+    except UnusableSizes as error:
+        return _complain(_reason(error))
 
 
 def _announce(bootstrap: str) -> None:

@@ -11,7 +11,7 @@ from fencepost.model.core.values import Group
 from fencepost.model.explore.group import Told, retold
 from fencepost.model.explore.past import with_past
 from fencepost.model.explore.rows import Bounds, Setting, plain
-from fencepost.model.explore.search import PlainSearch
+from fencepost.model.explore.search import PlainSearch, Pulse
 from fencepost.model.explore.tables import Tables
 from fencepost.model.invariants import Statement
 from fencepost.model.ledger import Process
@@ -95,10 +95,9 @@ def searched(statements: Sequence[Statement], instance: Instance, limit: int) ->
     search = PlainSearch(Tables(with_past(instance.setting, instance.bounds, statements)), limit)
     wanted = {one.id for one in statements}
 
-    def enough(depth: int, states: int, level: int) -> None:
-        if wanted <= {finding.name for finding in search.result.findings}:
-            search.limit = 0
+    def missing(pulse: Pulse) -> bool:
+        return not wanted <= {finding.name for finding in search.result.findings}
 
-    result = search.run(enough)
+    result = search.run(missing)
     found = [finding for finding in result.findings if finding.name in wanted]
     return [Breach(one.name, instance, retold(result.tables, one)) for one in found], result.states

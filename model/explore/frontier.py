@@ -3,16 +3,15 @@
 The keys are the packed states themselves, not hashes of them: the search is as exact as the one in plain Python.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from fencepost.model.explore.layout import Layout
-from fencepost.model.explore.search import NEVER, Exploration, Progress, Search
+from fencepost.model.explore.search import NEVER, Pulse, Search, Watch
 from fencepost.model.explore.system import Clearing
 from fencepost.model.explore.tables import SiteTable, Tables
 
@@ -98,20 +97,16 @@ class LevelSearch(Search):
         self._weighed = [(np.empty(0, np.uint64), np.empty(0, bool)) for _ in tables.system.clearings]
         self._forget()
 
-    def run(self, progress: Progress | None = None) -> Exploration:
-        """Explore until nothing new is found, or more than the limit's number of states. Raises `TooWide`."""
-        began = perf_counter()
-        result = self.result
-        while len(self.levels[-1]) and len(self.seen) <= self.limit:
-            self._check()
-            self._learn()
-            if progress is not None:
-                progress(result.depth, len(self.seen), len(self.levels[-1]))
-            self.levels.append(self._new(self.levels[-1]))
-            result.depth += 1
-        result.states, result.finished = len(self.seen), not len(self.levels[-1])
-        result.seconds = perf_counter() - began
-        return result
+    def reached(self) -> Iterable[int]:
+        """The states in the order in which they were found, on each level the smallest first."""
+        for level in self.levels:
+            yield from level.tolist()
+
+    def _count(self) -> int:
+        return len(self.seen)
+
+    def _width(self) -> int:
+        return len(self.levels[-1])
 
     def path(self, state: int) -> tuple[int, ...]:
         """The states from the first one to this one, as few as possible."""
@@ -162,17 +157,19 @@ class LevelSearch(Search):
     def _forget(self) -> None:
         self._rows = [Rows() for _ in self.tables.sites]
 
-    def _new(self, frontier: States) -> States:
-        """The states that follow on the frontier and are new."""
-        found: list[States] = []
+    def _advance(self, watch: Watch) -> bool:
+        frontier, found = self.levels[-1], list[States]()
         for start in range(0, len(frontier), CHUNK):
+            if not watch(Pulse(self.result.depth, len(self.seen), len(frontier), start)):
+                return False
             found.append(self._followers(frontier[start : start + CHUNK]))
         level = found[0] if len(found) == 1 else distinct(np.concatenate(found))
         place = np.searchsorted(self.seen, level)
         new = self.seen[np.minimum(place, len(self.seen) - 1)] != level
         self.seen = np.insert(self.seen, place[new], level[new])
-        fresh: States = level[new]
-        return fresh
+        self.levels.append(level[new])
+        self.result.depth += 1
+        return True
 
     def _followers(self, states: States) -> States:
         result = self.result
@@ -185,7 +182,10 @@ class LevelSearch(Search):
             result.cut += int(cut.sum())
             found.append(rows.successors(states, place))
         result.transitions += sum(len(some) for some in found)
-        result.deadlocks += int((ways == 0).sum())
+        stuck = states[ways == 0]
+        result.deadlocks += len(stuck)
+        for state in stuck[:1].tolist():
+            self.stuck(state)
         return distinct(self._canonical(distinct(np.concatenate(found))))
 
     def _canonical(self, states: States) -> States:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from fencepost.model.explore.properties import checks
 from fencepost.model.explore.reductions import ReducedWorld
 from fencepost.model.explore.rows import Bounds, Setting
-from fencepost.model.explore.search import NEVER, Exploration, Finding, PlainSearch, Progress, Row
+from fencepost.model.explore.search import NEVER, Exploration, Finding, PlainSearch, Row, Watch, unwatched
 from fencepost.model.explore.system import Move, System
 from fencepost.model.explore.tables import Tables
 from fencepost.model.explore.world import GroupWorld
@@ -45,19 +45,19 @@ def has_numpy() -> bool:
 
 
 def explore(
-    system: System, engine: Engine | None = None, limit: int = NEVER, progress: Progress | None = None
+    system: System, engine: Engine | None = None, limit: int = NEVER, watch: Watch = unwatched
 ) -> tuple[Exploration, Engine]:
     """Explore a system; by default with numpy if it is there and the states turn out to fit."""
     if engine == Engine.PLAIN or (engine is None and not has_numpy()):
-        return PlainSearch(Tables(system), limit).run(progress), Engine.PLAIN
+        return PlainSearch(Tables(system), limit).run(watch), Engine.PLAIN
     from fencepost.model.explore.frontier import LevelSearch, TooWide
 
     try:
-        return LevelSearch(Tables(system), limit).run(progress), Engine.NUMPY
+        return LevelSearch(Tables(system), limit).run(watch), Engine.NUMPY
     except TooWide:
         if engine == Engine.NUMPY:
             raise
-        return PlainSearch(Tables(system), limit).run(progress), Engine.PLAIN
+        return PlainSearch(Tables(system), limit).run(watch), Engine.PLAIN
 
 
 def retold(tables: Tables, finding: Finding) -> tuple[Told, ...]:

@@ -10,6 +10,7 @@ from fencepost.model.core.timers import expire_join, expire_sync
 from fencepost.model.core.values import CommitAnswer, Context, Group, Holder, JoinAnswer, Phase, Step
 from fencepost.model.errors import Error
 from fencepost.model.explore.rows import COORDINATOR, PROCESS, Coordinator, Process, column_of
+from fencepost.model.explore.search import DEADLOCK
 from fencepost.model.explore.system import Check
 
 SETTLED = (Phase.COMPLETING, Phase.STABLE)
@@ -18,37 +19,78 @@ SETTLED = (Phase.COMPLETING, Phase.STABLE)
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A property by name. `always` ones hold everywhere, the others somewhere."""
+    """A property by name: where it is looked for, and what is not meant. `always` ones hold everywhere, the others
+    somewhere."""
 
     name: str
     sentence: str
+    covers: str
+    excludes: str
     always: bool = True
 
 
 ONE_LEADER = Property(
     "one-leader",
     "Whoever is told of a generation is told of the same leader; a static member is the same under its next id.",
+    "every answer of the coordinator",
+    "failover, and numbers used again when a group was deleted",
 )
 ONE_LEADER_ID = Property(
-    "one-leader-id", "Whoever is told of a generation is told the same leader id (false: KIP-814)."
+    "one-leader-id",
+    "Whoever is told of a generation is told the same leader id (false: KIP-814).",
+    ONE_LEADER.covers,
+    ONE_LEADER.excludes,
 )
 NO_STALE_COMMIT = Property(
-    "no-stale-commit", "A commit is accepted from a member of the group alone, and under the present generation."
+    "no-stale-commit",
+    "A commit is accepted from a member of the group alone, and under the present generation.",
+    "every commit that the coordinator accepts",
+    "commits without a generation, and transactions",
 )
 NO_FOREIGN_COMMIT = Property(
-    "no-foreign-commit", "A commit is accepted only for partitions that are assigned to its sender or to nobody."
+    "no-foreign-commit",
+    "A commit is accepted only for partitions that are assigned to its sender or to nobody.",
+    "every commit that the coordinator accepts",
+    "leaders that assign a partition which another member claims",
 )
-ONE_OWNER = Property("one-owner", "No partition is assigned to two members.")
+ONE_OWNER = Property(
+    "one-owner",
+    "No partition is assigned to two members.",
+    "every state of the coordinator",
+    "leaders that assign a partition twice",
+)
 ONE_BELIEVER = Property(
-    "one-believer", "No two processes with a generation believe that they own a partition by the same assignment."
+    "one-believer",
+    "No two processes with a generation believe that they own a partition by the same assignment.",
+    "every pair of processes",
+    "what a process still believes by an older assignment, which zombie shows",
 )
 TIMERS_ANSWER = Property(
-    "timers-answer", "Whatever is parked is answered by the timer that is armed to end the phase, if by nothing before."
+    "timers-answer",
+    "Whatever is parked is answered by the timer that is armed to end the phase, if by nothing before.",
+    "every state of the coordinator",
+    "how long that takes",
+)
+NO_DEADLOCK = Property(
+    DEADLOCK,
+    "Something can always happen.",
+    "every state",
+    "runs that never get anywhere, of which settles speaks",
 )
 EVERYONE_STABLE = Property(
-    "everyone-stable", "At some point every process is a stable member of the present generation.", always=False
+    "everyone-stable",
+    "At some point every process is a stable member of the present generation.",
+    "a shortest way there",
+    "that it has to come to this",
+    always=False,
 )
-ZOMBIE = Property("zombie", "At some point a process believes that it owns what another was given.", always=False)
+ZOMBIE = Property(
+    "zombie",
+    "At some point a process believes that it owns what another was given.",
+    "a shortest way there",
+    "that it does harm: its commits are refused",
+    always=False,
+)
 PROPERTIES = (
     ONE_LEADER,
     NO_STALE_COMMIT,
@@ -56,10 +98,11 @@ PROPERTIES = (
     ONE_OWNER,
     ONE_BELIEVER,
     TIMERS_ANSWER,
+    NO_DEADLOCK,
     EVERYONE_STABLE,
     ZOMBIE,
 )
-"""What a search looks for. The plain wording ONE_LEADER_ID is false and looked for on request alone."""
+"""What a search looks for, the witnesses last. The plain wording ONE_LEADER_ID is false and looked for on request."""
 
 
 def breached(before: Group, request: MemberRequest | None, step: Step, by_id: bool = False) -> str:

@@ -1,7 +1,7 @@
 """Breadth-first search with exact states: what every search has in common, and the one in plain Python."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
@@ -10,9 +10,28 @@ from fencepost.model.explore.system import Move, Value
 from fencepost.model.explore.tables import Tables
 
 NEVER = 1 << 62
-Progress = Callable[[int, int, int], None]
-"""Told of each level: its depth, the states so far, the states on the level."""
+DEADLOCK = "no-deadlock"
+"""The name of the property that something can always happen."""
 Row = tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """How far a search has come: the depth, the states so far, and of the states on the present level those done."""
+
+    depth: int
+    states: int
+    level: int
+    done: int
+
+
+Watch = Callable[[Pulse], bool]
+"""Told now and then how far a search has come; the search ends early where the answer is false."""
+
+
+def unwatched(pulse: Pulse) -> bool:
+    """Nobody looks, the search goes on."""
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +52,8 @@ class Exploration:
     """What a search found. Transitions are counted with their repetitions; `cut` are those beyond the bounds."""
 
     tables: Tables
+    reached: Callable[[], Iterable[int]]
+    """The states in the order in which they were found."""
     states: int = 0
     transitions: int = 0
     cut: int = 0
@@ -64,12 +85,47 @@ class Search(ABC):
     def __init__(self, tables: Tables, limit: int = NEVER) -> None:
         self.tables = tables
         self.limit = limit
-        self.result = Exploration(tables)
+        self.result = Exploration(tables, self.reached)
         self._found: set[str] = set()
 
+    def run(self, watch: Watch = unwatched) -> Exploration:
+        """Explore until nothing new is found, there are more than the limit's number of states, or `watch` ends it.
+
+        Raises `TooWide` if this search cannot hold the states.
+        """
+        began = perf_counter()
+        result, goes_on = self.result, True
+        while goes_on and self._width() and self._count() <= self.limit:
+            self._check()
+            self._learn()
+            goes_on = self._advance(watch)
+        result.states, result.finished = self._count(), not self._width()
+        result.seconds = perf_counter() - began
+        return result
+
     @abstractmethod
-    def run(self, progress: Progress | None = None) -> Exploration:
-        """Explore until nothing new is found, or more than the limit's number of states."""
+    def reached(self) -> Iterable[int]:
+        """The states in the order in which they were found."""
+
+    @abstractmethod
+    def _count(self) -> int:
+        """How many states there are so far."""
+
+    @abstractmethod
+    def _width(self) -> int:
+        """How many states there are on the present level."""
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Look at the properties on the present level."""
+
+    @abstractmethod
+    def _learn(self) -> None:
+        """Have the tables ready for every state of the present level."""
+
+    @abstractmethod
+    def _advance(self, watch: Watch) -> bool:
+        """Go on to the next level; false if that was cut short."""
 
     @abstractmethod
     def path(self, state: int) -> tuple[int, ...]:
@@ -99,10 +155,19 @@ class Search(ABC):
                 if state is not None and move.breach not in self._found:
                     self._report(move.breach, True, state, move)
 
+    def stuck(self, state: int) -> None:
+        """Nothing can happen in this state of the present level."""
+        if DEADLOCK not in self._found:
+            self._report(DEADLOCK, True, state)
+
     def _report(self, name: str, always: bool, state: int, breach: Move | None = None) -> None:
         self._found.add(name)
         way = tuple(self.tables.values(one) for one in self.path(state))
         self.result.findings.append(Finding(name, always, way, breach))
+
+
+CHUNK = 1 << 12
+"""After how many states the search in plain Python tells how far it has come."""
 
 
 class PlainSearch(Search):
@@ -114,20 +179,15 @@ class PlainSearch(Search):
         self._level = [tables.initial]
         self._checked: list[set[int]] = [set() for _ in tables.system.checks]
 
-    def run(self, progress: Progress | None = None) -> Exploration:
-        """Explore until nothing new is found, or more than the limit's number of states."""
-        began = perf_counter()
-        result = self.result
-        while self._level and len(self.parents) <= self.limit:
-            self._check()
-            self._learn()
-            if progress is not None:
-                progress(result.depth, len(self.parents), len(self._level))
-            self._level = self._followers()
-            result.depth += 1
-        result.states, result.finished = len(self.parents), not self._level
-        result.seconds = perf_counter() - began
-        return result
+    def reached(self) -> Iterable[int]:
+        """The states in the order in which they were found."""
+        return self.parents
+
+    def _count(self) -> int:
+        return len(self.parents)
+
+    def _width(self) -> int:
+        return len(self._level)
 
     def path(self, state: int) -> tuple[int, ...]:
         """The states from the first one to this one, as few as possible."""
@@ -163,13 +223,22 @@ class PlainSearch(Search):
         self.parents = {moved[state]: moved[parent] for state, parent in self.parents.items()}
         self._checked = [set() for _ in self._checked]
 
-    def _followers(self) -> list[int]:
-        """The states that follow on this level and are new."""
+    def _advance(self, watch: Watch) -> bool:
+        level, found = self._level, list[int]()
+        for start in range(0, len(level), CHUNK):
+            if not watch(Pulse(self.result.depth, len(self.parents), len(level), start)):
+                return False
+            self._follow(level[start : start + CHUNK], found)
+        self._level = found
+        self.result.depth += 1
+        return True
+
+    def _follow(self, states: Sequence[int], found: list[int]) -> None:
+        """Find the states that follow on these and are new."""
         result, parents = self.result, self.parents
-        found: list[int] = []
         sites = [(table.mask, table.effects, table.cuts) for table in self.tables.sites]
         smaller = self.tables.canonical if self.tables.reduces else None
-        for state in self._level:
+        for state in states:
             moves = cut = 0
             for mask, effects, cuts in sites:
                 local = state & mask
@@ -186,4 +255,4 @@ class PlainSearch(Search):
             result.cut += cut
             if moves + cut == 0:
                 result.deadlocks += 1
-        return found
+                self.stuck(state)
