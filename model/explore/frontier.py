@@ -147,6 +147,7 @@ class LevelSearch(Search):
         """Everything in the layout that the tables are in now."""
         after = self.tables.layout
         if after.bits > WORD:
+            self.levels = [before.moved(level.astype(object), after) for level in self.levels]
             raise TooWide(f"a state needs {after.bits} bits")
         self.levels = [before.moved(level, after) for level in self.levels]
         self.seen = np.sort(before.moved(self.seen, after))

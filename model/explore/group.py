@@ -52,12 +52,17 @@ def explore(
         return PlainSearch(Tables(system), limit).run(watch), Engine.PLAIN
     from fencepost.model.explore.frontier import LevelSearch, TooWide
 
+    quick = LevelSearch(Tables(system), limit)
     try:
-        return LevelSearch(Tables(system), limit).run(watch), Engine.NUMPY
+        return quick.run(watch), Engine.NUMPY
     except TooWide:
         if engine == Engine.NUMPY:
             raise
-        return PlainSearch(Tables(system), limit).run(watch), Engine.PLAIN
+    slow = PlainSearch(Tables(system), limit).run(watch)
+    # A search that is ended before it has caught up knows less than the one that did not fit.
+    if not slow.finished and slow.states < quick.result.states:
+        return quick.result, Engine.NUMPY
+    return slow, Engine.PLAIN
 
 
 def retold(tables: Tables, finding: Finding) -> tuple[Told, ...]:

@@ -95,12 +95,14 @@ class Search(ABC):
         """
         began = perf_counter()
         result, goes_on = self.result, True
-        while goes_on and self._width() and self._count() <= self.limit:
-            self._check()
-            self._learn()
-            goes_on = self._advance(watch)
-        result.states, result.finished = self._count(), not self._width()
-        result.seconds = perf_counter() - began
+        try:
+            while goes_on and self._width() and self._count() <= self.limit:
+                self._check()
+                self._learn()
+                goes_on = self._advance(watch)
+        finally:
+            result.states, result.finished = self._count(), not self._width()
+            result.seconds = perf_counter() - began
         return result
 
     @abstractmethod

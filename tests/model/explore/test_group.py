@@ -13,7 +13,7 @@ from fencepost.model.explore.group import Engine, after, explore, group_system, 
 from fencepost.model.explore.properties import EVERYONE_STABLE, NO_STALE_COMMIT, ONE_LEADER_ID, PROPERTIES
 from fencepost.model.explore.reductions import ReducedWorld
 from fencepost.model.explore.rows import Bounds, Coordinator, Process, Setting, plain
-from fencepost.model.explore.search import PlainSearch, Row
+from fencepost.model.explore.search import PlainSearch, Pulse, Row
 from fencepost.model.explore.system import System, Value
 from fencepost.model.explore.tables import Tables
 from fencepost.model.rules import RULES
@@ -49,6 +49,35 @@ def test_counts(
     found, _ = explore(group_system(setting, bounds, reduced), engine)
     assert (found.states, found.transitions, found.cut) == (states, transitions, cut)
     assert (found.finished, found.deadlocks, found.violations) == (True, 0, ())
+
+
+def test_states_that_get_too_wide_are_searched_in_plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fencepost.model.explore import frontier
+
+    monkeypatch.setattr(frontier, "WORD", 24)
+    with pytest.raises(frontier.TooWide):
+        explore(group_system(TWO, TINY), Engine.NUMPY)
+    found, engine = explore(group_system(TWO, TINY))
+    assert (found.states, found.finished, engine) == (1059, True, Engine.PLAIN)
+
+
+def test_what_was_found_before_states_got_too_wide_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fencepost.model.explore import frontier
+
+    monkeypatch.setattr(frontier, "WORD", 24)
+    depths: list[int] = []
+
+    def once(pulse: Pulse) -> bool:
+        depths.append(pulse.depth)
+        return depths.count(0) < 2
+
+    found, engine = explore(group_system(TWO, TINY), watch=once)
+    assert engine == Engine.NUMPY and not found.finished and max(depths) > 0
+    states = list(found.reached())
+    assert found.states == len(states) == len(set(states)) > 1
+    rows = {found.tables.values(state) for state in states}
+    whole, _ = explore(group_system(TWO, TINY), Engine.PLAIN)
+    assert rows <= {whole.tables.values(state) for state in whole.reached()}
 
 
 def test_everyone_gets_stable() -> None:
