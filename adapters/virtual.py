@@ -71,7 +71,12 @@ def run_virtual(main: Coroutine[Any, Any, T]) -> T:
 
 
 async def run_beside(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on a `VirtualClock` in a thread of its own, so that the running loop is not held up by it.
+    """Run a coroutine on a `VirtualClock` in a thread of its own, so that the running loop is not held up by it."""
+    return await beside(lambda: run_virtual(main))
+
+
+async def beside(work: Callable[[], T]) -> T:
+    """Do some work in a thread of its own.
 
     When cancelled, the thread is left to itself: it holds up neither the caller nor the end of the process.
     """
@@ -82,15 +87,15 @@ async def run_beside(main: Coroutine[Any, Any, T]) -> T:
         if not outcome.done():
             settle(value)
 
-    def work() -> None:
+    def run() -> None:
         settle: Callable[..., None]
         value: object
         try:
-            settle, value = outcome.set_result, run_virtual(main)
+            settle, value = outcome.set_result, work()
         except BaseException as error:
             settle, value = outcome.set_exception, error
         with suppress(RuntimeError):  # the loop may be closed by now
             loop.call_soon_threadsafe(tell, settle, value)
 
-    threading.Thread(target=work, name="virtual time", daemon=True).start()
+    threading.Thread(target=run, name="virtual time", daemon=True).start()
     return await outcome

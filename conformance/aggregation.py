@@ -11,7 +11,7 @@ from fencepost.conformance.selection import Selection
 from fencepost.model.rules import RULES
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.judge.explanation import observed, shown
-from fencepost.traces.judge.verdict import Standing, TraceVerdict
+from fencepost.traces.judge.verdict import Standing
 
 NOT_AGAIN = "failed once and not when it was replayed"
 NOT_REPLAYED_HERE = "what was replayed of it is explained by another violation"
@@ -165,9 +165,9 @@ def brief(event: Event) -> str:
     return ", ".join(f"{name}={shown(event.body[name])}" for name in BRIEF if event.body.get(name) is not None)
 
 
-def coverage(verdicts: Iterable[TraceVerdict]) -> dict[str, RuleCoverage]:
+def coverage(counts: Iterable[Mapping[str, int]]) -> dict[str, RuleCoverage]:
     """How often each rule of the model explained what was seen."""
     seen: Counter[str] = Counter()
-    for verdict in verdicts:
-        seen.update(verdict.rules)
+    for each in counts:
+        seen.update(each)
     return {name: RuleCoverage(seen[name], rule.requirements) for name, rule in RULES.items()}

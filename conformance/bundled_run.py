@@ -8,14 +8,17 @@ from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Description, Target
 from fencepost.adapters.virtual import run_beside
 from fencepost.conformance.blame import broken
-from fencepost.conformance.course import Course, in_order, save
+from fencepost.conformance.course import Course, in_order
 from fencepost.conformance.execution import Played, play
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.progress import Progress
 from fencepost.conformance.results import Report
+from fencepost.conformance.saving import save
 from fencepost.conformance.scenario import Scenario
 from fencepost.conformance.scenarios import ALL
+from fencepost.conformance.schedules.generation import Ground
+from fencepost.conformance.schedules.in_process import Field, InProcessSeries
 from fencepost.conformance.selection import capabilities, needed, select
 from fencepost.model.catalogue import Requirement
 from fencepost.model.settings import Settings
@@ -62,9 +65,21 @@ class Bundled:
                 for scenario in suspects:
                     again = await run_beside(self.play(scenario, "replay"))
                     course.confirmed[scenario.name] = broken(again)
+            if self.plan.schedules:
+                await self.play_schedules(course)
         except asyncio.CancelledError:
             cut_short = True
         return course.report({"name": description.name, **description.implementation}, self.known, cut_short=cut_short)
+
+    async def play_schedules(self, course: Course) -> None:
+        """Play random schedules."""
+        plan = self.plan
+        field = Field(self.settings, self.grace, plan.traces, self.make_target)
+        series = InProcessSeries(field, Ground(self.settings), plan.seed, plan.schedules, course.decisions)
+        try:
+            await course.follow(series)
+        finally:
+            series.close()
 
     async def describe(self) -> Description:
         """What the bundled target is."""

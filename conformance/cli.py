@@ -93,10 +93,19 @@ def _add_test(parser: argparse.ArgumentParser) -> None:
     extent.add_argument("--smoke", action="store_true", help="the quickest run that means something")
     extent.add_argument("--slow", action="store_true", help="also wait out the fixed timer of 300 s")
     parser.add_argument("--seed", metavar="S", type=int, default=0, help="seed of the random schedules (default: 0)")
+    parser.add_argument(
+        "--schedules",
+        metavar="N",
+        type=_whole,
+        default=0,
+        help="play N random schedules after the scenarios; --only then limits what they are judged by (default: 0)",
+    )
     parser.add_argument("--profile", metavar="F", type=Path, help="what to know about the target, in TOML")
     parser.add_argument("--json", metavar="F", type=Path, help="write the report as JSON")
     parser.add_argument("--junit", metavar="F", type=Path, help="write the report as JUnit XML")
-    parser.add_argument("--save", metavar="DIR", type=Path, help="save the traces of failures")
+    parser.add_argument(
+        "--save", metavar="DIR", type=Path, help="save the traces of failures, made short where schedules are random"
+    )
     parser.add_argument("--traces", metavar="DIR", type=Path, help="save every trace")
 
 
@@ -185,6 +194,12 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _whole(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 up")
+    return int(text)
+
+
 def _port(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) > 65_535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port")
@@ -202,6 +217,7 @@ def _test(options: argparse.Namespace, runner: Runner) -> int:
         smoke=options.smoke,
         slow=options.slow,
         seed=options.seed,
+        schedules=options.schedules,
         profile=options.profile,
         save=options.save,
         traces=options.traces,

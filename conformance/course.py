@@ -3,9 +3,8 @@
 import random
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from fencepost.conformance import aggregation
 from fencepost.conformance.aggregation import Origin
@@ -14,10 +13,11 @@ from fencepost.conformance.execution import Played
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.progress import Progress
 from fencepost.conformance.results import Report
+from fencepost.conformance.saving import decided, save_failure, trace_file
 from fencepost.conformance.scenario import Scenario
+from fencepost.conformance.schedules.series import Series
+from fencepost.conformance.schedules.tally import Tally
 from fencepost.conformance.selection import Selection
-from fencepost.traces.events import Event, Kind
-from fencepost.traces.format import write_trace
 from fencepost.traces.judge.judge import judge
 
 TRIES = 3
@@ -38,6 +38,10 @@ class Course:
     progress: Callable[[Progress], None]
     begun: float = field(default_factory=time.monotonic)
     played: list[Played] = field(default_factory=list)
+    found: list[Played] = field(default_factory=list)
+    """What random schedules showed broken, under names of their own."""
+    tally: Tally = field(default_factory=Tally)
+    violated: set[str] = field(default_factory=set)
     confirmed: dict[str, frozenset[str]] = field(default_factory=dict)
     decisions: dict[str, bool] = field(default_factory=dict)
 
@@ -50,9 +54,36 @@ class Course:
             one = replace(one, events=events, verdict=judge(one.header, events))
         self.decisions.update(one.verdict.decisions)
         self.played.append(one)
-        violated = len({each for played in self.played for each in broken(played)})
-        seconds = time.monotonic() - self.begun
-        self.progress(Progress(len(self.played), len(self.selection.scenarios), seconds, violated, one.scenario.name))
+        self.tell(broken(one), one.scenario.name)
+
+    def tell(self, violated: frozenset[str], name: str) -> None:
+        """Say how far the run has come."""
+        self.violated |= violated
+        done, total = len(self.played) + self.tally.schedules, len(self.selection.scenarios) + self.plan.schedules
+        self.progress(Progress(done, total, time.monotonic() - self.begun, len(self.violated), name))
+
+    async def follow(self, series: Series) -> None:
+        """Play random schedules, then see again and make short what they show broken and no scenario does."""
+        self.tally = series.tally
+        await series.run(lambda outcome: self.tell(outcome.broken, outcome.drawn.schedule.name))
+        for requirement in self.unconfirmed():
+            if requirement in self.unconfirmed():
+                played, again = await series.confirm(requirement)
+                self.confirmed[played.scenario.name] = again
+                self.found.append(played)
+                save_failure(self.plan, played)
+
+    def unconfirmed(self) -> list[str]:
+        """What random schedules broke, was asked for, and is not confirmed."""
+        settled = frozenset[str]().union(*self.confirmed.values())
+        asked = {requirement.id for requirement in self.selection.wanted}
+        return sorted((self.tally.suspects.keys() & asked) - settled)
+
+    def not_replayed(self) -> list[Played]:
+        """What random schedules broke in a run that was cut short before they could be seen to fail again."""
+        tried = {each.scenario.name for each in self.found}
+        left = [self.tally.suspects[requirement][0].under(requirement) for requirement in self.unconfirmed()]
+        return [played for played in left if played.scenario.name not in tried]
 
     def differs(self, name: str, side: bool) -> bool:
         """A reference difference was decided otherwise before."""
@@ -85,13 +116,15 @@ class Course:
 
     def report(self, target: Mapping[str, str], known: Mapping[str, str], *, cut_short: bool) -> Report:
         """Everything that is known so far."""
+        runs = [*self.played, *self.found, *self.not_replayed()]
         return Report(
             target=target,
             seed=self.plan.seed,
-            results=aggregation.results(self.selection, self.played, self.confirmed, known, self.origin),
-            rules=aggregation.coverage(one.verdict for one in self.played),
-            schedules=len(self.played),
-            events=sum(len(one.events) for one in self.played),
+            results=aggregation.results(self.selection, runs, self.confirmed, known, self.origin),
+            rules=aggregation.coverage([*(one.verdict.rules for one in self.played), self.tally.rules]),
+            schedules=len(self.played) + self.tally.schedules,
+            events=sum(len(one.events) for one in self.played) + self.tally.events,
+            undecided=self.tally.undecided,
             seconds=round(time.monotonic() - self.begun, 3),
             cut_short=cut_short,
         )
@@ -104,19 +137,10 @@ class Course:
             path = str(trace_file(plan.save, played))
             return Origin(path, shlex.join(["fencepost", "replay", path, plan.target, *profile]))
         ids = played.scenario.requirements
+        if not ids:
+            again = ["--schedules", str(plan.schedules), "--seed", str(plan.seed)]
+            return Origin(name, shlex.join(["fencepost", "test", plan.target, *again, *profile]))
         return Origin(name, shlex.join(["fencepost", "test", plan.target, "--only", *ids, *profile]))
-
-
-def decided(events: Iterable[Event], decisions: Mapping[str, bool]) -> Iterator[Event]:
-    """The trace, which says by itself how reference differences were decided before it."""
-    for event in events:
-        tells = event.kind is Kind.INTERNAL and event.api == "topics"
-        yield replace(event, body={**event.body, "decisions": dict(decisions)}) if tells else event
-
-
-def trace_file(folder: Path, played: Played) -> Path:
-    """Where the trace of a scenario is saved."""
-    return folder / f"{played.scenario.name}.jsonl"
 
 
 def in_order(scenarios: Sequence[Scenario], seed: int) -> list[Scenario]:
@@ -125,11 +149,3 @@ def in_order(scenarios: Sequence[Scenario], seed: int) -> list[Scenario]:
     if seed:
         random.Random(seed).shuffle(ordered)
     return ordered
-
-
-def save(plan: Plan, played: Played) -> None:
-    """Write the trace where the plan wants it."""
-    if plan.traces is not None:
-        write_trace(trace_file(plan.traces, played), played.header, played.events)
-    if plan.save is not None and broken(played):
-        write_trace(trace_file(plan.save, played), played.header, played.events)

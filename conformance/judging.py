@@ -176,7 +176,7 @@ class Pile:
             target=self.target(),
             seed=0,
             results=tuple(self.results()),
-            rules=coverage(self.verdicts),
+            rules=coverage(verdict.rules for verdict in self.verdicts),
             schedules=self.done,
             events=self.events,
             seconds=round(time.monotonic() - self.begun, 3),

@@ -19,6 +19,7 @@ class Plan:
 
     `target` is "bundled" or "kafka://host:port"; `patterns` select requirements, all of them if empty; `smoke` asks
     for the quickest run that means something, `slow` for the tests that wait out the fixed 300 s timer too;
+    `schedules` is how many random schedules are played after the scenarios, drawn by `seed`;
     `save` gets the traces of failures and `traces` every trace. Both folders exist.
     """
 
@@ -28,6 +29,7 @@ class Plan:
     slow: bool = False
     seed: int = 0
     profile: Path | None = None
+    schedules: int = 0
     save: Path | None = None
     traces: Path | None = None
 

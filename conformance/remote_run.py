@@ -6,8 +6,6 @@ played in ever smaller companies until the one that brings it down is alone.
 
 import asyncio
 import secrets
-import signal
-import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -18,15 +16,19 @@ from fencepost.adapters.target import Description
 from fencepost.adapters.wire.lifecycle import Lifecycle
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
 from fencepost.conformance.blame import broken
-from fencepost.conformance.course import Course, in_order, save
+from fencepost.conformance.course import Course, in_order
 from fencepost.conformance.execution import DEFAULT_GRACE_MS, Played, play
+from fencepost.conformance.interrupts import ignore_interrupts, started
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.progress import Progress
 from fencepost.conformance.results import Report
+from fencepost.conformance.saving import save
 from fencepost.conformance.scenario import Scenario
 from fencepost.conformance.scenarios import ALL
 from fencepost.conformance.scenarios.versions import versions
+from fencepost.conformance.schedules.generation import Ground
+from fencepost.conformance.schedules.remote import RemoteSeries
 from fencepost.conformance.selection import capabilities, needed, select
 from fencepost.model.catalogue import Requirement
 from fencepost.traces.events import Event, Header, Kind
@@ -35,6 +37,8 @@ from fencepost.traces.judge.verdict import TraceVerdict
 
 AT_ONCE = 120
 """How many scenarios are in flight."""
+JUDGES = 1
+"""How many processes judge, and draw random schedules."""
 CONNECTIONS = 3
 """How many connections a scenario needs at the same time, as a rule."""
 CUT = frozenset({"closed", "unreachable"})
@@ -91,13 +95,15 @@ class Remote:
         self.target = remote_target(plan.target, profile)
         self.down = False
         self.crashing: set[str] = set()
-        self.judges = ProcessPoolExecutor(1, get_context("spawn"), initializer=ignore_interrupts)
+        self.at_once = AT_ONCE
+        self.judge: Callable[[Header, tuple[Event, ...]], TraceVerdict] = judge
+        self.judges = ProcessPoolExecutor(JUDGES, get_context("spawn"), initializer=ignore_interrupts)
 
     async def run(self, requirements: Sequence[Requirement], progress: Callable[[Progress], None]) -> Report:
         """Play everything, then replay what failed."""
         try:
             description = await self.target.open()
-            start(self.judges)
+            started(self.judges)
             first = await self.play(versions.scenarios[0], description, "versions")
             description = replace(description, versions=usable(description.versions, first.events))
             offered = capabilities(description, self.profile.capabilities, slow=self.plan.slow)
@@ -107,6 +113,8 @@ class Remote:
             cut_short = False
             try:
                 await self.play_all(course, description, first)
+                if self.plan.schedules:
+                    await self.play_schedules(course, description, offered)
             except (asyncio.CancelledError, Down):
                 cut_short = True
             name = {"name": self.plan.target, **description.implementation}
@@ -137,6 +145,16 @@ class Remote:
                 confirm(await self.play(first.scenario, await self.target.open(), "replay"))
             await self.play_batch(again, "replay", description, confirm)
 
+    async def play_schedules(self, course: Course, description: Description, offered: frozenset[str]) -> None:
+        """Play random schedules."""
+        ground = Ground(
+            description.settings,
+            restarts="restart" in offered,
+            transactions="transactions" in offered,
+            patient=False,
+        )
+        await course.follow(RemoteSeries(self, description, ground, self.plan.schedules, course.decisions))
+
     async def play(
         self,
         scenario: Scenario,
@@ -154,7 +172,7 @@ class Remote:
                 if not alone:
                     raise Interrupted
             # In a process beside this one: members must not miss their heartbeats meanwhile.
-            return await asyncio.get_running_loop().run_in_executor(self.judges, judge, header, events)
+            return await asyncio.get_running_loop().run_in_executor(self.judges, self.judge, header, events)
 
         group = f"{scenario.name}-{self.token}-{attempt}"
         played = await play(
@@ -193,8 +211,8 @@ class Remote:
         """Play scenarios side by side; if the target goes down, find out which of them does it."""
         if not scenarios:
             return
-        await self.target.warm(CONNECTIONS * min(len(scenarios), AT_ONCE))
-        places = asyncio.Semaphore(AT_ONCE)
+        await self.target.warm(CONNECTIONS * min(len(scenarios), self.at_once))
+        places = asyncio.Semaphore(self.at_once)
         interrupted: list[Scenario] = []
 
         async def one(scenario: Scenario) -> None:
@@ -226,22 +244,6 @@ def remote_target(address: str, profile: Profile) -> KafkaTarget:
     """The target at an address, with what the profile knows of it. Raises `TargetError` for what is no address."""
     lifecycle = Lifecycle(profile.start, profile.kill, profile.folder) if profile.can_restart else None
     return KafkaTarget(parse_target(address), overrides=profile.settings, lifecycle=lifecycle)
-
-
-def ignore_interrupts() -> None:
-    """Ctrl-C is for the run, which ends its judges itself."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def start(judges: ProcessPoolExecutor) -> None:
-    """Start the process of the judges, with Ctrl-C held off until it has come so far as to ignore it."""
-    if sys.platform == "win32":
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        judges.submit(ignore_interrupts)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def cut_off(events: Sequence[Event]) -> bool:

@@ -12,6 +12,8 @@ from fencepost.model.catalogue import CATALOGUE
 _WIDTH = 100
 _LABEL = 16  # the column where the values of labelled lines begin
 
+_FEW = 3
+
 _REASONS = {
     Verdict.KNOWN: ("Known deviations", "declared in the profile"),
     Verdict.INCONCLUSIVE: ("Inconclusive", "the run could not decide"),
@@ -44,6 +46,8 @@ def render(report: Report, *, colour: bool = False) -> str:
     for verdict, (heading, reason) in _REASONS.items():
         blocks += _reasons(heading, reason, [r for r in report.results if r.verdict is verdict])
     blocks += _reasons("Notes", "", [r for r in report.results if r.verdict is Verdict.PASS and r.note])
+    if report.undecided:
+        blocks.append(_undecided(report))
     blocks.append(_closing(report, paint))
     return "\n\n".join(blocks) + "\n"
 
@@ -185,6 +189,14 @@ def _reasons(heading: str, default: str, results: list[RequirementResult]) -> It
         lines += _wrapped("  ", ", ".join(ids), "  ")
         lines += _wrapped("    ", reason, "    ")
     yield "\n".join(lines)
+
+
+def _undecided(report: Report) -> str:
+    """The random schedules that could not be judged, the first few by name."""
+    lines = [f"Schedules that could not be judged: {len(report.undecided)}"]
+    for name, reason in list(report.undecided.items())[:_FEW]:
+        lines += _wrapped(f"  {name}: ", reason, "    ")
+    return "\n".join(lines)
 
 
 def _closing(report: Report, paint: _Painter) -> str:

@@ -31,6 +31,7 @@ def to_json(report: Report) -> str:
         "events": report.events,
         "seconds": report.seconds,
         "cut_short": report.cut_short,
+        "undecided": dict(sorted(report.undecided.items())),
     }
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
@@ -55,6 +56,7 @@ def from_json(text: str) -> Report:
         events=top.count("events"),
         seconds=top.seconds("seconds"),
         cut_short=top.take("cut_short", bool),
+        undecided=_texts(top.take("undecided", dict), "undecided"),
     )
     if top.take("summary", dict) != report.summary():
         raise ReportError("report: the summary does not agree with the requirements")
@@ -141,9 +143,13 @@ _KIND_NAMES = {
 }
 
 
+def _texts(value: Mapping[str, object], where: str) -> dict[str, str]:
+    fields = _Fields(value, where)
+    return {name: str(fields.take(name, str)) for name in value}
+
+
 def _target(value: Mapping[str, object]) -> dict[str, str]:
-    fields = _Fields(value, "target")
-    target = {name: str(fields.take(name, str)) for name in value}
+    target = _texts(value, "target")
     if "name" not in target:
         raise ReportError("target: 'name' is missing")
     return target

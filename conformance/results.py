@@ -79,7 +79,7 @@ class Report:
 
     `target` describes what was judged and has at least a "name"; `results` are in catalogue order and hold only
     the requirements that were asked for; `rules` is keyed by rule name; `cut_short` says that the run
-    ended before its schedules did.
+    ended before its schedules did; `undecided` names random schedules that could not be judged, and what was missing.
     """
 
     target: Mapping[str, str]
@@ -90,6 +90,7 @@ class Report:
     events: int = 0
     seconds: float = 0.0
     cut_short: bool = False
+    undecided: Mapping[str, str] = field(default_factory=dict)
 
     def summary(self) -> dict[Verdict, int]:
         """How many requirements got each verdict; every verdict is a key."""

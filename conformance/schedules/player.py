@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fencepost.conformance.actors import RANGE, Blocked, Call, Member, Unsupported
+from fencepost.conformance.scenario import Scenario
 from fencepost.conformance.scenarios.transactions import Producer
 from fencepost.conformance.schedules.schedule import LONG, SHORT, Move, Role, Schedule, label
 from fencepost.conformance.stage import Stage
@@ -468,6 +469,12 @@ class Player:
             await self.stage._restart()
         else:
             await self.stage.restart()
+
+
+def scenario_of(schedule: Schedule) -> Scenario:
+    """The schedule as a scenario, which gives evidence of nothing in particular."""
+    needs = ("restart",) if any(move.kind == "restart" for move in schedule.moves) else ()
+    return Scenario(schedule.name, (), Playing(schedule), needs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,113 @@
+"""A series on the bundled coordinator: in this process, or in two beside it if it is a long one."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+from fencepost.adapters.in_process import InProcessTarget
+from fencepost.adapters.target import Target
+from fencepost.adapters.virtual import beside, run_virtual
+from fencepost.conformance.execution import Played, play
+from fencepost.conformance.interrupts import ignore_interrupts, started
+from fencepost.conformance.saving import trace_file
+from fencepost.conformance.schedules.generation import Ground
+from fencepost.conformance.schedules.player import scenario_of
+from fencepost.conformance.schedules.schedule import Schedule
+from fencepost.conformance.schedules.series import Series
+from fencepost.conformance.schedules.steering import Order, drawn_for
+from fencepost.conformance.schedules.tally import Outcome
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Event, Header
+from fencepost.traces.format import write_trace
+from fencepost.traces.judge.judge import judge
+from fencepost.traces.judge.verdict import TraceVerdict
+
+PROCESSES = 2
+WORTH_PROCESSES = 200
+"""From how many schedules on it pays to start processes for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Where schedules are played: a coordinator of its own for each. `traces` gets all that is seen there."""
+
+    settings: Settings
+    grace: int = 0
+    traces: Path | None = None
+    make_target: Callable[[Settings], Target] = InProcessTarget
+
+    def fulfil(self, order: Order) -> list[Outcome]:
+        """Draw the schedules of a chunk and play them."""
+        return [Outcome.of(each, self.played(each.schedule, order)) for each in drawn_for(order)]
+
+    def played(self, schedule: Schedule, order: Order) -> Played:
+        """Play one schedule, and write what was seen where that is wanted."""
+        played = self.perform(schedule, dict(order.decisions))
+        if self.traces is not None:
+            write_trace(trace_file(self.traces, played), played.header, played.events)
+        return played
+
+    def perform(self, schedule: Schedule, decisions: dict[str, bool]) -> Played:
+        """Play one schedule."""
+
+        async def judging(header: Header, events: tuple[Event, ...]) -> TraceVerdict:
+            return judge(header, events, decisions)
+
+        async def performance() -> Played:
+            target = self.make_target(self.settings)
+            description = await target.open()
+            try:
+                return await play(
+                    scenario_of(schedule),
+                    target,
+                    description,
+                    schedule.name,
+                    grace=self.grace,
+                    restart=target.restart,
+                    judging=judging,
+                )
+            finally:
+                await target.close()
+
+        return run_virtual(performance())
+
+
+class InProcessSeries(Series):
+    """Schedules on the bundled coordinator."""
+
+    def __init__(self, field: Field, ground: Ground, seed: int, count: int, decisions: dict[str, bool]) -> None:
+        super().__init__(ground, seed, count, decisions)
+        self.field = field
+        many = count >= WORTH_PROCESSES
+        self.pool = (
+            ProcessPoolExecutor(PROCESSES, get_context("spawn"), initializer=ignore_interrupts) if many else None
+        )
+        if self.pool is not None:
+            started(self.pool, PROCESSES)
+
+    async def play(self, orders: Sequence[Order], keep: Callable[[Outcome], None]) -> None:
+        """As `Series.play`."""
+        if self.pool is None:
+            for order in orders:
+                for outcome in await beside(partial(self.field.fulfil, order)):
+                    keep(outcome)
+            return
+        loop = asyncio.get_running_loop()
+        chunks = [loop.run_in_executor(self.pool, self.field.fulfil, order) for order in orders]
+        for outcomes in await asyncio.gather(*chunks):
+            for outcome in outcomes:
+                keep(outcome)
+
+    async def replay(self, schedules: Sequence[Schedule]) -> list[Played]:
+        """As `Series.replay`."""
+        decisions = dict(self.decisions)
+        return [await beside(partial(self.field.perform, each, decisions)) for each in schedules]
+
+    def close(self) -> None:
+        """End the processes, as soon as they have done what they are at."""
+        if self.pool is not None:
+            self.pool.shutdown(wait=False, cancel_futures=True)
