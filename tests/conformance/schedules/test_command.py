@@ -1,0 +1,141 @@
+"""`fencepost test --schedules`: what it plays, what it saves, and what it says of a coordinator that is wrong."""
+
+import json
+import os
+import shlex
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fencepost.adapters.bundled.messages import Answer
+from fencepost.conformance.cli import main
+from fencepost.conformance.schedules.in_process import Field
+from fencepost.conformance.schedules.steering import Order
+from fencepost.conformance.schedules.tally import Outcome
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Kind
+from fencepost.traces.format import open_trace
+from tests.adapters.serving import served
+from tests.conformance.flaws import FORGIVING, Hasty, flawed, install
+
+Capture = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
+
+
+@pytest.fixture
+def only_schedules(monkeypatch: Patch) -> None:
+    """No scenario is there to find anything first."""
+    monkeypatch.setattr("fencepost.conformance.bundled_run.ALL", ())
+
+
+def test_schedules_come_after_the_scenarios_and_find_nothing(tmp_path: Path, capsys: Capture) -> None:
+    report = tmp_path / "r.json"
+    options = ["--only", "HB-05", "--schedules", "45", "--seed", "3", "--json", str(report)]
+    assert main(["test", "bundled", *options, "--traces", str(tmp_path / "all")]) == 0
+    output = capsys.readouterr()
+    assert output.out.endswith("CONFORMANT: everything that was checked is kept.\n")
+    document = json.loads(report.read_text())
+    traces = list((tmp_path / "all").glob("schedule-3-*.jsonl"))
+    assert len(traces) == 45
+    assert document["schedules"] - 45 == len(list((tmp_path / "all").glob("*.jsonl"))) - 45
+    assert (document["seed"], document["undecided"]) == (3, {})
+    assert len([each for each in document["rules"].values() if each["seen"]]) > 50
+
+
+@pytest.mark.usefixtures("only_schedules")
+def test_the_same_seed_gives_the_same_report(tmp_path: Path) -> None:
+    reports = []
+    for name in ("first", "second"):
+        assert main(["test", "bundled", "--schedules", "30", "--json", str(tmp_path / name)]) == 0
+        reports.append(json.loads((tmp_path / name).read_text()) | {"seconds": 0})
+    assert reports[0] == reports[1]
+
+
+@pytest.mark.usefixtures("only_schedules")
+def test_what_is_found_is_saved_short_and_can_be_replayed(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
+    report, folder = tmp_path / "r.json", tmp_path / "failures"
+    with monkeypatch.context() as patch:
+        install(patch, Hasty)
+        options = ["--schedules", "40", "--only", "SYNC-10", "--save", str(folder), "--json", str(report)]
+        assert main(["test", "bundled", *options]) == 1
+        (found,) = json.loads(report.read_text())["requirements"]
+        (failure,) = found["failures"]
+        assert (found["id"], found["verdict"], failure["replayed"]) == ("SYNC-10", "fail", True)
+        (saved,) = folder.iterdir()
+        assert saved.name.startswith("schedule-0-") and saved.name.endswith("-SYNC-10.jsonl")
+        _, events = open_trace(saved)
+        assert sum(event.kind is Kind.REQUEST for event in events) <= 12
+        words = shlex.split(failure["replay"])
+        assert words == ["fencepost", "replay", str(saved), "bundled"]
+        capsys.readouterr()
+        assert main(words[1:]) == 1
+        assert capsys.readouterr().out.endswith("STILL FAILS\n")
+    assert main(words[1:]) == 0
+    assert capsys.readouterr().out == "FIXED\n"
+
+
+@pytest.mark.usefixtures("only_schedules")
+def test_what_is_not_saved_is_found_again_by_its_seed(tmp_path: Path, monkeypatch: Patch) -> None:
+    install(monkeypatch, FORGIVING)
+    report = tmp_path / "r.json"
+    assert main(["test", "bundled", "--schedules", "40", "--seed", "5", "--json", str(report)]) == 1
+    failures = [each for one in json.loads(report.read_text())["requirements"] for each in one["failures"]]
+    assert failures
+    assert {each["replay"] for each in failures} == {"fencepost test bundled --schedules 40 --seed 5"}
+
+
+@pytest.mark.usefixtures("only_schedules")
+def test_what_fails_once_and_not_again_is_no_failure(tmp_path: Path, monkeypatch: Patch) -> None:
+    told: list[bool] = []
+
+    def once(_: Any, answer: Answer) -> Answer:
+        if answer.body.get("error_code") == 25 and "generation_id" not in answer.body and not told:
+            told.append(True)
+            return Answer(answer.handle, {**answer.body, "error_code": 22})
+        return answer
+
+    install(monkeypatch, flawed(once))
+    report = tmp_path / "r.json"
+    assert main(["test", "bundled", "--schedules", "20", "--json", str(report)]) == 3
+    found = [each for each in json.loads(report.read_text())["requirements"] if each["verdict"] == "inconclusive"]
+    assert [each["note"] for each in found] == ["failed once and not when it was replayed"]
+
+
+@pytest.mark.usefixtures("only_schedules")
+def test_ctrl_c_keeps_what_was_judged(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
+    install(monkeypatch, FORGIVING)
+    fulfil = Field.fulfil
+
+    def interrupted(field: Field, order: Order) -> list[Outcome]:
+        if order.chunk == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return fulfil(field, order)
+
+    monkeypatch.setattr(Field, "fulfil", interrupted)
+    report = tmp_path / "r.json"
+    assert main(["test", "bundled", "--schedules", "60", "--json", str(report)]) == 3
+    assert capsys.readouterr().out.endswith("INCONCLUSIVE: the run was cut short.\n")
+    document = json.loads(report.read_text())
+    assert document["schedules"] == 20
+    notes = {each["note"] for each in document["requirements"] if each["verdict"] == "inconclusive"}
+    assert notes == {"failed once; the run was cut short before it could be replayed"}
+
+
+def test_schedules_over_the_wire(tmp_path: Path, monkeypatch: Patch) -> None:
+    monkeypatch.setattr("fencepost.conformance.remote_run.ALL", ())
+    report = tmp_path / "r.json"
+    settings = Settings(min_session_timeout=300, initial_rebalance_delay=100, offsets_partitions=2)
+    with served(settings) as bootstrap:
+        options = ["--schedules", "12", "--seed", "2", "--json", str(report), "--traces", str(tmp_path)]
+        assert main(["test", f"kafka://{bootstrap}", *options]) == 0
+    document = json.loads(report.read_text())
+    assert (document["schedules"], document["undecided"]) == (12, {})
+    assert len(list(tmp_path.glob("schedule-2-*.jsonl"))) == 12
+
+
+@pytest.mark.parametrize("given", ["-1", "many", "1.5"])
+def test_a_number_of_schedules_that_is_none(given: str, capsys: Capture) -> None:
+    assert main(["test", "bundled", f"--schedules={given}"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
