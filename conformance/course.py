@@ -15,6 +15,7 @@ from fencepost.conformance.progress import Progress
 from fencepost.conformance.results import Report
 from fencepost.conformance.saving import decided, save_failure, trace_file
 from fencepost.conformance.scenario import Scenario
+from fencepost.conformance.schedules.coverage import coverage
 from fencepost.conformance.schedules.series import Series
 from fencepost.conformance.schedules.tally import Tally
 from fencepost.conformance.selection import Selection
@@ -116,6 +117,7 @@ class Course:
 
     def report(self, target: Mapping[str, str], known: Mapping[str, str], *, cut_short: bool) -> Report:
         """Everything that is known so far."""
+        seen = [one.verdict.transitions for one in self.played]
         runs = [*self.played, *self.found, *self.not_replayed()]
         return Report(
             target=target,
@@ -124,7 +126,7 @@ class Course:
             rules=aggregation.coverage([*(one.verdict.rules for one in self.played), self.tally.rules]),
             schedules=len(self.played) + self.tally.schedules,
             events=sum(len(one.events) for one in self.played) + self.tally.events,
-            undecided=self.tally.undecided,
+            coverage=coverage(self.tally, seen) if self.plan.schedules else None,
             seconds=round(time.monotonic() - self.begun, 3),
             cut_short=cut_short,
         )

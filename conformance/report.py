@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from fencepost.conformance.plan import Replay, ReplayOutcome
 from fencepost.conformance.progress import duration
-from fencepost.conformance.results import Exit, Failure, Report, RequirementResult, Verdict
+from fencepost.conformance.results import Coverage, Exit, Failure, Report, RequirementResult, Verdict
 from fencepost.model.catalogue import CATALOGUE
 
 _WIDTH = 100
@@ -46,8 +46,8 @@ def render(report: Report, *, colour: bool = False) -> str:
     for verdict, (heading, reason) in _REASONS.items():
         blocks += _reasons(heading, reason, [r for r in report.results if r.verdict is verdict])
     blocks += _reasons("Notes", "", [r for r in report.results if r.verdict is Verdict.PASS and r.note])
-    if report.undecided:
-        blocks.append(_undecided(report))
+    if report.coverage is not None:
+        blocks.append(_coverage(report.coverage, len(report.rules)))
     blocks.append(_closing(report, paint))
     return "\n\n".join(blocks) + "\n"
 
@@ -191,11 +191,18 @@ def _reasons(heading: str, default: str, results: list[RequirementResult]) -> It
     yield "\n".join(lines)
 
 
-def _undecided(report: Report) -> str:
-    """The random schedules that could not be judged, the first few by name."""
-    lines = [f"Schedules that could not be judged: {len(report.undecided)}"]
-    for name, reason in list(report.undecided.items())[:_FEW]:
-        lines += _wrapped(f"  {name}: ", reason, "    ")
+def _coverage(coverage: Coverage, rules: int) -> str:
+    """What was seen of the model, the nearest misses, and the first schedules that could not be judged."""
+    seen, missed = len(coverage.transitions), len(coverage.missed)
+    lines = ["Coverage of the model"]
+    lines.append(_label("rules", f"{rules - len(coverage.rules)} of {rules} seen"))
+    lines.append(_label("transitions", f"{seen} of {seen + missed} known ones seen"))
+    for label, (name, near) in zip(_once("nearest misses"), list(coverage.missed.items())[:_FEW], strict=False):
+        lines += _labelled(label, f"{name}: {near}")
+    if coverage.undecided:
+        lines.append(_label("not judged", _count(len(coverage.undecided), "schedule", "schedules")))
+        for name, reason in list(coverage.undecided.items())[:_FEW]:
+            lines += _labelled("", f"{name}: {reason}")
     return "\n".join(lines)
 
 

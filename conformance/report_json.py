@@ -3,9 +3,10 @@
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
-from fencepost.conformance.results import Failure, Report, RequirementResult, RuleCoverage, Verdict
+from fencepost.conformance.results import Coverage, Failure, Report, RequirementResult, RuleCoverage, Verdict
 from fencepost.model.catalogue import CATALOGUE
 
 REPORT_VERSION = 1
@@ -31,8 +32,9 @@ def to_json(report: Report) -> str:
         "events": report.events,
         "seconds": report.seconds,
         "cut_short": report.cut_short,
-        "undecided": dict(sorted(report.undecided.items())),
     }
+    if report.coverage is not None:
+        document["coverage"] = asdict(report.coverage)
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
@@ -56,7 +58,7 @@ def from_json(text: str) -> Report:
         events=top.count("events"),
         seconds=top.seconds("seconds"),
         cut_short=top.take("cut_short", bool),
-        undecided=_texts(top.take("undecided", dict), "undecided"),
+        coverage=_coverage(top.take("coverage", dict)) if "coverage" in document else None,
     )
     if top.take("summary", dict) != report.summary():
         raise ReportError("report: the summary does not agree with the requirements")
@@ -128,6 +130,9 @@ class _Fields:
             raise ReportError(f"{self._where}: {name!r} should hold strings")
         return tuple(values)
 
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._left)
+
     def end(self) -> None:
         if self._left:
             raise ReportError(f"{self._where}: unknown field {min(self._left)!r}")
@@ -141,6 +146,20 @@ _KIND_NAMES = {
     list: "a list",
     dict: "an object",
 }
+
+
+def _coverage(value: Mapping[str, object]) -> Coverage:
+    fields = _Fields(value, "coverage")
+    counts = _Fields(fields.take("transitions", dict), "coverage transitions")
+    coverage = Coverage(
+        schedules=fields.count("schedules"),
+        undecided=_texts(fields.take("undecided", dict), "coverage undecided"),
+        transitions={name: counts.count(name) for name in counts.names()},
+        missed=_texts(fields.take("missed", dict), "coverage missed"),
+        rules=_texts(fields.take("rules", dict), "coverage rules"),
+    )
+    fields.end()
+    return coverage
 
 
 def _texts(value: Mapping[str, object], where: str) -> dict[str, str]:

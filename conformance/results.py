@@ -74,12 +74,28 @@ class RuleCoverage:
 
 
 @dataclass(frozen=True, slots=True)
+class Coverage:
+    """What random schedules, and all else in the run, showed of the model on this target.
+
+    `undecided` names schedules that could not be judged, and what was missing; `transitions` were seen so many times;
+    `missed` could be taken as far as is known and were not, the nearest first, with how near the best schedule came;
+    `rules` are those never seen, likewise.
+    """
+
+    schedules: int
+    undecided: Mapping[str, str]
+    transitions: Mapping[str, int]
+    missed: Mapping[str, str]
+    rules: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """The outcome of a run.
 
     `target` describes what was judged and has at least a "name"; `results` are in catalogue order and hold only
     the requirements that were asked for; `rules` is keyed by rule name; `cut_short` says that the run
-    ended before its schedules did; `undecided` names random schedules that could not be judged, and what was missing.
+    ended before its schedules did; `coverage` is there if random schedules were played.
     """
 
     target: Mapping[str, str]
@@ -90,7 +106,7 @@ class Report:
     events: int = 0
     seconds: float = 0.0
     cut_short: bool = False
-    undecided: Mapping[str, str] = field(default_factory=dict)
+    coverage: Coverage | None = None
 
     def summary(self) -> dict[Verdict, int]:
         """How many requirements got each verdict; every verdict is a key."""

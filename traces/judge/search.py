@@ -15,7 +15,7 @@ from fencepost.model.core.change import alter
 from fencepost.model.core.values import Choices, Context, Dialect, Phase
 from fencepost.model.errors import Error
 from fencepost.model.internal import Due, deadlines, fire, timers
-from fencepost.model.requests import EndTransaction, Join
+from fencepost.model.requests import EndTransaction, Join, TransactionalCommit
 from fencepost.model.world import Cluster, Outcome
 from fencepost.traces.events import Order
 from fencepost.traces.judge.configuration import (
@@ -31,6 +31,7 @@ from fencepost.traces.judge.configuration import (
 )
 from fencepost.traces.judge.excuses import excused, moved
 from fencepost.traces.judge.expiry import doubted, removals
+from fencepost.traces.judge.explanation import errors_in
 from fencepost.traces.judge.operations import Operation
 from fencepost.traces.judge.promptness import promptly
 from fencepost.traces.judge.reduction import may_rest, rests
@@ -48,6 +49,8 @@ SKEW_MS = 100
 TICK_MS = 2
 """By how much a time between two requests may look too short, as clocks count whole milliseconds on both sides."""
 
+CONCURRENT = frozenset({51})
+"""The transaction coordinator, asked beforehand, is still ending the producer's last transaction (KIP-890)."""
 AT_ONCE = frozenset(
     {
         Error.INCONSISTENT_GROUP_PROTOCOL,
@@ -238,7 +241,8 @@ class Search:
     def handled_in(self, one: Configuration, part: Part, now: Moment) -> Iterator[Configuration]:
         """A request is handled in this very world."""
         request, operation = part.request, part.operation
-        if isinstance(request, EndTransaction) and operation.answer and operation.answer.get("error_code"):
+        unsettled = isinstance(request, TransactionalCommit) and errors_in(operation.answer or {}) == CONCURRENT
+        if unsettled or (isinstance(request, EndTransaction) and (operation.answer or {}).get("error_code")):
             # The transaction coordinator is not what is judged here.
             yield alter(one, given=one.given | {operation.handle})
             return
