@@ -19,6 +19,7 @@ from fencepost.model.reading import read_requests
 from fencepost.model.rules import RULES
 from fencepost.model.wire.codec import encode_body
 from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.excerpt import excerpt, is_remark
 from fencepost.traces.format import TraceError, open_trace
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.operations import Lookahead, Moment
@@ -30,6 +31,8 @@ STRIDE = 1_000
 """After how many events the progress is told."""
 DETAILED = 100
 """How many faults of one trace are shown with all that came before them."""
+SHORTENED = 3
+"""How many violations of one trace are shown with no more than what matters."""
 SHOWN_KINDS = frozenset({Kind.REQUEST, Kind.ANSWER, Kind.FAULT})
 
 
@@ -50,7 +53,10 @@ class Reading:
 
     path: Path
     judge: Judge
+    shortened: int = 0
     last: deque[Event] = field(default_factory=lambda: deque(maxlen=SHOWN))
+    told: list[Event] = field(default_factory=list)
+    """What the trace says was known before it."""
     before: dict[int, tuple[Event, ...]] = field(default_factory=dict)
     """What was last seen when a fault was found, by its request."""
 
@@ -59,6 +65,8 @@ class Reading:
         event = moment.event
         if event.kind in SHOWN_KINDS:
             self.last.append(event)
+        elif is_remark(event):
+            self.told.append(event)
         known = len(self.judge.faults)
         with self.blaming_the_trace():
             self.judge.take(event, moment.operation)
@@ -80,8 +88,12 @@ class Reading:
             raise
 
     def schedule(self, violation: Violation) -> list[Event]:
-        """The last things that happened in the group, up to what was violated."""
+        """The last things that happened in the group, up to what was violated; of a short trace what matters of it."""
         events = self.before.get(violation.sequence, tuple(self.last))
+        if violation.fault is not None and len(events) < SHOWN and self.shortened < SHORTENED:
+            self.shortened += 1
+            whole = sorted((*self.told, *events), key=lambda event: event.sequence)
+            events = excerpt(self.judge.header, whole, violation.fault)
         group = violation.fault.group if violation.fault is not None else ""
         mine = {event.sequence for event in events if event.kind is Kind.REQUEST and concerns(event, group)}
         return [event for event in events if event.sequence in mine or event.of in mine or event.api == "restart"]

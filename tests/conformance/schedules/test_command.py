@@ -40,7 +40,7 @@ def test_schedules_come_after_the_scenarios_and_find_nothing(tmp_path: Path, cap
     traces = list((tmp_path / "all").glob("schedule-3-*.jsonl"))
     assert len(traces) == 45
     assert document["schedules"] - 45 == len(list((tmp_path / "all").glob("*.jsonl"))) - 45
-    assert (document["seed"], document["undecided"]) == (3, {})
+    assert (document["seed"], document["coverage"]["undecided"]) == (3, {})
     assert len([each for each in document["rules"].values() if each["seen"]]) > 50
 
 
@@ -131,7 +131,7 @@ def test_schedules_over_the_wire(tmp_path: Path, monkeypatch: Patch) -> None:
         options = ["--schedules", "12", "--seed", "2", "--json", str(report), "--traces", str(tmp_path)]
         assert main(["test", f"kafka://{bootstrap}", *options]) == 0
     document = json.loads(report.read_text())
-    assert (document["schedules"], document["undecided"]) == (12, {})
+    assert (document["schedules"], document["coverage"]["undecided"]) == (12, {})
     assert len(list(tmp_path.glob("schedule-2-*.jsonl"))) == 12
 
 

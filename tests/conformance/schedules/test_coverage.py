@@ -1,0 +1,85 @@
+"""Coverage of a target: what it was seen to do, and how near the schedules came to the rest."""
+
+from collections import Counter
+
+from fencepost.conformance.bundled_run import BUNDLED_SETTINGS
+from fencepost.conformance.report import render
+from fencepost.conformance.report_json import from_json, to_json
+from fencepost.conformance.results import Coverage, Report
+from fencepost.conformance.schedules.coverage import coverage, known, nearest
+from fencepost.conformance.schedules.generation import Ground, draw
+from fencepost.conformance.schedules.in_process import Field
+from fencepost.conformance.schedules.steering import Order
+from fencepost.conformance.schedules.tally import Tally
+from fencepost.model.rules import RULES
+from fencepost.traces.transitions import Transition
+
+GROUND = Ground(BUNDLED_SETTINGS)
+WANTED = Transition("stable with one member", "Heartbeat by leader", "heartbeat.stable", "stable")
+COVERAGE = Coverage(
+    schedules=3,
+    undecided={"schedule-0-1-2": "the search grew too large"},
+    transitions={"empty / Fetch / fetch.offsets / empty": 4},
+    missed={"empty / List / list.group / empty": "the state was there for 4 steps, the event came 0 times"},
+    rules={"list.group": "empty, List: never"},
+)
+
+
+def test_what_the_forecasts_tell_is_known() -> None:
+    foretold = {each for drawn in draw(GROUND, 900, 0, 25) for each in drawn.transitions}
+    assert len(foretold - known()) <= len(foretold) // 20
+
+
+def test_a_run_counts_what_the_target_was_seen_to_do() -> None:
+    tally = Tally()
+    for outcome in Field(BUNDLED_SETTINGS).fulfil(Order(GROUND, 1, 0, 15)):
+        tally.keep(outcome)
+    found = coverage(tally)
+    assert (found.schedules, found.undecided) == (15, {})
+    assert sum(found.transitions.values()) == sum(tally.transitions.values())
+    assert not found.transitions.keys() & found.missed.keys()
+    assert {str(each) for each in known()} <= found.transitions.keys() | found.missed.keys()
+    seen_rules = {Transition.parse(each).rule for each in found.transitions}
+    assert found.rules.keys() == RULES.keys() - seen_rules
+    assert all(found.missed.values()) and all(found.rules.values())
+
+
+def test_how_near_a_schedule_came() -> None:
+    def seen(*each: Transition) -> Counter[Transition]:
+        return Counter(each)
+
+    other_rule = Transition(WANTED.state, WANTED.event, "heartbeat.other-generation", "stable")
+    other_event = Transition(WANTED.state, "List", "list.group", "stable")
+    other_state = Transition("empty", WANTED.event, "heartbeat.empty", "empty")
+    assert nearest(WANTED, seen(other_rule, other_event)) == (
+        "the state met the event, but then came heartbeat.other-generation (1)"
+    )
+    assert nearest(WANTED, seen(other_event, other_state)) == (
+        "the state was there for 1 steps, the event came 1 times, never both at once"
+    )
+    assert nearest(WANTED, seen(other_state)) == "the state was never reached, the event came 1 times"
+
+
+def test_what_came_nearest_is_told_first() -> None:
+    tally = Tally()
+    tally.transitions[Transition("empty", "Fetch", "fetch.offsets", "empty")] += 1
+    ranks = [text.startswith("the state was never") for text in coverage(tally).missed.values()]
+    assert ranks == sorted(ranks)
+
+
+def test_transitions_read_as_they_are_written() -> None:
+    assert Transition.parse(str(WANTED)) == WANTED
+
+
+def test_the_report_tells_it_briefly_and_as_json_whole() -> None:
+    report = Report({"name": "bundled"}, 0, (), coverage=COVERAGE)
+    assert from_json(to_json(report)) == report
+    text = render(report)
+    assert "Coverage of the model" in text
+    assert "1 of 2 known ones seen" in text
+    assert "empty / List / list.group / empty: the state was there" in text
+    assert "schedule-0-1-2: the search grew too large" in text
+
+
+def test_without_random_schedules_there_is_none() -> None:
+    assert '"coverage"' not in to_json(Report({"name": "bundled"}, 0, ()))
