@@ -117,7 +117,6 @@ class Course:
 
     def report(self, target: Mapping[str, str], known: Mapping[str, str], *, cut_short: bool) -> Report:
         """Everything that is known so far."""
-        seen = [one.verdict.transitions for one in self.played]
         runs = [*self.played, *self.found, *self.not_replayed()]
         return Report(
             target=target,
@@ -126,7 +125,7 @@ class Course:
             rules=aggregation.coverage([*(one.verdict.rules for one in self.played), self.tally.rules]),
             schedules=len(self.played) + self.tally.schedules,
             events=sum(len(one.events) for one in self.played) + self.tally.events,
-            coverage=coverage(self.tally, seen) if self.plan.schedules else None,
+            coverage=coverage(self.tally, [one.verdict for one in self.played]) if self.plan.schedules else None,
             seconds=round(time.monotonic() - self.begun, 3),
             cut_short=cut_short,
         )

@@ -197,7 +197,7 @@ def _coverage(coverage: Coverage, rules: int) -> str:
     lines = ["Coverage of the model"]
     lines.append(_label("rules", f"{rules - len(coverage.rules)} of {rules} seen"))
     lines.append(_label("transitions", f"{seen} of {seen + missed} known ones seen"))
-    for label, (name, near) in zip(_once("nearest misses"), list(coverage.missed.items())[:_FEW], strict=False):
+    for label, (name, near) in zip(_once("nearest"), list(coverage.missed.items())[:_FEW], strict=False):
         lines += _labelled(label, f"{name}: {near}")
     if coverage.undecided:
         lines.append(_label("not judged", _count(len(coverage.undecided), "schedule", "schedules")))

@@ -12,6 +12,7 @@ from pathlib import Path
 from fencepost.conformance.results import Coverage
 from fencepost.conformance.schedules.tally import Tally
 from fencepost.model.rules import RULES
+from fencepost.traces.judge.verdict import TraceVerdict
 from fencepost.traces.transitions import Transition
 
 KNOWN = Path(__file__).with_name("transitions.txt")
@@ -24,20 +25,20 @@ def known() -> frozenset[Transition]:
     return frozenset(Transition.parse(line) for line in KNOWN.read_text(encoding="utf-8").splitlines())
 
 
-def coverage(tally: Tally, others: Iterable[Mapping[Transition, int]] = ()) -> Coverage:
-    """What the target was seen to do in these schedules and in `others`."""
-    seen = Counter(tally.transitions)
+def coverage(tally: Tally, others: Iterable[TraceVerdict] = ()) -> Coverage:
+    """What the target was seen to do in these schedules and in other traces."""
+    seen, rules_seen = Counter(tally.transitions), set(tally.rules)
     for each in others:
-        seen.update(each)
+        seen.update(each.transitions)
+        rules_seen |= each.rules.keys()
     possible = known() | tally.foretold.keys()
     missed = sorted(possible - seen.keys(), key=lambda one: (-nearness(one, seen), str(one)))
-    rules = {rule for rule in RULES if rule not in {each.rule for each in seen}}
     return Coverage(
         schedules=tally.schedules,
         undecided=tally.undecided,
         transitions={str(each): seen[each] for each in sorted(seen)},
         missed={str(each): nearest(each, seen) for each in missed},
-        rules={rule: rule_nearest(rule, possible, seen) for rule in sorted(rules)},
+        rules={rule: rule_nearest(rule, possible, seen) for rule in sorted(RULES.keys() - rules_seen)},
     )
 
 
