@@ -45,7 +45,7 @@ def taken_over(group: Group, index: int, request: JoinRequest, context: Context)
     heir = alter(
         rearm(slot, context.now),
         id=member,
-        is_new=and_(slot.is_new, not_(context.dialect.replaced_is_settled)),
+        is_new=and_(slot.is_new, context.dialect.replaced_stays_new),
         join=request.handle,
         sync=0,
         protocols=request.protocols,

@@ -1,5 +1,7 @@
 """The smallest part of a recorded trace that shows its fault: causal, and wrong in the same way."""
 
+from functools import cache
+
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.conformance.bundled_run import BUNDLED_SETTINGS
 from fencepost.conformance.execution import Played
@@ -11,6 +13,7 @@ from fencepost.traces.judge.judge import judge
 from tests.conformance.flaws import Hasty
 
 
+@cache
 def failing() -> Played:
     """Followers are answered before the leader has assigned anything."""
     for drawn in draw(Ground(BUNDLED_SETTINGS), 3, 0, 20):

@@ -48,7 +48,7 @@ def test_schedules_come_after_the_scenarios_and_find_nothing(tmp_path: Path, cap
 def test_the_same_seed_gives_the_same_report(tmp_path: Path) -> None:
     reports = []
     for name in ("first", "second"):
-        assert main(["test", "bundled", "--schedules", "30", "--json", str(tmp_path / name)]) == 0
+        assert main(["test", "bundled", "--schedules", "20", "--json", str(tmp_path / name)]) == 0
         reports.append(json.loads((tmp_path / name).read_text()) | {"seconds": 0})
     assert reports[0] == reports[1]
 
@@ -128,11 +128,11 @@ def test_schedules_over_the_wire(tmp_path: Path, monkeypatch: Patch) -> None:
     report = tmp_path / "r.json"
     settings = Settings(min_session_timeout=300, initial_rebalance_delay=100, offsets_partitions=2)
     with served(settings) as bootstrap:
-        options = ["--schedules", "12", "--seed", "2", "--json", str(report), "--traces", str(tmp_path)]
+        options = ["--schedules", "6", "--seed", "2", "--json", str(report), "--traces", str(tmp_path)]
         assert main(["test", f"kafka://{bootstrap}", *options]) == 0
     document = json.loads(report.read_text())
-    assert (document["schedules"], document["coverage"]["undecided"]) == (12, {})
-    assert len(list(tmp_path.glob("schedule-2-*.jsonl"))) == 12
+    assert (document["schedules"], document["coverage"]["undecided"]) == (6, {})
+    assert len(list(tmp_path.glob("schedule-2-*.jsonl"))) == 6
 
 
 @pytest.mark.parametrize("given", ["-1", "many", "1.5"])
