@@ -256,8 +256,8 @@ class Dialect:
     replaced_sync_is_missed: Truth = True
     """Not a DIV: the sync timer waits for an id replaced on the fast path (coordinator.md 9)."""
     replaced_stays_new: Truth = True
-    """DIV-20, true as the older one does: a static member that is replaced in its first join phase stays new, so its timer
-    may end it while it waits. To the newer one it is new no more."""
+    """DIV-20, true as the older one does: a static member that is replaced in its first join phase stays new, so its
+    timer may end it while it waits. To the newer one it is new no more."""
     restart_needs_room: Truth = True
     """Not a DIV: a static member that restarts into a full group is refused, but may be let in (STATIC-26)."""
     other_protocols_are_forgotten: Truth = True

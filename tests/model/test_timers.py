@@ -230,3 +230,16 @@ def test_a_late_timer_takes_its_moment_from_the_clock() -> None:
     desk.now = due.deadline + 500
     step = expire_join(desk.group, desk.context())
     assert step.group.sync_deadline == desk.now + REBALANCE
+
+
+@pytest.mark.parametrize(("stays_new", "ended"), [(True, Error.UNKNOWN_MEMBER_ID), (False, None)])
+def test_a_member_replaced_in_its_first_join_phase_may_be_new_no_more(stays_new: bool, ended: Error | None) -> None:
+    """DIV-20: what the timer makes of it while it waits."""
+    desk = Desk(dialect=Dialect(replaced_stays_new=stays_new))
+    desk.stable({"session": 60_000})
+    first = desk.join(instance="i", session=7_000)
+    heir = desk.join(instance="i", session=7_000)
+    assert (desk.phase, desk.error(first), desk.error(heir)) == (PREPARING, Error.FENCED_INSTANCE_ID, None)
+    desk.wait(7_000)
+    assert desk.error(heir) is ended
+    assert desk.rules[-1] == ("timer.new-member" if stays_new else "timer.parked")
