@@ -20,6 +20,7 @@ from fencepost.conformance.scenarios import ALL
 from fencepost.conformance.schedules.generation import Ground
 from fencepost.conformance.schedules.in_process import Field, InProcessSeries
 from fencepost.conformance.selection import capabilities, needed, select
+from fencepost.conformance.touring import with_tours
 from fencepost.model.catalogue import Requirement
 from fencepost.model.settings import Settings
 
@@ -54,7 +55,8 @@ class Bundled:
         """Play everything, one scenario after the other."""
         description = await run_beside(self.describe())
         offered = capabilities(description, ("no-initial-delay", "resize"), slow=True)
-        course = Course(self.plan, select(ALL, requirements, offered, smoke=self.plan.smoke), progress)
+        selection = select(ALL, requirements, offered, smoke=self.plan.smoke)
+        course = Course(self.plan, with_tours(selection, description.settings, self.plan), progress)
         cut_short = False
         try:
             for scenario in in_order(course.selection.scenarios, self.plan.seed):

@@ -100,6 +100,13 @@ def _add_test(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="play N random schedules after the scenarios; --only then limits what they are judged by (default: 0)",
     )
+    parser.add_argument(
+        "--tours",
+        metavar="N",
+        type=_whole,
+        default=0,
+        help="play N schedules that take the transitions of a small group one by one (default: 0)",
+    )
     parser.add_argument("--profile", metavar="F", type=Path, help="what to know about the target, in TOML")
     parser.add_argument("--json", metavar="F", type=Path, help="write the report as JSON")
     parser.add_argument("--junit", metavar="F", type=Path, help="write the report as JUnit XML")
@@ -218,6 +225,7 @@ def _test(options: argparse.Namespace, runner: Runner) -> int:
         slow=options.slow,
         seed=options.seed,
         schedules=options.schedules,
+        tours=options.tours,
         profile=options.profile,
         save=options.save,
         traces=options.traces,

@@ -19,6 +19,7 @@ from fencepost.conformance.schedules.coverage import coverage
 from fencepost.conformance.schedules.series import Series
 from fencepost.conformance.schedules.tally import Tally
 from fencepost.conformance.selection import Selection
+from fencepost.conformance.touring import Touring
 from fencepost.traces.judge.judge import judge
 
 TRIES = 3
@@ -139,8 +140,11 @@ class Course:
             return Origin(path, shlex.join(["fencepost", "replay", path, plan.target, *profile]))
         ids = played.scenario.requirements
         if not ids:
-            again = ["--schedules", str(plan.schedules), "--seed", str(plan.seed)]
-            return Origin(name, shlex.join(["fencepost", "test", plan.target, *again, *profile]))
+            on_tour = isinstance(played.scenario.play, Touring)
+            again = ["--tours", str(plan.tours)] if on_tour else ["--schedules", str(plan.schedules)]
+            return Origin(
+                name, shlex.join(["fencepost", "test", plan.target, *again, "--seed", str(plan.seed), *profile])
+            )
         return Origin(name, shlex.join(["fencepost", "test", plan.target, "--only", *ids, *profile]))
 
 

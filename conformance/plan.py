@@ -19,7 +19,8 @@ class Plan:
 
     `target` is "bundled" or "kafka://host:port"; `patterns` select requirements, all of them if empty; `smoke` asks
     for the quickest run that means something, `slow` for the tests that wait out the fixed 300 s timer too;
-    `schedules` is how many random schedules are played after the scenarios, drawn by `seed`;
+    `tours` is how many transition tours are played besides the scenarios, and `schedules` how many random schedules
+    after them, both drawn by `seed`;
     `save` gets the traces of failures and `traces` every trace. Both folders exist.
     """
 
@@ -29,6 +30,7 @@ class Plan:
     slow: bool = False
     seed: int = 0
     profile: Path | None = None
+    tours: int = 0
     schedules: int = 0
     save: Path | None = None
     traces: Path | None = None

@@ -30,6 +30,7 @@ from fencepost.conformance.scenarios.versions import versions
 from fencepost.conformance.schedules.generation import Ground
 from fencepost.conformance.schedules.remote import RemoteSeries
 from fencepost.conformance.selection import capabilities, needed, select
+from fencepost.conformance.touring import with_tours
 from fencepost.model.catalogue import Requirement
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.judge.judge import judge
@@ -109,7 +110,8 @@ class Remote:
             offered = capabilities(description, self.profile.capabilities, slow=self.plan.slow)
             if not self.profile.survives_restarts:
                 offered -= {"restart"}
-            course = Course(self.plan, select(ALL, requirements, offered, smoke=self.plan.smoke), progress)
+            selection = select(ALL, requirements, offered, smoke=self.plan.smoke)
+            course = Course(self.plan, with_tours(selection, description.settings, self.plan), progress)
             cut_short = False
             try:
                 await self.play_all(course, description, first)

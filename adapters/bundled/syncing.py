@@ -61,11 +61,10 @@ class Syncing:
         return Error.NONE
 
     def agrees_on_protocol(self, group: Group, body: Mapping[str, Any]) -> bool:
-        """Whether type and name, as far as given, are the group's (KIP-559)."""
-        return body.get("protocol_type") in (None, group.protocol_type) and body.get("protocol_name") in (
-            None,
-            group.protocol,
-        )
+        """Whether type and name are the group's as far as both are given and chosen (KIP-559, DIV-21)."""
+        if body.get("protocol_type") not in (None, group.protocol_type):
+            return False
+        return group.protocol is None or body.get("protocol_name") in (None, group.protocol)
 
     def await_assignment(self, group: Group, member: Member, request: Request) -> None:
         """Park it; the leader's brings the assignment for all. An earlier one of the member is never answered."""

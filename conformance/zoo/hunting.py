@@ -23,10 +23,10 @@ from fencepost.conformance.scenarios import ALL
 from fencepost.conformance.schedules.generation import Ground
 from fencepost.conformance.schedules.hunt import Quarry, Source, drawn_from, search
 from fencepost.conformance.selection import needed
-from fencepost.conformance.touring import coordinator_tours, scenarios, timed
+from fencepost.conformance.touring import scenarios, timed
 from fencepost.conformance.zoo.baselines import plain_hypothesis, random_walks
 from fencepost.conformance.zoo.specimens import MakeTarget, Specimen, specimens
-from fencepost.model.explore.coordinator_tour import Universe
+from fencepost.model.explore.coordinator_inputs import Universe, joinings
 from fencepost.traces.events import Kind
 
 SCHEDULES, HYPOTHESIS, WALK, SCENARIOS, TOURS = "schedules", "hypothesis", "walk", "scenarios", "tours"
@@ -36,7 +36,7 @@ SOURCES: Mapping[str, Callable[[int], Source]] = {
     WALK: random_walks,
 }
 """Ways to draw schedules, by the seed."""
-UNIVERSES = (Universe(1, 2, 2), Universe(2, 1, 1))
+UNIVERSES = (Universe(1, 2, joinings(2)), Universe(2, 1, joinings(1)))
 """What the tours try: one member with two subscriptions in two generations, and two members."""
 SHRINK_SECONDS = 6.0
 STUCK_SECONDS = 30.0
@@ -169,7 +169,7 @@ def plays(method: str) -> Iterable[Scenario]:
 @cache
 def tours(universe: Universe) -> tuple[Scenario, ...]:
     """The tours over a universe."""
-    return tuple(scenarios(coordinator_tours(BUNDLED_SETTINGS, universe), timed(BUNDLED_SETTINGS, universe)))
+    return tuple(scenarios(timed(BUNDLED_SETTINGS, universe)))
 
 
 def shown(

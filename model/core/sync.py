@@ -32,7 +32,7 @@ def sync(group: Group, request: SyncRequest, context: Context) -> Step:
         return refused(group, request, error, "sync.fenced")
     if request.generation != group.generation:
         return refused(group, request, Error.ILLEGAL_GENERATION, "sync.other-generation")
-    if not_(names_protocol(group, request)):
+    if not_(names_protocol(group, request, context)):
         return refused(group, request, Error.INCONSISTENT_GROUP_PROTOCOL, "sync.other-protocol")
     if group.phase == Phase.PREPARING:
         return refused(group, request, Error.REBALANCE_IN_PROGRESS, "sync.preparing")
@@ -41,12 +41,17 @@ def sync(group: Group, request: SyncRequest, context: Context) -> Step:
     return sync_completing(group, index, request, context)
 
 
-def names_protocol(group: Group, request: SyncRequest) -> Truth:
+def names_protocol(group: Group, request: SyncRequest, context: Context) -> Truth:
     """Protocol type and name, where given, are the group's (KIP-559)."""
-    return and_(
-        or_(absent(request.protocol_type), request.protocol_type == group.protocol_type),
-        or_(absent(request.protocol), request.protocol == group.protocol),
-    )
+    named = or_(absent(request.protocol), request.protocol == group.protocol, open_to_any(group, context))
+    return and_(or_(absent(request.protocol_type), request.protocol_type == group.protocol_type), named)
+
+
+def open_to_any(group: Group, context: Context) -> Truth:
+    """No protocol is selected, and so none is wrong (DIV-21)."""
+    if not_(absent(group.protocol)):
+        return False
+    return context.dialect.unselected_protocol_fits_any
 
 
 def granted(group: Group, slot: Slot) -> SyncAnswer:

@@ -245,6 +245,8 @@ class Dialect:
     """DIV-08: the older one checks at once whether the join phase is complete."""
     expiry_cuts_initial_delay: Truth = True
     """DIV-09: the older one waits for the initial delay."""
+    unselected_protocol_fits_any: Truth = True
+    """DIV-21: before a first protocol is selected, the older one says 23 to a SyncGroup that names one."""
     unknown_group_named: Truth = True
     """DIV-05: OffsetCommit v9 to an unknown group gets 69; the older one says 22."""
     unknown_group_fences_transaction: Truth = True

@@ -1,56 +1,34 @@
 """The coordinator as a machine for tours: the shipped core on a clock, under every request of a small universe."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from itertools import product
 
+from fencepost.model.admin import on_describe
 from fencepost.model.core.join import join
 from fencepost.model.core.session import commit, heartbeat, leave
 from fencepost.model.core.sync import sync
 from fencepost.model.core.timers import expire_join, expire_member, expire_sync
-from fencepost.model.core.values import (
-    FREE,
-    Choices,
-    CommitRequest,
-    Context,
-    Group,
-    HeartbeatRequest,
-    JoinRequest,
-    LeaveRequest,
-    Protocol,
-    Slot,
-    Step,
-    SyncRequest,
+from fencepost.model.core.values import FREE, Choices, Context, Group, Slot, Step
+from fencepost.model.explore.coordinator_inputs import (
+    Input,
+    Universe,
+    commit_request,
+    heartbeat_request,
+    inputs,
+    join_request,
+    leave_request,
+    sync_request,
 )
 from fencepost.model.explore.tours import Machine, Reaction
 from fencepost.model.explore.world import absent_group
+from fencepost.model.requests import Describe
+from fencepost.model.world import World
+
+__all__ = ["Coordinating", "Input", "Local", "Universe", "coordinator_machine"]
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
-    """A request, or "wait": let time pass until some timer fires.
-
-    `member` is 0 for none, else which of the ids handed out so far, one more for an id that nobody has; `variant` tells
-    a JoinGroup's metadata and a SyncGroup's assignments apart (0: none; n: all to the n-th member).
-    """
-
-    kind: str
-    member: int = 0
-    generation: int = -1
-    variant: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Universe:
-    """What a tour tries. Times in milliseconds; the defaults suit a target whose bounds allow them."""
-
-    ids: int = 2
-    generations: int = 2
-    metadata: int = 2
-    session_timeout: int = 6_000
-    rebalance_timeout: int = 9_000
-    initial_delay: int = 3_000
-    new_member_timeout: int = 300_000
+WAITS = ("wait", "rest")
+"""What takes time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,31 +39,11 @@ class Local:
     ids: int = 0
 
 
-PARKED = 1
-"""The handle of every request: whose it is makes no difference to the coordinator."""
-RANGE = "range"
-
-
 def coordinator_machine(universe: Universe) -> Machine[Local, Input]:
     """The coordinator under every request of the universe."""
     group = Group(slots=(FREE,) * (universe.ids + 1))
-    return Machine(Local(group), tuple(inputs(universe)), Coordinating(universe))
-
-
-def inputs(universe: Universe) -> Iterator[Input]:
-    """Every input."""
-    somebody = range(1, universe.ids + 2)
-    generations = range(universe.generations + 1)
-    for member, variant in product((0, *somebody), range(universe.metadata)):
-        yield Input("join", member, variant=variant)
-    for member, generation in product(somebody, generations):
-        yield Input("heartbeat", member, generation)
-        yield Input("commit", member, generation)
-        for variant in range(universe.ids + 1):
-            yield Input("sync", member, generation, variant)
-    for member in somebody:
-        yield Input("leave", member)
-    yield Input("wait")
+    coordinating = Coordinating(universe)
+    return Machine(Local(group), tuple(inputs(universe)), coordinating.react, coordinating.follow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,87 +52,104 @@ class Coordinating:
 
     universe: Universe
 
-    def __call__(self, state: Local, given: Input) -> Reaction[Local] | None:
-        passed = 0
-        if given.kind == "wait":
-            times = deadlines(state.group)
-            if not times:
+    def react(self, state: Local, given: Input) -> Reaction[Local] | None:
+        """Within the bounds of the universe; timers that are due come first."""
+        times = deadlines(state.group)
+        if given.kind in WAITS:
+            milliseconds = min(times, default=-1) - (given.kind == "rest")
+            if milliseconds < (given.kind == "rest"):
                 return None
-            passed = min(times)
-            step = self.fired(state, passed)
-        elif due(state.group, 0):
-            return None  # the timer is first
-        else:
-            step = self.handled(state, given)
-        ids = state.ids + any(slot.id == state.ids + 1 for slot in step.group.slots)
-        after = Local(counted_from(step.group, passed), ids)
-        full = all(slot != FREE for slot in after.group.slots)
-        if full or ids > self.universe.ids or after.group.generation > self.universe.generations:
+        elif times and min(times) == 0:
             return None
-        return Reaction(after, step.rule, passed)
+        else:
+            milliseconds = 0
+        reaction = self.follow(state, given, milliseconds)
+        return None if self.is_beyond(reaction.state) else reaction
+
+    def follow(self, state: Local, given: Input, milliseconds: int) -> Reaction[Local]:
+        """Whatever comes of it; a timer that is due goes off unasked."""
+        if given.kind in WAITS:
+            return self.waited(state, milliseconds)
+        if not due(state.group, 0):
+            return self.asked(state, given)
+        late = self.waited(state, 0)
+        reaction = self.asked(late.state, given)
+        return replace(reaction, rule=late.rule, answers=late.answers + reaction.answers)
+
+    def is_beyond(self, state: Local) -> bool:
+        """The bounds are left."""
+        full = all(slot != FREE for slot in state.group.slots)
+        return full or state.ids > self.universe.ids or state.group.generation > self.universe.generations
+
+    def asked(self, state: Local, given: Input) -> Reaction[Local]:
+        """An input at once; its answers are what the group's clients see of it."""
+        if given.kind == "look":
+            return looked(state)
+        step = self.nudged(state, given) if given.kind == "fire" else self.handled(state, given)
+        if step.group is state.group:
+            return Reaction(state, step.rule, answers=seen(step, 0))
+        ids = state.ids + any(slot.id == state.ids + 1 for slot in step.group.slots)
+        return Reaction(Local(counted_from(step.group, 0), ids), step.rule, answers=seen(step, 0))
+
+    def waited(self, state: Local, milliseconds: int) -> Reaction[Local]:
+        """All timers that are due by then, each at its time, those of members first; the rule of the last one."""
+        group, rule, answers = state.group, "", list[Hashable]()
+        while due(group, milliseconds):
+            now = min(deadlines(group))
+            step = self.fired(replace(state, group=group), now)
+            rule = step.rule
+            answers += seen(step, now)
+            if step.group == group:
+                break  # a timer that is due, and does nothing
+            group = step.group
+        after = Local(counted_from(group, milliseconds), state.ids)
+        return Reaction(after, rule, milliseconds, tuple(answers))
 
     def context(self, state: Local, now: int) -> Context:
-        """The moment of a step, with the first choices."""
+        """The moment of a step, with the choices that the universe makes."""
         universe = self.universe
         return Context(
             now,
-            Choices(member_id=state.ids + 1),
-            initial_rebalance_delay=universe.initial_delay,
-            new_member_timeout=universe.new_member_timeout,
+            Choices(state.ids + 1, universe.leader or None, universe.protocol),
+            universe.dialect,
+            universe.max_group_size,
+            universe.initial_delay,
+            universe.new_member_timeout,
         )
 
     def handled(self, state: Local, given: Input) -> Step:
         """A request, at once."""
-        group, context = state.group, self.context(state, 0)
-        member = given.member or None
+        group, context, universe, newcomer = state.group, self.context(state, 0), self.universe, state.ids + 1
         match given.kind:
             case "join":
-                return join(group, self.join_request(member, given.variant), context)
+                return join(group, join_request(universe, given, newcomer), context)
             case "sync":
-                owners = tuple(
-                    (one, b"all" if one == given.variant else b"") for one in range(1, self.universe.ids + 1)
-                )
-                assigned = owners if given.variant else ()
-                syncing = SyncRequest(PARKED, member, None, given.generation, "consumer", RANGE, assigned)
+                syncing = sync_request(universe, given, newcomer)
                 return absent_group(group, syncing) or sync(group, syncing, context)
             case "heartbeat":
-                beating = HeartbeatRequest(PARKED, member, None, given.generation)
+                beating = heartbeat_request(universe, given, newcomer)
                 return absent_group(group, beating) or heartbeat(group, beating, context)
             case "commit":
-                return commit(group, CommitRequest(PARKED, member, None, given.generation), context)
+                return commit(group, commit_request(universe, given, newcomer), context)
             case _:
-                return leave(group, LeaveRequest(PARKED, ((member, None),)), context)
+                return leave(group, leave_request(universe, given, newcomer), context)
 
-    def join_request(self, member: int | None, variant: int) -> JoinRequest:
-        """JoinGroup of a dynamic member that speaks version 4 or later."""
-        universe = self.universe
-        return JoinRequest(
-            handle=PARKED,
-            member=member,
-            instance=None,
-            protocol_type="consumer",
-            protocols=(Protocol(RANGE, variant),),
-            session_timeout=universe.session_timeout,
-            rebalance_timeout=universe.rebalance_timeout,
-            requires_id=True,
-            can_skip=True,
-        )
+    def nudged(self, state: Local, given: Input) -> Step:
+        """A timer before its time: that of a slot, the join timer (0) or the sync timer (-1)."""
+        context = self.context(state, 0)
+        if given.member > 0:
+            return expire_member(state.group, given.member - 1, context)
+        return (expire_join if given.member == 0 else expire_sync)(state.group, context)
 
     def fired(self, state: Local, now: int) -> Step:
-        """All timers that are due, those of members first; the rule of the last one."""
-        group, rules = state.group, []
-        while due(group, now):
-            context = self.context(replace(state, group=group), now)
-            for index, slot in enumerate(group.slots):
-                if slot.armed and slot.deadline <= now:
-                    step = expire_member(group, index, context)
-                    break
-            else:
-                join_due = group.join_armed and group.join_deadline <= now
-                step = expire_join(group, context) if join_due else expire_sync(group, context)
-            group = step.group
-            rules.append(step.rule)
-        return Step(group, (), rules[-1])
+        """The first timer that is due."""
+        group, context = state.group, self.context(state, now)
+        for index, slot in enumerate(group.slots):
+            if slot.armed and slot.deadline <= now:
+                return expire_member(group, index, context)
+        if group.join_armed and group.join_deadline <= now:
+            return expire_join(group, context)
+        return expire_sync(group, context)
 
 
 def deadlines(group: Group) -> list[int]:
@@ -194,11 +169,24 @@ def counted_from(group: Group, now: int) -> Group:
     """The group with its times counted from `now`, and none where nothing is armed."""
 
     def slot_from(slot: Slot) -> Slot:
-        return replace(slot, deadline=slot.deadline - now if slot.armed else 0)
+        left = slot.deadline - now if slot.armed else 0
+        return slot if left == slot.deadline else replace(slot, deadline=left)
 
-    return replace(
-        group,
-        slots=tuple(slot_from(slot) for slot in group.slots),
-        join_deadline=group.join_deadline - now if group.join_armed else 0,
-        sync_deadline=group.sync_deadline - now if group.sync_armed else 0,
-    )
+    slots = tuple(slot_from(slot) for slot in group.slots)
+    join_left = group.join_deadline - now if group.join_armed else 0
+    sync_left = group.sync_deadline - now if group.sync_armed else 0
+    if (slots, join_left, sync_left) == (group.slots, group.join_deadline, group.sync_deadline):
+        return group
+    return replace(group, slots=slots, join_deadline=join_left, sync_deadline=sync_left)
+
+
+def seen(step: Step, now: int) -> tuple[Hashable, ...]:
+    """The answers of a step, each with its request and its time."""
+    return tuple((now, output.handle, output.answer) for output in step.outputs if output.when)
+
+
+def looked(state: Local) -> Reaction[Local]:
+    """What DescribeGroups shows, clients included."""
+    outcome = on_describe(World(state.group), Describe("", 0, 5))
+    shown = tuple(reply.answer for reply in outcome.replies)
+    return Reaction(state, outcome.rule, answers=(*shown, tuple(slot.client for slot in state.group.slots)))

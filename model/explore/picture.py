@@ -10,7 +10,8 @@ from enum import IntEnum
 
 from fencepost.model.core.member import NO_GENERATION, MemberRequest, MemberState, PartitionCommit
 from fencepost.model.core.values import CommitRequest, JoinRequest, Phase, Protocol
-from fencepost.model.explore.coordinator_tour import Universe, coordinator_machine
+from fencepost.model.explore.coordinator_inputs import Universe, joinings
+from fencepost.model.explore.coordinator_tour import coordinator_machine
 from fencepost.model.explore.group import explore
 from fencepost.model.explore.member_tour import member_machine
 from fencepost.model.explore.reductions import ReducedWorld
@@ -34,8 +35,8 @@ OF_THE_PHASES = ("join", "sync", "heartbeat", "leave", "commit", "timer")
 """The families of rules that the phases are about."""
 SEARCHED = (Setting((plain(), plain(instance="one"))), Bounds(2, 2, 2, 2))
 """What is searched for the picture in the documentation; then every request is tried in every state of the group."""
-TOURED = Universe(ids=2, generations=1, metadata=2)
-"""What the coordinator is asked besides: members that change their metadata."""
+TOURED = Universe(ids=2, generations=1, joinings=joinings(2), odd=True)
+"""What the coordinator is asked besides: members that change their metadata, and requests that make no sense."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -92,8 +93,9 @@ def toured(machine: Machine[State, Input], state_in: Callable[[State], IntEnum])
     """The arrows of a machine under every input."""
     graph, _ = transition_graph(machine)
     found: set[Arrow] = set()
+    states = [state_in(graph.nodes[number]["state"]) for number in range(len(graph))]
     for before, after, data in graph.edges(data=True):
-        found.add(Arrow(state_in(before), state_in(after), data["step"].rule))
+        found.add(Arrow(states[before], states[after], data["step"].rule))
     return found
 
 

@@ -4,8 +4,9 @@ A machine is input-complete: every input of its universe is tried in every state
 client sends there. A tour begins in the initial state; it is plain data, for whoever can play it.
 """
 
+import math
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -17,20 +18,24 @@ Input = TypeVar("Input", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Reaction(Generic[State]):
-    """What a machine makes of an input: the state after it, the rule that applied, and how long it took (ms)."""
+    """What a machine makes of an input: the state after it, the rule that applied, how long it took (ms), and what is
+    seen of it from outside."""
 
     state: State
     rule: str = ""
     milliseconds: int = 0
+    answers: tuple[Hashable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Machine(Generic[State, Input]):
-    """A machine: `react` is None where an input makes no sense or leads beyond the bounds."""
+    """A machine. `react` is None where an input makes no sense or leads beyond the bounds; `follow` takes any input in
+    any state, as it stands in a tour: what takes time takes that many milliseconds."""
 
     initial: State
     inputs: tuple[Input, ...]
     react: Callable[[State, Input], Reaction[State] | None]
+    follow: Callable[[State, Input, int], Reaction[State]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,7 @@ class TourStep(Generic[Input]):
     input: Input
     rule: str
     milliseconds: int = 0
+    answers: tuple[Hashable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,71 +63,96 @@ class Tours(Generic[Input]):
         return sum(len(tour) for tour in self.tours)
 
 
-def transition_graph(machine: Machine[State, Input]) -> tuple["nx.MultiDiGraph[State]", int]:
-    """Every state that can be reached and every transition, and how many inputs were left out."""
-    graph: nx.MultiDiGraph[State] = nx.MultiDiGraph()
-    graph.add_node(machine.initial)
+def transition_graph(machine: Machine[State, Input]) -> tuple["nx.MultiDiGraph[int]", int]:
+    """Every state that can be reached and every transition, and how many inputs were left out.
+
+    States are numbered, 0 is the initial one; nodes have a `state` and edges a `step`.
+    """
+    graph: nx.MultiDiGraph[int] = nx.MultiDiGraph()
+    graph.add_node(0, state=machine.initial)
+    numbers = {machine.initial: 0}
     waiting = deque([machine.initial])
     beyond = 0
     while waiting:
         state = waiting.popleft()
+        here = numbers[state]
         for given in machine.inputs:
             reaction = machine.react(state, given)
             if reaction is None:
                 beyond += 1
                 continue
-            if reaction.state not in graph:
+            there = here if reaction.state is state else numbers.setdefault(reaction.state, len(numbers))
+            if there not in graph:
+                graph.add_node(there, state=reaction.state)
                 waiting.append(reaction.state)
-            step = TourStep(given, reaction.rule, reaction.milliseconds)
-            graph.add_edge(state, reaction.state, step=step)
+            step = TourStep(given, reaction.rule, reaction.milliseconds, reaction.answers)
+            graph.add_edge(here, there, step=step)
     return graph, beyond
 
 
-def cover(machine: Machine[State, Input], longest: int = 200) -> Tours[Input]:
-    """Tours over the whole machine, none much longer than `longest`: first what stays in a state, then what leaves it.
+def cover(machine: Machine[State, Input], longest: int = 200, patience: float = math.inf) -> Tours[Input]:
+    """Tours over the whole machine, none much longer than `longest` steps or `patience` milliseconds: first what stays
+    in a state, then what leaves it.
 
     Where nothing is left to take, the tour goes on to the nearest state where there is.
     """
     graph, beyond = transition_graph(machine)
-    left: dict[State, list[tuple[State, TourStep[Input]]]] = {}
-    for state in graph:
-        steps = [(to, data["step"]) for _, to, data in graph.out_edges(state, data=True)]
-        left[state] = sorted(steps, key=lambda one, here=state: one[0] == here)  # type: ignore[misc]
+    left: dict[int, list[tuple[int, TourStep[Input]]]] = {}
+    for node in graph:
+        steps = [(to, data["step"]) for _, to, data in graph.out_edges(node, data=True)]
+        left[node] = sorted(steps, key=lambda one, here=node: one[0] == here)  # type: ignore[misc]
     tours: list[tuple[TourStep[Input], ...]] = []
     while any(left.values()):
         tour: list[TourStep[Input]] = []
-        state = machine.initial
-        while len(tour) < longest:
-            if not left[state]:
-                way = nearest(graph, state, left)
+        node = passed = 0
+        while len(tour) < longest and passed < patience:
+            if not left[node]:
+                way = nearest(graph, node, left)
                 if way is None:
                     break
                 for to in way:
-                    tour.append(next(iter(graph[state][to].values()))["step"])
-                    state = to
-            after, step = left[state].pop()
+                    tour.append(next(iter(graph[node][to].values()))["step"])
+                    node = to
+            after, step = left[node].pop()
             tour.append(step)
-            state = after
+            node = after
+            passed += step.milliseconds
         tours.append(tuple(tour))
     return Tours(tuple(tours), graph.number_of_nodes(), graph.number_of_edges(), beyond)
 
 
 def nearest(
-    graph: "nx.MultiDiGraph[State]", start: State, left: dict[State, list[tuple[State, TourStep[Input]]]]
-) -> Sequence[State] | None:
+    graph: "nx.MultiDiGraph[int]", start: int, left: Mapping[int, Sequence[tuple[int, TourStep[Input]]]]
+) -> Sequence[int] | None:
     """The states on a shortest way to one where something is left to take."""
-    before: dict[State, State | None] = {start: None}
+    before: dict[int, int] = {start: start}
     waiting = deque([start])
     while waiting:
-        state = waiting.popleft()
-        if left[state]:
-            way: list[State] = []
-            while before[state] is not None:
-                way.append(state)
-                state = before[state]  # type: ignore[assignment]
+        node = waiting.popleft()
+        if left[node]:
+            way: list[int] = []
+            while node != start:
+                way.append(node)
+                node = before[node]
             return way[::-1]
-        for to in graph.successors(state):
+        for to in graph.successors(node):
             if to not in before:
-                before[to] = state
+                before[to] = node
                 waiting.append(to)
     return None
+
+
+def strays(machine: Machine[State, Input], tour: Sequence[TourStep[Input]]) -> int | None:
+    """The first step of a tour at which this machine answers, or goes by a rule, otherwise than the tour says."""
+    state = machine.initial
+    for number, step in enumerate(tour):
+        reaction = machine.follow(state, step.input, step.milliseconds)
+        if not alike((reaction.rule, reaction.answers), (step.rule, step.answers)):
+            return number
+        state = reaction.state
+    return None
+
+
+def alike(one: object, other: object) -> bool:
+    """Equal, or at least written alike: values of two copies of a class are never equal."""
+    return one == other or repr(one) == repr(other)

@@ -79,6 +79,16 @@ def test_sync_with_another_protocol(phase: Phase, kind: str, protocol: str) -> N
     assert desk.world is before
 
 
+@pytest.mark.parametrize("newer", [True, False])
+def test_sync_with_a_protocol_before_one_is_selected(newer: bool) -> None:
+    """DIV-21; the protocol type is known from the first member on."""
+    desk = Desk(dialect=Dialect(unselected_protocol_fits_any=newer))
+    desk.newcomer()
+    assert desk.error(desk.sync("m1", 0, protocol="q")) == (REBALANCE if newer else INCONSISTENT)
+    assert desk.error(desk.sync("m1", 0, kind="other", protocol="q")) == INCONSISTENT
+    assert desk.error(desk.sync("m1", 0, protocol=None)) == REBALANCE
+
+
 def test_sync_below_version_5_needs_no_protocol() -> None:
     desk = desk_in(COMPLETING)
     assert desk.error(desk.sync("m1", 1, kind=None, protocol=None)) == NONE

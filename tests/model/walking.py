@@ -41,6 +41,7 @@ OLDER = Dialect(
     pending_leave_rebalances=False,
     eviction_waits=False,
     expiry_cuts_initial_delay=False,
+    unselected_protocol_fits_any=False,
 )
 """The older of the two reference coordinators, as far as the core goes."""
 
