@@ -18,6 +18,7 @@ from fencepost.conformance.progress import ProgressDisplay
 from fencepost.conformance.report import render, render_replay
 from fencepost.conformance.report_json import to_json
 from fencepost.conformance.results import Exit, Report
+from fencepost.conformance.zoo.options import add_arguments
 from fencepost.model.catalogue import UnknownRequirement, matching
 from fencepost.traces.format import TraceError
 
@@ -154,11 +155,8 @@ def _add_prove(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_zoo(parser: argparse.ArgumentParser) -> None:
-    # Imported late, as by the command itself: help and usage errors of others should not wait for it.
-    from fencepost.conformance.zoo import command
-
     parser.set_defaults(command=_zoo)
-    command.add_arguments(parser, _count)
+    add_arguments(parser, _count)
 
 
 def _add_explore(parser: argparse.ArgumentParser) -> None:

@@ -3,13 +3,10 @@
 All seconds are those of one core, so that what else the machine does makes no difference.
 """
 
-import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from types import FrameType
 
 from fencepost.adapters.target import Target
 from fencepost.adapters.virtual import run_virtual
@@ -22,10 +19,12 @@ from fencepost.conformance.scenario import Scenario
 from fencepost.conformance.scenarios import ALL
 from fencepost.conformance.schedules.generation import Ground
 from fencepost.conformance.schedules.hunt import Quarry, Source, drawn_from, search
+from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.selection import needed
 from fencepost.conformance.touring import scenarios, timed
 from fencepost.conformance.zoo.baselines import plain_hypothesis, random_walks
-from fencepost.conformance.zoo.specimens import MakeTarget, Specimen, specimens
+from fencepost.conformance.zoo.limits import Stuck, at_most
+from fencepost.conformance.zoo.specimens import MakeTarget, Specimen, specimen
 from fencepost.model.explore.coordinator_inputs import Universe, joinings
 from fencepost.traces.events import Kind
 
@@ -47,19 +46,26 @@ HANGS, DOES_NOT_START = "the coordinator hangs", "the coordinator does not start
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A hunt to be done: of what, how, with which seed, and how many seconds it may take until something is found."""
+    """A hunt to be done: of what, how, with which seed, and how many seconds it may take until something is found.
+
+    It begins with the schedules of this `chunk`, and plays of scenarios or tours no more than the one named `only`, so
+    that what was found once need not be waited for again.
+    """
 
     name: str
     method: str
     seed: int = 0
     seconds: float = 60.0
     shrink: float = SHRINK_SECONDS
+    chunk: int = 0
+    only: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Find:
     """What came of a hunt: the requirement that was seen broken ("" if none was), after how many schedules and seconds,
-    how many requests it takes at least, and `by` what: the shortest schedule a move a line, or a scenario's name."""
+    how many requests it takes at least, `by` what (the shortest schedule a move a line, or a scenario's name), and in
+    which `chunk` of the schedules."""
 
     task: Task
     requirement: str
@@ -67,6 +73,7 @@ class Find:
     seconds: float
     requests: int = 0
     by: tuple[str, ...] = ()
+    chunk: int = 0
 
     @property
     def found(self) -> bool:
@@ -74,40 +81,20 @@ class Find:
         return bool(self.requirement)
 
 
-class Stuck(BaseException):
-    """Time is up for good. No coordinator can swallow it."""
-
-
-@contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    """Raises `Stuck` after so many seconds of work. Only in the main thread of a process."""
-
-    def ring(number: int, frame: FrameType | None) -> None:
-        raise Stuck
-
-    before = signal.signal(signal.SIGPROF, ring)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-
-
 def hunt(task: Task) -> Find:
     """Do a hunt. What does not even start, or never comes to an end, is found with that."""
-    specimen, begun = specimens()[task.name], time.process_time()
+    begun, hunted = time.process_time(), specimen(task.name)
 
     try:
         with at_most(task.seconds + task.shrink + STUCK_SECONDS):
-            if not starts(specimen):
+            if not starts(hunted):
                 return Find(task, DOES_NOT_START, 1, time.process_time() - begun)
-            return by_schedules(task, specimen) if task.method in SOURCES else by_plays(task, specimen)
-    except Stuck:
-        return Find(task, HANGS, 1, time.process_time() - begun)
+            return by_schedules(task, hunted) if task.method in SOURCES else by_plays(task, hunted)
+    except Stuck as stuck:
+        return Find(task, HANGS if stuck.inside else "", 1, time.process_time() - begun)
 
 
-def starts(specimen: Specimen) -> bool:
+def starts(hunted: Specimen) -> bool:
     """The specimen can be loaded, and a coordinator of its kind be started."""
 
     async def start(make_target: MakeTarget) -> None:
@@ -116,34 +103,41 @@ def starts(specimen: Specimen) -> bool:
         await target.close()
 
     try:
-        with specimen.applied() as make_target:
+        with hunted.applied() as make_target:
             run_virtual(start(make_target))
     except Exception:  # whatever a mutant comes up with
         return False
     return True
 
 
-def by_schedules(task: Task, specimen: Specimen) -> Find:
+def by_schedules(task: Task, hunted: Specimen) -> Find:
     """Draw schedules until one shows something."""
-    with specimen.field() as field:
-        found = search(field, SOURCES[task.method](task.seed), task.seconds, task.shrink, time.process_time)
+    source, chunk = SOURCES[task.method](task.seed), task.chunk
+
+    def chunks(number: int) -> Iterable[Schedule]:
+        nonlocal chunk
+        chunk = task.chunk + number
+        return source(chunk)
+
+    with hunted.field() as field:
+        found = search(field, chunks, task.seconds, task.shrink, time.process_time)
     if not isinstance(found, Quarry):
         return Find(task, "", found.schedules, found.seconds)
     moves = tuple(str(move) for move in found.shortest.moves)
-    return Find(task, found.requirement, found.schedules, found.seconds, found.requests, moves)
+    return Find(task, found.requirement, found.schedules, found.seconds, found.requests, moves, chunk)
 
 
-def by_plays(task: Task, specimen: Specimen) -> Find:
+def by_plays(task: Task, hunted: Specimen) -> Find:
     """Play the scenarios or the tours, until one shows something twice."""
     begun, tried = time.process_time(), 0
-    with specimen.applied() as make_target:
-        bundled = run_of(make_target, specimen.grace)
-        for play in plays(task.method):
+    with hunted.applied() as make_target:
+        bundled = run_of(make_target, hunted.grace)
+        for play in (each for each in plays(task.method) if task.only in ("", each.name)):
             tried += 1
             first = run_virtual(bundled.play(play, "run"))
             found = broken(first)
             if found and (again := found & broken(run_virtual(bundled.play(play, "replay")))):
-                return shown(task, specimen, play, first, again, tried, time.process_time() - begun)
+                return shown(task, hunted, play, first, again, tried, time.process_time() - begun)
             if time.process_time() - begun > task.seconds:
                 break
     return Find(task, "", tried, time.process_time() - begun)
@@ -173,10 +167,10 @@ def tours(universe: Universe) -> tuple[Scenario, ...]:
 
 
 def shown(
-    task: Task, specimen: Specimen, play: Scenario, played: Played, again: frozenset[str], tried: int, seconds: float
+    task: Task, hunted: Specimen, play: Scenario, played: Played, again: frozenset[str], tried: int, seconds: float
 ) -> Find:
     """What a play shows: of the requirements that forbid the bug one, if it is among them, else the first."""
     named = [each for each in violations(played.verdict) if each.requirement in again]
-    first = min(named, key=lambda each: (each.requirement not in specimen.breaks, each.sequence))
+    first = min(named, key=lambda each: (each.requirement not in hunted.breaks, each.sequence))
     requests = sum(event.kind is Kind.REQUEST and event.sequence <= first.sequence for event in played.events)
     return Find(task, first.requirement, tried, seconds, requests, (play.name,))

@@ -29,7 +29,8 @@ class Hunts:
 @dataclass(frozen=True, slots=True)
 class Row:
     """A specimen. `found_by` is a method, with what it was where no schedule found it, or "" with a `reason`;
-    `requirement` is the one that was named most often; `seed` is the one that finds it after the fewest schedules."""
+    `requirement` is the one that was named most often; `seed` is the one that finds it after the fewest schedules, and
+    `chunk` says where among them."""
 
     name: str
     sentence: str
@@ -38,6 +39,7 @@ class Row:
     found_by: str
     requirement: str
     seed: int
+    chunk: int
     shortest: tuple[str, ...]
     hunts: Mapping[str, Hunts] = field(default_factory=dict)
     reason: str = ""
@@ -45,12 +47,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The rows, and how the hunts were done."""
+    """The rows, and how the hunts were done. Of a table that was cut short, only what came to an end is there."""
 
     seeds: int
     baseline_seeds: int
     seconds: float
     rows: tuple[Row, ...]
+    cut_short: bool = False
 
 
 def row(specimen: Specimen, finds: Sequence[Find], reason: str = "") -> Row:
@@ -69,6 +72,7 @@ def row(specimen: Specimen, finds: Sequence[Find], reason: str = "") -> Row:
         "" if first is None else first.task.method,
         named[0][0] if named else "",
         first.task.seed if first is not None else 0,
+        first.chunk if first is not None else 0,
         shortest.by if shortest is not None else (),
         {method: summed(each) for method, each in by_method.items()},
         "" if best else reason,
@@ -113,7 +117,7 @@ def from_json(text: str) -> Table:
         )
         for one in data["rows"]
     )
-    return Table(data["seeds"], data["baseline_seeds"], data["seconds"], rows)
+    return Table(data["seeds"], data["baseline_seeds"], data["seconds"], rows, data["cut_short"])
 
 
 def recorded() -> Table:

@@ -16,12 +16,15 @@ from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.zoo.bug import Bug
 from fencepost.conformance.zoo.circumstances import PLAIN
 from fencepost.conformance.zoo.coordinator import COORDINATOR
+from fencepost.conformance.zoo.limits import Stuck, at_most
 from fencepost.conformance.zoo.loading import load, source_of
 from fencepost.conformance.zoo.mutation import Mutant, all_mutants, mutated
 from fencepost.conformance.zoo.operators import OPERATORS
 from fencepost.conformance.zoo.target import MortalTarget
 from fencepost.model.settings import Settings
 
+PLAY_SECONDS = 5.0
+"""How long a schedule may take under circumstances: some that clients saw have too many explanations to go through."""
 MakeTarget = Callable[[Settings], Target]
 GUARDS = frozenset({"always", "never", "comparison"})
 """Operators that make a guard or a comparison wrong."""
@@ -86,10 +89,14 @@ class Compared(Field):
     def broken(self, schedule: Schedule) -> frozenset[str]:
         """As `Field.broken`, but for what is seen without the bug too."""
         assert self.bug is not None
-        found = Field.broken(self, schedule)
-        if found:
-            with self.bug.circumstances.applied():
-                found -= Field(self.make_target, self.grace).broken(schedule)
+        try:
+            with at_most(PLAY_SECONDS):
+                found = Field.broken(self, schedule)
+                if found:
+                    with self.bug.circumstances.applied():
+                        found -= Field(self.make_target, self.grace).broken(schedule)
+        except Stuck:
+            return frozenset()
         return found
 
 
@@ -118,17 +125,28 @@ def systematic() -> tuple[Specimen, ...]:
 
 
 @cache
-def specimens() -> dict[str, Specimen]:
-    """Everything that can be hunted by its name, the known bugs first."""
-    known = [of_bug(bug) for bug in COORDINATOR.values()]
-    return {each.name: each for each in (*known, *systematic())}
+def known() -> dict[str, Specimen]:
+    """The known bugs by their numbers."""
+    return {each.name: each for each in map(of_bug, COORDINATOR.values())}
+
+
+def specimen(name: str) -> Specimen:
+    """The bug with this number, or the mutant with this name."""
+    return known()[name] if name in known() else mutants()[name]
+
+
+@cache
+def mutants() -> dict[str, Specimen]:
+    """The systematic mutants by their names."""
+    return {each.name: each for each in systematic()}
 
 
 def chosen(patterns: tuple[str, ...]) -> tuple[Specimen, ...]:
     """The specimens whose names fit one of the shell patterns. Raises `UnknownSpecimen`."""
     found: dict[str, Specimen] = {}
     for pattern in patterns:
-        fitting = {name: one for name, one in specimens().items() if fnmatchcase(name, pattern)}
+        everything = known() if pattern.startswith("BUG") else {**known(), **mutants()}
+        fitting = {name: one for name, one in everything.items() if fnmatchcase(name, pattern)}
         if not fitting:
             raise UnknownSpecimen(
                 f"nothing in the zoo matches {pattern!r}; try a number like BUG-35 or a pattern like 'rounds.*'"

@@ -7,11 +7,12 @@ import pytest
 
 from fencepost.conformance.cli import main
 from fencepost.conformance.zoo import command
+from fencepost.conformance.zoo.expedition import Expedition
 from fencepost.conformance.zoo.record import Hunts, Row, Table
 
 HUNTS = {"schedules": Hunts(1, 1, 1.0, 2, 3)}
-FOUND = Row("BUG-30", "Wrong.", "somewhere", ("FETCH-01",), "schedules", "FETCH-01", 1, ("A fetch",), HUNTS)
-MISSED = Row("BUG-30", "Wrong.", "somewhere", ("FETCH-01",), "", "", 0, (), reason="nothing was seen broken")
+FOUND = Row("BUG-30", "Wrong.", "somewhere", ("FETCH-01",), "schedules", "FETCH-01", 1, 0, ("A fetch",), HUNTS)
+MISSED = Row("BUG-30", "Wrong.", "somewhere", ("FETCH-01",), "", "", 0, 0, (), reason="nothing was seen broken")
 
 
 def test_a_bug_is_hunted_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,21 +33,21 @@ def test_a_pattern_that_fits_nothing_is_an_error_in_one_line(capsys: pytest.Capt
     )
 
 
-@pytest.mark.parametrize(("now", "code"), [(FOUND, 0), (MISSED, 1)])
+@pytest.mark.parametrize(("now", "cut_short", "code"), [(FOUND, False, 0), (MISSED, False, 1), (FOUND, True, 3)])
 def test_what_is_recorded_has_to_be_found(
-    now: Row, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    now: Row, cut_short: bool, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(command, "recorded", lambda: Table(1, 0, 60.0, (FOUND,)))
-    monkeypatch.setattr(command.Expedition, "run", lambda plan, progress: Table(1, 0, 60.0, (now,)))
+    monkeypatch.setattr(Expedition, "run", lambda plan, progress: Table(1, 0, 60.0, (now,), cut_short))
     assert main(["zoo", "--only", "BUG-30"]) == code
-    assert ("not found this time: BUG-30" in capsys.readouterr().out) == bool(code)
+    assert ("not found this time: BUG-30" in capsys.readouterr().out) == (code == 1)
 
 
 def test_the_record_is_written_only_when_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "record.json"
     monkeypatch.setattr(command, "FILE", file)
     monkeypatch.setattr(command, "recorded", lambda: Table(1, 0, 60.0, ()))
-    monkeypatch.setattr(command.Expedition, "run", lambda plan, progress: Table(1, 0, 60.0, (FOUND,)))
+    monkeypatch.setattr(Expedition, "run", lambda plan, progress: Table(1, 0, 60.0, (FOUND,)))
     assert main(["zoo"]) == 0
     assert not file.exists()
     assert main(["zoo", "--record"]) == 0

@@ -7,10 +7,10 @@ import pytest
 
 from fencepost.adapters.bundled.heartbeats import Heartbeats
 from fencepost.conformance.zoo import hunting
-from fencepost.conformance.zoo.command import EQUIVALENT, SURVIVES, Expedition, is_found, why
+from fencepost.conformance.zoo.expedition import EQUIVALENT, SURVIVES, Expedition, is_found, why
 from fencepost.conformance.zoo.hunting import DOES_NOT_START, HANGS, SCENARIOS, SCHEDULES, TOURS, Find, Task, hunt
 from fencepost.conformance.zoo.lockstep import difference
-from fencepost.conformance.zoo.specimens import Specimen, UnknownSpecimen, chosen, specimens, systematic
+from fencepost.conformance.zoo.specimens import Specimen, UnknownSpecimen, chosen, specimen, systematic
 
 DEAF = "heartbeats.Heartbeats.tell: never: group.state is State.PREPARING -> False"
 """Members are never told to rejoin."""
@@ -22,45 +22,54 @@ def test_a_mutant_is_found_by_schedules_scenarios_and_tours() -> None:
     assert "HB-06" in {find.requirement for find in finds}
 
 
+def test_what_was_found_is_found_again_from_its_chunk_on() -> None:
+    find = hunt(Task("BUG-12", SCHEDULES, 1, shrink=0))
+    again = hunt(Task("BUG-12", SCHEDULES, 1, shrink=0, chunk=find.chunk))
+    assert (again.requirement, again.chunk) == (find.requirement, find.chunk)
+    assert again.schedules <= find.schedules
+
+
 def test_a_mutant_leaves_the_shipped_coordinator_alone() -> None:
     shipped = vars(Heartbeats)["tell"]
-    with specimens()[DEAF].applied():
+    with specimen(DEAF).applied():
         assert vars(Heartbeats)["tell"] is shipped
-    assert difference(specimens()[DEAF])
+    assert difference(specimen(DEAF))
 
 
 def sound() -> Specimen:
     """A mutant that is the same program: a comparison that cannot come out otherwise."""
-    mutant = specimens()[DEAF].mutant
+    mutant = specimen(DEAF).mutant
     assert mutant is not None and isinstance(mutant.replacement, ast.Constant)
     same = ast.parse("not group.state is not State.PREPARING", mode="eval").body
-    return replace(specimens()[DEAF], mutant=replace(mutant, replacement=same))
+    return replace(specimen(DEAF), mutant=replace(mutant, replacement=same))
 
 
 def test_nothing_is_found_where_nothing_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hunting, "specimens", lambda: {"sound": sound()})
+    monkeypatch.setattr(hunting, "specimen", lambda name: sound())
     find = hunt(Task("sound", SCENARIOS, seconds=60))
     assert not find.found and find.schedules > 300
 
 
 def broken_mutant(replacement: str) -> Specimen:
-    mutant = specimens()[DEAF].mutant
+    mutant = specimen(DEAF).mutant
     assert mutant is not None
     wrong = ast.parse(replacement, mode="eval").body
-    return replace(specimens()[DEAF], mutant=replace(mutant, replacement=wrong))
+    return replace(specimen(DEAF), mutant=replace(mutant, replacement=wrong))
 
 
 def test_a_coordinator_that_hangs_is_found_with_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hunting, "specimens", lambda: {"stuck": broken_mutant("all(True for _ in iter(int, 1))")})
+    hanging = broken_mutant("all(True for _ in iter(int, 1))")
+    monkeypatch.setattr(hunting, "specimen", lambda name: hanging)
     monkeypatch.setattr(hunting, "STUCK_SECONDS", 0.5)
     assert hunt(Task("stuck", SCENARIOS, seconds=0.5, shrink=0)).requirement == HANGS
 
 
 def test_a_coordinator_that_does_not_start_is_found_with_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    mutant = specimens()[DEAF].mutant
+    mutant = specimen(DEAF).mutant
     assert mutant is not None
     imports = replace(mutant, path=(("body", -1),), replacement=ast.parse("nowhere").body[0])
-    monkeypatch.setattr(hunting, "specimens", lambda: {"dead": replace(specimens()[DEAF], mutant=imports)})
+    dead = replace(specimen(DEAF), mutant=imports)
+    monkeypatch.setattr(hunting, "specimen", lambda name: dead)
     assert hunt(Task("dead", SCENARIOS)).requirement == DOES_NOT_START
 
 
@@ -85,9 +94,9 @@ def test_patterns_choose_specimens() -> None:
 
 
 def test_why_nothing_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fencepost.conformance.zoo.command.difference", lambda specimen: "a-scenario")
+    monkeypatch.setattr("fencepost.conformance.zoo.expedition.difference", lambda hunted: "a-scenario")
     assert why(DEAF) == SURVIVES.format(where="a-scenario")
-    monkeypatch.setattr("fencepost.conformance.zoo.command.difference", lambda specimen: "")
+    monkeypatch.setattr("fencepost.conformance.zoo.expedition.difference", lambda hunted: "")
     assert why(DEAF) == EQUIVALENT
 
 

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 from fencepost.conformance.zoo.hunting import HYPOTHESIS, SCENARIOS, SCHEDULES, Find, Task
 from fencepost.conformance.zoo.record import Hunts, Table, from_json, lost, merged, recorded, row, to_json
-from fencepost.conformance.zoo.specimens import specimens
+from fencepost.conformance.zoo.specimens import specimen
 from fencepost.conformance.zoo.table import lines, markdown
 
-SPECIMEN = specimens()["BUG-35"]
+SPECIMEN = specimen("BUG-35")
 
 
 def by(method: str, seed: int, requirement: str, schedules: int = 1, seconds: float = 1.0, requests: int = 5) -> Find:
-    return Find(Task("BUG-35", method, seed), requirement, schedules, seconds, requests, (f"seed {seed}",))
+    return Find(Task("BUG-35", method, seed), requirement, schedules, seconds, requests, (f"seed {seed}",), seed + 5)
 
 
 FINDS = (
@@ -21,12 +21,13 @@ FINDS = (
     by(SCHEDULES, 4, "", 99),
     by(HYPOTHESIS, 1, "", 99),
 )
-TABLE = Table(4, 1, 60.0, (row(SPECIMEN, FINDS), row(specimens()["BUG-36"], (), "because")))
+TABLE = Table(4, 1, 60.0, (row(SPECIMEN, FINDS), row(specimen("BUG-36"), (), "because")))
 
 
 def test_a_row_sums_up_what_was_found() -> None:
     found = TABLE.rows[0]
-    assert (found.found_by, found.requirement, found.seed, found.shortest) == (SCHEDULES, "GEN-05", 2, ("seed 3",))
+    assert (found.found_by, found.requirement, found.shortest) == (SCHEDULES, "GEN-05", ("seed 3",))
+    assert (found.seed, found.chunk) == (2, 7)
     assert found.hunts[SCHEDULES] == Hunts(3, 4, 2.0, 5, 7)
     assert found.hunts[HYPOTHESIS] == Hunts(0, 1)
 
@@ -54,7 +55,7 @@ def test_what_is_not_found_any_more_is_lost() -> None:
 
 def test_new_rows_take_the_place_of_old_ones() -> None:
     fresh = row(SPECIMEN, FINDS[:1])
-    other = row(specimens()["BUG-01"], ())
+    other = row(specimen("BUG-01"), ())
     assert merged(TABLE, replace(TABLE, rows=(other, fresh))).rows == (fresh, TABLE.rows[1], other)
 
 

@@ -1,0 +1,117 @@
+"""The bars of random schedules: what they find in wrong coordinators, that they blame no right one, and how fast."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+from fencepost.conformance.zoo.expedition import EQUIVALENT
+from fencepost.conformance.zoo.hunting import HYPOTHESIS, SCHEDULES, WALK
+from fencepost.conformance.zoo.record import Row, Table, from_json
+from tests.bars.bars import ROOT, Bar, Figure, Unmeasured, at_least, at_most, exactly, main, told
+from tests.bars.spine import environment, profile, target, test
+
+SEEDS, MUTANT_SEEDS, BASELINE_SEEDS = 20, 3, 3
+SECONDS = 60
+BUGS, MUTANTS = "BUG-*", "[a-z]*"
+"""What is hunted, by name: mutants are called by their modules."""
+BUNDLED_SCHEDULES, KAFKA_SCHEDULES, PACE_SCHEDULES = 10_000, 2_000, 1_000
+
+
+def hunted(folder: Path, pattern: str, seeds: int, baseline_seeds: int) -> Table:
+    """What `fencepost zoo` found; it goes into the record."""
+    file = folder / "zoo.json"
+    options = ["--seeds", str(seeds), "--baseline-seeds", str(baseline_seeds), "--seconds", str(SECONDS), "--record"]
+    command = [sys.executable, "-m", "fencepost", "zoo", "--only", pattern, *options, "--json", str(file)]
+    done = subprocess.run(command, cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL)
+    if not file.exists():
+        raise Unmeasured(f"fencepost zoo: exit code {done.returncode}")
+    return from_json(file.read_text())
+
+
+def zoo(folder: Path) -> Iterator[Figure]:
+    """Known bugs, each with many seeds, beside the baselines in the same run."""
+    table = hunted(folder, BUGS, SEEDS, BASELINE_SEEDS)
+    caught = [row for row in table.rows if row.found_by]
+    drawn = [row.hunts[SCHEDULES] for row in caught if row.found_by == SCHEDULES]
+    yield exactly("bugs hunted", len(table.rows), 57)
+    yield at_least("bugs found", len(caught), 55)
+    yield told("of them by random schedules", len(drawn))
+    yield told("of them with every seed", sum(hunts.found == hunts.of for hunts in drawn))
+    if drawn:
+        yield at_most("median seconds of one core to find", median(each.median_seconds for each in drawn), 5)
+        yield at_most("median requests after shrinking", median(each.median_requests for each in drawn), 12)
+        yield told("median schedules to find", median(each.median_schedules for each in drawn))
+    for row in table.rows:
+        if row.found_by != SCHEDULES:
+            yield told(f"{row.name} by", f"{row.found_by} {' '.join(row.shortest)}" if row.found_by else row.reason)
+    yield from beside(table.rows)
+
+
+def beside(rows: tuple[Row, ...]) -> Iterator[Figure]:
+    """What the baselines found of the same bugs."""
+    for method, title in ((HYPOTHESIS, "plain Hypothesis"), (WALK, "random walk")):
+        tried = [row.hunts[method] for row in rows if method in row.hunts]
+        good = [hunts for hunts in tried if hunts.found]
+        yield told(f"{title}: bugs found", f"{len(good)} of {len(tried)}")
+        if good:
+            yield told(f"{title}: median seconds of one core", median(hunts.median_seconds for hunts in good))
+            yield told(f"{title}: median requests", median(hunts.median_requests for hunts in good))
+
+
+def mutants(folder: Path) -> Iterator[Figure]:
+    """Each guard, each comparison and each timer of the bundled coordinator made wrong."""
+    rows = hunted(folder, MUTANTS, MUTANT_SEEDS, 0).rows
+    same = [row for row in rows if row.reason == EQUIVALENT]
+    caught = [row for row in rows if row.found_by]
+    share = 100 * len(caught) / max(1, len(rows) - len(same))
+    yield told("mutants", len(rows))
+    yield told("equivalent, as far as a bounded comparison shows", len(same))
+    yield at_least("found of the others in %", round(share, 1), 95)
+    yield told("of them by random schedules", sum(row.found_by == SCHEDULES for row in caught))
+    for row in rows:
+        if not row.found_by and row not in same:
+            yield told(row.name, row.reason)
+
+
+def right(name: str, schedules: int, folder: Path) -> Iterator[Figure]:
+    """A right coordinator under random schedules, restarts included: nothing is blamed, hardly anything left open."""
+    options = ["--schedules", str(schedules), "--seed", "1"]
+    if name == "bundled":
+        run = test(name, folder, *options)
+    else:
+        with target(name, folder) as address:
+            run = test(address, folder, *profile(name), *options, run_folder=folder / "run")
+    coverage = run.report["coverage"]
+    yield at_least("schedules", coverage["schedules"], schedules)
+    yield exactly("requirements that fail", run.count("fail"), 0)
+    share = 100 * len(coverage["undecided"]) / max(1, coverage["schedules"])
+    yield at_most("schedules left undecided in %", round(share, 2), 1)
+    yield told("seconds", run.seconds)
+
+
+def pace(name: str, least: int, folder: Path) -> Iterator[Figure]:
+    """How many schedules a minute, scenarios included."""
+    options = ["--schedules", str(PACE_SCHEDULES), "--seed", "2"]
+    if name == "bundled":
+        run = test(name, folder, *options)
+    else:
+        with target(name, folder) as address:
+            run = test(address, folder, *profile(name), *options, run_folder=folder / "run")
+    yield at_least("schedules a minute", round(60 * run.report["coverage"]["schedules"] / run.seconds), least)
+
+
+BARS = (
+    Bar("zoo", "known bugs are found quickly, and shown in few requests", zoo),
+    Bar("mutants", "nearly every small fault is found", mutants),
+    Bar("false-alarms", "the bundled coordinator is not blamed", partial(right, "bundled", BUNDLED_SCHEDULES)),
+    Bar("false-alarms-kafka4", "Apache Kafka 4.x is not blamed", partial(right, "kafka4", KAFKA_SCHEDULES)),
+    Bar("false-alarms-kafka3", "Apache Kafka 3.9.x is not blamed", partial(right, "kafka3", KAFKA_SCHEDULES)),
+    Bar("throughput", "schedules in process", partial(pace, "bundled", 1_000)),
+    Bar("throughput-kafka4", "schedules against a real broker", partial(pace, "kafka4", 300)),
+)
+
+if __name__ == "__main__":
+    sys.exit(main("Bars of random schedules", BARS, Path(__file__).parent / "3-schedules"))
