@@ -21,7 +21,7 @@ from fencepost.traces.judge.restarting import restart
 from fencepost.traces.judge.search import BRISK_LIMIT, LIMIT, Search, Undecided
 from fencepost.traces.judge.topics import TopicsSeen
 from fencepost.traces.judge.verdict import Evidence, Fault, Standing, TraceVerdict
-from fencepost.traces.transitions import Transition, transition
+from fencepost.traces.transitions import Parts, Transition, parts
 
 NOTHING: frozenset[tuple[int, str]] = frozenset()
 REMEMBERED = 20_000
@@ -72,7 +72,7 @@ class Judge:
         self.faults: list[Fault] = []
         self.evidence: list[Evidence] = []
         self.rules: Counter[str] = Counter()
-        self.transitions: Counter[Transition] = Counter()
+        self.transitions: Counter[Parts] = Counter()
         self.inconclusive: list[str] = []
         self.events = 0
         self.restarts = 0
@@ -216,7 +216,7 @@ class Judge:
             if step.handle and step.rule:
                 self.remember(step.handle).rules |= {step.rule}
             if step.start is not None and step.outcome is not None:
-                self.transitions[transition(step.start, step.request, step.outcome)] += 1
+                self.transitions[parts(step.start, step.request, step.outcome)] += 1
             if self.witness is not None:
                 self.witness(search.group, step)
         # An answer is unusual if it is so whatever happened.
@@ -370,7 +370,7 @@ class Judge:
             decisions=self.decided(),
             inconclusive=tuple(self.inconclusive),
             events=self.events,
-            transitions=dict(self.transitions),
+            transitions={Transition(*each): count for each, count in self.transitions.items()},
         )
 
     @property
