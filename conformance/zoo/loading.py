@@ -8,7 +8,7 @@ import ast
 import builtins
 import importlib
 import importlib.util
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -23,19 +23,25 @@ def source_of(module: str) -> str:
     return file_of(module).read_text(encoding="utf-8")
 
 
-def load(changed: Mapping[str, ast.Module], wanted: Sequence[str]) -> dict[str, ModuleType]:
+def load(
+    changed: Mapping[str, ast.Module], wanted: Sequence[str], shared: Collection[str] = ()
+) -> dict[str, ModuleType]:
     """The wanted modules as they are when some modules are changed: those that do not depend on them are the shipped
-    ones, the others copies. A changed module may fail while it is loaded, with any exception."""
-    copies = Copies({name: compile(tree, str(file_of(name)), "exec") for name, tree in changed.items()}, wanted)
+    ones, the others copies. `shared` stay the shipped ones as well: modules that take no more than names of types from
+    what is changed. A changed module may fail while it is loaded, with any exception."""
+    codes = {name: compile(tree, str(file_of(name)), "exec") for name, tree in changed.items()}
+    copies = Copies(codes, wanted, shared)
     return {name: copies.module(name) for name in wanted}
 
 
 class Copies:
     """Modules that are loaded together."""
 
-    def __init__(self, changed: Mapping[str, CodeType], wanted: Sequence[str]) -> None:
+    def __init__(self, changed: Mapping[str, CodeType], wanted: Sequence[str], shared: Collection[str] = ()) -> None:
         self._changed = changed
-        self._copied = {name for name in reached(wanted) if not reached((name,)).isdisjoint(changed)}
+        self._copied = {
+            name for name in reached(wanted) if name not in shared and not reached((name,)).isdisjoint(changed)
+        }
         self._loaded: dict[str, ModuleType] = {}
         self._builtins = {**vars(builtins), "__import__": self._import}
 

@@ -8,6 +8,7 @@ from fencepost.model.core.logic import Token
 from fencepost.model.core.values import (
     CommitRequest,
     Dialect,
+    Group,
     HeartbeatRequest,
     JoinRequest,
     LeaveRequest,
@@ -34,6 +35,14 @@ class Input:
     generation: int = -1
     variant: int = 0
     instance: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """What is asked: the group, its times counted from now, and how many ids were handed out."""
+
+    group: Group
+    ids: int = 0
 
 
 @dataclass(frozen=True, slots=True)

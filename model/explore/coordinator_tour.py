@@ -11,6 +11,7 @@ from fencepost.model.core.timers import expire_join, expire_member, expire_sync
 from fencepost.model.core.values import FREE, Choices, Context, Group, Slot, Step
 from fencepost.model.explore.coordinator_inputs import (
     Input,
+    Local,
     Universe,
     commit_request,
     heartbeat_request,
@@ -29,14 +30,8 @@ __all__ = ["Coordinating", "Input", "Local", "Universe", "coordinator_machine"]
 
 WAITS = ("wait", "rest")
 """What takes time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Local:
-    """The machine's state: the group, its times counted from now, and how many ids were handed out."""
-
-    group: Group
-    ids: int = 0
+ENDLESS = 200
+"""How much may happen in a wait; a timer that is due again and again would never come to an end."""
 
 
 def coordinator_machine(universe: Universe) -> Machine[Local, Input]:
@@ -92,15 +87,16 @@ class Coordinating:
         return Reaction(Local(counted_from(step.group, 0), ids), step.rule, answers=seen(step, 0))
 
     def waited(self, state: Local, milliseconds: int) -> Reaction[Local]:
-        """All timers that are due by then, each at its time, those of members first; the rule of the last one."""
+        """All timers that are due by then, each at its time, those of members first; the rule of the last one.
+
+        The rules of all of them are told with the answers.
+        """
         group, rule, answers = state.group, "", list[Hashable]()
-        while due(group, milliseconds):
+        while due(group, milliseconds) and len(answers) < ENDLESS:
             now = min(deadlines(group))
             step = self.fired(replace(state, group=group), now)
             rule = step.rule
-            answers += seen(step, now)
-            if step.group == group:
-                break  # a timer that is due, and does nothing
+            answers += [*seen(step, now), (now, step.rule)]
             group = step.group
         after = Local(counted_from(group, milliseconds), state.ids)
         return Reaction(after, rule, milliseconds, tuple(answers))

@@ -56,3 +56,9 @@ def test_a_module_that_cannot_be_loaded_says_why() -> None:
         load(changed(VALUES, "EMPTY = 0", "EMPTY = 1 // 0"), (TOUR,))
     with pytest.raises(ModuleNotFoundError, match=r"fencepost\.model\.core\.nothing"):
         load({}, ("fencepost.model.core.nothing",))
+
+
+def test_what_is_shared_is_not_copied() -> None:
+    copies = load(changed("fencepost.model.core.logic", "total = 0", "total = 1"), (MEMBERS, VALUES), (VALUES,))
+    assert copies[VALUES] is sys.modules[VALUES]
+    assert copies[MEMBERS].joined_count(Group()) == 1

@@ -1,0 +1,96 @@
+"""The machines that mutants of the core are held against: small, and each for some corner of the protocol."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+from fencepost.model.core.member import MemberSettings
+from fencepost.model.core.values import Dialect
+from fencepost.model.explore.coordinator_inputs import OTHER, RANGE, Joining, Universe, joinings
+from fencepost.model.explore.tours import Machine
+from tests.model.mutants.connectives import connectives_machine
+
+LOGIC = "fencepost.model.core.logic"
+COORDINATOR = "fencepost.model.explore.coordinator_tour"
+MEMBER = "fencepost.model.explore.member_tour"
+OLDER = Dialect(
+    sync_in_stable_keeps_session=False,
+    initial_delay_grows_always=False,
+    batch_leave_settles_once=False,
+    pending_leave_rebalances=False,
+    eviction_waits=False,
+    expiry_cuts_initial_delay=False,
+    unselected_protocol_fits_any=False,
+)
+"""The older of the two reference coordinators, as far as the core goes."""
+LOOSE = Dialect(
+    initial_delay_grows=False, replaced_sync_is_missed=False, replaced_stays_new=False, restart_needs_room=False
+)
+"""What the other one does, or neither of them."""
+PLAIN = joinings(1)
+PATIENT = (Joining(session_timeout=20_000, rebalance_timeout=4_000),)
+HASTY = Joining(metadata=1, rebalance_timeout=2_000)
+DIRECT = (Joining(requires_id=False, can_skip=False, rebalance_timeout=4_000),)
+MIXED = (*DIRECT, Joining(metadata=1))
+AB, BA, B = Joining(("a", "b")), Joining(("b", "a")), Joining(("b",))
+ODD = (Joining(), Joining(()), Joining(protocol_type=None), Joining(protocol_type=OTHER), Joining(("a", RANGE)))
+ROUNDS = ("join", "sync", "leave", "wait", "look")
+
+UNIVERSES: Mapping[str, Universe] = {
+    "one member": Universe(1, 2, joinings(2), odd=True, fires=True, rests=True),
+    "odd joins": Universe(1, 1, ODD, instances=1, only=ROUNDS, strangers=False),
+    "newcomers": Universe(3, 1, DIRECT, only=("join", "wait", "look"), strangers=False, rests=True),
+    "newcomers, older": Universe(3, 2, DIRECT, only=("join", "wait", "look"), strangers=False, dialect=OLDER),
+    "two members": Universe(2, 1, PLAIN, odd=True, fires=True),
+    "two rounds": Universe(2, 2, PLAIN),
+    "leader chosen": Universe(3, 2, DIRECT, leader=3, only=("join", "leave", "wait"), strangers=False),
+    "full": Universe(2, 2, PATIENT, max_group_size=1),
+    "older": Universe(2, 2, PATIENT, dialect=OLDER, strangers=False),
+    "full, older": Universe(2, 1, PLAIN, max_group_size=1, dialect=OLDER),
+    "votes": Universe(
+        3, 1, tuple(replace(one, requires_id=False) for one in (AB, BA, B)), only=("join", "wait"), strangers=False
+    ),
+    "protocol chosen": Universe(2, 1, (AB, BA, B), protocol="b", only=ROUNDS, strangers=False),
+    "timeouts": Universe(2, 1, (*PATIENT, HASTY), only=("join", "sync", "wait"), strangers=False),
+    "odd static": Universe(1, 1, PLAIN, instances=1, odd=True, fires=True),
+    "static": Universe(2, 1, PLAIN, instances=1),
+    "patient static": Universe(2, 2, PATIENT, instances=1, only=("join", "leave", "wait"), strangers=False),
+    "static follower": Universe(3, 1, DIRECT, instances=1, only=("join", "sync", "wait"), strangers=False),
+    "static, loose": Universe(2, 1, PLAIN, instances=1, dialect=LOOSE, max_group_size=1, strangers=False),
+    "static, votes": Universe(2, 1, (AB, BA), instances=1, only=ROUNDS, strangers=False),
+    "two static": Universe(2, 1, PLAIN, instances=2, only=ROUNDS, strangers=False),
+    "static, full": Universe(2, 1, PLAIN, instances=1, max_group_size=1, strangers=False),
+    "old clients": Universe(2, 1, MIXED, only=("join", "sync", "wait", "look"), strangers=False),
+    "old static client": Universe(2, 1, MIXED[:1], instances=1, strangers=False),
+}
+"""Coordinators, by what they are for."""
+
+SETTINGS: Mapping[str, tuple[MemberSettings, int, int]] = {
+    "eager member": (MemberSettings(("range",)), 1, 2),
+    "cooperative member": (MemberSettings(("cooperative-sticky",), cooperative=True), 1, 2),
+    "two partitions": (MemberSettings(("cooperative-sticky",), cooperative=True), 2, 1),
+    "static member": (MemberSettings(("a", "b"), False, "instance", "other", 7_000, 8_000, False, False), 1, 1),
+}
+"""Members with their settings, partitions and generations."""
+
+CONNECTIVES = "connectives"
+NAMES = (CONNECTIVES, *SETTINGS, *UNIVERSES)
+MODULES = (LOGIC, COORDINATOR, MEMBER)
+
+
+def module_of(name: str) -> str:
+    """The module that has the machine."""
+    return LOGIC if name == CONNECTIVES else COORDINATOR if name in UNIVERSES else MEMBER
+
+
+def machine(name: str, module: ModuleType) -> Machine[Any, Any]:
+    """A machine, made by the shipped module or by a copy that has a mutant below it."""
+    make: Callable[..., Machine[Any, Any]]
+    if name == CONNECTIVES:
+        return connectives_machine(module)
+    if name in UNIVERSES:
+        make = module.coordinator_machine
+        return make(UNIVERSES[name])
+    make = module.member_machine
+    return make(*SETTINGS[name])
