@@ -1,19 +1,25 @@
 """A frozen value with some of its fields changed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import fields
 from functools import cache
-from operator import attrgetter
 from typing import Any, TypeVar
 
 Value = TypeVar("Value")
 
 
 @cache
-def layout(kind: type) -> tuple[Callable[[Any], tuple[Any, ...]], Mapping[str, int]]:
-    """How to read all fields of a dataclass at once, and the place of each. It has at least two fields."""
+def changer(kind: type, *changed: str) -> Callable[..., Any]:
+    """The function that copies such a dataclass with slots but for the fields changed, straight from slot to slot."""
     names = [each.name for each in fields(kind)]
-    return attrgetter(*names), {name: place for place, name in enumerate(names)}
+    if unknown := set(changed).difference(names):
+        raise TypeError(f"{kind.__name__} has no field {min(unknown)!r}")
+    known: dict[str, Any] = {f"set_{name}": getattr(kind, name).__set__ for name in names}
+    lines = [f"def change(value, {', '.join(changed)}):", "    result = new(kind)"]
+    lines += [f"    set_{name}(result, {name if name in changed else f'value.{name}'})" for name in names]
+    exec("\n".join([*lines, "    return result"]), known | {"new": object.__new__, "kind": kind}, made := {})
+    change: Callable[..., Any] = made["change"]
+    return change
 
 
 def alter(value: Value, **changes: Any) -> Value:
@@ -21,10 +27,5 @@ def alter(value: Value, **changes: Any) -> Value:
 
     The judge takes a handful of these for every event of a trace.
     """
-    kind: Any = type(value)
-    read, places = layout(kind)
-    parts = list(read(value))
-    for name, each in changes.items():
-        parts[places[name]] = each
-    result: Value = kind(*parts)
+    result: Value = changer(type(value), *changes)(value, **changes)
     return result
