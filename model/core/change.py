@@ -15,10 +15,11 @@ def changer(kind: type, *changed: str) -> Callable[..., Any]:
     if unknown := set(changed).difference(names):
         raise TypeError(f"{kind.__name__} has no field {min(unknown)!r}")
     known: dict[str, Any] = {f"set_{name}": getattr(kind, name).__set__ for name in names}
+    known |= {"new": object.__new__, "kind": kind}
     lines = [f"def change(value, {', '.join(changed)}):", "    result = new(kind)"]
     lines += [f"    set_{name}(result, {name if name in changed else f'value.{name}'})" for name in names]
-    exec("\n".join([*lines, "    return result"]), known | {"new": object.__new__, "kind": kind}, made := {})
-    change: Callable[..., Any] = made["change"]
+    exec("\n".join([*lines, "    return result"]), known)
+    change: Callable[..., Any] = known["change"]
     return change
 
 
@@ -27,5 +28,6 @@ def alter(value: Value, **changes: Any) -> Value:
 
     The judge takes a handful of these for every event of a trace.
     """
-    result: Value = changer(type(value), *changes)(value, **changes)
+    kind: Any = type(value)
+    result: Value = changer(kind, *changes)(value, **changes)
     return result
