@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
+from pyspark.sql import SparkSession
 
+from fencepost.traces.pipeline.session import session
 from tests.targets.running import Running, prepare
 
 
@@ -30,3 +32,10 @@ def kafka3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 def mock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """librdkafka's mock cluster; mark the test `mock`."""
     yield from _serve("mock", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """Spark on this machine; it takes long to start."""
+    with session("tests", "local[2]", {"spark.driver.memory": "800m"}) as running:
+        yield running

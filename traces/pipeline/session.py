@@ -1,0 +1,119 @@
+"""Starting Spark: on this machine by default, on a cluster if a master is named."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import fencepost
+from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline.java import java_home
+
+LOCAL = "local[*]"
+DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.log.level": "ERROR",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+}
+"""What is set unless `--conf` says otherwise."""
+LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+"""On this machine alone, nobody else needs to reach the driver."""
+QUIET = """rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %p %c{1}: %m%n
+"""
+
+
+@contextmanager
+def session(name: str, master: str = LOCAL, conf: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A Spark session for as long as the block lasts. Raises `PipelineError` if none can be started."""
+    with tempfile.TemporaryDirectory(prefix="fencepost-") as folder:
+        home = java_home(Path(folder, "java"))
+        settings = configuration(master, conf or {}, Path(folder))
+        with environment({"JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": search_path()}):
+            spark = started(name, master, settings)
+            try:
+                yield spark
+            finally:
+                stop(spark)
+
+
+def configuration(master: str, conf: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Everything that Spark is told."""
+    quiet = folder / "log4j2.properties"
+    quiet.write_text(QUIET, encoding="utf-8")
+    settings = DEFAULTS | (LOOPBACK if master.startswith("local") else {})
+    settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={quiet.as_uri()}"
+    settings["spark.executorEnv.PYTHONPATH"] = search_path()
+    return settings | dict(conf)
+
+
+def started(name: str, master: str, settings: Mapping[str, str]) -> SparkSession:
+    """Start Spark, or say in one line why not."""
+    builder = SparkSession.builder.appName(f"fencepost {name}").master(master)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except (PySparkException, Py4JError, OSError) as cause:
+        raise PipelineError(f"Spark does not start with master {master!r}: {first_line(cause)}") from None
+
+
+def stop(spark: SparkSession) -> None:
+    """End the session and its Java, so that the next one may have other settings."""
+    gateway = SparkContext._gateway
+    spark.stop()
+    if gateway is None:
+        return
+    gateway.shutdown()
+    process = getattr(gateway, "proc", None)
+    if process is not None:
+        process.stdin.close()
+        process.wait()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+
+
+def search_path() -> str:
+    """Where workers find Fencepost: where this process did, and what it was told besides."""
+    own = str(Path(fencepost.__file__).parent.parent)
+    others = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each and each != own]
+    return os.pathsep.join([own, *others])
+
+
+@contextmanager
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for as long as the block lasts."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def first_line(cause: BaseException) -> str:
+    """What an error of Java or Spark says, in a line."""
+    text = str(getattr(cause, "java_exception", None) or cause).strip()
+    return next((line.strip() for line in text.splitlines() if line.strip()), type(cause).__name__)
