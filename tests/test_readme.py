@@ -14,7 +14,7 @@ from tests.targets.running import Running
 
 ROOT = Path(__file__).parent.parent
 OFFLINE = ("--dry-run", "--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check")
-EXAMPLE_BROKER = "kafka://127.0.0.1:9092"
+EXAMPLE_BROKER = "127.0.0.1:9092"
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -34,9 +34,16 @@ def runnable(command: str, broker: str, profile: Path) -> list[str]:
         case ["python", "-m", "pytest"]:
             return [sys.executable, "-m", "pytest", "--collect-only", "--quiet"]
         case ["fencepost", *rest]:
-            known = {EXAMPLE_BROKER: f"kafka://{broker}", "profile.toml": str(profile)}
+            known = {
+                EXAMPLE_BROKER: broker,
+                f"kafka://{EXAMPLE_BROKER}": f"kafka://{broker}",
+                "127.0.0.1:19092": "127.0.0.1:0",
+                "profile.toml": str(profile),
+                "group.jsonl": str(profile.with_name("group.jsonl")),
+                "600": "0.1",
+            }
             words = [known.get(word, word) for word in rest]
-            return [sys.executable, "-m", "fencepost", *words, *(["--smoke"] if EXAMPLE_BROKER in rest else [])]
+            return [sys.executable, "-m", "fencepost", *words, *(["--smoke"] if rest[0] == "test" and broker else [])]
     raise AssertionError(f"the README has a command that this test cannot run: {command}")
 
 

@@ -67,12 +67,22 @@ def trace_writer(path: str | os.PathLike[str], header: Header) -> Iterator[Calla
 
 
 def _appender(out: BinaryIO, header: Header) -> Callable[[Event], None]:
-    out.write(_line(_header_json(header)))
+    out.write(header_line(header))
 
     def append(event: Event) -> None:
-        out.write(_line(_event_json(event)))
+        out.write(event_line(event))
 
     return append
+
+
+def header_line(header: Header) -> bytes:
+    """The first line of a trace."""
+    return _line(_header_json(header))
+
+
+def event_line(event: Event) -> bytes:
+    """The line of an event. `TypeError` for a value the format does not have."""
+    return _line(_event_json(event))
 
 
 def _line(value: Mapping[str, Any]) -> bytes:

@@ -37,10 +37,13 @@ api Produce 0, versions 3-12, flexible 9+
       port                           int32
       rack                           string?       = null
 
-api Fetch 1, versions 4-12, flexible 12+
+api Fetch 1, versions 4-17, flexible 12+
   request
     cluster_id                string?  12+  = null tag 0
-    replica_id                int32         = -1
+    replica_id                int32   4-14  = -1
+    replica_state             struct  15+   tag 1
+      replica_id              int32         = -1
+      replica_epoch           int64         = -1
     max_wait_ms               int32
     min_bytes                 int32
     max_bytes                 int32         = 2147483647
@@ -48,7 +51,8 @@ api Fetch 1, versions 4-12, flexible 12+
     session_id                int32    7+
     session_epoch             int32    7+   = -1
     topics                    []
-      topic                   string
+      topic                   string  4-12
+      topic_id                uuid    13+
       partitions              []
         partition             int32
         current_leader_epoch  int32    9+   = -1
@@ -56,8 +60,10 @@ api Fetch 1, versions 4-12, flexible 12+
         last_fetched_epoch    int32    12+  = -1
         log_start_offset      int64    5+   = -1
         partition_max_bytes   int32
-    forgotten_topics_data     []       7+
-      topic                   string
+        replica_directory_id  uuid    17+   tag 0
+    forgotten_topics_data     []      7+
+      topic                   string  7-12
+      topic_id                uuid    13+
       partitions              []int32
     rack_id                   string   11+
   response
@@ -65,7 +71,8 @@ api Fetch 1, versions 4-12, flexible 12+
     error_code                  int16     7+
     session_id                  int32     7+
     responses                   []
-      topic                     string
+      topic                     string    4-12
+      topic_id                  uuid      13+
       partitions                []
         partition_index         int32
         error_code              int16
@@ -86,6 +93,11 @@ api Fetch 1, versions 4-12, flexible 12+
           first_offset          int64
         preferred_read_replica  int32     11+  = -1
         records                 records?
+    node_endpoints              []        16+  tag 0
+      node_id                   int32
+      host                      string
+      port                      int32
+      rack                      string?        = null
 
 api ListOffsets 2, versions 1-11, flexible 6+
   request

@@ -1,0 +1,94 @@
+"""Real clients through `fencepost record`: they notice nothing, and what was recorded can be judged."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from fencepost.adapters.record.recorder import Job
+from fencepost.conformance.judging import judge_files
+from fencepost.conformance.results import Report
+from fencepost.traces.events import Kind
+from fencepost.traces.format import open_trace
+from tests.adapters.consuming import CLIENTS
+from tests.adapters.recording_session import at, recording
+from tests.adapters.serving import served
+from tests.adapters.test_serve_clients import PATIENCE, TOPIC, Room, produce
+from tests.targets.running import Running
+
+
+def job(upstream: str, path: Path, rotate: int | None = None) -> Job:
+    return Job(("127.0.0.1", 0), at(upstream), path, rotate=rotate, sync=0.1)
+
+
+def a_group_lives(bootstrap: str, group: str) -> None:
+    """Three clients come, consume, go and come again."""
+    room = Room(bootstrap, group)
+    wanted = produce(bootstrap, range(40))
+    for client in CLIENTS:
+        room.enter(client)
+    room.wait_until(lambda: room.is_shared_out() and room.has_consumed(wanted))
+    room.leave(room.members[0])
+    room.wait_until(room.is_shared_out)
+    room.enter("aiokafka")
+    room.wait_until(room.is_shared_out)
+    while room.members:
+        room.leave(room.members[0])
+
+
+def judged(*paths: Path) -> Report:
+    return judge_files(paths, lambda progress: None)
+
+
+def test_three_clients_on_the_bundled_coordinator(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    with served() as upstream, recording(job(upstream, path)) as session:
+        a_group_lives(session.bootstrap, "recorded")
+    (recorded,) = session.recorded
+    assert (session.told, recorded.files, recorded.undecoded, recorded.lost) == ([], (path,), 0, "")
+    header, events = open_trace(path)
+    seen = Counter((event.kind, event.api) for event in events)
+    assert recorded.events == seen.total()
+    assert {"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch", "Fetch"} <= {
+        api for kind, api in seen if kind is Kind.ANSWER
+    }
+    assert header.settings.initial_rebalance_delay == 200
+    assert judged(path).exit_code() == 0
+
+
+def test_the_parts_of_a_recording_are_traces(tmp_path: Path) -> None:
+    with served() as upstream, recording(job(upstream, tmp_path / "trace.jsonl", rotate=20_000)) as session:
+        a_group_lives(session.bootstrap, "parts")
+    (recorded,) = session.recorded
+    assert len(recorded.files) > 2
+    sequences = [{event.sequence for event in open_trace(path)[1]} for path in recorded.files]
+    assert sequences[0] | set.union(*sequences) == set(range(recorded.events))
+
+
+@pytest.mark.kafka4
+def test_three_clients_on_kafka4(kafka4: Running, tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    with recording(job(kafka4.bootstrap, path)) as session:
+        create_topic(session.bootstrap)
+        a_group_lives(session.bootstrap, "recorded")
+    assert session.recorded[0].undecoded == 0 and session.told == []
+    assert judged(path).exit_code() == 0
+
+
+@pytest.mark.kafka3
+def test_three_clients_on_kafka3(kafka3: Running, tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    with recording(job(kafka3.bootstrap, path)) as session:
+        create_topic(session.bootstrap)
+        a_group_lives(session.bootstrap, "recorded")
+    assert session.recorded[0].undecoded == 0 and session.told == []
+    assert judged(path).exit_code() == 0
+
+
+def create_topic(bootstrap: str) -> None:
+    """The topic of the rooms, where nobody makes it by itself."""
+    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.cimpl import NewTopic
+
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # its answers come as long as there is a name for it
+    admin.create_topics([NewTopic(TOPIC, 4, 1)])[TOPIC].result(PATIENCE)

@@ -1,0 +1,208 @@
+"""The proxy between raw peers and a broker that answers what it likes: every byte passes, whoever goes first."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from fencepost.adapters.record.proxy import Proxy
+from fencepost.model.wire.codec import decode_response, encode_request, encode_response
+from fencepost.traces.events import Event
+from fencepost.traces.tape import Tape
+
+PATIENCE = 10
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+class Scene:
+    """A broker, the proxy before it, and what it saw."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.told: list[str] = []
+        self.tape = Tape(self.events.append, lambda: 0)
+        self.proxy = Proxy(self.tape, "127.0.0.1", self.told.append)
+        self.port = 0
+        self.broker: tuple[str, int] = ("127.0.0.1", 0)
+        self.clients: list[asyncio.StreamWriter] = []
+
+    async def connect(self, port: int | None = None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A client comes."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", port or self.port)
+        self.clients.append(writer)
+        return reader, writer
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Let the others go on until something is so."""
+        async with asyncio.timeout(PATIENCE):
+            while not holds():
+                await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def scene(serve: Serve | None) -> AsyncIterator[Scene]:
+    """A scene; without `serve` there is no broker."""
+    set_up = Scene()
+    answering: list[asyncio.Task[None]] = []
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert serve is not None
+        task = asyncio.current_task()
+        assert task is not None
+        answering.append(task)
+        try:
+            await serve(reader, writer)
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    set_up.broker = server.sockets[0].getsockname()[:2]
+    if serve is None:
+        server.close()
+        await server.wait_closed()
+    set_up.port = await set_up.proxy.listen(set_up.broker)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            yield set_up
+    finally:
+        await set_up.proxy.close()
+        for client in set_up.clients:
+            client.close()
+        for task in answering:
+            task.cancel()
+        await asyncio.gather(*answering, return_exceptions=True)
+        server.close()
+        await asyncio.sleep(0)
+
+
+def framed(frame: bytes) -> bytes:
+    return len(frame).to_bytes(4) + frame
+
+
+async def read_frame(reader: asyncio.StreamReader) -> bytes:
+    return await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
+
+
+BEAT = encode_request("Heartbeat", 0, 1, "me", {"group_id": "g", "generation_id": 1, "member_id": "m"})
+
+
+def test_bytes_that_make_no_sense_pass_as_they_are_both_ways() -> None:
+    async def run() -> None:
+        received = bytearray()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"\xff\xff\xff\xff<- odd")
+            while data := await reader.read(1000):
+                received.extend(data)
+
+        async with scene(serve) as on:
+            reader, writer = await on.connect()
+            writer.write(framed(BEAT) + framed(b"?") + framed(b"") + b"GET / HTTP/1.1\r\n\r\n" + framed(BEAT))
+            assert await reader.readexactly(10) == b"\xff\xff\xff\xff<- odd"
+            writer.write_eof()
+            assert await reader.read() == b""
+            assert bytes(received).startswith(framed(BEAT)) and bytes(received).endswith(framed(BEAT))
+            assert b"GET / HTTP/1.1" in received
+            assert any("does not speak Kafka" in line for line in on.told)
+            await on.until(lambda: on.events[-1].api in ("drop", "lost", "unknown"))
+            assert [event.api for event in on.events][:2].count("Heartbeat") <= 1
+
+    asyncio.run(run())
+
+
+def test_half_a_frame_passes_when_the_broker_goes() -> None:
+    async def run() -> None:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await read_frame(reader)
+            writer.write((100).to_bytes(4) + b"half of it")
+
+        async with scene(serve) as on:
+            reader, writer = await on.connect()
+            writer.write(framed(BEAT))
+            assert await reader.read() == (100).to_bytes(4) + b"half of it"
+            await on.until(lambda: len(on.events) == 3)
+            assert [event.api for event in on.events] == ["Heartbeat", "lost", "unknown"]
+
+    asyncio.run(run())
+
+
+def test_the_last_request_of_a_client_that_goes_reaches_the_broker() -> None:
+    async def run() -> None:
+        received: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            received.set_result(await reader.read())
+
+        async with scene(serve) as on:
+            _, writer = await on.connect()
+            writer.write(framed(BEAT))
+            writer.close()
+            assert await received == framed(BEAT)
+            await on.until(lambda: len(on.events) == 2)
+            assert [event.api for event in on.events] == ["Heartbeat", "drop"]
+
+    asyncio.run(run())
+
+
+def test_without_a_broker_clients_are_turned_away_and_the_proxy_stays() -> None:
+    async def run() -> None:
+        async with scene(None) as on:
+            for _ in range(2):
+                reader, _ = await on.connect()
+                assert await reader.read() == b""
+            (line,) = on.told
+            assert "turned away" in line
+
+    asyncio.run(run())
+
+
+def test_brokers_that_are_named_are_reached_through_the_proxy() -> None:
+    async def run() -> None:
+        heard: list[bytes] = []
+
+        async def other(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            heard.append(await read_frame(reader))
+            writer.close()
+
+        second = await asyncio.start_server(other, "127.0.0.1", 0)
+        port = second.sockets[0].getsockname()[1]
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            while True:
+                await read_frame(reader)
+                named = {"node_id": 2, "host": "127.0.0.1", "port": port}
+                writer.write(framed(encode_response("FindCoordinator", 2, 1, named)))
+
+        async with scene(serve) as on:
+            reader, writer = await on.connect()
+            for _ in range(2):
+                writer.write(framed(encode_request("FindCoordinator", 2, 1, "me", {"key": "g"})))
+                found = decode_response("FindCoordinator", 2, await read_frame(reader)).body
+                assert found["port"] not in (port, on.port) and found["node_id"] == 2
+            _, going = await on.connect(found["port"])
+            going.write(framed(BEAT))
+            await on.until(lambda: bool(heard))
+            # What the broker said stays on record.
+            assert [event.body.get("port") for event in on.events if event.kind == "answer"] == [port, port]
+        assert heard == [BEAT]
+        second.close()
+
+    asyncio.run(run())
+
+
+def test_what_cannot_be_recorded_passes_all_the_same() -> None:
+    async def run() -> None:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(framed(await read_frame(reader)))
+
+        async with scene(serve) as on:
+
+            def fail(event: Event) -> None:
+                raise RuntimeError("no pen")
+
+            on.tape.write = fail
+            reader, writer = await on.connect()
+            writer.write(framed(BEAT))
+            assert await read_frame(reader) == BEAT
+            assert any("no pen" in line for line in on.told)
+
+    asyncio.run(run())
