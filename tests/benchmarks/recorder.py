@@ -1,8 +1,8 @@
 """What the way through the recorder costs: the same requests to the same server, directly and through it, by turns.
 
-Run with `python -m tests.benchmarks.recorder`; `--requests`, `--rounds` and `--json FILE` are optional. The server and the
-recorder have a process each; this one only asks. A heartbeat is next to no work for the server, so the ratio is the
-worst that a client can see.
+Run with `python -m tests.benchmarks.recorder`; `--requests`, `--rounds` and `--json FILE` are optional. The server and
+the recorder have a process each; this one only asks. A heartbeat is next to no work for the server, so the ratio is
+the worst that a client can see.
 """
 
 import argparse
