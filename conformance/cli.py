@@ -13,6 +13,7 @@ from typing import NoReturn, TextIO
 from fencepost.adapters.target import TargetError
 from fencepost.conformance import recording_options
 from fencepost.conformance.junit import to_junit
+from fencepost.conformance.pipeline.options import add_commands
 from fencepost.conformance.plan import Plan, ReplayOutcome, Runner
 from fencepost.conformance.profile import ProfileError
 from fencepost.conformance.progress import ProgressDisplay
@@ -77,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_zoo(commands.add_parser("zoo", help="hunt known bugs, put back into the bundled one", allow_abbrev=False))
     _add_prove(commands.add_parser("prove", help="prove the model that judges", allow_abbrev=False))
     _add_explore(commands.add_parser("explore", help="search through small groups in full", allow_abbrev=False))
+    _add_pipeline(commands.add_parser("pipeline", help="traces by the million, on Spark", allow_abbrev=False))
     return parser
 
 
@@ -164,6 +166,11 @@ def _add_prove(parser: argparse.ArgumentParser) -> None:
 def _add_zoo(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_zoo)
     add_arguments(parser, _count)
+
+
+def _add_pipeline(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_pipeline)
+    add_commands(parser, _count)
 
 
 def _add_explore(parser: argparse.ArgumentParser) -> None:
@@ -301,6 +308,20 @@ def _zoo(options: argparse.Namespace, _: Runner) -> int:
         return command.run(options, _print)
     except UnknownSpecimen as mistake:
         return _complain(str(mistake))
+
+
+def _pipeline(options: argparse.Namespace, _: Runner) -> int:
+    try:
+        # Imported late: Spark is an extra.
+        from fencepost.conformance.pipeline import command
+    except ImportError as missing:
+        if (missing.name or "").startswith("fencepost"):
+            raise
+        return _complain(f"the pipeline needs {missing.name}: pip install 'fencepost[spark]'")
+    try:
+        return command.run(options, _print)
+    except command.PipelineError as mistake:
+        return _complain(_reason(mistake))
 
 
 def _explore(options: argparse.Namespace, _: Runner) -> int:

@@ -13,7 +13,7 @@ import zlib
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, BinaryIO, cast
 
 from fencepost.model.settings import Settings
@@ -157,28 +157,63 @@ def open_trace(path: str | os.PathLike[str]) -> tuple[Header, Iterator[Event]]:
 
 def _read(path: str) -> Generator[Header | Event, None, None]:
     """First the header, then every event."""
-    number = 0
+    for line in survey(path):
+        if isinstance(line.says, Flaw):
+            raise TraceError(path, line.number, line.says.reason)
+        yield line.says
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """What is wrong with a line, or with what should have come there."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a trace: its number from 1, its bytes (cut off at `MAX_LINE`), and what it says.
+
+    It is numbered 0 if the file cannot be read, and has no bytes if there is no such line.
+    """
+
+    number: int
+    text: bytes
+    says: Header | Event | Flaw
+
+
+def survey(path: str) -> Generator[Line, None, None]:
+    """Every line of a trace, also those that do not fit the format; nothing is raised.
+
+    An event is held against the lines before it that do fit. Without a header nothing can be.
+    """
+    number = 1
+    course: _Course | None = None
+    says: Header | Event | Flaw
     try:
         with _open(path) as file:
-            number = 1
-            first = file.readline(MAX_LINE)
-            if not first:
-                raise _FlawError("the file is empty: a trace begins with a header line")
-            header = _header(_decode(first))
-            yield header
-            course = _Course(header.order)
-            number = 2
-            while line := file.readline(MAX_LINE):
-                event = _event(_decode(line))
-                course.follow(event)
-                yield event
+            while text := file.readline(MAX_LINE):
+                try:
+                    if number == 1:
+                        says = _header(_decode(text))
+                        course = _Course(says.order)
+                    elif course is None:
+                        says = Flaw("there is no header to read it by")
+                    else:
+                        says = _event(_decode(text))
+                        course.follow(says)
+                except _FlawError as flaw:
+                    says = Flaw(str(flaw))
+                yield Line(number, text, says)
+                while not text.endswith(b"\n") and len(text) >= MAX_LINE:
+                    text = file.readline(MAX_LINE)
                 number += 1
-    except _FlawError as flaw:
-        raise TraceError(path, number, str(flaw)) from None
+            if number == 1:
+                yield Line(1, b"", Flaw("the file is empty: a trace begins with a header line"))
     except (EOFError, zlib.error, gzip.BadGzipFile) as cause:
-        raise TraceError(path, number, f"damaged or truncated gzip: {cause}") from None
+        yield Line(number, b"", Flaw(f"damaged or truncated gzip: {cause}"))
     except OSError as cause:
-        raise TraceError(path, 0, f"cannot be read: {cause.strerror or cause}") from None
+        yield Line(0, b"", Flaw(f"cannot be read: {cause.strerror or cause}"))
 
 
 @contextmanager

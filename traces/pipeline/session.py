@@ -1,8 +1,10 @@
 """Starting Spark: on this machine by default, on a cluster if a master is named."""
 
 import os
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,9 +73,23 @@ def started(name: str, master: str, settings: Mapping[str, str]) -> SparkSession
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
-        return builder.getOrCreate()
+        with ctrl_c_as_it_was():
+            return builder.getOrCreate()
     except (PySparkException, Py4JError, OSError) as cause:
         raise PipelineError(f"Spark does not start with master {master!r}: {first_line(cause)}") from None
+
+
+@contextmanager
+def ctrl_c_as_it_was() -> Iterator[None]:
+    """Spark answers to Ctrl-C in its own way and never gives that up."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def stop(spark: SparkSession) -> None:

@@ -1,5 +1,6 @@
 """Spark as it is started: workers are this Python and find Fencepost; what cannot start is one line."""
 
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -30,6 +31,10 @@ def test_what_is_asked_for_outweighs_what_is_usual(tmp_path_factory: pytest.Temp
 def test_nobody_is_kept_from_the_driver_of_a_cluster(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("session")
     assert session.LOOPBACK.keys().isdisjoint(session.configuration("spark://somewhere:7077", {}, folder))
+
+
+def test_ctrl_c_is_left_alone(spark: SparkSession) -> None:
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_reason_is_one_line() -> None:

@@ -1,0 +1,47 @@
+"""The options of `fencepost pipeline`. Nothing here waits for Spark."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+BUCKETS = 16
+
+
+def add_commands(parser: argparse.ArgumentParser, count: Callable[[str], int]) -> None:
+    """Give the parser its commands."""
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="stage")
+    add_ingest(
+        commands.add_parser("ingest", help="read traces into a corpus of Parquet files", allow_abbrev=False), count
+    )
+
+
+def add_ingest(parser: argparse.ArgumentParser, count: Callable[[str], int]) -> None:
+    """`fencepost pipeline ingest`."""
+    parser.add_argument(
+        "traces", metavar="PATH", nargs="+", type=Path, help="a trace, or a folder with traces (*.jsonl, *.jsonl.gz)"
+    )
+    parser.add_argument("--to", metavar="CORPUS", type=Path, required=True, help="the folder of the corpus")
+    parser.add_argument(
+        "--buckets",
+        metavar="N",
+        type=count,
+        default=BUCKETS,
+        help=f"over how many buckets a new corpus spreads its groups (default: {BUCKETS})",
+    )
+    add_spark(parser)
+
+
+def add_spark(parser: argparse.ArgumentParser) -> None:
+    """Where Spark runs."""
+    parser.add_argument("--master", metavar="URL", default="local[*]", help="Spark's master (default: local[*])")
+    parser.add_argument(
+        "--conf", metavar="KEY=VALUE", type=setting, action="append", default=[], help="a setting for Spark; repeatable"
+    )
+
+
+def setting(text: str) -> tuple[str, str]:
+    """KEY=VALUE."""
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return key, value

@@ -1,0 +1,72 @@
+"""A corpus is there as a whole or not at all."""
+
+from pathlib import Path
+
+import pytest
+
+from fencepost.traces.pipeline.corpus import Batch, Corpus, Counts, Input, by_size, partition
+from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline.sources import trace_files
+
+
+def test_only_what_was_committed_counts(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c", 4)
+    for name in ("events/a.parquet", "events/x=1/b.parquet", "events/left.parquet"):
+        (corpus.folder / name).parent.mkdir(exist_ok=True)
+        (corpus.folder / name).touch()
+    (corpus.folder / "manifest" / "00000001.json.1.partial").touch()
+    corpus.commit(Batch((Input("p", 1, 2),), ("events/a.parquet", "events/x=1/b.parquet"), Counts(3, 1, 2, 0)))
+    again = Corpus.create(tmp_path / "c", 99)
+    assert again.buckets == 4, "a corpus keeps its buckets"
+    again.sweep()
+    assert sorted(each.name for each in (tmp_path / "c" / "events").rglob("*.parquet")) == ["a.parquet", "b.parquet"]
+    assert [Path(each).name for each in again.files("events")] == ["a.parquet", "b.parquet"]
+    assert again.batches()[0].counts.balanced and not list(corpus.folder.rglob("*.partial"))
+
+
+def test_two_writers_do_not_both_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = Corpus.create(tmp_path / "c", 4)
+    batch = Batch((), ())
+    corpus.commit(batch)
+    monkeypatch.setattr(Path, "glob", lambda *_: iter(()))
+    with pytest.raises(PipelineError, match="another process is writing"):
+        corpus.commit(batch)
+
+
+def test_mistakes_are_one_line(tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match="is no corpus"):
+        Corpus.open(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(PipelineError, match="neither empty nor a corpus"):
+        Corpus.create(tmp_path, 4)
+    (tmp_path / "corpus.json").write_text("{")
+    with pytest.raises(PipelineError, match="damaged"):
+        Corpus.open(tmp_path)
+    (tmp_path / "corpus.json").write_text('{"fencepost_corpus": 2, "buckets": 1}')
+    with pytest.raises(PipelineError, match="format 2"):
+        Corpus.open(tmp_path)
+
+
+def test_folders_and_files_are_sources(tmp_path: Path) -> None:
+    for name in ("b.jsonl", "a.jsonl.gz", "notes.txt", "deep/c.jsonl"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    found = trace_files([tmp_path, tmp_path / "notes.txt", tmp_path / "b.jsonl"], tmp_path)
+    assert [each.name for each in found] == ["a.jsonl.gz", "b.jsonl", "c.jsonl", "notes.txt"]
+    with pytest.raises(PipelineError, match="no such file"):
+        trace_files([tmp_path / "none"], tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(PipelineError, match="no trace in it"):
+        trace_files([tmp_path / "empty"], tmp_path)
+
+
+def test_inputs_come_in_batches() -> None:
+    sizes = [[each.size for each in batch] for batch in by_size([Input(str(n), n, 0) for n in (5, 5, 20, 1)], 10)]
+    assert sizes == [[5, 5], [20], [1]]
+
+
+def test_names_of_partitions_are_safe() -> None:
+    assert partition("events", [("source", "kafka://h:1/../x"), ("bucket", -1)]) == (
+        "events/source=kafka%3A%2F%2Fh%3A1%2F..%2Fx/bucket=-1"
+    )
+    assert partition("events", [("source", "")]) == "events/source=_"

@@ -1,0 +1,172 @@
+"""A corpus on disk: tables of Parquet files, and a manifest of the batches that were committed.
+
+A file counts if a manifest names it. So a batch is there as a whole or not at all, whenever a writer is killed; what it
+left is swept away by the next one.
+"""
+
+import json
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from fencepost.traces.pipeline.errors import PipelineError
+
+FORMAT = 1
+MARK = "corpus.json"
+MANIFEST = "manifest"
+EVENTS, QUARANTINE, TRACES = "events", "quarantine", "traces"
+TABLES = (EVENTS, QUARANTINE, TRACES)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A file as it was when it was read."""
+
+    path: str
+    size: int
+    changed: int
+    """When it was last written, in nanoseconds since 1970."""
+
+    @classmethod
+    def of(cls, path: Path) -> "Input":
+        """The file as it is. Raises `OSError`."""
+        status = path.stat()
+        return cls(str(path.resolve()), status.st_size, status.st_mtime_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Lines read, and what became of them: headers, events, quarantined."""
+
+    lines: int = 0
+    headers: int = 0
+    events: int = 0
+    quarantined: int = 0
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(
+            self.lines + other.lines,
+            self.headers + other.headers,
+            self.events + other.events,
+            self.quarantined + other.quarantined,
+        )
+
+    @property
+    def balanced(self) -> bool:
+        """Nothing was lost and nothing was added."""
+        return self.lines == self.headers + self.events + self.quarantined
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Files that were read, and the files of the corpus that hold what was in them."""
+
+    inputs: tuple[Input, ...]
+    files: tuple[str, ...]
+    counts: Counts = field(default_factory=Counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """A corpus in a folder; `buckets` is over how many buckets groups are spread."""
+
+    folder: Path
+    buckets: int
+
+    @classmethod
+    def create(cls, folder: Path, buckets: int) -> "Corpus":
+        """The corpus in this folder, a new one if there is none. Raises `PipelineError` and `OSError`."""
+        if not (folder / MARK).exists():
+            if folder.exists() and any(folder.iterdir()):
+                raise PipelineError(f"{folder} is neither empty nor a corpus")
+            for table in (MANIFEST, *TABLES):
+                (folder / table).mkdir(parents=True, exist_ok=True)
+            write_whole(folder / MARK, {"fencepost_corpus": FORMAT, "buckets": buckets})
+        return cls.open(folder)
+
+    @classmethod
+    def open(cls, folder: Path) -> "Corpus":
+        """The corpus in this folder. Raises `PipelineError`."""
+        try:
+            found = json.loads((folder / MARK).read_text(encoding="utf-8"))
+            version, buckets = found["fencepost_corpus"], int(found["buckets"])
+        except FileNotFoundError:
+            raise PipelineError(f"{folder} is no corpus: fencepost pipeline ingest makes one") from None
+        except (ValueError, KeyError, TypeError):
+            raise PipelineError(f"{folder / MARK} is damaged") from None
+        if version != FORMAT:
+            raise PipelineError(f"{folder} has corpus format {version}; this Fencepost reads {FORMAT}")
+        return cls(folder, buckets)
+
+    def batches(self) -> list[Batch]:
+        """What was committed, in order."""
+        found = []
+        for path in sorted((self.folder / MANIFEST).glob("*.json")):
+            row = json.loads(path.read_text(encoding="utf-8"))
+            inputs = tuple(Input(**each) for each in row["inputs"])
+            found.append(Batch(inputs, tuple(row["files"]), Counts(**row["counts"])))
+        return found
+
+    def files(self, table: str) -> list[str]:
+        """The files of a table."""
+        names = (name for batch in self.batches() for name in batch.files)
+        return [str(self.folder / name) for name in names if name.startswith(f"{table}/")]
+
+    def commit(self, batch: Batch) -> None:
+        """Make a batch part of the corpus. Raises `PipelineError` if somebody else did so at the same time."""
+        number = 1 + max((int(path.stem) for path in (self.folder / MANIFEST).glob("*.json")), default=0)
+        write_whole(self.folder / MANIFEST / f"{number:08}.json", asdict(batch), only_new=True)
+
+    def sweep(self) -> None:
+        """Remove what no manifest names."""
+        named = {name for batch in self.batches() for name in batch.files}
+        for table in TABLES:
+            for path in (self.folder / table).rglob("*"):
+                if path.is_file() and path.relative_to(self.folder).as_posix() not in named:
+                    path.unlink(missing_ok=True)
+        for path in (self.folder / MANIFEST).glob("*.partial"):
+            path.unlink(missing_ok=True)
+
+    def bucket(self, group: str) -> int:
+        """Where a group belongs."""
+        return zlib.crc32(group.encode("utf-8", "surrogatepass")) % self.buckets
+
+
+def partition(table: str, values: Sequence[tuple[str, Any]]) -> str:
+    """The folder of a partition, as Hive names it."""
+    return "/".join((table, *(f"{name}={quote(str(value), safe='') or '_'}" for name, value in values)))
+
+
+def write_whole(path: Path, value: Any, *, only_new: bool = False) -> None:
+    """Write a file that is there as a whole, on disk, or not at all."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    with partial.open("w", encoding="utf-8") as out:
+        json.dump(value, out, indent=1)
+        out.write("\n")
+        out.flush()
+        os.fsync(out.fileno())
+    if not only_new:
+        partial.replace(path)
+        return
+    try:
+        os.link(partial, path)
+    except FileExistsError:
+        raise PipelineError(f"another process is writing to {path.parent.parent}") from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def by_size(inputs: Sequence[Input], limit: int) -> Iterator[list[Input]]:
+    """The inputs in batches of about so many bytes."""
+    batch: list[Input] = []
+    for each in inputs:
+        if batch and sum(one.size for one in batch) + each.size > limit:
+            yield batch
+            batch = []
+        batch.append(each)
+    if batch:
+        yield batch

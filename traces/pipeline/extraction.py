@@ -1,0 +1,161 @@
+"""What queries ask of the bodies of messages. A body may hold anything: what is not as it should be is not seen."""
+
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Body = Mapping[str, Any]
+Offsets = list[tuple[str, int, int]]
+"""Topic, partition, offset."""
+LATEST = -1
+"""The timestamp that asks ListOffsets for the end of the log."""
+
+
+def text(value: Any) -> Any:
+    """A string that can be encoded; anything else is None."""
+    if not isinstance(value, str):
+        return None
+    return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def small(value: Any) -> int | None:
+    """A number of 32 bits."""
+    return value if type(value) is int and -(2**31) <= value < 2**31 else None
+
+
+def big(value: Any) -> int | None:
+    """A number of 64 bits."""
+    return value if type(value) is int and -(2**63) <= value < 2**63 else None
+
+
+def rows_of(body: Any, key: str) -> Iterator[Body]:
+    """The objects in an array."""
+    found = body.get(key)
+    for row in found if isinstance(found, list) else ():
+        if isinstance(row, dict):
+            yield row
+
+
+def groups_of(body: Body) -> list[str]:
+    """The groups that a request names; none where it concerns all of them, or none."""
+    group = body.get("group_id")
+    if isinstance(group, str):
+        return [group]
+    for key in ("groups", "groups_names"):
+        named = body.get(key)
+        if isinstance(named, list):
+            ids = (row.get("group_id") if isinstance(row, dict) else row for row in named)
+            return list(dict.fromkeys(each for each in ids if isinstance(each, str)))
+    return []
+
+
+def error_of(answer: Body) -> int | None:
+    """The error of the whole answer, else that of all of its rows, if they agree."""
+    if "error_code" in answer:
+        return small(answer["error_code"])
+    codes = {
+        small(row.get("error_code")) for topic in rows_of(answer, "topics") for row in rows_of(topic, "partitions")
+    }
+    return codes.pop() if len(codes) == 1 else None
+
+
+def topic_names(answer: Body) -> dict[str, str]:
+    """Topics by their ids, as Metadata tells them."""
+    found = ((topic.get("topic_id"), topic.get("name")) for topic in rows_of(answer, "topics"))
+    return {id: name for id, name in found if isinstance(id, str) and isinstance(name, str)}
+
+
+def name_of(topic: Body, names: Mapping[str, str]) -> str | None:
+    """The name of a topic, else its id."""
+    name = topic.get("name", topic.get("topic"))
+    id = topic.get("topic_id")
+    found: str | None = text(name if isinstance(name, str) else names.get(id, id) if isinstance(id, str) else None)
+    return found
+
+
+def offsets_of(request: Body, answer: Body, names: Mapping[str, str]) -> Offsets | None:
+    """The offsets of a commit that were accepted, None if none was."""
+    kept = {
+        (name_of(topic, names), small(row.get("partition_index")))
+        for topic in rows_of(answer, "topics")
+        for row in rows_of(topic, "partitions")
+        if row.get("error_code") == 0
+    }
+    found = [
+        (name, partition, offset)
+        for topic in rows_of(request, "topics")
+        if (name := name_of(topic, names)) is not None
+        for row in rows_of(topic, "partitions")
+        if (partition := small(row.get("partition_index"))) is not None and (name, partition) in kept
+        if (offset := big(row.get("committed_offset"))) is not None
+    ]
+    return found or None
+
+
+def log_ends(api: str, request: Body, answer: Body, names: Mapping[str, str]) -> Offsets | None:
+    """Where partitions end, by the answer to a Fetch, or to a ListOffsets that asked for the end."""
+    key, field = ("responses", "high_watermark") if api == "Fetch" else ("topics", "offset")
+    asked = {
+        (name_of(topic, names), small(row.get("partition_index")))
+        for topic in rows_of(request, "topics")
+        for row in rows_of(topic, "partitions")
+        if row.get("timestamp") == LATEST
+    }
+    found = [
+        (name, partition, offset)
+        for topic in rows_of(answer, key)
+        if (name := name_of(topic, names)) is not None
+        for row in rows_of(topic, "partitions")
+        if row.get("error_code") == 0 and (partition := small(row.get("partition_index"))) is not None
+        if api == "Fetch" or (name, partition) in asked
+        if (offset := big(row.get(field))) is not None and offset >= 0
+    ]
+    return found or None
+
+
+def partitions_of(assignment: Any) -> list[str]:
+    """The partitions in an assignment of Kafka's consumers (version 0 prefix), none if it is not one."""
+    if not isinstance(assignment, bytes):
+        return []
+    found: list[str] = []
+    try:
+        _, topics = struct.unpack_from(">hi", assignment)
+        position = 6
+        for _ in range(min(topics, len(assignment))):
+            (length,) = struct.unpack_from(">h", assignment, position)
+            name = assignment[position + 2 : position + 2 + length].decode()
+            position += 2 + length
+            (count,) = struct.unpack_from(">i", assignment, position)
+            if not 0 <= count <= len(assignment):
+                return []
+            numbers = struct.unpack_from(f">{count}i", assignment, position + 4)
+            position += 4 + 4 * count
+            found += (f"{name}/{number}" for number in numbers)
+    except (struct.error, UnicodeDecodeError, OverflowError):
+        return []
+    return found
+
+
+def granted(answer: Body) -> list[str]:
+    """The partitions that the answer to a SyncGroup hands over."""
+    return list(dict.fromkeys(partitions_of(answer.get("assignment"))))
+
+
+def doubled(request: Body) -> list[str] | None:
+    """The partitions that a SyncGroup assigns to more than one member."""
+    seen: set[str] = set()
+    twice: dict[str, None] = {}
+    for row in rows_of(request, "assignments"):
+        mine = set(partitions_of(row.get("assignment")))
+        twice |= dict.fromkeys(sorted(mine & seen))
+        seen |= mine
+    return list(twice) or None
+
+
+def polled(body: Body) -> Offsets | None:
+    """What a poll returned and left: partition, records still buffered, records returned."""
+    left, returned = body.get("buffered"), body.get("returned")
+    left, returned = (each if isinstance(each, dict) else {} for each in (left, returned))
+    names = sorted(name for name in {*left, *returned} if isinstance(name, str))
+    found = [(text(name), big(left.get(name, 0)) or 0, big(returned.get(name, 0)) or 0) for name in names]
+    return found or None

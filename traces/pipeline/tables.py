@@ -1,0 +1,150 @@
+"""The tables of a corpus as Arrow and Parquet know them, and a writer that takes rows."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fencepost.traces.pipeline.corpus import EVENTS, QUARANTINE, TRACES
+
+OFFSETS = pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())]))
+POLLED = pa.list_(pa.struct([("partition", pa.string()), ("buffered", pa.int64()), ("returned", pa.int64())]))
+SCHEMAS: Mapping[str, pa.Schema] = {
+    EVENTS: pa.schema(
+        [
+            ("trace", pa.string()),
+            ("line", pa.int64()),
+            ("sequence", pa.int64()),
+            ("time", pa.int64()),
+            ("connection", pa.int64()),
+            ("member", pa.string()),
+            ("kind", pa.string()),
+            ("api", pa.string()),
+            ("version", pa.int32()),
+            ("of", pa.int64()),
+            ("group", pa.string()),
+            ("intact", pa.bool_()),
+            ("text", pa.binary()),
+            ("life", pa.int64()),
+            ("sent", pa.int64()),
+            ("error", pa.int32()),
+            ("member_id", pa.string()),
+            ("instance", pa.string()),
+            ("generation", pa.int32()),
+            ("leader", pa.string()),
+            ("accepted", pa.bool_()),
+            ("owned", pa.list_(pa.string())),
+            ("doubled", pa.list_(pa.string())),
+            ("offsets", OFFSETS),
+            ("polled", POLLED),
+        ]
+    ),
+    QUARANTINE: pa.schema(
+        [
+            ("trace", pa.string()),
+            ("line", pa.int64()),
+            ("lines", pa.int64()),
+            ("reason", pa.string()),
+            ("text", pa.binary()),
+        ]
+    ),
+    TRACES: pa.schema(
+        [
+            ("trace", pa.string()),
+            ("source", pa.string()),
+            ("order", pa.string()),
+            ("header", pa.binary()),
+            ("events", pa.int64()),
+            ("lines", pa.int64()),
+            ("quarantined", pa.int64()),
+            ("flawed", pa.int64()),
+            ("marked", pa.bool_()),
+            ("buckets", pa.list_(pa.int32())),
+        ]
+    ),
+}
+ROW_GROUP = 16_384
+"""How many rows are written at once."""
+ENOUGH = 32_768
+"""How many rows of all partitions are held; beyond that the longest row group is written as it is."""
+OPEN = 200
+"""How many files are kept open from one trace to the next."""
+
+
+@dataclass(slots=True)
+class Sheet:
+    """One Parquet file that is being written."""
+
+    name: str
+    schema: pa.Schema
+    writer: pq.ParquetWriter
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def flush(self) -> None:
+        """Write what is held."""
+        if self.rows:
+            columns = zip(*self.rows, strict=True)
+            arrays = [pa.array(column, each.type) for column, each in zip(columns, self.schema, strict=True)]
+            self.writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
+            self.rows.clear()
+
+
+class Writer:
+    """Writes rows into new files of a corpus, one for each partition. The files' names are in `files`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.files: list[str] = []
+        self.sheets: dict[str, Sheet] = {}
+        self.held = 0
+
+    def add(self, partition: str, row: tuple[Any, ...]) -> None:
+        """Write a row into a partition, which is a table's name or a folder in it."""
+        sheet = self.sheets.get(partition) or self.begin(partition)
+        sheet.rows.append(row)
+        self.held += 1
+        if len(sheet.rows) >= ROW_GROUP:
+            self.write(sheet)
+        elif self.held >= ENOUGH:
+            self.write(max(self.sheets.values(), key=lambda each: len(each.rows)))
+
+    def begin(self, partition: str) -> Sheet:
+        """A new file."""
+        schema = SCHEMAS[partition.partition("/")[0]]
+        name = f"{partition}/{uuid.uuid4().hex}.parquet"
+        self.files.append(name)
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.sheets[partition] = Sheet(name, schema, pq.ParquetWriter(path, schema, compression="zstd"))
+        return self.sheets[partition]
+
+    def write(self, sheet: Sheet) -> None:
+        """Write what is held of a file."""
+        self.held -= len(sheet.rows)
+        sheet.flush()
+
+    def rest(self) -> None:
+        """Close the files if there are many; what comes later goes into new ones."""
+        if len(self.sheets) > OPEN:
+            self.close()
+
+    def close(self) -> None:
+        """Write what is held, and close the files."""
+        for sheet in self.sheets.values():
+            self.write(sheet)
+            sheet.writer.close()
+        self.sheets.clear()
+
+    def __enter__(self) -> "Writer":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
