@@ -91,13 +91,19 @@ def mutated(source: str, mutant: Mutant) -> ast.Module:
 
 
 def import_beside(tree: ast.Module, before: str, name: str) -> None:
-    """Import a name from where the one that it replaces comes from."""
+    """Import a name that the module does not have from where the one that it replaces comes from."""
+    if name in names_of(tree):
+        return
     replaced = before.partition("(")[0]
     for node in tree.body:
-        if isinstance(node, ast.ImportFrom):
-            names = {alias.name for alias in node.names}
-            if replaced in names and name not in names:
-                node.names.append(ast.alias(name))
+        if isinstance(node, ast.ImportFrom) and replaced in {alias.name for alias in node.names}:
+            node.names.append(ast.alias(name))
+
+
+def names_of(tree: ast.Module) -> set[str]:
+    """The names that a module imports from others or defines as functions and classes."""
+    names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    return names | {alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names}
 
 
 def all_mutants(sources: Mapping[str, str], operators: Sequence[Operator] = OPERATORS) -> tuple[Mutant, ...]:

@@ -90,6 +90,8 @@ class Universe:
     """Which id is to lead where that is open, 0 for any."""
     protocol: Token = None
     """Which protocol is to be selected where that is open."""
+    clock: int = 0
+    """What the coordinator's clock shows whenever something is asked. Nothing depends on it, unless by a mistake."""
 
 
 def inputs(universe: Universe) -> Iterator[Input]:

@@ -80,25 +80,28 @@ class Coordinating:
         """An input at once; its answers are what the group's clients see of it."""
         if given.kind == "look":
             return looked(state)
-        step = self.nudged(state, given) if given.kind == "fire" else self.handled(state, given)
-        if step.group is state.group:
+        clock = self.universe.clock
+        before = state if clock == 0 else Local(counted_from(state.group, -clock), state.ids)
+        step = self.nudged(before, given) if given.kind == "fire" else self.handled(before, given)
+        if step.group is before.group:
             return Reaction(state, step.rule, answers=seen(step, 0))
         ids = state.ids + any(slot.id == state.ids + 1 for slot in step.group.slots)
-        return Reaction(Local(counted_from(step.group, 0), ids), step.rule, answers=seen(step, 0))
+        return Reaction(Local(counted_from(step.group, clock), ids), step.rule, answers=seen(step, 0))
 
     def waited(self, state: Local, milliseconds: int) -> Reaction[Local]:
         """All timers that are due by then, each at its time, those of members first; the rule of the last one.
 
         The rules of all of them are told with the answers.
         """
-        group, rule, answers = state.group, "", list[Hashable]()
-        while due(group, milliseconds) and len(answers) < ENDLESS:
+        clock = self.universe.clock
+        group, rule, answers = counted_from(state.group, -clock), "", list[Hashable]()
+        while due(group, clock + milliseconds) and len(answers) < ENDLESS:
             now = min(deadlines(group))
             step = self.fired(replace(state, group=group), now)
             rule = step.rule
-            answers += [*seen(step, now), (now, step.rule)]
+            answers += [*seen(step, now - clock), (now - clock, step.rule)]
             group = step.group
-        after = Local(counted_from(group, milliseconds), state.ids)
+        after = Local(counted_from(group, clock + milliseconds), state.ids)
         return Reaction(after, rule, milliseconds, tuple(answers))
 
     def context(self, state: Local, now: int) -> Context:
@@ -115,7 +118,8 @@ class Coordinating:
 
     def handled(self, state: Local, given: Input) -> Step:
         """A request, at once."""
-        group, context, universe, newcomer = state.group, self.context(state, 0), self.universe, state.ids + 1
+        universe, newcomer = self.universe, state.ids + 1
+        group, context = state.group, self.context(state, universe.clock)
         match given.kind:
             case "join":
                 return join(group, join_request(universe, given, newcomer), context)
@@ -132,7 +136,7 @@ class Coordinating:
 
     def nudged(self, state: Local, given: Input) -> Step:
         """A timer before its time: that of a slot, the join timer (0) or the sync timer (-1)."""
-        context = self.context(state, 0)
+        context = self.context(state, self.universe.clock)
         if given.member > 0:
             return expire_member(state.group, given.member - 1, context)
         return (expire_join if given.member == 0 else expire_sync)(state.group, context)

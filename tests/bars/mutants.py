@@ -9,33 +9,42 @@ import multiprocessing
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from itertools import groupby
 from pathlib import Path
 from typing import TypeVar
 
 from fencepost.conformance.zoo.mutation import Mutant
 from tests.bars.bars import Figure, exactly, told
-from tests.model.mutants.core import core_mutants
+from tests.model.mutants.core import core_mutants, function_of
 from tests.model.mutants.judging import ORDER, functions_of_machines, judged, proved, recording
 from tests.model.mutants.lockstep import toured
 from tests.model.mutants.proving import functions_proved
 from tests.model.mutants.verdicts import EQUIVALENT, FILE, REFUTED, TOUR, UNEXPLAINED, Verdict, read, write
 
+Verdicts = list[tuple[str, Verdict]]
 PROCESSES = 2
 SAVED_EVERY = 20.0
 """Seconds."""
 
 
-def judge(mutant: Mutant) -> tuple[str, Verdict]:
-    """Judge one mutant by comparison and tour."""
-    return mutant.name, judged(mutant)
+def judge(together: Sequence[Mutant]) -> Verdicts:
+    """Judge some mutants of one function by comparison and tour."""
+    return [(mutant.name, judged(mutant)) for mutant in together]
 
 
-def ask(task: tuple[Mutant, Verdict]) -> tuple[str, Verdict]:
+def ask(task: tuple[Mutant, Verdict]) -> Verdicts:
     """Ask the proof about one mutant that no tour finds."""
     mutant, verdict = task
-    return mutant.name, proved(mutant, verdict)
+    return [(mutant.name, proved(mutant, verdict))]
+
+
+def by_function(mutants: Iterable[Mutant]) -> Iterator[list[Mutant]]:
+    """The mutants of each function together, for they need the same calls; what is in no function alone, and last."""
+    groups = [list(group) for _, group in groupby(mutants, lambda one: (one.module, one.function))]
+    yield from (group for group in groups if function_of(group[0]) is not None)
+    yield from ([one] for group in groups if function_of(group[0]) is None for one in group)
 
 
 def judge_all(chosen: Sequence[Mutant], known: dict[str, Verdict], file: Path = FILE) -> dict[str, Verdict]:
@@ -49,7 +58,7 @@ def judge_all(chosen: Sequence[Mutant], known: dict[str, Verdict], file: Path = 
             tell(f"taking every transition of a machine once: {machine}, {number} of {len(ORDER)}")
             toured(recording(machine))
         functions_of_machines()
-        side_by_side(judge, todo, known, file)
+        side_by_side(judge, list(by_function(todo)), known, file)
     rest = [(one, known[one.name]) for one in chosen if known[one.name].verdict != TOUR and not known[one.name].asked]
     if rest:
         tell("proving everything once, to see what a proof runs")
@@ -61,23 +70,21 @@ def judge_all(chosen: Sequence[Mutant], known: dict[str, Verdict], file: Path = 
 Task = TypeVar("Task")
 
 
-def side_by_side(
-    work: Callable[[Task], tuple[str, Verdict]], todo: Sequence[Task], known: dict[str, Verdict], file: Path
-) -> None:
+def side_by_side(work: Callable[[Task], Verdicts], todo: Sequence[Task], known: dict[str, Verdict], file: Path) -> None:
     """Do the work in processes that share what this one knows; what is done is kept, also when interrupted."""
     began, saved, kinds = time.monotonic(), time.monotonic(), Counter[str]()
     gc.freeze()
     try:
         with ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("fork")) as pool:
-            for done, (name, verdict) in enumerate(pool.map(work, todo, chunksize=4), 1):
-                known[name] = verdict
-                kinds[verdict.verdict] += 1
+            for done, verdicts in enumerate(pool.map(work, todo), 1):
+                known.update(verdicts)
+                kinds.update(verdict.verdict for _, verdict in verdicts)
                 if time.monotonic() - saved > SAVED_EVERY:
                     save(known, file)
                     saved = time.monotonic()
                     left = (saved - began) / done * (len(todo) - done)
                     shown = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-                    tell(f"{done} of {len(todo)} mutants: {shown}; about {left:.0f} s left")
+                    tell(f"{done / len(todo):.0%}: {shown}; about {left:.0f} s left")
     finally:
         save(known, file)
 

@@ -78,6 +78,17 @@ def test_a_connective_is_imported_with_the_one_that_it_replaces() -> None:
     assert "from core import and_, or_" in ast.unparse(mutated(source, mutant))
 
 
+def test_a_name_that_the_module_has_is_not_imported_again() -> None:
+    source = "from core import not_\nfrom members import old\n\ndef new(x):\n    return not_(x)\n\ndef f(x):\n    "
+    for name in ("old", "new"):
+        (mutant,) = [
+            one
+            for one in all_mutants({"module": f"{source}return not_({name}(x))\n"})
+            if (one.function, one.operator) == ("f", "negated")
+        ]
+        assert ast.unparse(mutated(source + f"return not_({name}(x))\n", mutant)).startswith("from core import not_\n")
+
+
 def test_what_is_no_code_is_left_alone() -> None:
     source = '''"""1 < 2"""
 from x import y

@@ -1,11 +1,12 @@
 """Tours: they take every transition, from the initial state on, and tell a wrong handler from the right one."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
-from fencepost.model.core.session import judged
-from fencepost.model.core.values import CommitRequest, Context, Group, Step
+from fencepost.model.core.session import heartbeat, judged
+from fencepost.model.core.values import CommitRequest, Context, Group, HeartbeatRequest, Step
 from fencepost.model.errors import Error
 from fencepost.model.explore import coordinator_tour
 from fencepost.model.explore.coordinator_inputs import Input, Universe, joinings
@@ -37,6 +38,31 @@ def test_every_state_is_asked_everything() -> None:
     graph, beyond = transition_graph(machine)
     assert graph.number_of_edges() + beyond == graph.number_of_nodes() * len(machine.inputs)
     assert (graph.number_of_nodes(), len(machine.inputs)) == (24, 34)
+
+
+def test_a_coordinator_does_the_same_at_any_time() -> None:
+    (early, _), (late, _) = (
+        transition_graph(
+            coordinator_machine(Universe(1, 2, joinings(2), odd=True, fires=True, rests=True, clock=clock))
+        )
+        for clock in (0, 43_200_000)
+    )
+    assert list(early.nodes(data=True)) == list(late.nodes(data=True))
+    assert list(early.edges(data=True)) == list(late.edges(data=True))
+
+
+def test_a_deadline_that_forgets_the_time_is_seen_when_the_clock_shows_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    for clock in (0, 43_200_000):
+        machine = coordinator_machine(Universe(1, 1, joinings(1), clock=clock))
+        tours = cover(machine)
+        with monkeypatch.context() as patch:
+            patch.setattr(coordinator_tour, "heartbeat", timeless)
+            assert any(strays(machine, tour) is not None for tour in tours.tours) is (clock > 0)
+
+
+def timeless(group: Group, request: HeartbeatRequest, context: Context) -> Step:
+    """Heartbeat, as if the clock had just started."""
+    return heartbeat(group, request, replace(context, now=0))
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,15 @@
 """The mutants of the core: every one that the operators make of its modules."""
 
 import ast
+import importlib
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from functools import cache
+from operator import attrgetter
+from types import ModuleType
+from typing import Any
 
-from fencepost.conformance.zoo.loading import load, source_of
+from fencepost.conformance.zoo.loading import load, reached, source_of
 from fencepost.conformance.zoo.mutation import Mutant, mutants, mutated
 from fencepost.conformance.zoo.syntax import Vocabulary
 from fencepost.model.explore.tours import Machine
@@ -29,6 +35,8 @@ FUNCTIONS = (f"{CORE}.logic", f"{CORE}.change")
 """Modules below the values, which take no more than names of types from them."""
 OF_TYPES = (f"{CORE}.values", "fencepost.model.explore.coordinator_inputs")
 """Modules of values: shared, so that they can be compared with the shipped ones."""
+HOUSE = tuple(sorted(reached(MODULES)))
+"""All that the machines are made of."""
 
 
 @cache
@@ -58,8 +66,31 @@ class Loaded:
     def __init__(self, mutant: Mutant) -> None:
         self.changed = {mutant.module: mutated(source_of(mutant.module), mutant)}
         self.shared = OF_TYPES if mutant.module in FUNCTIONS else ()
-        self._modules = load(self.changed, MODULES, self.shared)
+        self._modules = load(self.changed, HOUSE, self.shared)
+        for name, module in self._modules.items():
+            if module is not importlib.import_module(name):
+                equal_to_shipped(module)
+        self.function: Callable[..., Any] = getattr(self._modules[mutant.module], mutant.function, type(None))
+        """The mutated function; nothing of use if the mutant is in none."""
 
     def machine(self, name: str) -> "Machine[object, object]":
         """The machine of this name."""
         return machine(name, self._modules[module_of(name)])
+
+
+def equal_to_shipped(module: ModuleType) -> None:
+    """Let the values of a copied module equal those of the shipped one that have the same fields."""
+    for kind in vars(module).values():
+        if isinstance(kind, type) and kind.__module__ == module.__name__ and is_dataclass(kind):
+            kind.__eq__ = equality(kind)  # type: ignore[method-assign]
+
+
+def equality(kind: type) -> Callable[[object, object], bool]:
+    """Of the same name, with equal fields."""
+    names = [one.name for one in fields(kind)]
+    read = attrgetter(*names) if names else lambda _: None
+
+    def equal(one: object, other: object) -> bool:
+        return type(one).__qualname__ == type(other).__qualname__ and bool(read(one) == read(other))
+
+    return equal

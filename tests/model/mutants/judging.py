@@ -3,11 +3,14 @@
 import importlib
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
+from types import CodeType
 
 from fencepost.conformance.zoo.mutation import Mutant
+from tests.model.mutants.calls import Calls, calls
 from tests.model.mutants.core import Loaded, function_of
 from tests.model.mutants.lockstep import (
+    CORE,
     Recording,
     Relevant,
     compare,
@@ -53,6 +56,8 @@ ORDER = (
 )
 """The machines, the quick ones first."""
 assert set(ORDER) == set(NAMES)
+FEW = 1_500
+"""Transitions that are taken again sooner than the calls in them are looked at."""
 
 
 @cache
@@ -67,10 +72,46 @@ def functions_of_machines() -> frozenset[str]:
     return functions(recording(name) for name in ORDER)
 
 
-def relevant(mutant: Mutant) -> Relevant:
-    """The transitions that run the mutant's function; all of them if it is in none, or in one that runs beforehand."""
+def watched(mutant: Mutant) -> str | None:
+    """The function of which a transition that the mutant changes runs some code.
+
+    None if it may be any transition: the mutant is in no function, or in one that runs beforehand.
+    """
     function = function_of(mutant)
-    return everything if function is None or function not in functions_of_machines() else runs(function)
+    return function if function in functions_of_machines() else None
+
+
+@lru_cache(maxsize=len(ORDER))
+def count(name: str, function: str | None) -> int:
+    """How many transitions of a machine run a function; all of them for None."""
+    shipped, is_meant = recording(name), relevant(function)
+    return sum(is_meant(move) for moves in shipped.moves for move in moves)
+
+
+def relevant(function: str | None) -> Relevant:
+    """The transitions that run a function; all of them for None."""
+    return everything if function is None else runs(function)
+
+
+@cache
+def shipped_code(function: str) -> CodeType:
+    """The code of a function of the core."""
+    module, _, name = function.partition(".")
+    code: CodeType = getattr(importlib.import_module(f"{CORE}{module}"), name).__code__
+    return code
+
+
+@lru_cache(maxsize=len(ORDER))
+def calls_of(name: str, function: str) -> Calls | None:
+    """The calls of a function in a machine; those of one function are kept, for its mutants are judged together."""
+    return calls(recording(name), function, shipped_code(function))
+
+
+def affected(mutant: Mutant, loaded: Loaded, name: str) -> Relevant:
+    """The transitions of a machine that the mutant can change; of few that run it, all."""
+    function = watched(mutant)
+    known = calls_of(name, function) if function and count(name, function) > FEW else None
+    return relevant(function) if known is None else known.affected(loaded.function)
 
 
 def judged(mutant: Mutant, machines: Sequence[str] = ORDER) -> Verdict:
@@ -86,10 +127,11 @@ def judged(mutant: Mutant, machines: Sequence[str] = ORDER) -> Verdict:
             mine = loaded.machine(name)
         except Exception as error:
             return Verdict(TOUR, name, 1, 1, note=f"cannot start: {type(error).__name__}")
-        comparison = compare(shipped, mine, relevant(mutant))
-        compared += comparison.taken
+        may_differ = affected(mutant, loaded, name)
+        comparison = compare(shipped, mine, may_differ)
+        compared += count(name, watched(mutant))
         if comparison.shortest is not None:
-            found = found_by_tour(shipped, mine, relevant(mutant))
+            found = found_by_tour(shipped, mine, may_differ)
             if found is not None:
                 return Verdict(TOUR, name, *found, shortest=len(comparison.shortest))
             weak = f"{name}: only {len(comparison.shortest)} inputs show it: {comparison.shortest}"

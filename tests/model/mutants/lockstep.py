@@ -17,7 +17,7 @@ PAIRS = 20_000
 """How many pairs of states that differ are looked at."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Transition:
     """A transition of the shipped machine: where it leads, and which functions of the core it runs."""
 

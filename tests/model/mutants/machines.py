@@ -5,27 +5,28 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
-from fencepost.model.core.member import MemberSettings
-from fencepost.model.core.values import Dialect
-from fencepost.model.explore.coordinator_inputs import OTHER, RANGE, Joining, Universe, joinings
+from fencepost.model.explore.coordinator_inputs import OTHER, RANGE, Joining, joinings
 from fencepost.model.explore.tours import Machine
 from tests.model.mutants.connectives import connectives_machine
 
 LOGIC = "fencepost.model.core.logic"
 COORDINATOR = "fencepost.model.explore.coordinator_tour"
 MEMBER = "fencepost.model.explore.member_tour"
-OLDER = Dialect(
-    sync_in_stable_keeps_session=False,
-    initial_delay_grows_always=False,
-    batch_leave_settles_once=False,
-    pending_leave_rebalances=False,
-    eviction_waits=False,
-    expiry_cuts_initial_delay=False,
-    unselected_protocol_fits_any=False,
+OLDER = dict.fromkeys(
+    (
+        "sync_in_stable_keeps_session",
+        "initial_delay_grows_always",
+        "batch_leave_settles_once",
+        "pending_leave_rebalances",
+        "eviction_waits",
+        "expiry_cuts_initial_delay",
+        "unselected_protocol_fits_any",
+    ),
+    False,
 )
 """The older of the two reference coordinators, as far as the core goes."""
-LOOSE = Dialect(
-    initial_delay_grows=False, replaced_sync_is_missed=False, replaced_stays_new=False, restart_needs_room=False
+LOOSE = dict.fromkeys(
+    ("initial_delay_grows", "replaced_sync_is_missed", "replaced_stays_new", "restart_needs_room"), False
 )
 """What the other one does, or neither of them."""
 PLAIN = joinings(1)
@@ -35,42 +36,52 @@ DIRECT = (Joining(requires_id=False, can_skip=False, rebalance_timeout=4_000),)
 MIXED = (*DIRECT, Joining(metadata=1))
 AB, BA, B = Joining(("a", "b")), Joining(("b", "a")), Joining(("b",))
 ODD = (Joining(), Joining(()), Joining(protocol_type=None), Joining(protocol_type=OTHER), Joining(("a", RANGE)))
+NOON = 43_200_000
 ROUNDS = ("join", "sync", "leave", "wait", "look")
 
-UNIVERSES: Mapping[str, Universe] = {
-    "one member": Universe(1, 2, joinings(2), odd=True, fires=True, rests=True),
-    "odd joins": Universe(1, 1, ODD, instances=1, only=ROUNDS, strangers=False),
-    "newcomers": Universe(3, 1, DIRECT, only=("join", "wait", "look"), strangers=False, rests=True),
-    "newcomers, older": Universe(3, 2, DIRECT, only=("join", "wait", "look"), strangers=False, dialect=OLDER),
-    "two members": Universe(2, 1, PLAIN, odd=True, fires=True),
-    "two rounds": Universe(2, 2, PLAIN),
-    "leader chosen": Universe(3, 2, DIRECT, leader=3, only=("join", "leave", "wait"), strangers=False),
-    "full": Universe(2, 2, PATIENT, max_group_size=1),
-    "older": Universe(2, 2, PATIENT, dialect=OLDER, strangers=False),
-    "full, older": Universe(2, 1, PLAIN, max_group_size=1, dialect=OLDER),
-    "votes": Universe(
+Given = tuple[tuple[Any, ...], dict[str, Any]]
+"""What a universe or the settings of a member are made with. A mutant makes its own of it: defaults are mutated too."""
+
+
+def asks(*places: Any, **names: Any) -> Given:
+    """What is given."""
+    return places, names
+
+
+UNIVERSES: Mapping[str, Given] = {
+    "one member": asks(1, 2, joinings(2), odd=True, fires=True, rests=True, clock=NOON),
+    "odd joins": asks(1, 1, ODD, instances=1, only=ROUNDS, strangers=False),
+    "newcomers": asks(3, 1, DIRECT, only=("join", "wait", "look"), strangers=False, rests=True, clock=NOON),
+    "newcomers, older": asks(3, 2, DIRECT, only=("join", "wait", "look"), strangers=False, dialect=OLDER),
+    "two members": asks(2, 1, PLAIN, odd=True, fires=True),
+    "two rounds": asks(2, 2, PLAIN),
+    "leader chosen": asks(3, 2, DIRECT, leader=3, only=("join", "leave", "wait"), strangers=False),
+    "full": asks(2, 2, PATIENT, max_group_size=1),
+    "older": asks(2, 2, PATIENT, dialect=OLDER, strangers=False),
+    "full, older": asks(2, 1, PLAIN, max_group_size=1, dialect=OLDER, clock=NOON),
+    "votes": asks(
         3, 1, tuple(replace(one, requires_id=False) for one in (AB, BA, B)), only=("join", "wait"), strangers=False
     ),
-    "protocol chosen": Universe(2, 1, (AB, BA, B), protocol="b", only=ROUNDS, strangers=False),
-    "timeouts": Universe(2, 1, (*PATIENT, HASTY), only=("join", "sync", "wait"), strangers=False),
-    "odd static": Universe(1, 1, PLAIN, instances=1, odd=True, fires=True),
-    "static": Universe(2, 1, PLAIN, instances=1),
-    "patient static": Universe(2, 2, PATIENT, instances=1, only=("join", "leave", "wait"), strangers=False),
-    "static follower": Universe(3, 1, DIRECT, instances=1, only=("join", "sync", "wait"), strangers=False),
-    "static, loose": Universe(2, 1, PLAIN, instances=1, dialect=LOOSE, max_group_size=1, strangers=False),
-    "static, votes": Universe(2, 1, (AB, BA), instances=1, only=ROUNDS, strangers=False),
-    "two static": Universe(2, 1, PLAIN, instances=2, only=ROUNDS, strangers=False),
-    "static, full": Universe(2, 1, PLAIN, instances=1, max_group_size=1, strangers=False),
-    "old clients": Universe(2, 1, MIXED, only=("join", "sync", "wait", "look"), strangers=False),
-    "old static client": Universe(2, 1, MIXED[:1], instances=1, strangers=False),
+    "protocol chosen": asks(2, 1, (AB, BA, B), protocol="b", only=ROUNDS, strangers=False),
+    "timeouts": asks(2, 1, (*PATIENT, HASTY), only=("join", "sync", "wait"), strangers=False),
+    "odd static": asks(1, 1, PLAIN, instances=1, odd=True, fires=True, clock=NOON),
+    "static": asks(2, 1, PLAIN, instances=1),
+    "patient static": asks(2, 2, PATIENT, instances=1, only=("join", "leave", "wait"), strangers=False, clock=NOON),
+    "static follower": asks(3, 1, DIRECT, instances=1, only=("join", "sync", "wait"), strangers=False),
+    "static, loose": asks(2, 1, PLAIN, instances=1, dialect=LOOSE, max_group_size=1, strangers=False),
+    "static, votes": asks(2, 1, (AB, BA), instances=1, only=ROUNDS, strangers=False),
+    "two static": asks(2, 1, PLAIN, instances=2, only=ROUNDS, strangers=False),
+    "static, full": asks(2, 1, PLAIN, instances=1, max_group_size=1, strangers=False),
+    "old clients": asks(2, 1, MIXED, only=("join", "sync", "wait", "look"), strangers=False),
+    "old static client": asks(2, 1, MIXED[:1], instances=1, strangers=False),
 }
 """Coordinators, by what they are for."""
 
-SETTINGS: Mapping[str, tuple[MemberSettings, int, int]] = {
-    "eager member": (MemberSettings(("range",)), 1, 2),
-    "cooperative member": (MemberSettings(("cooperative-sticky",), cooperative=True), 1, 2),
-    "two partitions": (MemberSettings(("cooperative-sticky",), cooperative=True), 2, 1),
-    "static member": (MemberSettings(("a", "b"), False, "instance", "other", 7_000, 8_000, False, False), 1, 1),
+SETTINGS: Mapping[str, tuple[Given, int, int]] = {
+    "eager member": (asks(("range",)), 1, 2),
+    "cooperative member": (asks(("cooperative-sticky",), cooperative=True), 1, 2),
+    "two partitions": (asks(("cooperative-sticky",), cooperative=True), 2, 1),
+    "static member": (asks(("a", "b"), False, "instance", "other", 7_000, 8_000, False, False), 1, 1),
 }
 """Members with their settings, partitions and generations."""
 
@@ -90,7 +101,11 @@ def machine(name: str, module: ModuleType) -> Machine[Any, Any]:
     if name == CONNECTIVES:
         return connectives_machine(module)
     if name in UNIVERSES:
+        places, names = UNIVERSES[name]
+        universe = module.Universe(*places, **{key: value for key, value in names.items() if key != "dialect"})
+        dialect = replace(universe.dialect, **names.get("dialect", {}))
         make = module.coordinator_machine
-        return make(UNIVERSES[name])
+        return make(replace(universe, dialect=dialect))
+    (places, names), partitions, generations = SETTINGS[name]
     make = module.member_machine
-    return make(*SETTINGS[name])
+    return make(module.MemberSettings(*places, **names), partitions, generations)

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 from fencepost.conformance.zoo.mutation import Mutant
-from tests.model.mutants.core import Loaded, core_mutants
-from tests.model.mutants.judging import recording, relevant
-from tests.model.mutants.lockstep import compare, everything, found_by_tour
+from fencepost.model.core.logic import and_, or_
+from tests.model.mutants.calls import calls, gives
+from tests.model.mutants.core import Loaded, core_mutants, function_of
+from tests.model.mutants.judging import recording, shipped_code
+from tests.model.mutants.lockstep import compare, everything, found_by_tour, runs
 from tests.model.mutants.verdicts import EQUIVALENT, REFUTED, TOUR, Verdict, markdown, read, write
 
 MUTANTS = {mutant.name: mutant for mutant in core_mutants()}
@@ -22,9 +24,49 @@ def test_a_transition_that_does_not_run_the_function_is_the_same() -> None:
     mutant = named("session.heartbeat: never: request.generation != group.generation")
     shipped = recording("one member")
     mine = Loaded(mutant).machine("one member")
-    (quick, whole) = (compare(shipped, mine, relevant(mutant)), compare(shipped, mine, everything))
+    (quick, whole) = (compare(shipped, mine, runs("session.heartbeat")), compare(shipped, mine, everything))
     assert quick.shortest == whole.shortest is not None
     assert quick.taken < whole.taken
+
+
+def test_a_transition_whose_calls_get_the_same_is_the_same() -> None:
+    shipped, function = recording("one member"), "members.check_member"
+    known = calls(shipped, function, shipped_code(function))
+    assert known is not None
+    taken, needed = 0, 0
+    for mutant in (one for one in core_mutants() if function_of(one) == function):
+        loaded = Loaded(mutant)
+        mine = loaded.machine("one member")
+        whole, few = (compare(shipped, mine, one) for one in (runs(function), known.affected(loaded.function)))
+        assert (few.shortest, few.complete) == (whole.shortest, whole.complete)
+        taken, needed = taken + whole.taken, needed + few.taken
+    assert 0 < needed < taken / 2
+
+
+def test_calls_that_a_mutant_answers_alike_are_not_taken_again() -> None:
+    shipped = recording("one member")
+    known = calls(shipped, "logic.and_", shipped_code("logic.and_"))
+    assert known is not None and 1 < len(known.results) < 50 < len(known.made)
+    assert not any(map(known.affected(and_), (move for move, _ in known.made)))
+    assert any(map(known.affected(or_), (move for move, _ in known.made)))
+
+
+def test_a_call_with_an_iterator_is_not_repeated() -> None:
+    assert calls(recording("one member"), "logic.all_", shipped_code("logic.all_")) is None
+
+
+def test_one_is_not_true() -> None:
+    assert gives(lambda: (True, "a"), (), (True, "a"))
+    assert not gives(lambda: (1, "a"), (), (True, "a"))
+    assert not gives(lambda: [][0], (), None)
+
+
+def test_a_default_of_the_dialect_is_a_mutant_of_a_machine() -> None:
+    mutant = named("values.Dialect: constant: True -> False")
+    shipped = recording("newcomers")
+    universe = Loaded(mutant).machine("newcomers").follow.__self__.universe  # type: ignore[attr-defined]
+    assert not universe.dialect.sync_in_stable_keeps_session
+    assert shipped.machine.follow.__self__.universe.dialect.sync_in_stable_keeps_session  # type: ignore[attr-defined]
 
 
 def test_the_shipped_core_differs_from_itself_in_nothing() -> None:
