@@ -423,8 +423,9 @@ def blamed(applied: Rule | None, found: Misfit) -> tuple[str, ...]:
     return applied.blamed(found.fields)
 
 
-WIDTH = 12
-"""How many explanations of an answer are kept at first; nearly always one of them is what happened."""
+WIDTHS = (12, 60, 400)
+"""How many explanations of an answer are kept, in one pass after the other; nearly always one of the first is what
+happened."""
 
 
 def judge(
@@ -440,12 +441,14 @@ def judge(
         verdict = Judge(header, decisions, PROMPT_WIDTH, limit=BRISK_LIMIT, prompt=True).read(events)
         if not verdict.faults and not verdict.inconclusive:
             return verdict
-    limit = BRISK_LIMIT if likely else LIMIT
-    first = Judge(header, decisions, WIDTH, limit=limit)
-    verdict = first.read(events)
-    if not first.narrowed or not (verdict.faults or verdict.inconclusive):
-        return verdict
-    if isinstance(events, Sequence):
-        return Judge(header, decisions, limit=limit).read(events)
+    for width in WIDTHS:
+        narrow = Judge(header, decisions, width)
+        verdict = narrow.read(events)
+        if not narrow.narrowed or not (verdict.faults or verdict.inconclusive):
+            return verdict
+        if not isinstance(events, Sequence):
+            break
+    else:
+        return Judge(header, decisions, limit=BRISK_LIMIT if likely else LIMIT).read(events)
     doubt = "only some explanations were followed, and none of them holds"
     return alter(verdict, faults=(), evidence=(), inconclusive=(*verdict.inconclusive, doubt))

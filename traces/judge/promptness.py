@@ -1,12 +1,13 @@
 """The likeliest explanations of what clients saw: every request was handled as soon as it was sent."""
 
+from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from fencepost.model.internal import timers
 from fencepost.traces.judge.configuration import Configuration
 from fencepost.traces.judge.operations import Operation
-from fencepost.traces.judge.span import high
+from fencepost.traces.judge.span import Moment, high, low
 
 if TYPE_CHECKING:
     from fencepost.traces.judge.search import Search
@@ -18,22 +19,27 @@ PROMPT_WIDTH = 3
 def promptly(search: "Search", begun: list[Configuration], operation: Operation) -> list[Configuration]:
     """Those in which the request is handled at once come first, and a few in which it waits."""
     number, time = operation.handle, operation.sent
-    found: dict[Configuration, None] = {}
-    for one in begun[:PROMPT_WIDTH]:
+    handled: list[tuple[int, list[Configuration]]] = []
+    for place, one in enumerate(begun[:PROMPT_WIDTH]):
         if number in one.waiting:
-            for ready in {lapsed(search, one, time): None, lapsed(search, one, time - search.grace): None}:
-                found.update(dict.fromkeys(islice(search.linearised(ready, number, time), PROMPT_WIDTH)))
+            punctual, certain = lapsed(search, one, time, low), lapsed(search, one, time, high)
+            late = lapsed(search, one, time - search.grace, high)
+            for further, ready in enumerate({punctual: None, certain: None, late: None}):
+                handled.append((place + further, list(islice(search.linearised(ready, number, time), PROMPT_WIDTH))))
+    handled.sort(key=lambda each: each[0])  # those that are likely and came of what was likely come first
+    found = dict.fromkeys(each for _, some in handled for each in some)
     kept = list(found | dict.fromkeys(begun))
     if len(kept) > 2 * PROMPT_WIDTH:
         search.narrowed = True
     return kept[: 2 * PROMPT_WIDTH]
 
 
-def lapsed(search: "Search", one: Configuration, time: int) -> Configuration:
-    """The configuration with every timer fired that was due for certain by then, each in the first way it can."""
+def lapsed(search: "Search", one: Configuration, time: int, side: Callable[[Moment], int]) -> Configuration:
+    """The configuration with every timer fired that was due by then, each in the first way it can: those that may have
+    been due (`side` is `low`), or those that were for certain (`high`)."""
     for _ in range(len(timers(one.world)) + 1):
-        overdue = [due for due in timers(one.world) if high(due.deadline) < time]
-        first = min(overdue, key=lambda due: high(due.deadline), default=None)
+        overdue = [due for due in timers(one.world) if side(due.deadline) < time]
+        first = min(overdue, key=lambda due: side(due.deadline), default=None)
         after = next(search.fired(one, first, time), None) if first is not None else None
         if after is None:
             break

@@ -40,8 +40,8 @@ from fencepost.traces.judge.variants import Run, in_choices
 
 LIMIT = 20_000
 """How many configurations one answer may need before the judge gives up: inconclusive, never a verdict."""
-EFFORT = 60
-"""How many configurations are looked at for further explanations of an answer, if not all of them are wanted."""
+EFFORT = 5
+"""How many configurations are looked at for each further explanation of an answer, if not all of them are wanted."""
 BRISK_LIMIT = 2_000
 """The same where many short traces are judged, most of which need no search at all."""
 SKEW_MS = 100
@@ -132,7 +132,9 @@ class Search:
         stack.sort(key=lambda one: self.delivered(one, part) is not None)
         known, followed = set(stack), 0
         while stack:
-            if self.width is not None and (len(found) >= self.width or (found and (followed > EFFORT or self.prompt))):
+            if self.width is not None and (
+                len(found) >= self.width or (found and (followed > EFFORT * self.width or self.prompt))
+            ):
                 self.narrowed = True
                 break
             one = stack.pop()
