@@ -5,7 +5,7 @@ Memory stays flat: of the past only the last requests are kept, to show the sche
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +24,7 @@ from fencepost.traces.format import TraceError, open_trace
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.operations import Lookahead, Moment
 from fencepost.traces.judge.verdict import Standing, TraceVerdict
+from fencepost.traces.recording import Shelf
 
 SHOWN = 500
 """How many of the last requests, answers and faults are kept to show a schedule."""
@@ -38,10 +39,12 @@ SHOWN_KINDS = frozenset({Kind.REQUEST, Kind.ANSWER, Kind.FAULT})
 
 def judge_files(paths: Sequence[Path], progress: Callable[[Progress], None]) -> Report:
     """Judge traces one after the other. Raises `TraceError`; interrupted, the report is about what came before."""
-    pile = Pile(len(paths), progress)
+    pile, shelf = Pile(len(paths), progress), Shelf(paths)
     try:
-        for path in paths:
-            pile.add(path)
+        for path, header, events in shelf.traces():
+            pile.add(path, header, events)
+            pile.done += len(shelf.read)
+            pile.tell(path)
     except KeyboardInterrupt:
         pile.cut_short = True
     return pile.report()
@@ -115,7 +118,7 @@ def check(path: Path) -> None:
     for event in open_trace(path)[1]:
         kind = {Kind.REQUEST: "Request", Kind.ANSWER: "Response"}.get(event.kind)
         if kind is not None:
-            message = {name: value for name, value in event.body.items() if name != "_findings"}
+            message = {name: value for name, value in event.body.items() if not name.startswith("_")}
             try:
                 encode_body(event.api + kind, event.version, message)
             except ValueError as error:
@@ -142,9 +145,8 @@ class Pile:
         seconds = time.monotonic() - self.begun
         self.progress(Progress(self.done, self.total, seconds, violated, f"{path.name}, {self.events} events"))
 
-    def add(self, path: Path) -> None:
+    def add(self, path: Path, header: Header, events: Iterable[Event]) -> None:
         """Judge a trace. Raises `TraceError`; interrupted, keep what was judged and raise `KeyboardInterrupt`."""
-        header, events = open_trace(path)
         reading = Reading(path, Judge(header))
         self.headers.append(header)
         try:
@@ -157,8 +159,6 @@ class Pile:
             self.close(reading)
             raise
         self.close(reading)
-        self.done += 1
-        self.tell(path)
 
     def close(self, reading: Reading) -> None:
         """Count what a trace shows, as far as it was read."""

@@ -10,14 +10,14 @@ whoever has the part before it leaves these out and goes on.
 
 import gzip
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, TypeAlias, cast
 
 from fencepost.traces.events import Event, Header
-from fencepost.traces.format import event_line, header_line
+from fencepost.traces.format import event_line, header_line, open_trace
 
 
 class Recording:
@@ -87,6 +87,58 @@ class Recording:
         told = {**self._header.implementation, "part": str(self.part)}
         self._lines.append(header_line(replace(self._header, implementation=told)))
         self._size = 0
+
+
+class Shelf:
+    """Trace files in the order given; the parts of one recording, one after the other, are one trace.
+
+    `read` are the files of the trace that is being read. Files are opened when they are reached. Raises `TraceError`.
+    """
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self.read: list[Path] = []
+        self._paths = iter(paths)
+        self._next: tuple[Path, Header, Iterator[Event]] | None = None
+
+    def traces(self) -> Iterator[tuple[Path, Header, Iterator[Event]]]:
+        """Every trace: its first file, the header, and the events, to be read before the next trace is asked for."""
+        self._look()
+        while self._next is not None:
+            path, header, _ = self._next
+            self.read = []
+            yield path, header, self._events(header)
+
+    def _events(self, header: Header) -> Iterator[Event]:
+        last, part = -1, part_of(header)
+        while self._next is not None and (not self.read or follows(part, part_of(self._next[1]))):
+            path, found, events = self._next
+            part = part_of(found)
+            self.read.append(path)
+            for event in events:
+                # A part repeats the requests in flight, and says so.
+                if event.sequence > last and not (len(self.read) > 1 and event.api == "continued"):
+                    yield event
+                    last = event.sequence
+            self._look()
+
+    def _look(self) -> None:
+        path = next(self._paths, None)
+        self._next = None if path is None else (path, *open_trace(path))
+
+
+Part: TypeAlias = tuple[str, int]
+
+
+def part_of(header: Header) -> Part:
+    """Which recording a trace is part of, and which part."""
+    told = header.implementation
+    number = told.get("part", "")
+    return told.get("recording", ""), int(number) if number.isdecimal() else 0
+
+
+def follows(one: Part, other: Part) -> bool:
+    """The other part is the next of the same recording."""
+    return bool(one[0]) and other == (one[0], one[1] + 1)
 
 
 def numbered(path: Path, part: int) -> Path:

@@ -63,6 +63,13 @@ def test_the_parts_of_a_recording_are_traces(tmp_path: Path) -> None:
     assert len(recorded.files) > 2
     sequences = [{event.sequence for event in open_trace(path)[1]} for path in recorded.files]
     assert sequences[0] | set.union(*sequences) == set(range(recorded.events))
+    whole = judged(*recorded.files)
+    assert (whole.exit_code(), whole.schedules, whole.events) == (
+        0,
+        len(recorded.files),
+        recorded.events - len(sequences) + 1,
+    )
+    assert not any(result.failures for result in judged(*recorded.files[1:]).results)
 
 
 @pytest.mark.kafka4

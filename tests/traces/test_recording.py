@@ -1,5 +1,6 @@
 """A recording on its way to the disk: whole lines, and parts that are traces each."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.format import open_trace
-from fencepost.traces.recording import Recording
+from fencepost.traces.recording import Recording, Shelf
 
 HEADER = Header("here", Order.INTERVALS, "wall", Settings(), 1_000, {"recording": "r"})
 
@@ -56,6 +57,29 @@ def test_a_full_part_is_followed_by_another_that_begins_with_what_is_in_flight(t
     parts = [open_trace(path) for path in recording.files]
     assert [header.implementation["part"] for header, _ in parts] == ["1", "2"]
     assert [list(events) for _, events in parts] == [[request(0)], [request(0), answer(1, 0)]]
+
+
+def test_the_parts_of_a_recording_are_read_as_one_trace(tmp_path: Path) -> None:
+    recording = Recording(tmp_path / "a.jsonl", HEADER, rotate=1)
+    recording.append(request(0))
+    for part in (1, 2):
+        recording.turn_over([request(0)])
+        recording.append(Event(part, part, 0, "", Kind.INTERNAL, "continued", 0, {}))
+    recording.append(answer(3, 0))
+    recording.close()
+    other = Recording(tmp_path / "b.jsonl", replace(HEADER, implementation={"recording": "other"}))
+    other.append(request(7))
+    other.close()
+    paths = [*recording.files, *other.files]
+    shelf = Shelf(paths)
+    found = [(path, list(events), shelf.read) for path, _, events in shelf.traces()]
+    assert found == [
+        (paths[0], [request(0), answer(3, 0)], paths[:3]),
+        (paths[3], [request(7)], paths[3:]),
+    ]
+    # A later part alone begins with what it repeats, and with the remark.
+    alone = [list(events) for _, _, events in Shelf(paths[2:3]).traces()]
+    assert [[event.sequence for event in events] for events in alone] == [[0, 2, 3]]
 
 
 def test_a_file_is_not_written_over(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from fencepost.traces.judge.operations import Lookahead, Operation
 from fencepost.traces.judge.promptness import PROMPT_WIDTH
 from fencepost.traces.judge.restarting import restart
 from fencepost.traces.judge.search import BRISK_LIMIT, LIMIT, Search, Undecided
+from fencepost.traces.judge.sight import Sight
 from fencepost.traces.judge.topics import TopicsSeen
 from fencepost.traces.judge.verdict import Evidence, Fault, Standing, TraceVerdict
 from fencepost.traces.transitions import Parts, Transition, parts
@@ -29,6 +30,8 @@ REMEMBERED = 20_000
 PATIENCE = 1_000
 """After how many requests and answers one of several explanations is taken for what happened, to forget the past."""
 CLOSED = "the connection was closed without an answer"
+UNKNOWN = frozenset({"unknown", "continued"})
+"""Remarks by which a trace says that it does not show what was before."""
 GATE = frozenset(name for name in RULES if name.startswith("gate."))
 """Rules by which a coordinator is excused around a failover, and what answers given by them are evidence of."""
 GATED = frozenset(requirement for name in GATE for requirement in RULES[name].requirements)
@@ -68,6 +71,7 @@ class Judge:
         self.searches: dict[str, Search] = {}
         self.stopped: dict[str, str] = {}
         self.lookup = LookupCheck()
+        self.sight = Sight()
         self.judged: OrderedDict[int, Judged] = OrderedDict()
         self.faults: list[Fault] = []
         self.evidence: list[Evidence] = []
@@ -102,6 +106,8 @@ class Judge:
                 known = self.searches[group].parts.get(operation.handle)
                 if known is not None:
                     self.advance(group, known, event.time, sent=False)
+            if self.sight.is_partial:
+                self.sight.answered(self, operation, event.time)
         elif event.kind is Kind.FAULT and event.api == "closed" and operation is not None:
             self.hung_up(operation)
         elif event.kind is Kind.FAULT and event.api == "restart":
@@ -110,6 +116,8 @@ class Judge:
             self.resized(event)
             for group in self.searches:
                 self.killed(group, event.time)
+        elif event.kind is Kind.FAULT and operation is not None and self.sight.is_partial:
+            self.sight.ended(operation)
         elif event.kind is Kind.INTERNAL:
             self.noted(event)
 
@@ -119,6 +127,8 @@ class Judge:
             self.topics.told(event.body)
             decided = {**dict(self.decisions), **event.body.get("decisions", {})}
             self.decisions = tuple(sorted(decided.items()))
+        elif event.api in UNKNOWN:
+            self.sight.forget(self, event.time)
         elif event.api == "evidence":
             self.evidence.append(self.weighed(event))
 
@@ -145,6 +155,8 @@ class Judge:
             self.remember(operation.handle).undecided = "the request is not well formed"
             return
         for request in requests:
+            if self.sight.is_partial and self.sight.holds(self, operation, request):
+                continue
             if not self.lookup.is_elsewhere(operation, request):
                 self.search(request.group)
                 yield Part(operation, request)
@@ -240,10 +252,14 @@ class Judge:
         """No explanation is left: find the answer that is wrong and say what would have been right."""
         search = self.searches[group]
         operation = part.operation
+        if self.sight.is_partial and self.sight.excuses(self, group, part):
+            return
         if operation.answer is not None and self.header.clock == "wall" and errors_in(operation.answer) <= NOT_READY:
             self.stop(group, part, "the target said that it was not ready")
             return
         finding = Autopsy(search).of(part, time)
+        if self.sight.is_partial and self.sight.lingers(self, part, finding.misfit, time):
+            return
         last = search.parts.get(finding.misfits[-1].handle, part)
         adoption = adopted(finding, last.operation.answer or {}, search.parts)
         if adoption is None:
@@ -368,7 +384,7 @@ class Judge:
             evidence=tuple(self.evidence),
             rules=dict(self.rules),
             decisions=self.decided(),
-            inconclusive=tuple(self.inconclusive),
+            inconclusive=(*self.inconclusive, *self.sight.unresolved()),
             events=self.events,
             transitions={Transition(*each): count for each, count in self.transitions.items()},
         )
