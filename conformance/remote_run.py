@@ -17,7 +17,8 @@ from fencepost.adapters.wire.lifecycle import Lifecycle
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
 from fencepost.conformance.blame import broken
 from fencepost.conformance.course import Course, in_order
-from fencepost.conformance.execution import DEFAULT_GRACE_MS, Played, play
+from fencepost.conformance.execution import DEFAULT_GRACE_MS, Judging, Played, play
+from fencepost.conformance.gathering import Gathering
 from fencepost.conformance.interrupts import ignore_interrupts, started
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
@@ -38,7 +39,7 @@ from fencepost.traces.judge.verdict import TraceVerdict
 
 AT_ONCE = 120
 """How many scenarios are in flight."""
-JUDGES = 1
+JUDGES = 2
 """How many processes judge, and draw random schedules."""
 CONNECTIONS = 3
 """How many connections a scenario needs at the same time, as a rule."""
@@ -54,37 +55,6 @@ class Interrupted(Exception):
     """The target went down while scenarios were played side by side."""
 
 
-class Gathering:
-    """Where all restart scenarios meet: the target is restarted once, when the last of them asks for it."""
-
-    def __init__(self, expected: int, restart: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        self.expected = expected
-        self.restart = restart
-        self.here = 0
-        self.begun = False
-        self.done = asyncio.Event()
-
-    async def arrive(self) -> None:
-        """Wait for the restart."""
-        self.here += 1
-        await self.go_if_all()
-        await self.done.wait()
-
-    async def leave(self) -> None:
-        """One is finished, or will not come."""
-        self.expected -= 1
-        await self.go_if_all()
-
-    async def go_if_all(self) -> None:
-        """Restart once everyone who is still to come is here."""
-        if self.here and self.here >= self.expected and not self.begun:
-            self.begun = True
-            try:
-                await self.restart()
-            finally:
-                self.done.set()
-
-
 class Remote:
     """A run on a Kafka address."""
 
@@ -98,13 +68,14 @@ class Remote:
         self.crashing: set[str] = set()
         self.at_once = AT_ONCE
         self.judge: Callable[[Header, tuple[Event, ...]], TraceVerdict] = judge
+        self.judging: Judging = self.judged
         self.judges = ProcessPoolExecutor(JUDGES, get_context("spawn"), initializer=ignore_interrupts)
 
     async def run(self, requirements: Sequence[Requirement], progress: Callable[[Progress], None]) -> Report:
         """Play everything, then replay what failed."""
         try:
             description = await self.target.open()
-            started(self.judges)
+            started(self.judges, JUDGES)
             first = await self.play(versions.scenarios[0], description, "versions")
             description = replace(description, versions=usable(description.versions, first.events))
             offered = capabilities(description, self.profile.capabilities, slow=self.plan.slow)
@@ -154,6 +125,7 @@ class Remote:
             restarts="restart" in offered,
             transactions="transactions" in offered,
             patient=False,
+            grace=self.grace,
         )
         await course.follow(RemoteSeries(self, description, ground, self.plan.schedules, course.decisions))
 
@@ -173,8 +145,7 @@ class Remote:
                 self.down = True
                 if not alone:
                     raise Interrupted
-            # In a process beside this one: members must not miss their heartbeats meanwhile.
-            return await asyncio.get_running_loop().run_in_executor(self.judges, self.judge, header, events)
+            return await self.judging(header, events)
 
         group = f"{scenario.name}-{self.token}-{attempt}"
         played = await play(
@@ -183,6 +154,10 @@ class Remote:
         if self.down:
             self.crashing.add(scenario.name)
         return replace(played, crashed=self.down)
+
+    async def judged(self, header: Header, events: tuple[Event, ...]) -> TraceVerdict:
+        """What a trace shows, found in a process beside this one: members must not miss their heartbeats meanwhile."""
+        return await asyncio.get_running_loop().run_in_executor(self.judges, self.judge, header, events)
 
     async def play_batch(
         self, scenarios: Sequence[Scenario], attempt: str, description: Description, keep: Callable[[Played], None]
@@ -197,15 +172,23 @@ class Remote:
         await self.play_company(harmless, attempt, description, keep)
         meeting = Gathering(len(rough), self.target.restart)
 
-        async def restarting(scenario: Scenario) -> None:
-            try:
-                keep(await self.play(scenario, description, attempt, meeting.arrive))
-            except Exception:
-                await meeting.leave()
-                raise
-            await meeting.leave()  # but not when cancelled: the target is not restarted for a run that is cut short
+        await asyncio.gather(*(self.play_restarted(each, attempt, description, keep, meeting) for each in rough))
 
-        await asyncio.gather(*(restarting(scenario) for scenario in rough))
+    async def play_restarted(
+        self,
+        scenario: Scenario,
+        attempt: str,
+        description: Description,
+        keep: Callable[[Played], None],
+        meeting: Gathering,
+    ) -> None:
+        """Play a scenario that needs a restart, and wait for it where the others do."""
+        try:
+            keep(await self.play(scenario, description, attempt, meeting.arrive))
+        except Exception:
+            await meeting.leave()
+            raise
+        await meeting.leave()  # but not when cancelled: the target is not restarted for a run that is cut short
 
     async def play_company(
         self, scenarios: Sequence[Scenario], attempt: str, description: Description, keep: Callable[[Played], None]

@@ -1,5 +1,7 @@
 """A forecast: the schedule drawn so far, played on the model; what its actors know, and what the group looks like."""
 
+from dataclasses import replace
+
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Recorder
 from fencepost.adapters.virtual import VirtualClock
@@ -33,20 +35,36 @@ class Forgetful(Recorder):
 
 
 class Forecast:
-    """What the model makes of a schedule, move by move."""
+    """What the model makes of a schedule, move by move.
 
-    def __init__(self, cast: tuple[Role, ...], settings: Settings, witness: Witness) -> None:
+    A target on real time (not `virtual`) is not waited for as long, and its timers are granted their `grace`.
+    """
+
+    def __init__(
+        self, cast: tuple[Role, ...], settings: Settings, witness: Witness, *, grace: int = 0, virtual: bool = True
+    ) -> None:
+        self.lead = 0
+        """When the target is restarted first, in milliseconds; 0 if it is not."""
         self.clock = VirtualClock()
         self.model = Foretelling(witness)
         target = InProcessTarget(settings, make_coordinator=self.model)
         description = self.clock.run_until_complete(target.open())
         recorder = Forgetful(lambda: self.clock.milliseconds)
-        stage = Stage(description, target.channel(recorder), recorder, GROUP, restart=target.restart)
+        if not virtual:
+            description = replace(description, clock="wall")
+        stage = Stage(description, target.channel(recorder), recorder, GROUP, grace=grace, restart=target.restart)
         self.player = Player(stage, cast)
 
     def perform(self, move: Move) -> None:
         """Make one move."""
+        if move.kind == "restart" and not self.lead:
+            self.lead = max(1, self.clock.milliseconds)
         self.clock.run_until_complete(self.player.perform(move))
+
+    @property
+    def length(self) -> int:
+        """How long it takes so far, in milliseconds."""
+        return self.clock.milliseconds
 
     def close(self) -> None:
         """Forget it all."""

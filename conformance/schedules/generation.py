@@ -23,20 +23,24 @@ LENGTHS = (4, 8, 8, 12, 16)
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What a target allows schedules to do."""
+    """What a target allows schedules to do; its timers may be `grace` milliseconds late."""
 
     settings: Settings
     restarts: bool = True
     transactions: bool = True
     patient: bool = True
+    grace: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A schedule, and the transitions of the model that it is foretold to show, with how often."""
+    """A schedule, and the transitions of the model that it is foretold to show, with how often; how long it takes, and
+    how long until it needs the target restarted, in milliseconds (0: it does not)."""
 
     schedule: Schedule
     transitions: Mapping[Transition, int]
+    length: int = 0
+    lead: int = 0
 
     @property
     def rules(self) -> frozenset[str]:
@@ -60,12 +64,12 @@ def draw(ground: Ground, run: int, chunk: int, size: int) -> list[Drawn]:
             def witness(before: World, request: Request | None, outcome: Outcome) -> None:
                 self.foretold[transition(before, request, outcome)] += 1
 
-            return Forecast(cast, ground.settings, witness)
+            return Forecast(cast, ground.settings, witness, grace=ground.grace, virtual=ground.patient)
 
         def end(self, schedule: Schedule, forecast: Forecast) -> None:
             forecast.close()
             name = f"schedule-{run}-{chunk}-{len(found)}"
-            found.append(Drawn(replace(schedule, name=name), self.foretold))
+            found.append(Drawn(replace(schedule, name=name), self.foretold, forecast.length, forecast.lead))
 
         def _pretty_print(self, value: Any) -> str:
             return ""

@@ -1,7 +1,7 @@
 """A series on the bundled coordinator: in this process, or in two beside it if it is a long one."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -89,18 +89,22 @@ class InProcessSeries(Series):
         if self.pool is not None:
             started(self.pool, PROCESSES)
 
-    async def play(self, orders: Sequence[Order], keep: Callable[[Outcome], None]) -> None:
+    async def play(self, rounds: Iterator[list[Order]], keep: Callable[[Outcome], None]) -> None:
         """As `Series.play`."""
+        for orders in rounds:
+            async for outcomes in self.fulfilled(orders):
+                for outcome in outcomes:
+                    keep(outcome)
+
+    async def fulfilled(self, orders: Sequence[Order]) -> AsyncIterator[list[Outcome]]:
+        """What came of a round, chunk by chunk."""
         if self.pool is None:
             for order in orders:
-                for outcome in await beside(partial(self.field.fulfil, order)):
-                    keep(outcome)
+                yield await beside(partial(self.field.fulfil, order))
             return
         loop = asyncio.get_running_loop()
-        chunks = [loop.run_in_executor(self.pool, self.field.fulfil, order) for order in orders]
-        for outcomes in await asyncio.gather(*chunks):
-            for outcome in outcomes:
-                keep(outcome)
+        for chunk in [loop.run_in_executor(self.pool, self.field.fulfil, order) for order in orders]:
+            yield await chunk
 
     async def replay(self, schedules: Sequence[Schedule]) -> list[Played]:
         """As `Series.replay`."""

@@ -25,7 +25,7 @@ UNKNOWN_MEMBER_ID = 25
 BEFORE_MS = 100
 """How long before a deadline "just before" is."""
 LONGEST_WAIT_MS = 25_000
-"""How long a schedule waits in all for deadlines of a target on real time."""
+"""How long a schedule waits in all for deadlines and answers of a target on real time."""
 ABSENT = "absent"
 """A topic that does not exist."""
 
@@ -424,7 +424,7 @@ class Player:
             ahead = begun + self.length(move) - self.stage.clock
             pause = ahead - BEFORE_MS if side < 0 else ahead + 2 * self.stage.grace + self.stage.step
         if self.stage.description.clock != "virtual":
-            pause = min(pause, self.patience)
+            pause = min(pause, max(self.patience, 0))
             self.patience -= max(pause, 0)
         await self.stage.sleep(max(pause, 0))
 
@@ -434,7 +434,10 @@ class Player:
         limit = self.stage.settings.initial_rebalance_delay + last + 2 * self.stage.grace + self.stage.step
         joins = [call.exchange.answer for actor in self.actors for call in actor.calls if call.api == "JoinGroup"]
         if joins:
-            await asyncio.wait(joins, timeout=min(limit, self.patience) / 1000)
+            begun = self.stage.clock
+            await asyncio.wait(joins, timeout=min(limit, max(self.patience, self.stage.step)) / 1000)
+            if self.stage.description.clock != "virtual":
+                self.patience -= self.stage.clock - begun
 
     def began(self, move: Move) -> int | None:
         """When what is waited for began."""

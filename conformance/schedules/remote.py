@@ -1,8 +1,11 @@
-"""A series over the network: hundreds of groups at once, and one restart a round for all schedules that need it."""
+"""A series over the network: hundreds of groups at once, and one restart a season for all schedules that need it.
+
+While a season is played the next one is drawn and the last one judged, in processes beside this one.
+"""
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count as counting
@@ -15,15 +18,18 @@ from fencepost.conformance.saving import save_trace
 from fencepost.conformance.schedules.generation import Drawn, Ground
 from fencepost.conformance.schedules.player import scenario_of
 from fencepost.conformance.schedules.schedule import Schedule
+from fencepost.conformance.schedules.season import Season
 from fencepost.conformance.schedules.series import Series
 from fencepost.conformance.schedules.steering import Order, drawn_for
 from fencepost.conformance.schedules.tally import Outcome
+from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import judge
+from fencepost.traces.judge.verdict import TraceVerdict
 
 if TYPE_CHECKING:
     from fencepost.conformance.remote_run import Remote
 
-AT_ONCE = 240
+AT_ONCE = 400
 """How many schedules are in flight."""
 TRIED_AT_ONCE = 40
 """How many shorter schedules are tried side by side."""
@@ -32,7 +38,7 @@ TRIED_AT_ONCE = 40
 class RemoteSeries(Series):
     """Schedules on a Kafka address."""
 
-    chunks = 15
+    chunks = 30
     shrink_seconds = 90.0
 
     def __init__(
@@ -44,18 +50,59 @@ class RemoteSeries(Series):
         self.replays = counting(1)
         remote.at_once = AT_ONCE
         remote.judge = partial(judge, decisions=decisions, likely=True)
+        self.drawn: dict[str, Drawn] = {}
+        self.last = Season(remote, description, self.judge_later)
+        self.judging: list[asyncio.Task[None]] = []
+        self.keep: Callable[[Outcome], None] = lambda outcome: None
 
-    async def play(self, orders: Sequence[Order], keep: Callable[[Outcome], None]) -> None:
+    async def play(self, rounds: Iterator[list[Order]], keep: Callable[[Outcome], None]) -> None:
         """As `Series.play`."""
+        self.remote.judging, self.keep = unjudged, keep
+        drawing = self.drawing(next(rounds, []))
+        try:
+            while drawn := await drawing:
+                drawing = self.drawing(next(rounds, []))
+                await self.play_season(drawn)
+            await self.last.end()
+            await asyncio.gather(*self.judging)
+        finally:
+            self.remote.judging = self.remote.judged
+            self.last.cancel()
+            for each in (drawing, *self.judging):
+                each.cancel()
+
+    def drawing(self, orders: Sequence[Order]) -> "asyncio.Task[list[Drawn]]":
+        """Have some chunks drawn."""
+        return asyncio.create_task(self.draw(orders))
+
+    async def draw(self, orders: Sequence[Order]) -> list[Drawn]:
+        """The schedules of some chunks."""
         loop = asyncio.get_running_loop()
         chunks = await asyncio.gather(*(loop.run_in_executor(self.remote.judges, drawn_for, order) for order in orders))
-        drawn: dict[str, Drawn] = {each.schedule.name: each for chunk in chunks for each in chunk}
+        return [each for chunk in chunks for each in chunk]
 
-        def judged(played: Played) -> None:
-            keep(Outcome.of(drawn[played.scenario.name], played))
-            save_trace(self.remote.plan, played)
+    async def play_season(self, drawn: Sequence[Drawn]) -> None:
+        """Play up to the restart, and wait for what the season before has left to be judged."""
+        self.drawn.update((each.schedule.name, each) for each in drawn)
+        before, left = self.last, self.judging
+        self.judging = []
+        self.last = Season(self.remote, self.description, self.judge_later)
+        try:
+            await self.last.play(drawn, before)
+        finally:
+            before.cancel()
+        await asyncio.gather(*left)
 
-        await self.play_all([each.schedule for each in drawn.values()], "run", judged)
+    def judge_later(self, played: Played) -> None:
+        """Have judged what was played, and go on."""
+        self.judging.append(asyncio.create_task(self.judge(played)))
+
+    async def judge(self, played: Played) -> None:
+        """Judge what was played."""
+        verdict = await self.remote.judged(played.header, played.events)
+        judged = replace(played, verdict=verdict)
+        self.keep(Outcome.of(self.drawn.pop(played.scenario.name), judged))
+        save_trace(self.remote.plan, judged)
 
     async def play_all(self, schedules: Sequence[Schedule], attempt: str, keep: Callable[[Played], None]) -> None:
         """Play schedules side by side, then those that need a restart."""
@@ -81,3 +128,8 @@ class RemoteSeries(Series):
             if found:
                 return found
         return []
+
+
+async def unjudged(header: Header, events: tuple[Event, ...]) -> TraceVerdict:
+    """Nothing yet."""
+    return TraceVerdict((), (), {}, events=len(events))

@@ -2,7 +2,7 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from fencepost.conformance.blame import broken
@@ -41,11 +41,14 @@ class Series(ABC):
             self.tally.keep(outcome)
             kept(outcome)
 
-        chunk = 0
-        while (left := self.count - chunk * CHUNK) > 0:
-            sizes = [min(CHUNK, left - place * CHUNK) for place in range(self.chunks) if left > place * CHUNK]
-            await self.play([self.order(chunk + place, size) for place, size in enumerate(sizes)], keep)
-            chunk += len(sizes)
+        await self.play(self.rounds(), keep)
+
+    def rounds(self) -> Iterator[list[Order]]:
+        """What to draw in each round, as far as is known by then."""
+        sizes = [min(CHUNK, self.count - begin) for begin in range(0, self.count, CHUNK)]
+        numbered = list(enumerate(sizes))
+        for begin in range(0, len(numbered), self.chunks):
+            yield [self.order(chunk, size) for chunk, size in numbered[begin : begin + self.chunks]]
 
     def order(self, chunk: int, size: int) -> Order:
         """What to draw next, as far as is known by now."""
@@ -98,8 +101,8 @@ class Series(ABC):
         return []
 
     @abstractmethod
-    async def play(self, orders: Sequence[Order], keep: Callable[[Outcome], None]) -> None:
-        """Draw and play some chunks."""
+    async def play(self, rounds: Iterator[list[Order]], keep: Callable[[Outcome], None]) -> None:
+        """Draw and play them, round after round."""
 
     @abstractmethod
     async def replay(self, schedules: Sequence[Schedule]) -> list[Played]:

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from fencepost.conformance.cli import main
+from fencepost.conformance.gathering import Gathering
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.remote_run import Gathering
 from fencepost.conformance.scenario import Scenario
 from fencepost.conformance.scenarios import ALL
 from fencepost.conformance.stage import Stage
