@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NoReturn, TextIO
 
 from fencepost.adapters.target import TargetError
-from fencepost.conformance import recording_options
+from fencepost.conformance import importing_command, recording_options
 from fencepost.conformance.junit import to_junit
 from fencepost.conformance.pipeline.options import add_commands
 from fencepost.conformance.plan import Plan, ReplayOutcome, Runner
@@ -74,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_replay(commands.add_parser("replay", help="run a recorded failure again", allow_abbrev=False))
     _add_judge(commands.add_parser("judge", help="judge recorded traces, without a target", allow_abbrev=False))
     _add_record(commands.add_parser("record", help="record real clients on a real cluster", allow_abbrev=False))
+    _add_import(commands.add_parser("import", help="make traces of logs and captures", allow_abbrev=False))
     _add_serve(commands.add_parser("serve", help="serve the bundled coordinator to Kafka clients", allow_abbrev=False))
     _add_zoo(commands.add_parser("zoo", help="hunt known bugs, put back into the bundled one", allow_abbrev=False))
     _add_prove(commands.add_parser("prove", help="prove the model that judges", allow_abbrev=False))
@@ -136,6 +137,11 @@ def _add_judge(parser: argparse.ArgumentParser) -> None:
 def _add_record(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_record)
     recording_options.add_arguments(parser)
+
+
+def _add_import(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_import)
+    importing_command.add_arguments(parser)
 
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:
@@ -271,6 +277,10 @@ def _record(options: argparse.Namespace, _: Runner) -> int:
     from fencepost.conformance.recording_command import run
 
     return run(options, _announce, _say)
+
+
+def _import(options: argparse.Namespace, _: Runner) -> int:
+    return importing_command.run(options, _say)
 
 
 def _serve(options: argparse.Namespace, runner: Runner) -> int:

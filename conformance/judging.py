@@ -68,7 +68,7 @@ class Reading:
         event = moment.event
         if event.kind in SHOWN_KINDS:
             self.last.append(event)
-        elif is_remark(event):
+        elif is_remark(event) and event.api != "step":
             self.told.append(event)
         known = len(self.judge.faults)
         with self.blaming_the_trace():

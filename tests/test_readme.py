@@ -14,6 +14,7 @@ from tests.targets.running import Running
 
 ROOT = Path(__file__).parent.parent
 OFFLINE = ("--dry-run", "--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check")
+DATA = ROOT / "tests" / "traces" / "data"
 EXAMPLE_BROKER = "127.0.0.1:9092"
 
 
@@ -33,12 +34,15 @@ def runnable(command: str, broker: str, profile: Path) -> list[str]:
             return [sys.executable, "-m", "pip", "install", *OFFLINE, *rest]
         case ["python", "-m", "pytest"]:
             return [sys.executable, "-m", "pytest", "--collect-only", "--quiet"]
+        case ["fencepost", "judge", "group.jsonl"]:
+            return [sys.executable, "-m", "fencepost", "judge", str(DATA / "group.jsonl")]
         case ["fencepost", *rest]:
             known = {
                 EXAMPLE_BROKER: broker,
                 f"kafka://{EXAMPLE_BROKER}": f"kafka://{broker}",
                 "127.0.0.1:19092": "127.0.0.1:0",
                 "profile.toml": str(profile),
+                "server.log": str(DATA / "kafka-4.log"),
                 "group.jsonl": str(profile.with_name("group.jsonl")),
                 "600": "0.1",
             }

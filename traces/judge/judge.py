@@ -20,6 +20,7 @@ from fencepost.traces.judge.promptness import PROMPT_WIDTH
 from fencepost.traces.judge.restarting import restart
 from fencepost.traces.judge.search import BRISK_LIMIT, LIMIT, Search, Undecided
 from fencepost.traces.judge.sight import Sight
+from fencepost.traces.judge.steps import StepsSeen
 from fencepost.traces.judge.topics import TopicsSeen
 from fencepost.traces.judge.verdict import Evidence, Fault, Standing, TraceVerdict
 from fencepost.traces.transitions import Parts, Transition, parts
@@ -72,6 +73,7 @@ class Judge:
         self.stopped: dict[str, str] = {}
         self.lookup = LookupCheck()
         self.sight = Sight()
+        self.steps = StepsSeen()
         self.judged: OrderedDict[int, Judged] = OrderedDict()
         self.faults: list[Fault] = []
         self.evidence: list[Evidence] = []
@@ -129,6 +131,9 @@ class Judge:
             self.decisions = tuple(sorted(decided.items()))
         elif event.api in UNKNOWN:
             self.sight.forget(self, event.time)
+            self.steps.forget()
+        elif event.api == "step":
+            self.faults.extend(self.steps.take(event))
         elif event.api == "evidence":
             self.evidence.append(self.weighed(event))
 
@@ -381,7 +386,7 @@ class Judge:
             self.settle(search)
         return TraceVerdict(
             faults=tuple(self.faults),
-            evidence=tuple(self.evidence),
+            evidence=(*self.evidence, *self.steps.evidence()),
             rules=dict(self.rules),
             decisions=self.decided(),
             inconclusive=(*self.inconclusive, *self.sight.unresolved()),

@@ -1,0 +1,59 @@
+"""`fencepost import` from the command line."""
+
+from pathlib import Path
+
+import pytest
+
+from fencepost.conformance.cli import main
+
+Capture = pytest.CaptureFixture[str]
+DATA = Path(__file__).parents[1] / "traces" / "data"
+LOG = str(DATA / "kafka-4.log")
+
+
+def complaint(arguments: list[str], capsys: Capture) -> str:
+    """The only line that the command has to say before it gives up."""
+    assert main(["import", *arguments]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    (line,) = output.err.splitlines()
+    return line
+
+
+def test_a_log_is_imported_and_judged(tmp_path: Path, capsys: Capture) -> None:
+    trace = str(tmp_path / "trace.jsonl")
+    assert main(["import", "log", LOG, "-o", trace]) == 0
+    assert "lines of Apache Kafka 4 in" in capsys.readouterr().err
+    assert main(["judge", trace]) == 0
+    report = capsys.readouterr().out
+    assert "CONFORMANT" in report and "GEN           5 pass" in report
+
+
+def test_a_log_of_a_wrong_coordinator_is_a_violation(tmp_path: Path, capsys: Capture) -> None:
+    text = Path(LOG).read_text().replace("Stabilized group demo-4 generation 2", "Stabilized group demo-4 generation 3")
+    (tmp_path / "server.log").write_text(text)
+    trace = str(tmp_path / "trace.jsonl")
+    assert main(["import", "log", str(tmp_path / "server.log"), "-o", trace]) == 0
+    assert main(["judge", trace]) == 1
+    report = capsys.readouterr().out
+    assert "FAIL GEN-02" in report and "each completed join phase counts one" in report
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ([], "KIND"),
+        (["nothing"], "invalid choice"),
+        (["log", LOG], "-o/--output"),
+        (["log", "missing.log", "-o", "x.jsonl"], "missing.log: cannot be read: No such file"),
+        (["log", __file__, "-o", "x.jsonl"], "no line of a group coordinator"),
+        (["log", LOG, "-o", "/nowhere/x.jsonl"], "/nowhere/x.jsonl: No such file"),
+        (["log", LOG, "-o", LOG], "would be written over"),
+    ],
+)
+def test_what_cannot_be_imported(
+    arguments: list[str], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert reason in complaint(arguments, capsys)
+    assert not list(tmp_path.iterdir())

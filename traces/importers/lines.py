@@ -1,0 +1,153 @@
+"""The lines that the group coordinators of Apache Kafka write to their logs, as one table for each of the two.
+
+A line becomes a step of the coordinator. What stands in its holes are the fields of the step; what a line does not say
+is not among them. Both write at level INFO, in classes below `kafka.coordinator.group` and
+`org.apache.kafka.coordinator.group`.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+OLDER_LINES = """
+prepare     Preparing to rebalance group <group> in state... with old generation <generation> (...) (reason: <reason>)
+complete    Stabilized group <group> generation <generation> (...) with <count> members
+empty       Group <group> with generation <generation> is now empty (...)
+publish     Assignment received from leader <member> for group <group> for generation <generation>... has <count>...
+issue       Dynamic... unknown member id joins group <group> in <word> state. Created... id <id> and request...
+register    Dynamic... unknown member id joins group <group> in <word> state. Created... id <id> for this...
+register    Static member... unknown member id joins group <group> in <word> state. Created... id <id> for this...
+replace     Static member... unknown member id joins group <group> in <word> state. Replacing... member <id> with...
+unregister  Member MemberMetadata(memberId=<member>, groupInstanceId=...) has left group <group> through explicit...
+unregister  Member <member> in group <group> has failed, removing it from the group
+withdraw    Pending member with memberId=<member> has left group <group> through explicit...
+withdraw    Pending member <member> in group <group> has been removed after session timeout expiration.
+forget      Group <group> transitioned to Dead in generation <generation>
+load        Elected as the group coordinator...
+load        Resigned as the group coordinator...
+load        Scheduling loading...
+load        Scheduling unloading...
+load        Starting up...
+"""
+NEWER_LINES = """
+prepare     Preparing to rebalance group <group> in state... with old generation <generation> (reason: <reason>).
+complete    Stabilized group <group> generation <generation> with <count> members.
+empty       Group <group> with generation <generation> is now empty.
+publish     Assignment received from leader <member> for group <group> for generation <generation>... has <count>...
+issue       Dynamic... unknown member id joins group <group> in <word> state. Created... id <id> and request...
+register    Dynamic... unknown member id joins group <group> in <word> state. Created... id <id> and added...
+register    Dynamic... unknown member id joins group <group> in <word> state. Created... id <id> for this...
+register    Pending dynamic member with id <member> joins group <group> in <word> state. Adding to the group now.
+register    Static member... unknown member id joins group <group> in <word> state. Created... id <id> for this...
+replace     Static member... unknown member id joins group <group> in <word> state. Replacing... member <id> with...
+withdraw    [Group <group>] Pending member <member> has left group through explicit...
+unregister  [Group <group>] Member <member> has left group through explicit...
+unregister  [Group <group>] Static member <member> with instance id... has left group through explicit...
+unregister  Member <member> in group <group> has failed, removing it from the group.
+withdraw    Pending member <member> in group <group> has been removed after session timeout expiration.
+sweep       Generated... tombstone records while cleaning up group metadata in...
+delete      The following groups were deleted: <groups>. A total of...
+load        Scheduling loading...
+load        Scheduling unloading...
+load        Failed to load...
+load        Starting up...
+"""
+SILENT_LINES = """
+-           Static member which joins during Stable...
+-           Startup complete...
+-           Finished loading...
+-           Finished unloading...
+-           Removed <count> expired offsets...
+-           Received notification of heartbeat expiration...
+-           Shutting down...
+-           Shutdown complete...
+"""
+"""Lines of coordinators that tell of no step."""
+
+HOLES: Mapping[str, str] = {
+    "group": r"(?P<group>.*)",
+    "member": r"(?P<member>.+?)",
+    "id": r"(?P<member>\S+)",
+    "generation": r"(?P<generation>\d+)",
+    "groups": r"(?P<groups>.*)",
+    "count": r"(?P<count>\d+)",
+    "reason": r"(?P<reason>.*)",
+    "word": r"\w+",
+}
+"""What stands in the holes of a line; three dots are any text, and where they are in brackets, they may be missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One kind of line: the step that it tells of, and how to read it."""
+
+    step: str
+    pattern: re.Pattern[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """One of the two coordinators: how its lines begin, and the lines."""
+
+    name: str
+    prefix: re.Pattern[str]
+    lines: tuple[Line, ...]
+
+
+def lines(table: str) -> tuple[Line, ...]:
+    """The lines of a table."""
+    rows = (row.split(maxsplit=1) for row in table.splitlines() if row)
+    return tuple(Line(step, re.compile(pattern(text))) for step, text in rows)
+
+
+def pattern(text: str) -> str:
+    """The regular expression for the text of a line."""
+    found = re.escape(text).replace(r"\ \(\.\.\.\)", r"(?: \([^)]*\))?").replace(r"\.\.\.", ".*?")
+    return re.sub("<([a-z]+)>", lambda hole: HOLES[hole[1]], found)
+
+
+OLDER = Writer(
+    "Apache Kafka 3",
+    re.compile(r"\[(?:GroupCoordinator|GroupMetadataManager brokerId=) ?\d+\]:? "),
+    lines(OLDER_LINES),
+)
+NEWER = Writer(
+    "Apache Kafka 4",
+    re.compile(r"\[GroupCoordinator id=\d+(?: topic=\S+ partition=\d+)?\] "),
+    lines(NEWER_LINES),
+)
+WRITERS = (NEWER, OLDER)
+NUMBERS = frozenset({"generation", "count"})
+SILENT = lines(SILENT_LINES)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What one line tells: the coordinator that wrote it, the step, and what the line says of it. Without a step, it is
+    a line of a coordinator that the tables do not have."""
+
+    writer: str
+    step: str
+    fields: Mapping[str, Any]
+
+
+def read(text: str) -> Told | None:
+    """What a message tells; None if it is not a coordinator's, or of no step."""
+    for writer in WRITERS:
+        prefix = writer.prefix.match(text)
+        if prefix is None:
+            continue
+        message = text[prefix.end() :]
+        for kind in writer.lines:
+            found = kind.pattern.fullmatch(message)
+            if found is not None:
+                return Told(writer.name, kind.step, fields(found))
+        is_silent = any(kind.pattern.fullmatch(message) for kind in SILENT)
+        return None if is_silent else Told(writer.name, "", {})
+    return None
+
+
+def fields(found: re.Match[str]) -> dict[str, Any]:
+    """What a line says, numbers as such."""
+    return {name: int(value) if name in NUMBERS else value for name, value in found.groupdict().items()}
