@@ -13,9 +13,9 @@ from fencepost.traces.events import Event, Kind
 from fencepost.traces.judge.explanation import observed, shown
 from fencepost.traces.judge.verdict import Standing
 
-NOT_AGAIN = "failed once and not when it was replayed"
+NOT_AGAIN = "failed once and not when it was replayed, see {}"
 NOT_REPLAYED_HERE = "what was replayed of it is explained by another violation"
-NOT_REPLAYED = "failed once; the run was cut short before it could be replayed"
+NOT_REPLAYED = "failed once, see {}; the run was cut short before it could be replayed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,8 @@ class Findings:
     failures: list[Failure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     unsupported: list[str] = field(default_factory=list)
+    unsettled: str = ""
+    """A violation was seen that nothing explains and that is no failure: why it is none."""
 
     def weigh(self, standing: Standing, note: str) -> None:
         """Count a piece of evidence."""
@@ -72,7 +74,9 @@ def results(
             elif violation.requirement in settled:
                 found.weigh(Standing.FAIL, NOT_REPLAYED_HERE)
             else:
-                found.weigh(Standing.INCONCLUSIVE, NOT_REPLAYED if again is None else NOT_AGAIN)
+                doubt = (NOT_REPLAYED if again is None else NOT_AGAIN).format(origin(played).trace)
+                found.unsettled = found.unsettled or doubt
+                found.weigh(Standing.INCONCLUSIVE, doubt)
         for mark in played.verdict.evidence:
             if mark.requirement in findings and mark.standing is not Standing.FAIL:
                 findings[mark.requirement].weigh(mark.standing, mark.note)
@@ -107,8 +111,8 @@ def decide(id: str, found: Findings, left_out: Mapping[str, str], known: Mapping
         if id in known:
             return RequirementResult(id, Verdict.KNOWN, known[id], checks, failures)
         return RequirementResult(id, Verdict.FAIL, note, checks, failures)
-    if counts[Standing.FAIL]:
-        return RequirementResult(id, Verdict.INCONCLUSIVE, note, checks)
+    if counts[Standing.FAIL] or found.unsettled:
+        return RequirementResult(id, Verdict.INCONCLUSIVE, found.unsettled or note, checks)
     if counts[Standing.PASS] or counts[Standing.UNUSUAL]:
         unusual = "unusual: " + note if counts[Standing.UNUSUAL] and note else ""
         return RequirementResult(id, Verdict.PASS, unusual, checks)
