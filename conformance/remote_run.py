@@ -20,6 +20,7 @@ from fencepost.conformance.course import Course, in_order
 from fencepost.conformance.execution import DEFAULT_GRACE_MS, Judging, Played, play
 from fencepost.conformance.gathering import Gathering
 from fencepost.conformance.interrupts import ignore_interrupts, started
+from fencepost.conformance.pacing import Pace
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.progress import Progress
@@ -64,6 +65,7 @@ class Remote:
         self.token = secrets.token_hex(3)
         self.grace = profile.grace if profile.grace is not None else DEFAULT_GRACE_MS
         self.target = remote_target(plan.target, profile)
+        self.pace = Pace()
         self.down = False
         self.crashing: set[str] = set()
         self.at_once = AT_ONCE
@@ -205,6 +207,7 @@ class Remote:
                 try:
                     if self.down:
                         raise Interrupted
+                    await self.pace.wait()
                     keep(await self.play(scenario, description, attempt, alone=len(scenarios) == 1))
                 except Interrupted:
                     interrupted.append(scenario)

@@ -119,6 +119,17 @@ class KafkaTarget:
             await fresh.close()
         return True
 
+    async def lag(self) -> float:
+        """How many seconds it takes to get an answer at present, whichever side keeps the other waiting; endless if
+        there is none."""
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        try:
+            await self._client.ask(self._address, "ApiVersions", 0, {})
+        except LossError:
+            return float("inf")
+        return loop.time() - begun
+
     async def restart(self) -> None:
         """As `Target.restart`; the target may come back at another address. Raises `TargetError`."""
         if self._lifecycle is None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from fencepost.adapters.target import Description
 from fencepost.conformance.blame import broken
 from fencepost.conformance.execution import Played
+from fencepost.conformance.pacing import Pace
 from fencepost.conformance.saving import save_trace
 from fencepost.conformance.schedules.generation import Drawn, Ground
 from fencepost.conformance.schedules.player import scenario_of
@@ -49,6 +50,7 @@ class RemoteSeries(Series):
         self.description = description
         self.replays = counting(1)
         remote.at_once = AT_ONCE
+        remote.pace = Pace(remote.target.lag)
         remote.judge = partial(judge, decisions=decisions, likely=True)
         self.drawn: dict[str, Drawn] = {}
         self.last = Season(remote, description, self.judge_later)

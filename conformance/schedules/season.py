@@ -51,6 +51,7 @@ class Season:
     async def late(self, drawn: Drawn, delay: int, meeting: "Gathering") -> None:
         """One that needs the restart."""
         await asyncio.sleep(delay / 1000)
+        await self.remote.pace.wait()
         await self.remote.play_restarted(scenario_of(drawn.schedule), "run", self.description, self.keep, meeting)
 
     async def end(self) -> None:
