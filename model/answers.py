@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fencepost.model.core.change import quick
 from fencepost.model.core.logic import Token
 from fencepost.model.core.values import CoreAnswer
 from fencepost.model.errors import Error
 from fencepost.model.requests import Offset, Partition
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class PartitionErrors:
     """One error for each partition (OffsetCommit, TxnOffsetCommit, OffsetDelete), or one for them all."""
@@ -17,6 +19,7 @@ class PartitionErrors:
     error: Error = Error.NONE
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Fetched:
     """OffsetFetch of one group; None stands for a partition that is unstable (KIP-447). `nameless` are partitions
@@ -31,6 +34,7 @@ NO_OFFSET = Offset(-1)
 """What is fetched where nothing was committed."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
     """A member in DescribeGroups; metadata or assignment is None where either of two answers is right (LAT-20)."""
@@ -42,6 +46,7 @@ class MemberDescription:
     any_assignment: bool = False
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Described:
     """DescribeGroups of one group."""
@@ -53,6 +58,7 @@ class Described:
     members: tuple[MemberDescription, ...] = ()
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Listed:
     """ListGroups, for one group: is it there, and as what."""
@@ -63,6 +69,7 @@ class Listed:
     error: Error = Error.NONE
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Single:
     """An answer with nothing but an error (DeleteGroups of one group, EndTxn)."""

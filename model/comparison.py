@@ -19,6 +19,7 @@ from fencepost.model.answers import (
     PartitionErrors,
     Single,
 )
+from fencepost.model.core.change import quick
 from fencepost.model.core.logic import Token
 from fencepost.model.core.values import (
     CommitAnswer,
@@ -78,6 +79,7 @@ class Difference:
         return self.ways[place] if place < len(self.ways) else 0
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Seen:
     """An answer as it came, and the request it belongs to. `names` are those of topics by their ids."""

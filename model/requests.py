@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fencepost.model.core.change import quick
 from fencepost.model.core.logic import Time
 from fencepost.model.core.values import CommitRequest, HeartbeatRequest, JoinRequest, LeaveRequest, SyncRequest
 
@@ -10,6 +11,7 @@ Partition = tuple[str, int]
 """A topic and the number of one of its partitions."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Offset:
     """A committed offset. `expires` is the moment an explicit retention ends, None if the broker's applies;
@@ -23,6 +25,7 @@ class Offset:
     number: int = 0
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Join:
     """JoinGroup as sent."""
@@ -31,6 +34,7 @@ class Join:
     core: JoinRequest
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Sync:
     """SyncGroup as sent; `complete` is false from v5 if protocol type or name is null (SYNC-06)."""
@@ -40,6 +44,7 @@ class Sync:
     complete: bool
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
     """Heartbeat as sent."""
@@ -48,6 +53,7 @@ class Heartbeat:
     core: HeartbeatRequest
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Leave:
     """LeaveGroup as sent."""
@@ -56,6 +62,7 @@ class Leave:
     core: LeaveRequest
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Commit:
     """OffsetCommit as sent. `retention` is in milliseconds, None for the broker's."""
@@ -67,6 +74,7 @@ class Commit:
     retention: int | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class TransactionalCommit:
     """TxnOffsetCommit as sent."""
@@ -77,6 +85,7 @@ class TransactionalCommit:
     offsets: tuple[tuple[Partition, Offset], ...]
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class EndTransaction:
     """EndTxn, as far as one group is concerned."""
@@ -87,6 +96,7 @@ class EndTransaction:
     committed: bool
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Fetch:
     """OffsetFetch for one group; `partitions` is None for all."""
@@ -98,6 +108,7 @@ class Fetch:
     require_stable: bool
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Describe:
     """DescribeGroups for one group."""
@@ -107,6 +118,7 @@ class Describe:
     version: int
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class List:
     """ListGroups, as far as one group is concerned; empty filters let everything through."""
@@ -117,6 +129,7 @@ class List:
     types: frozenset[str]
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Delete:
     """DeleteGroups for one group."""
@@ -125,6 +138,7 @@ class Delete:
     handle: int
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class DeleteOffsets:
     """OffsetDelete."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fencepost.model.answers import Answer
+from fencepost.model.core.change import quick
 from fencepost.model.core.logic import Time
 from fencepost.model.core.values import Group
 from fencepost.model.requests import Offset, Partition, Request, TopicNames, Topics, handle_of
@@ -13,6 +14,7 @@ Pending = Mapping[int, Mapping[Partition, Offset]]
 """Offsets of open transactions by producer id."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class World:
     """Everything a coordinator holds about one group id. Times in milliseconds."""
@@ -30,6 +32,7 @@ class World:
     """The group as its log has it (coordinator.md 5.1)."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """The target around the group: its settings, the topics that exist (None: not known), and their names by id."""
@@ -39,6 +42,7 @@ class Cluster:
     names: TopicNames = field(default_factory=dict, hash=False)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Reply:
     """An answer for the request `handle`."""
@@ -47,6 +51,7 @@ class Reply:
     answer: Answer
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of one input: the world after it, the replies, the rule that applied."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+from fencepost.model.core.change import quick
 from fencepost.model.settings import Settings
 
 FORMAT_VERSION = 1
@@ -50,6 +51,7 @@ class Header:
     implementation: Mapping[str, str] = field(default_factory=dict)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Event:
     """One thing that was seen.

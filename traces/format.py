@@ -14,6 +14,7 @@ from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
+from operator import itemgetter
 from typing import Any, BinaryIO, cast
 
 from fencepost.model.settings import Settings
@@ -228,6 +229,30 @@ def _open(path: str) -> Iterator[BinaryIO]:
 
 
 def _decode(line: bytes) -> dict[str, Any]:
+    value = _plainly(line)
+    return _strictly(line) if value is None else value
+
+
+def _plainly(line: bytes) -> dict[str, Any] | None:
+    """The object of a line whose body is flat and has nothing to unescape, in half the time; None for all others.
+
+    In such a line a quotation mark before a colon ends a key, so their number tells whether a key is given twice.
+    """
+    if line.count(b"{") != 2 or b"\\" in line:
+        return None
+    try:
+        value, end = _scan(line.decode("utf-8"), 0)
+        body = value["body"]
+        keys = len(value) + len(body)
+    except (ValueError, LookupError, TypeError, StopIteration, RecursionError):
+        return None
+    if keys != line.count(b'":') or line[end:] != b"\n" or (len(body) == 1 and _is_reserved(min(body))):
+        return None
+    return cast(dict[str, Any], value)
+
+
+def _strictly(line: bytes) -> dict[str, Any]:
+    """The object of a line."""
     if len(line) >= MAX_LINE and not line.endswith(b"\n"):
         raise _FlawError(f"longer than {MAX_LINE} bytes")
     try:
@@ -271,6 +296,7 @@ def _no_constant(name: str) -> object:
 
 
 _JSON = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
+_scan: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder(parse_constant=_no_constant).scan_once  # type: ignore[attr-defined]
 
 
 # --- what lines may say
@@ -287,6 +313,8 @@ _EVENT_TYPES = {
     "version": int,
     "body": dict,
 }
+_EVENT_LAYOUT = tuple(_EVENT_TYPES.values())
+_event_values: Callable[[dict[str, Any]], tuple[Any, ...]] = itemgetter(*_EVENT_TYPES)
 _REMARKS: Mapping[str, Mapping[str, type]] = {
     "topics": {"topics": dict},
     "evidence": {"requirement": str},
@@ -322,34 +350,30 @@ def _refuse_others(line: Iterable[str], known: Iterable[str], where: str = "") -
 
 
 def _event(line: dict[str, Any]) -> Event:
-    _require(line, _EVENT_TYPES)
+    try:
+        values = _event_values(line)
+    except KeyError:
+        values = ()
+    if tuple(map(type, values)) != _EVENT_LAYOUT:
+        _require(line, _EVENT_TYPES)
     of = line.get("of")
     if len(line) > len(_EVENT_TYPES):
         if len(line) > len(_EVENT_TYPES) + 1 or "of" not in line:
             _refuse_others(line, (*_EVENT_TYPES, "of"))
         if type(of) is not int:
             raise _FlawError("'of' is not an integer")
-    kind = _KINDS.get(line["kind"])
+    sequence, time, connection, member, name, api, version, body = values
+    kind = _KINDS.get(name)
     if kind is None:
-        raise _FlawError(f"unknown kind {line['kind']!r}; known: {', '.join(_KINDS)}")
-    if line["connection"] < 0:
+        raise _FlawError(f"unknown kind {name!r}; known: {', '.join(_KINDS)}")
+    if connection < 0:
         raise _FlawError("'connection' is negative")
     if kind is Kind.INTERNAL:
-        _check_remark(line["api"], line["body"])
-    elif kind is Kind.FAULT and line["api"] == "restart" and line["body"]:
-        _require(line["body"], _RESTARTED)
-        _refuse_others(line["body"], _RESTARTED, " in a restart")
-    return Event(
-        line["sequence"],
-        line["time"],
-        line["connection"],
-        line["member"],
-        kind,
-        line["api"],
-        line["version"],
-        line["body"],
-        of,
-    )
+        _check_remark(api, body)
+    elif kind is Kind.FAULT and api == "restart" and body:
+        _require(body, _RESTARTED)
+        _refuse_others(body, _RESTARTED, " in a restart")
+    return Event(sequence, time, connection, member, kind, api, version, body, of)
 
 
 def _check_remark(api: str, body: dict[str, Any]) -> None:

@@ -6,9 +6,9 @@ owners are yet to come; what happened is a request, by whom in the eyes of the g
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from fencepost.model.core.members import NOWHERE, find
 from fencepost.model.core.values import Group, Holder, Phase
 from fencepost.model.requests import Request
 from fencepost.model.world import Outcome, World
@@ -60,13 +60,19 @@ def state(world: World) -> str:
     if group is None:
         return "no group"
     holders = [slot.holder for slot in group.slots]
-    members = holders.count(Holder.MEMBER)
-    words = [phase(world)]
-    if group.phase is Phase.PREPARING and group.initial:
+    delayed = group.phase is Phase.PREPARING and group.initial
+    return described(group.phase, delayed, min(holders.count(Holder.MEMBER), 2), Holder.PENDING in holders)
+
+
+@cache
+def described(phase: Phase, delayed: bool, members: int, handed_out: bool) -> str:
+    """The state of a group with so many members, two standing for several."""
+    words = [PHASES[phase]]
+    if delayed:
         words.append("in its initial delay")
     if members:
         words.append("with one member" if members == 1 else "with several members")
-    if Holder.PENDING in holders:
+    if handed_out:
         words.append("and ids handed out" if members else "with ids handed out")
     return " ".join(words)
 
@@ -87,6 +93,9 @@ def role(group: Group | None, member: object) -> str:
         return "nobody"
     if group is None:
         return "stranger"
-    if find(group, member, Holder.MEMBER) != NOWHERE:
-        return "leader" if member == group.leader else "member"
-    return "newcomer" if find(group, member, Holder.PENDING) != NOWHERE else "stranger"
+    for slot in group.slots:
+        if slot.id == member and slot.holder is Holder.MEMBER:
+            return "leader" if member == group.leader else "member"
+        if slot.id == member and slot.holder is Holder.PENDING:
+            return "newcomer"
+    return "stranger"

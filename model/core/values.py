@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from fencepost.model.core.change import quick
 from fencepost.model.core.logic import Time, Token, Truth
 from fencepost.model.errors import Error
 
@@ -25,6 +26,7 @@ class Holder(IntEnum):
     MEMBER = 2
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Protocol:
     """One protocol that a member offers."""
@@ -33,6 +35,7 @@ class Protocol:
     metadata: Token
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Slot:
     """A place in the member table. Times in milliseconds; `join` and `sync` name parked requests, 0 for none."""
@@ -58,6 +61,7 @@ class Slot:
 FREE = Slot()
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Group:
     """A group that exists. A round is a join phase and the sync phase that follows it."""
@@ -86,6 +90,7 @@ class Group:
     """A replaced member's old id is still waited for by the sync timer."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class JoinRequest:
     """JoinGroup. `member` is None for the empty id; `requires_id` is true from v4, `can_skip` from v9."""
@@ -102,6 +107,7 @@ class JoinRequest:
     client: Token = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class SyncRequest:
     """SyncGroup. Protocol type and name are None below v5; `assignments` are (member id, bytes) pairs."""
@@ -115,6 +121,7 @@ class SyncRequest:
     assignments: tuple[tuple[Token, Token], ...]
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class HeartbeatRequest:
     """Heartbeat."""
@@ -125,6 +132,7 @@ class HeartbeatRequest:
     generation: int
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class LeaveRequest:
     """LeaveGroup, as (member id, instance id) pairs; one pair below v3."""
@@ -133,6 +141,7 @@ class LeaveRequest:
     entries: tuple[tuple[Token, Token], ...]
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
     """The membership part of OffsetCommit."""
@@ -143,6 +152,7 @@ class CommitRequest:
     generation: int
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class MemberView:
     """A member as the leader sees it; `id` is None for a free slot."""
@@ -152,6 +162,7 @@ class MemberView:
     metadata: Token
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class JoinAnswer:
     """Answer to JoinGroup; `members` is empty but for the leader."""
@@ -166,6 +177,7 @@ class JoinAnswer:
     skip_assignment: Truth = False
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class SyncAnswer:
     """Answer to SyncGroup; no assignment with an error."""
@@ -176,6 +188,7 @@ class SyncAnswer:
     assignment: Token = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class HeartbeatAnswer:
     """Answer to Heartbeat."""
@@ -183,6 +196,7 @@ class HeartbeatAnswer:
     error: Error
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class LeaveAnswer:
     """Answer to LeaveGroup: the top-level error and one error for each entry, in order."""
@@ -191,6 +205,7 @@ class LeaveAnswer:
     entries: tuple[Error, ...] = ()
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class CommitAnswer:
     """What membership says of an OffsetCommit."""
@@ -198,6 +213,7 @@ class CommitAnswer:
     error: Error
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Silence:
     """The request has lost its place and need not be answered; an error is tolerated (LAT-09, LAT-10)."""
@@ -206,6 +222,7 @@ class Silence:
 CoreAnswer = JoinAnswer | SyncAnswer | HeartbeatAnswer | LeaveAnswer | CommitAnswer | Silence
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Output:
     """An answer for the request `handle`, sent where `when` holds."""
@@ -215,6 +232,7 @@ class Output:
     when: Truth = True
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Choices:
     """What the protocol leaves open in one step. A choice that does not fit falls back to the first that does."""
@@ -227,6 +245,7 @@ class Choices:
     """Which of the protocols with the most votes is selected (LAT-03)."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """Where the two reference coordinators differ in the core (DIV-nn); true as the newer one does."""
@@ -281,6 +300,7 @@ class Dialect:
     """DIV-17: a group record that is replicated too late gets 15; the older one says 27, and 7 for offsets."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Context:
     """What a step happens in: the moment, the open choices, the dialect and the limits; times in milliseconds."""
@@ -293,6 +313,7 @@ class Context:
     new_member_timeout: int = 300_000
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Step:
     """What came of one input: the group after it, the answers, and the rule that applied."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from fencepost.model.answers import Answer
 from fencepost.model.comparison import Difference, Fresh
-from fencepost.model.core.change import alter
+from fencepost.model.core.change import alter, quick
 from fencepost.model.core.values import FREE, Group, Holder, Slot
 from fencepost.model.requests import Partition, Request
 from fencepost.model.world import Outcome, World
@@ -15,6 +15,7 @@ from fencepost.traces.judge.span import Moment, Span, high, low, no_later
 from fencepost.traces.judge.variants import Decisions
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Trail:
     """How a configuration came about: the last thing that happened, and what was before."""
@@ -29,6 +30,7 @@ class Trail:
     """What was handled; None for a timer."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """One explanation of what was seen."""
@@ -63,6 +65,7 @@ class Configuration:
         return hash((self.waiting, self.given, self.clock, self.decisions, state, slots))
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Fault:
     """An answer that does not fit: the request, the fields that differ, what the model says, and its rule.
@@ -77,6 +80,7 @@ class Fault:
     world: World
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Part:
     """An operation as far as one group is concerned."""

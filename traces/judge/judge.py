@@ -139,11 +139,12 @@ class Judge:
 
     def remember(self, handle: int) -> Judged:
         """The record of an operation."""
-        if handle not in self.judged:
-            self.judged[handle] = Judged()
+        known = self.judged.get(handle)
+        if known is None:
+            known = self.judged[handle] = Judged()
             if len(self.judged) > REMEMBERED:
                 self.judged.popitem(last=False)
-        return self.judged[handle]
+        return known
 
     def parts(self, operation: Operation) -> Iterator[Part]:
         """The operation as each group sees it. A request no coordinator could read is left alone."""
@@ -237,10 +238,11 @@ class Judge:
             if self.witness is not None:
                 self.witness(search.group, step)
         # An answer is unusual if it is so whatever happened.
-        for handle, name in frozenset.intersection(*(one.soft for one in search.configurations)):
+        first, *others = search.configurations
+        for handle, name in first.soft.intersection(*(one.soft for one in others)):
             self.remember(handle).soft |= {name}
         plain = [alter(one, trail=None, soft=NOTHING) for one in search.configurations]
-        search.configurations = plain if len(plain) == 1 else list(dict.fromkeys(plain))
+        search.configurations = list(dict.fromkeys(plain)) if others else plain
 
     def stop(self, group: str, part: Part, reason: str) -> None:
         """Nothing more can be said about this group from this request on."""

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from fencepost.traces.events import Body, Event, Kind
 
@@ -28,8 +29,7 @@ class Operation:
     """Its connection ended, or the target was restarted: no answer will be seen."""
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(NamedTuple):
     """One event, with the operation that it begins or ends."""
 
     event: Event

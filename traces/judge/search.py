@@ -36,6 +36,7 @@ from fencepost.traces.judge.operations import Operation
 from fencepost.traces.judge.promptness import promptly
 from fencepost.traces.judge.reduction import may_rest, rests
 from fencepost.traces.judge.span import Moment, Span, high, low
+from fencepost.traces.judge.straight import straight
 from fencepost.traces.judge.variants import Run, in_choices
 
 LIMIT = 20_000
@@ -104,6 +105,10 @@ class Search:
                 for one in self.configurations
             ]
             return promptly(self, begun, operation) if self.prompt else begun
+        if len(self.configurations) == 1:
+            only = straight(self, self.configurations[0], part)
+            if only is not None:
+                return [only]
         found = [
             after
             for one in self.configurations
