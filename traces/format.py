@@ -217,6 +217,16 @@ def survey(path: str) -> Generator[Line, None, None]:
         yield Line(0, b"", Flaw(f"cannot be read: {cause.strerror or cause}"))
 
 
+def parsed_header(line: bytes) -> Header:
+    """The header that a line has been found to be."""
+    return _header(_decode(line))
+
+
+def parsed_event(line: bytes) -> Event:
+    """The event that a line has been found to be."""
+    return _event(_decode(line))
+
+
 @contextmanager
 def _open(path: str) -> Iterator[BinaryIO]:
     """The text of the file; gzip is told by its first two bytes, whatever the name."""

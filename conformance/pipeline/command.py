@@ -5,11 +5,19 @@ import sys
 import time
 from collections.abc import Callable
 
+from fencepost.conformance.junit import to_junit
+from fencepost.conformance.pipeline.account import account, query_account
+from fencepost.conformance.pipeline.opinion import opinion
+from fencepost.conformance.pipeline.summing import summed
 from fencepost.conformance.progress import Progress, ProgressDisplay
+from fencepost.conformance.report import render
+from fencepost.conformance.report_json import to_json
 from fencepost.conformance.results import Exit
-from fencepost.traces.pipeline.corpus import Corpus
+from fencepost.traces.pipeline.corpus import Corpus, Counts
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.ingest import ingest
+from fencepost.traces.pipeline.judged import Judged, judge_corpus, new_folder, query_corpus
+from fencepost.traces.pipeline.queries import INVARIANTS
 from fencepost.traces.pipeline.session import session
 from fencepost.traces.pipeline.sources import trace_files
 
@@ -20,7 +28,10 @@ Show = Callable[[str], None]
 
 def run(options: argparse.Namespace, show: Show) -> int:
     """Do what was asked. Raises `PipelineError` and `OSError`."""
-    stages: dict[str, Callable[[argparse.Namespace, Show, ProgressDisplay], int]] = {"ingest": run_ingest}
+    stages: dict[str, Callable[[argparse.Namespace, Show, ProgressDisplay], int]] = {
+        "ingest": run_ingest,
+        "judge": run_judge,
+    }
     display = ProgressDisplay(sys.stderr, live=sys.stderr.isatty())
     try:
         return stages[options.stage](options, show, display)
@@ -42,6 +53,32 @@ def run_ingest(options: argparse.Namespace, show: Show, display: ProgressDisplay
     kinds = f"{counts.headers} headers + {counts.events} events + {counts.quarantined} in quarantine"
     show(f"{counts.lines} lines = {kinds}\n")
     return Exit.CONFORMANT
+
+
+def run_judge(options: argparse.Namespace, show: Show, display: ProgressDisplay) -> int:
+    """`fencepost pipeline judge`."""
+    corpus = Corpus.open(options.corpus)
+    counts = sum((batch.counts for batch in corpus.batches()), Counts())
+    begun = time.monotonic()
+    to = options.to or options.corpus / ("queried" if options.queries else "judged")
+    with new_folder(to) as folder, session("judge", options.master, dict(options.conf)) as spark:
+        if not options.queries:
+            judge_corpus(spark, corpus, folder, opinion, Teller(display, "tasks"))
+        query_corpus(spark, corpus, folder, Teller(display, "queries"))
+    display.close()
+    judged = Judged(to)
+    violated = any(True for name in INVARIANTS for _ in judged.table(name))
+    if options.queries:
+        show("\n".join([*query_account(judged), f"The tables are in {to}"]) + "\n")
+        return Exit.VIOLATION if violated else Exit.CONFORMANT
+    report = summed(judged.essential(), counts.events, time.monotonic() - begun)
+    lines = account(judged)
+    show(render(report, colour=False))
+    show("\n" + "\n".join(lines) + f"\nThe tables are in {to}\n")
+    for path, content in ((options.json, to_json), (options.junit, to_junit)):
+        if path is not None:
+            path.write_text(content(report), encoding="utf-8")
+    return Exit.VIOLATION if violated else report.exit_code()
 
 
 class Teller:

@@ -13,6 +13,18 @@ def add_commands(parser: argparse.ArgumentParser, count: Callable[[str], int]) -
     add_ingest(
         commands.add_parser("ingest", help="read traces into a corpus of Parquet files", allow_abbrev=False), count
     )
+    judge = commands.add_parser("judge", help="judge a corpus, and query its invariants", allow_abbrev=False)
+    add_judge(judge)
+
+
+def add_judge(parser: argparse.ArgumentParser) -> None:
+    """`fencepost pipeline judge`."""
+    parser.add_argument("corpus", metavar="CORPUS", type=Path, help="the folder of a corpus")
+    parser.add_argument("--to", metavar="DIR", type=Path, help="where the tables go (default: CORPUS/judged)")
+    parser.add_argument("--queries", action="store_true", help="query the invariants alone; nothing is judged")
+    parser.add_argument("--json", metavar="F", type=Path, help="write the report as JSON")
+    parser.add_argument("--junit", metavar="F", type=Path, help="write the report as JUnit XML")
+    add_spark(parser)
 
 
 def add_ingest(parser: argparse.ArgumentParser, count: Callable[[str], int]) -> None:

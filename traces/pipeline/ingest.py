@@ -1,5 +1,6 @@
 """From trace files to a corpus: read strictly, written as Parquet, committed batch by batch."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -8,6 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from fencepost.traces.events import Header
 from fencepost.traces.pipeline.corpus import (
     EVENTS,
     QUARANTINE,
@@ -104,7 +106,6 @@ def reads(corpus: Corpus) -> Callable[[list[Input]], Receipt]:
 def written(input: Input, corpus: Corpus, writer: Writer) -> Counts:
     """Write all that a file says."""
     reader = Reader(input.path)
-    date = datetime.fromtimestamp(input.changed // 10**9, UTC).date().isoformat()
     places: dict[str | None, str] = {}
     for row in reader.rows():
         if isinstance(row, Row):
@@ -112,7 +113,7 @@ def written(input: Input, corpus: Corpus, writer: Writer) -> Counts:
             if place is None:
                 assert reader.header is not None
                 bucket = SHARED if row.group is None else corpus.bucket(row.group)
-                values = (("source", reader.header.source), ("date", date), ("bucket", bucket))
+                values = (("source", reader.header.source), ("date", day(reader.header, input)), ("bucket", bucket))
                 place = places[row.group] = partition(EVENTS, values)
             writer.add(place, row)
         else:
@@ -122,11 +123,22 @@ def written(input: Input, corpus: Corpus, writer: Writer) -> Counts:
     return Counts(reader.lines, int(reader.header is not None), reader.events, reader.quarantined)
 
 
+def day(header: Header, input: Input) -> str:
+    """The day of a trace: when it began, if its header says so, else when its file was last written."""
+    try:
+        return datetime.fromisoformat(header.implementation.get("began", "")).date().isoformat()
+    except ValueError:
+        return datetime.fromtimestamp(input.changed // 10**9, UTC).date().isoformat()
+
+
 def summary(reader: Reader, corpus: Corpus) -> tuple[Any, ...]:
     """The row of a trace."""
     assert reader.header is not None
     header = reader.header
-    buckets = sorted({corpus.bucket(group) for group in reader.groups})
+    sizes: Counter[int] = Counter()
+    for group, events in reader.groups.items():
+        sizes[corpus.bucket(group)] += events
+    buckets = sorted(sizes)
     return (
         reader.trace,
         header.source.encode("utf-8", "backslashreplace").decode("utf-8"),
@@ -138,4 +150,5 @@ def summary(reader: Reader, corpus: Corpus) -> tuple[Any, ...]:
         reader.flawed,
         reader.marked,
         buckets,
+        [sizes[bucket] for bucket in buckets],
     )

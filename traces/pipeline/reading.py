@@ -97,7 +97,8 @@ class Reader:
     """The first line from which on something is missing."""
     marked: bool = False
     """It has remarks on single answers, which are about all of the trace."""
-    groups: dict[str, None] = field(default_factory=dict)
+    groups: dict[str, int] = field(default_factory=dict)
+    """How many events each group has to itself; with others, it is only named."""
     open: dict[int, Request] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     """Topics by their ids."""
@@ -158,6 +159,8 @@ class Reader:
                 self.lives.restarted()
             case Kind.INTERNAL:
                 self.marked |= event.api in ("evidence", "routed")
+                if event.api in ("unknown", "continued") and self.lives is not None:
+                    self.lives.restarted()
             case Kind.POLL:
                 return common._replace(polled=polled(event.body))
         request = self.open.get(event.of) if event.of is not None else None
@@ -168,11 +171,13 @@ class Reader:
     def request(self, common: Row, event: Event) -> Row:
         """The row of a request."""
         groups = groups_of(event.body)
-        self.groups.update(dict.fromkeys(groups))
+        for each in groups:
+            self.groups.setdefault(each, 0)
         group = groups[0] if len(groups) == 1 else None
         self.open[event.sequence] = Request(event.api, event.body, group, event.time)
         if group is None:
             return common
+        self.groups[group] += 1
         if self.lives is not None:
             self.lives.requested(event.api, event.body, group, event.time)
         found = common._replace(group=text(group))
@@ -193,6 +198,7 @@ class Reader:
             found = found._replace(offsets=log_ends(event.api, body, answer, self.names))
         if request.group is None or self.lives is None:
             return found
+        self.groups[request.group] += 1
         life = self.lives.answered(event.api, body, answer, request.group, request.time, event.time)
         joined = event.api == "JoinGroup"
         generation = answer.get("generation_id") if joined else body.get("generation_id", body.get(COMMIT_GENERATION))

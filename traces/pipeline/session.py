@@ -33,6 +33,7 @@ DEFAULTS = {
 """What is set unless `--conf` says otherwise."""
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 """On this machine alone, nobody else needs to reach the driver."""
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 QUIET = """rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = console
 appender.console.type = Console
@@ -62,9 +63,10 @@ def configuration(master: str, conf: Mapping[str, str], folder: Path) -> dict[st
     quiet = folder / "log4j2.properties"
     quiet.write_text(QUIET, encoding="utf-8")
     settings = DEFAULTS | (LOOPBACK if master.startswith("local") else {})
-    settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={quiet.as_uri()}"
     settings["spark.executorEnv.PYTHONPATH"] = search_path()
-    return settings | dict(conf)
+    settings |= conf
+    settings[JAVA_OPTIONS] = f"-Dlog4j2.configurationFile={quiet.as_uri()} {settings.get(JAVA_OPTIONS, '')}".rstrip()
+    return settings
 
 
 def started(name: str, master: str, settings: Mapping[str, str]) -> SparkSession:

@@ -65,6 +65,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
             ("flawed", pa.int64()),
             ("marked", pa.bool_()),
             ("buckets", pa.list_(pa.int32())),
+            ("sizes", pa.list_(pa.int64())),
         ]
     ),
 }

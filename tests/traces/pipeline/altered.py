@@ -1,0 +1,73 @@
+"""Random traces, some with answers made wrong, and what the judge says of them without a pipeline."""
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.judge.judge import Judge
+from fencepost.traces.judge.verdict import Fault, TraceVerdict
+from tests.traces.chaos import random_trace
+from tests.traces.clients import seen_by_clients
+
+CODES = (0, 16, 22, 25, 27, 82)
+
+
+def altered_trace(seed: int, steps: int = 40) -> tuple[Header, Sequence[Event]]:
+    """A random trace: every fourth as clients see it, of the others most with a wrong answer or two."""
+    source = random.Random(seed)
+    if seed % 4 == 3:  # in these, a wrong answer may take the judge minutes
+        header, events = random_trace(source, steps // 3, 10)
+        return seen_by_clients(replace(header, grace=24), tuple(as_seen(events)), source, 12)
+    header, events = random_trace(source, steps)
+    answers = [place for place, event in enumerate(events) if event.kind is Kind.ANSWER and event.api in ALTERED]
+    wrong = set(source.sample(answers, min(len(answers), seed % 4)))
+    return header, [altered(event, source) if place in wrong else event for place, event in enumerate(events)]
+
+
+ALTERED = frozenset({"SyncGroup", "Heartbeat", "OffsetCommit"})
+
+
+def as_seen(events: Iterable[Event]) -> Iterator[Event]:
+    """The events without the answers that come over a connection that is gone."""
+    gone: set[int | None] = set()
+    for event in events:
+        if event.kind is Kind.FAULT:
+            gone.add(event.of)
+        if event.kind is not Kind.ANSWER or event.of not in gone:
+            yield event
+
+
+def altered(event: Event, source: random.Random) -> Event:
+    """The answer with another error."""
+    code = source.choice(CODES)
+    if "topics" not in event.body:
+        return replace(event, body={**event.body, "error_code": code})
+    topics = [
+        {**topic, "partitions": [{**row, "error_code": code} for row in topic["partitions"]]}
+        for topic in event.body["topics"]
+    ]
+    return replace(event, body={**event.body, "topics": topics})
+
+
+Shown = tuple[Counter[Fault], Counter[str], Counter[str], Counter[str], dict[str, bool]]
+
+
+def shown(verdicts: Iterable[TraceVerdict]) -> Shown:
+    """Everything that verdicts on parts of a trace say together, in no order."""
+    faults: Counter[Fault] = Counter()
+    rules, transitions, doubts = Counter[str](), Counter[str](), Counter[str]()
+    decisions: dict[str, bool] = {}
+    for each in verdicts:
+        faults.update(each.faults)
+        rules.update(each.rules)
+        transitions.update({str(step): times for step, times in each.transitions.items()})
+        doubts.update(each.inconclusive)
+        decisions.update(each.decisions)
+    return faults, rules, transitions, doubts, decisions
+
+
+def judged_alone(header: Header, events: Sequence[Event]) -> Shown:
+    """What `fencepost judge` finds."""
+    return shown([Judge(header).read(events)])

@@ -1,0 +1,183 @@
+"""The pipeline says of a trace what the judge says, however it is split, and queries find what the judge finds."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from fencepost.conformance.judging import judge_files
+from fencepost.conformance.pipeline.opinion import opinion
+from fencepost.conformance.pipeline.summing import summed
+from fencepost.traces.events import Header
+from fencepost.traces.format import parsed_event, write_trace
+from fencepost.traces.judge.excuses import NOT_READY
+from fencepost.traces.judge.judge import Judge
+from fencepost.traces.judge.operations import Lookahead, Moment
+from fencepost.traces.judge.verdict import Fault, TraceVerdict
+from fencepost.traces.pipeline.corpus import EVENTS, TRACES, Corpus
+from fencepost.traces.pipeline.ingest import ingest
+from fencepost.traces.pipeline.judged import Judged, judge_corpus, query_corpus
+from fencepost.traces.pipeline.judging import Finding, Unit, buckets_of, judge_unit, sorted_lines, units_of
+from fencepost.traces.pipeline.queries import INVARIANTS
+from fencepost.traces.pipeline.reading import SHARED, Reader, Row
+from fencepost.traces.pipeline.unit import LOOKUPS, LookupJudge, UnitJudge, moments
+from tests.traces.pipeline.altered import altered_trace, judged_alone, shown
+
+TRACES_IN_CI = 40
+BUCKETS = 3
+
+
+def quiet(done: int, total: int, doing: str) -> None:
+    """Nobody wants to know."""
+
+
+def verdicts(corpus: Corpus, reader: Reader, split: int) -> Iterator[TraceVerdict]:
+    """The verdicts on all units of a trace, without Spark."""
+    rows = [row for row in reader.rows() if isinstance(row, Row)]
+    found: list[TraceVerdict] = []
+
+    def keep(unit: Unit, header: Header, judge: UnitJudge | LookupJudge, events: Iterator[Moment]) -> Iterator[Finding]:
+        for moment in events:
+            judge.take(moment.event, moment.operation)
+        found.append(judge.finish())
+        yield from ()
+
+    sizes = Counter({corpus.bucket(group): 0 for group in reader.groups})
+    for group, size in reader.groups.items():
+        sizes[corpus.bucket(group)] += size
+    for unit in units_of(reader.trace, reader.events, reader.flawed, reader.marked, dict(sizes), split):
+        mine = [(row.line, row.text) for row in rows if belongs(row, unit, corpus)]
+        list(judge_unit(unit, corpus, [(1, reader.header_line), *mine], keep))
+    return iter(found)
+
+
+def belongs(row: Row, unit: Unit, corpus: Corpus) -> bool:
+    """The event is one of this unit."""
+    bucket = SHARED if row.group is None else corpus.bucket(row.group)
+    told = row.kind == "answer" and row.error in NOT_READY
+    return bucket in buckets_of(unit, corpus) and (unit.bucket != LOOKUPS or bucket == SHARED or told)
+
+
+@pytest.mark.parametrize("seed", range(TRACES_IN_CI))
+def test_verdicts_are_the_judges_however_a_trace_is_split(seed: int, tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    header, events = altered_trace(seed)
+    write_trace(path, header, events)
+    alone = judged_alone(header, events)
+    for split in (0, 10**9):
+        assert shown(verdicts(Corpus(tmp_path, BUCKETS), Reader(str(path)), split)) == alone
+
+
+def test_the_traces_are_worth_it() -> None:
+    found = [judged_alone(*altered_trace(seed)) for seed in range(20)]
+    assert sum(1 for faults, *_ in found if faults) > 5
+    assert sum(1 for faults, *_ in found if not faults) > 3
+    assert len({fault.group for faults, *_ in found for fault in faults}) > 1
+
+
+def test_a_unit_looks_as_far_ahead_as_all_of_the_trace() -> None:
+    _, events = altered_trace(3, 200)
+    whole = [(each.event, each.operation and each.operation.answer) for each in Lookahead(events, 4).moments()]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fencepost.traces.pipeline.unit.WINDOW", 4)
+        seen = [(each.event, each.operation and each.operation.answer) for each in moments(enumerate(events))]
+    assert seen == whole
+
+
+@pytest.fixture(scope="module")
+def corpus(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """Some traces, one of them with a bad line."""
+    folder = tmp_path_factory.mktemp("judging")
+    paths = []
+    for seed in range(12):
+        write_trace(folder / f"{seed}.jsonl", *altered_trace(seed))
+        paths.append(folder / f"{seed}.jsonl")
+    lines = paths[-1].read_bytes().splitlines(keepends=True)
+    paths[-1].write_bytes(b"".join([*lines[:40], b"?\n", *lines[41:]]))
+    corpus = Corpus.create(folder / "c", BUCKETS)
+    ingest(spark, corpus, paths, quiet)
+    return corpus
+
+
+@pytest.fixture(scope="module")
+def judged(spark: SparkSession, corpus: Corpus) -> Judged:
+    """All of them judged, each split as far as it goes, and queried."""
+    folder = corpus.folder / "out"
+    folder.mkdir()
+    judge_corpus(spark, corpus, folder, opinion, quiet, split=0)
+    query_corpus(spark, corpus, folder, quiet)
+    return Judged(folder)
+
+
+def paths_of(corpus: Corpus) -> list[Path]:
+    return [Path(row) for file in corpus.files(TRACES) for row in pq.ParquetFile(file).read()["trace"].to_pylist()]
+
+
+def test_findings_are_the_judges(corpus: Corpus, judged: Judged) -> None:
+    found: dict[str, Counter[Fault]] = {}
+    for row in judged.values("fault"):
+        trace = row.pop("trace")
+        fields: dict[str, Any] = {key: tuple(each) if isinstance(each, list) else each for key, each in row.items()}
+        fault = Fault(**fields)
+        found.setdefault(trace, Counter())[fault] += 1
+    for path in paths_of(corpus):
+        reader = Reader(str(path))
+        rows = [row for row in reader.rows() if isinstance(row, Row) and row.intact]
+        assert reader.header is not None
+        verdict = Judge(reader.header).read([parsed_event(row.text) for row in rows])
+        assert Counter(verdict.faults) == found.get(str(path), Counter())
+
+
+def test_the_report_is_the_one_of_fencepost_judge(corpus: Corpus, judged: Judged) -> None:
+    flawed = [row["trace"] for row in judged.values("inconclusive") if "quarantine" in row["reason"]]
+    assert len(flawed) == 1
+    whole = [each for each in judged.essential() if each.trace not in flawed]
+    report = summed(whole, 0, 0)
+    expected = judge_files([path for path in paths_of(corpus) if str(path) not in flawed], lambda _: None)
+    assert report.rules == expected.rules
+    for mine, theirs in zip(report.results, expected.results, strict=True):
+        assert (mine.id, mine.verdict, mine.checks) == (theirs.id, theirs.verdict, theirs.checks)
+        shown_by = {(each.trace, each.step, each.schedule, each.observed) for each in theirs.failures}
+        assert {(each.trace, each.step, each.schedule, each.observed) for each in mine.failures} <= shown_by
+    assert summed(judged.essential(), 0, 0).cut_short
+
+
+def test_queries_find_nothing_that_the_judge_does_not(judged: Judged) -> None:
+    blamed = {(row["trace"], row["group"]) for row in judged.values("fault")}
+    found = {(row["trace"], row["group"]) for name in INVARIANTS for row in judged.table(name)}
+    assert found <= blamed
+
+
+def test_lines_come_together_and_in_order(spark: SparkSession, corpus: Corpus) -> None:
+    found: list[Unit] = []
+    for path in paths_of(corpus)[:3]:
+        reader = Reader(str(path))
+        assert list(reader.rows())
+        sizes = {corpus.bucket(group): 1 for group in reader.groups}
+        found += units_of(str(path), reader.events, None, False, sizes, 0)
+    seen: dict[tuple[str, int], list[int]] = {}
+    for row in sorted_lines(spark, corpus, found).collect():
+        seen.setdefault((row.trace, row.unit), []).append(row.line)
+    assert seen.keys() == {(unit.trace, unit.bucket) for unit in found}
+    for unit in found:
+        rows = [row for row in Reader(unit.trace).rows() if isinstance(row, Row) and row.intact]
+        assert seen[unit.trace, unit.bucket] == [1, *(row.line for row in rows if belongs(row, unit, corpus))]
+
+
+def test_states_and_rounds_are_told(judged: Judged) -> None:
+    assert {json.loads(row["value"])["phase"] for row in judged.findings("state")} >= {"Preparing", "Stable"}
+    rounds = list(judged.rebalances())
+    assert rounds and all(row["duration"] >= 0 for row in rounds)
+    assert {row["phase"] for row in judged.stuck()} <= {"Preparing", "Completing"}
+
+
+def test_events_are_where_they_belong(corpus: Corpus) -> None:
+    for file in corpus.files(EVENTS):
+        bucket = int(file.rpartition("bucket=")[2].partition("/")[0])
+        for group in pq.ParquetFile(file).read(["group"])["group"].to_pylist():
+            assert bucket == (SHARED if group is None else corpus.bucket(group))

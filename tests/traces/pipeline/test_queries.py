@@ -1,0 +1,136 @@
+"""Each invariant finds what breaks it, and nothing beyond its scope."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Event, Header, Kind, Order
+from fencepost.traces.format import write_trace
+from fencepost.traces.pipeline.corpus import Batch, Corpus, Input
+from fencepost.traces.pipeline.ingest import reads
+from fencepost.traces.pipeline.judging import read
+from fencepost.traces.pipeline.queries import lag, longest_wait, no_stale_commit, one_leader, one_owner
+from tests.traces.pipeline.test_reading import ASSIGNMENT, exchange, join
+
+LEAVE = {"members": [{"member_id": "m"}, {"member_id": "n"}]}
+
+
+def commit(number: int, generation: int, error: int = 0, offset: int = 7) -> list[Event]:
+    rows = [{"partition_index": 0, "committed_offset": offset}]
+    done = [{"partition_index": 0, "error_code": error}]
+    claim = {"generation_id_or_member_epoch": generation, "member_id": "m"}
+    request = {**claim, "topics": [{"name": "t", "partitions": rows}]}
+    return exchange(number, "OffsetCommit", request, {"topics": [{"name": "t", "partitions": done}]})
+
+
+def sync(number: int, member: str, assignments: Sequence[dict[str, Any]] = ()) -> list[Event]:
+    request = {"member_id": member, "generation_id": 1, "assignments": list(assignments)}
+    return exchange(number, "SyncGroup", request, {"error_code": 0, "assignment": ASSIGNMENT})
+
+
+def static(events: list[Event], instance: str) -> list[Event]:
+    return [replace(each, body={**each.body, "group_instance_id": instance}) for each in events]
+
+
+def poll(number: int, buffered: dict[str, int], returned: dict[str, int]) -> Event:
+    return Event(number, 0, 0, "A", Kind.POLL, "poll", 0, {"buffered": buffered, "returned": returned})
+
+
+RESTART = [Event(2, 0, 0, "", Kind.FAULT, "restart", 0, {})]
+TWICE = [{"member_id": each, "assignment": ASSIGNMENT} for each in ("m", "n")]
+CASES: dict[str, tuple[list[Event], str]] = {
+    "two leaders": (join(0, 1) + join(1, 1, "n", "n"), "leader"),
+    "one leader told to two": (join(0, 1) + join(1, 1, "n", "m"), ""),
+    "a leader for each generation": (join(0, 1) + join(1, 2, "n", "n"), ""),
+    "a static leader under its next id": (static(join(0, 1), "i") + static(join(1, 1, "n", "n"), "i"), ""),
+    "two static leaders": (static(join(0, 1), "i") + static(join(1, 1, "n", "n"), "j"), "leader"),
+    "a leader of whom nothing is known": (join(0, 1) + join(1, 1, "n", "stranger"), ""),
+    "another tenure": (join(0, 1) + RESTART + join(2, 1, "n", "n"), ""),
+    "another life": (join(0, 1) + exchange(1, "LeaveGroup", LEAVE, {"error_code": 0}) + join(2, 1, "n", "n"), ""),
+    "nobody surely there": (join(0, 1) + join(1, 1, "n", "n", 10_001), ""),
+    "stale commit": (join(0, 1) + join(1, 2) + commit(2, 1), "stale"),
+    "stale commit refused": (join(0, 1) + join(1, 2) + commit(2, 1, 22), ""),
+    "commit of the generation": (join(0, 1) + commit(1, 1) + join(2, 2), ""),
+    "commit that claims nothing": (join(0, 1) + join(1, 2) + commit(2, -1), ""),
+    "stale commit in another tenure": (join(0, 2) + RESTART + join(2, 1) + commit(3, 1), ""),
+    "two owners": (join(0, 1) + join(1, 1, "n") + sync(2, "m") + sync(3, "n"), "owner"),
+    "two owners by the leader": (join(0, 1) + join(1, 1, "n") + sync(2, "m", TWICE) + sync(3, "n"), ""),
+    "one owner asks again": (join(0, 1) + sync(1, "m") + sync(2, "m"), ""),
+    "a static owner under its next id": (
+        static(join(0, 1), "i") + static(join(1, 1, "n"), "i") + sync(2, "m") + sync(3, "n"),
+        "",
+    ),
+    "polls": (
+        [
+            poll(0, {"t/0": 1, "t/1": 1}, {}),
+            poll(1, {"t/0": 1, "t/1": 1}, {"t/1": 2}),
+            poll(2, {"t/0": 1}, {}),
+            poll(3, {"t/1": 1}, {"t/0": 1}),
+        ],
+        "",
+    ),
+    "lag": (
+        join(0, 1)
+        + commit(1, 1, offset=3)
+        + commit(2, 1, offset=5)
+        + [
+            Event(6, 0, 0, "A", Kind.REQUEST, "Fetch", 12, {}),
+            Event(
+                7,
+                0,
+                0,
+                "A",
+                Kind.ANSWER,
+                "Fetch",
+                12,
+                {
+                    "responses": [
+                        {"topic": "t", "partitions": [{"partition_index": 0, "error_code": 0, "high_watermark": 9}]}
+                    ]
+                },
+                6,
+            ),
+        ],
+        "",
+    ),
+    "lag unknown": (join(0, 1) + commit(1, 1), ""),
+}
+
+
+@pytest.fixture(scope="module")
+def events(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DataFrame:
+    """A trace for each case."""
+    folder = tmp_path_factory.mktemp("queries")
+    corpus = Corpus.create(folder / "c", 2)
+    inputs = []
+    for name, (seen, _) in CASES.items():
+        write_trace(folder / f"{name}.jsonl", Header("s", Order.TOTAL, "virtual", Settings(), 0), seen)
+        inputs.append(Input.of(folder / f"{name}.jsonl"))
+    receipt = reads(corpus)(inputs)
+    assert receipt.counts.quarantined == 0
+    corpus.commit(Batch(tuple(inputs), receipt.files, receipt.counts))
+    return read(spark, corpus, "events").cache()
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"), [(one_leader, "leader"), (no_stale_commit, "stale"), (one_owner, "owner")]
+)
+def test_an_invariant_finds_what_breaks_it_and_nothing_else(events: DataFrame, query: Any, expected: str) -> None:
+    found = {Path(row.trace).stem for row in query(events).collect()}
+    assert found == {name for name, (_, breaks) in CASES.items() if breaks == expected}
+
+
+def test_lag_is_known_where_the_end_of_the_log_is(events: DataFrame) -> None:
+    found = {Path(row.trace).stem: (row.committed, row.lag) for row in lag(events).collect()}
+    assert found["lag"] == (5, 4)
+    assert found["lag unknown"] == (7, None)
+
+
+def test_the_longest_wait_is_counted_in_polls(events: DataFrame) -> None:
+    (row,) = longest_wait(events).collect()
+    assert (row.partition, row.polls) == ("t/0", 3)

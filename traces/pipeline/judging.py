@@ -1,0 +1,189 @@
+"""The judge over a corpus: every unit as a stream of lines in order, on whichever worker, in memory for one event.
+
+Spark sorts the lines of a part by unit and line, on disk if need be, and hands them over a batch at a time. What a unit
+shows is left to an opinion, which is handed in.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from fencepost.traces.events import Event, Header
+from fencepost.traces.format import parsed_event, parsed_header
+from fencepost.traces.judge.excuses import NOT_READY
+from fencepost.traces.judge.operations import Moment
+from fencepost.traces.pipeline.corpus import EVENTS, TRACES, Corpus
+from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline.fanning import in_parts
+from fencepost.traces.pipeline.reading import SHARED
+from fencepost.traces.pipeline.unit import LOOKUPS, WHOLE, LookupJudge, UnitJudge, moments
+
+SPLIT = 50_000
+"""From how many events on the groups of a trace are judged beside each other."""
+PART = 250_000
+"""About how many events are sorted and judged in one go."""
+BATCH = 2_000
+"""How many findings leave a worker at once."""
+
+
+class Finding(NamedTuple):
+    """Something found in a unit. `value` is JSON, and what it holds depends on the kind."""
+
+    trace: str
+    bucket: int
+    kind: str
+    sequence: int | None
+    time: int | None
+    group: str | None
+    value: str
+
+
+FINDINGS = "trace string, bucket int, kind string, sequence long, time long, `group` string, value string"
+SCHEMA = pa.schema(
+    [
+        ("trace", pa.string()),
+        ("bucket", pa.int32()),
+        ("kind", pa.string()),
+        ("sequence", pa.int64()),
+        ("time", pa.int64()),
+        ("group", pa.string()),
+        ("value", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit: its trace, and the bucket of its groups, or `WHOLE`, or `LOOKUPS`. One of a trace tells its flaw."""
+
+    trace: str
+    bucket: int
+    size: int
+    flawed: int | None
+
+
+Opinion: TypeAlias = Callable[[Unit, Header, UnitJudge | LookupJudge, Iterator[Moment]], Iterator[Finding]]
+"""Has the events of a unit judged, and says what came of it."""
+
+
+def findings(spark: SparkSession, corpus: Corpus, opinion: Opinion, split: int = SPLIT) -> DataFrame:
+    """What is found in all units, to be computed by whoever writes it down or counts it."""
+    found = units(spark, corpus, split)
+    lines = sorted_lines(spark, corpus, found)
+    known = {(unit.trace, unit.bucket): unit for unit in found}
+
+    def judged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch), strict=True))
+        said: list[Finding] = []
+        for key, stream in groupby(rows, key=itemgetter(0, 1)):
+            for each in judge_unit(known[key], corpus, ((row[2], row[3]) for row in stream), opinion):
+                said.append(each)
+                if len(said) >= BATCH:
+                    yield batch_of(said)
+                    said = []
+        yield batch_of(said)
+
+    return lines.mapInArrow(judged, FINDINGS)
+
+
+def batch_of(said: Sequence[Finding]) -> pa.RecordBatch:
+    """Findings as Arrow has them."""
+    columns: list[Any] = list(zip(*said, strict=True)) if said else [[] for _ in SCHEMA]
+    arrays = [pa.array(column, each.type) for column, each in zip(columns, SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def judge_unit(unit: Unit, corpus: Corpus, lines: Iterable[tuple[int, bytes]], opinion: Opinion) -> Iterator[Finding]:
+    """What one unit shows: its lines are the header's and those of its events, in order."""
+    stream = iter(lines)
+    header = parsed_header(next(stream)[1])
+    judge: UnitJudge | LookupJudge
+    if unit.bucket == LOOKUPS:
+        judge = LookupJudge(header)
+    elif unit.bucket == WHOLE:
+        judge = UnitJudge(header)
+    else:
+        judge = UnitJudge(header, lambda group: corpus.bucket(group) == unit.bucket)
+
+    def events() -> Iterator[tuple[int, Event]]:
+        for number, text in stream:
+            yield number, parsed_event(text)
+
+    yield from opinion(unit, header, judge, moments(events()))
+    for _ in stream:
+        pass  # whoever gave up early leaves the rest to nobody
+
+
+def units(spark: SparkSession, corpus: Corpus, split: int) -> list[Unit]:
+    """What there is to judge."""
+    found: list[Unit] = []
+    for row in read(spark, corpus, TRACES).select("trace", "events", "flawed", "marked", "buckets", "sizes").collect():
+        sizes = dict(zip(row.buckets, row.sizes, strict=True))
+        found += units_of(row.trace, row.events, row.flawed, row.marked, sizes, split)
+    return found
+
+
+def units_of(
+    trace: str, events: int, flawed: int | None, marked: bool, sizes: Mapping[int, int], split: int
+) -> Iterator[Unit]:
+    """The units of a trace: one, unless it is long and nothing in it is about all of it."""
+    if marked or events <= split or len(sizes) < 2:
+        yield Unit(trace, WHOLE, events, flawed)
+        return
+    shared = events - sum(sizes.values())
+    for bucket, size in sizes.items():
+        yield Unit(trace, bucket, size + shared, None)
+    yield Unit(trace, LOOKUPS, shared, flawed)
+
+
+def read(spark: SparkSession, corpus: Corpus, table: str) -> DataFrame:
+    """A table of a corpus. Raises `PipelineError` if there is nothing in it."""
+    files = corpus.files(table)
+    if not files:
+        raise PipelineError(f"{corpus.folder} has no {table}")
+    return spark.read.option("basePath", str(Path(corpus.folder, table))).parquet(*files)
+
+
+def sorted_lines(spark: SparkSession, corpus: Corpus, found: Sequence[Unit]) -> DataFrame:
+    """The lines of every unit together and in order, the header's first."""
+    cores = spark.sparkContext.defaultParallelism
+    total = sum(unit.size for unit in found)
+    parts = in_parts(found, max(1, 3 * cores if len(found) >= 3 * cores else len(found), -(-total // PART)))
+    places = [
+        (unit.trace, bucket, unit.bucket, part, unit.bucket == LOOKUPS and bucket != SHARED)
+        for part, each in enumerate(parts)
+        for unit in each
+        for bucket in buckets_of(unit, corpus)
+    ]
+    where = spark.createDataFrame(places, "trace string, bucket int, unit int, part int, partly boolean")
+    events = read(spark, corpus, EVENTS).where("intact")
+    told = (F.col("kind") == "answer") & F.col("error").isin(sorted(map(int, NOT_READY)))
+    lines = (
+        events.join(F.broadcast(where), ["trace", "bucket"])
+        .where(~F.col("partly") | told)
+        .select("trace", "unit", "line", "text", "part")
+    )
+    first = F.lit(1).cast("long").alias("line")
+    headers = read(spark, corpus, TRACES).select("trace", first, F.col("header").alias("text"))
+    each_unit = where.select("trace", "unit", "part").distinct()
+    firsts = headers.join(each_unit, "trace").select("trace", "unit", "line", "text", "part")
+    return (
+        lines.unionByName(firsts)
+        .repartitionById(len(parts), F.col("part"))
+        .sortWithinPartitions("trace", "unit", "line")
+        .select("trace", "unit", "line", "text")
+    )
+
+
+def buckets_of(unit: Unit, corpus: Corpus) -> Sequence[int]:
+    """The buckets that hold lines of a unit."""
+    if unit.bucket in (WHOLE, LOOKUPS):
+        return range(SHARED, corpus.buckets)
+    return (SHARED, unit.bucket)
