@@ -49,7 +49,6 @@ class Telling:
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
-        self.faults = 0
 
     def finding(
         self,
@@ -64,10 +63,7 @@ class Telling:
         return Finding(self.unit.trace, self.unit.bucket, kind, sequence, time, named, json.dumps(value))
 
     def news(self, judge: UnitJudge | LookupJudge) -> Iterator[Finding]:
-        """What was found since last time."""
-        for fault in judge.faults[self.faults :]:
-            yield self.finding("fault", asdict(fault), sequence=fault.sequence, group=fault.group)
-        self.faults = len(judge.faults)
+        """What was seen since last time."""
         if isinstance(judge, UnitJudge) and judge.changes:
             for change in judge.changes:
                 yield self.finding("state", change._asdict(), change.sequence, change.time, change.group)
@@ -77,7 +73,9 @@ class Telling:
             judge.rebalances.clear()
 
     def conclusion(self, header: Header, verdict: TraceVerdict, reading: Reading) -> Iterator[Finding]:
-        """Violations, evidence and counts, once the unit is over."""
+        """Faults, violations, evidence and counts, once the unit is over: until then a fault may be withdrawn."""
+        for fault in verdict.faults:
+            yield self.finding("fault", asdict(fault), sequence=fault.sequence, group=fault.group)
         origin = Origin(self.unit.trace, "")
         count: Counter[str] = Counter()
         for violation in violations(verdict):

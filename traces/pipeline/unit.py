@@ -89,10 +89,15 @@ class UnitJudge(Judge):
             else:
                 del self.searches[part.request.group]
 
+    def noted(self, event: Event) -> None:
+        """As `Judge.noted`; what a coordinator tells of itself belongs to one unit of a trace, as lookups do."""
+        if self.mine is None or event.api != "step":
+            super().noted(event)
+
     def advance(self, group: str, part: Part, time: int, *, sent: bool) -> None:
         """As `Judge.advance`."""
         super().advance(group, part, time, sent=sent)
-        if group not in self.stopped:
+        if group in self.searches and group not in self.stopped:
             self.note(group, part.operation, time)
 
     def note(self, group: str, operation: Operation, time: int) -> None:
@@ -129,7 +134,11 @@ class UnitJudge(Judge):
     def stuck(self) -> Iterator[Stuck]:
         """The groups whose round is not over."""
         for group, state in self.states.items():
-            if group in self.stopped or state.phase not in (Phase.PREPARING, Phase.COMPLETING):
+            if (
+                group in self.stopped
+                or group not in self.searches
+                or state.phase not in (Phase.PREPARING, Phase.COMPLETING)
+            ):
                 continue
             found = self.searches[group].configurations[0].world.group
             if found is not None and found.phase is state.phase:

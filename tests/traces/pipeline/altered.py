@@ -21,6 +21,13 @@ def altered_trace(seed: int, steps: int = 40) -> tuple[Header, Sequence[Event]]:
         header, events = random_trace(source, steps // 3, 10)
         return seen_by_clients(replace(header, grace=24), tuple(as_seen(events)), source, 12)
     header, events = random_trace(source, steps)
+    if seed % 5 == 4:  # it begins in the middle
+        remark = Event(0, 0, 0, "", Kind.INTERNAL, "unknown", 0, {"reason": "a recording begins"})
+        later = (
+            replace(each, sequence=each.sequence + 1, of=None if each.of is None else each.of + 1)
+            for each in events[4:]
+        )
+        events = tuple(as_sent([remark, *later]))
     answers = [place for place, event in enumerate(events) if event.kind is Kind.ANSWER and event.api in ALTERED]
     wrong = set(source.sample(answers, min(len(answers), seed % 4)))
     return header, [altered(event, source) if place in wrong else event for place, event in enumerate(events)]
@@ -37,6 +44,12 @@ def as_seen(events: Iterable[Event]) -> Iterator[Event]:
             gone.add(event.of)
         if event.kind is not Kind.ANSWER or event.of not in gone:
             yield event
+
+
+def as_sent(events: Sequence[Event]) -> Iterator[Event]:
+    """The events without those about requests that are not there."""
+    sent = {event.sequence for event in events if event.kind is Kind.REQUEST}
+    return (event for event in events if event.of is None or event.of in sent)
 
 
 def altered(event: Event, source: random.Random) -> Event:
