@@ -7,27 +7,18 @@ have no answer yet.
 
 import gzip
 import io
-import json
 import os
 import zlib
-from binascii import a2b_base64, b2a_base64
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
-from operator import itemgetter
-from typing import Any, BinaryIO, cast
+from dataclasses import dataclass
+from typing import BinaryIO, NamedTuple, cast
 
-from fencepost.model.settings import Settings
-from fencepost.traces.events import FORMAT_VERSION, Event, Header, Kind, Order
+from fencepost.traces.events import Event, Header
+from fencepost.traces.lines import Course, FlawError, event_line, header_line, read_event, read_header
 
 MAX_LINE = 64 * 1024 * 1024
 """The longest line that is read, in bytes."""
-
-CLOCKS = ("virtual", "wall")
-
-_BYTES_KEY = "base64"
-_ESCAPE = "~"
-"""Bytes are `{"base64": "..."}`; a body that has just such a key gets one more tilde in front of it."""
 
 
 class TraceError(ValueError):
@@ -38,10 +29,6 @@ class TraceError(ValueError):
         self.path = path
         self.line = line
         self.flaw = flaw
-
-
-class _FlawError(ValueError):
-    """What is wrong with one line."""
 
 
 # --- writing
@@ -76,71 +63,6 @@ def _appender(out: BinaryIO, header: Header) -> Callable[[Event], None]:
     return append
 
 
-def header_line(header: Header) -> bytes:
-    """The first line of a trace."""
-    return _line(_header_json(header))
-
-
-def event_line(event: Event) -> bytes:
-    """The line of an event. `TypeError` for a value the format does not have."""
-    return _line(_event_json(event))
-
-
-def _line(value: Mapping[str, Any]) -> bytes:
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii") + b"\n"
-
-
-def _header_json(header: Header) -> dict[str, Any]:
-    return {
-        "fencepost_trace": FORMAT_VERSION,
-        "source": header.source,
-        "order": header.order.value,
-        "clock": header.clock,
-        "settings": asdict(header.settings),
-        "grace": header.grace,
-        "implementation": _plain(header.implementation),
-    }
-
-
-def _event_json(event: Event) -> dict[str, Any]:
-    line: dict[str, Any] = {
-        "sequence": event.sequence,
-        "time": event.time,
-        "connection": event.connection,
-        "member": event.member,
-        "kind": event.kind.value,
-        "api": event.api,
-        "version": event.version,
-        "body": _plain(event.body),
-    }
-    if event.of is not None:
-        line["of"] = event.of
-    return line
-
-
-def _plain(value: object) -> object:
-    """The JSON form of a body or of a value in it."""
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    if isinstance(value, bytes | bytearray | memoryview):
-        return {_BYTES_KEY: b2a_base64(value, newline=False).decode("ascii")}
-    if isinstance(value, Mapping):
-        for key in value:
-            if not isinstance(key, str):
-                raise TypeError(f"a trace cannot hold a body with the key {key!r}: not a string")
-        plain = {key: _plain(item) for key, item in value.items()}
-        if len(plain) == 1 and _is_reserved(key):
-            return {_ESCAPE + key: plain[key]}
-        return plain
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    raise TypeError(f"a trace cannot hold a value of type {type(value).__name__}")
-
-
-def _is_reserved(key: str) -> bool:
-    return key.endswith(_BYTES_KEY) and not key[: -len(_BYTES_KEY)].strip(_ESCAPE)
-
-
 # --- reading
 
 
@@ -171,8 +93,7 @@ class Flaw:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A line of a trace: its number from 1, its bytes (cut off at `MAX_LINE`), and what it says.
 
     It is numbered 0 if the file cannot be read, and has no bytes if there is no such line.
@@ -189,21 +110,23 @@ def survey(path: str) -> Generator[Line, None, None]:
     An event is held against the lines before it that do fit. Without a header nothing can be.
     """
     number = 1
-    course: _Course | None = None
+    course: Course | None = None
     says: Header | Event | Flaw
     try:
         with _open(path) as file:
             while text := file.readline(MAX_LINE):
                 try:
+                    if len(text) >= MAX_LINE and not text.endswith(b"\n"):
+                        raise FlawError(f"longer than {MAX_LINE} bytes")
                     if number == 1:
-                        says = _header(_decode(text))
-                        course = _Course(says.order)
+                        says = read_header(text)
+                        course = Course(says.order)
                     elif course is None:
                         says = Flaw("there is no header to read it by")
                     else:
-                        says = _event(_decode(text))
+                        says = read_event(text)
                         course.follow(says)
-                except _FlawError as flaw:
+                except FlawError as flaw:
                     says = Flaw(str(flaw))
                 yield Line(number, text, says)
                 while not text.endswith(b"\n") and len(text) >= MAX_LINE:
@@ -217,16 +140,6 @@ def survey(path: str) -> Generator[Line, None, None]:
         yield Line(0, b"", Flaw(f"cannot be read: {cause.strerror or cause}"))
 
 
-def parsed_header(line: bytes) -> Header:
-    """The header that a line has been found to be."""
-    return _header(_decode(line))
-
-
-def parsed_event(line: bytes) -> Event:
-    """The event that a line has been found to be."""
-    return _event(_decode(line))
-
-
 @contextmanager
 def _open(path: str) -> Iterator[BinaryIO]:
     """The text of the file; gzip is told by its first two bytes, whatever the name."""
@@ -236,246 +149,3 @@ def _open(path: str) -> Iterator[BinaryIO]:
             return
         with io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=raw)), 1 << 16) as file:
             yield cast(BinaryIO, file)
-
-
-def _decode(line: bytes) -> dict[str, Any]:
-    value = _plainly(line)
-    return _strictly(line) if value is None else value
-
-
-def _plainly(line: bytes) -> dict[str, Any] | None:
-    """The object of a line whose body is flat and has nothing to unescape, in half the time; None for all others.
-
-    In such a line a quotation mark before a colon ends a key, so their number tells whether a key is given twice.
-    """
-    if line.count(b"{") != 2 or b"\\" in line:
-        return None
-    try:
-        value, end = _scan(line.decode("utf-8"), 0)
-        body = value["body"]
-        keys = len(value) + len(body)
-    except (ValueError, LookupError, TypeError, StopIteration, RecursionError):
-        return None
-    if keys != line.count(b'":') or line[end:] != b"\n" or (len(body) == 1 and _is_reserved(min(body))):
-        return None
-    return cast(dict[str, Any], value)
-
-
-def _strictly(line: bytes) -> dict[str, Any]:
-    """The object of a line."""
-    if len(line) >= MAX_LINE and not line.endswith(b"\n"):
-        raise _FlawError(f"longer than {MAX_LINE} bytes")
-    try:
-        value = _JSON.decode(line.decode("utf-8"))
-    except _FlawError:
-        raise
-    except RecursionError:
-        raise _FlawError("nested too deeply") from None
-    except UnicodeDecodeError as cause:
-        raise _FlawError(f"not UTF-8 at byte {cause.start + 1}") from None
-    except json.JSONDecodeError as cause:
-        raise _FlawError(f"not JSON: {cause.msg} at column {cause.pos + 1}" if line.strip() else "empty line") from None
-    except ValueError as cause:
-        raise _FlawError(f"not JSON: {cause}") from None
-    if type(value) is not dict:
-        raise _FlawError("not a JSON object")
-    return value
-
-
-def _object(pairs: list[tuple[str, Any]]) -> object:
-    """What a JSON object stands for: a body, or bytes."""
-    body = dict(pairs)
-    if len(body) != len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _FlawError(f"key {next(key for key in keys if keys.count(key) > 1)!r} is given twice")
-    if len(body) == 1 and _is_reserved(pairs[0][0]):
-        key, value = pairs[0]
-        if key != _BYTES_KEY:
-            return {key[len(_ESCAPE) :]: value}
-        if type(value) is not str:
-            raise _FlawError("base64 is not a string")
-        try:
-            return a2b_base64(value, strict_mode=True)
-        except ValueError as cause:
-            raise _FlawError(f"bad base64: {cause}") from None
-    return body
-
-
-def _no_constant(name: str) -> object:
-    raise _FlawError(f"not JSON: {name}")
-
-
-_JSON = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
-_scan: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder(parse_constant=_no_constant).scan_once  # type: ignore[attr-defined]
-
-
-# --- what lines may say
-
-_KINDS = {kind.value: kind for kind in Kind}
-_ORDERS = {order.value: order for order in Order}
-_EVENT_TYPES = {
-    "sequence": int,
-    "time": int,
-    "connection": int,
-    "member": str,
-    "kind": str,
-    "api": str,
-    "version": int,
-    "body": dict,
-}
-_EVENT_LAYOUT = tuple(_EVENT_TYPES.values())
-_event_values: Callable[[dict[str, Any]], tuple[Any, ...]] = itemgetter(*_EVENT_TYPES)
-_REMARKS: Mapping[str, Mapping[str, type]] = {
-    "topics": {"topics": dict},
-    "evidence": {"requirement": str},
-    "routed": {"broker": int},
-}
-_RESTARTED: Mapping[str, type] = {"max_group_size": int}
-_HEADER_TYPES = {
-    "fencepost_trace": int,
-    "source": str,
-    "order": str,
-    "clock": str,
-    "settings": dict,
-    "grace": int,
-    "implementation": dict,
-}
-_SETTINGS = frozenset(field.name for field in fields(Settings))
-_TYPE_NAMES = {int: "an integer", str: "a string", dict: "an object", bytes: "bytes"}
-
-
-def _require(line: dict[str, Any], types: Mapping[str, type]) -> None:
-    """Every key is there with its exact type (True is not a number)."""
-    for key, wanted in types.items():
-        if type(line.get(key)) is not wanted:
-            if key not in line:
-                raise _FlawError(f"key {key!r} is missing")
-            raise _FlawError(f"{key!r} is not {_TYPE_NAMES[wanted]}")
-
-
-def _refuse_others(line: Iterable[str], known: Iterable[str], where: str = "") -> None:
-    others = sorted(set(line) - set(known))
-    if others:
-        raise _FlawError(f"unknown key {others[0]!r}{where}")
-
-
-def _event(line: dict[str, Any]) -> Event:
-    try:
-        values = _event_values(line)
-    except KeyError:
-        values = ()
-    if tuple(map(type, values)) != _EVENT_LAYOUT:
-        _require(line, _EVENT_TYPES)
-    of = line.get("of")
-    if len(line) > len(_EVENT_TYPES):
-        if len(line) > len(_EVENT_TYPES) + 1 or "of" not in line:
-            _refuse_others(line, (*_EVENT_TYPES, "of"))
-        if type(of) is not int:
-            raise _FlawError("'of' is not an integer")
-    sequence, time, connection, member, name, api, version, body = values
-    kind = _KINDS.get(name)
-    if kind is None:
-        raise _FlawError(f"unknown kind {name!r}; known: {', '.join(_KINDS)}")
-    if connection < 0:
-        raise _FlawError("'connection' is negative")
-    if kind is Kind.INTERNAL:
-        _check_remark(api, body)
-    elif kind is Kind.FAULT and api == "restart" and body:
-        _require(body, _RESTARTED)
-        _refuse_others(body, _RESTARTED, " in a restart")
-    return Event(sequence, time, connection, member, kind, api, version, body, of)
-
-
-def _check_remark(api: str, body: dict[str, Any]) -> None:
-    _require(body, _REMARKS.get(api, {}))
-    if api == "topics" and not all(type(count) is int for count in body["topics"].values()):
-        raise _FlawError("'topics' has a number of partitions that is not an integer")
-    for key in ("ids", "decisions"):
-        if api == "topics" and type(body.get(key, {})) is not dict:
-            raise _FlawError(f"{key!r} is not an object")
-    if api == "topics" and not all(type(topic_id) is str for topic_id in body.get("ids", {}).values()):
-        raise _FlawError("'ids' has an id that is not a string")
-    fields = body.get("fields", [])
-    if api == "evidence" and not (type(fields) is list and all(type(name) is str for name in fields)):
-        raise _FlawError("'fields' is not an array of strings")
-
-
-class _Course:
-    """What one event says about the next: numbers rise, time does not fall, answers belong to requests."""
-
-    __slots__ = ("_dropped", "_open", "_order", "_sequence", "_time")
-
-    def __init__(self, order: Order) -> None:
-        self._order = order
-        self._sequence = -1
-        self._time = 0
-        self._open: dict[int, str] = {}
-        self._dropped: set[int] = set()
-
-    def follow(self, event: Event) -> None:
-        if event.sequence <= self._sequence:
-            raise _FlawError(f"sequence {event.sequence} does not rise: {self._sequence} came before")
-        if event.time < self._time:
-            raise _FlawError(f"time {event.time} falls: {self._time} came before")
-        self._sequence = event.sequence
-        self._time = event.time
-        if event.kind is Kind.REQUEST:
-            self._open[event.sequence] = event.api
-        if event.of is not None:
-            self._refer(event, event.of)
-        elif event.kind is Kind.ANSWER:
-            raise _FlawError("an answer without 'of'")
-
-    def _refer(self, event: Event, of: int) -> None:
-        if event.kind is Kind.INTERNAL:
-            # A remark on a request that may be long over: to know them all would take memory without bound.
-            if not 0 <= of < event.sequence:
-                raise _FlawError(f"'of' {of} is no earlier event")
-            return
-        if event.kind is not Kind.ANSWER and event.kind is not Kind.FAULT:
-            raise _FlawError(f"'of' on an event of kind {event.kind}; only answers, faults and internal events have it")
-        api = self._open.get(of)
-        if api is None:
-            raise _FlawError(f"'of' {of} is no request in flight: never sent, or over already")
-        if event.kind is Kind.ANSWER and event.api != api:
-            raise _FlawError(f"an answer of {event.api} to a request of {api}")
-        if event.kind is Kind.FAULT and of in self._dropped:
-            raise _FlawError(f"'of' {of} has lost its connection already")
-        if event.kind is Kind.FAULT and self._order is Order.TOTAL:
-            self._dropped.add(of)  # a coordinator does not notice, and still answers
-        else:
-            del self._open[of]
-            self._dropped.discard(of)
-
-
-def _header(line: dict[str, Any]) -> Header:
-    if "fencepost_trace" not in line:
-        raise _FlawError("not a header: a trace begins with a line that has the key 'fencepost_trace'")
-    version = line["fencepost_trace"]
-    if type(version) is int and version > FORMAT_VERSION:
-        raise _FlawError(f"trace format {version} is newer than {FORMAT_VERSION}, the newest this Fencepost reads")
-    if version != FORMAT_VERSION or type(version) is not int:
-        raise _FlawError(f"trace format {version!r} is unknown; this Fencepost reads {FORMAT_VERSION}")
-    _require(line, _HEADER_TYPES)
-    _refuse_others(line, _HEADER_TYPES)
-    order = _ORDERS.get(line["order"])
-    if order is None:
-        raise _FlawError(f"unknown order {line['order']!r}; known: {', '.join(_ORDERS)}")
-    if line["clock"] not in CLOCKS:
-        raise _FlawError(f"unknown clock {line['clock']!r}; known: {', '.join(CLOCKS)}")
-    if line["grace"] < 0:
-        raise _FlawError("'grace' is negative")
-    implementation = line["implementation"]
-    for key, value in implementation.items():
-        if type(value) is not str:
-            raise _FlawError(f"{key!r} in 'implementation' is not a string")
-    return Header(line["source"], order, line["clock"], _settings(line["settings"]), line["grace"], implementation)
-
-
-def _settings(line: dict[str, Any]) -> Settings:
-    """A setting that is not given has Kafka's default."""
-    _refuse_others(line, _SETTINGS, " in 'settings'")
-    for key, value in line.items():
-        if type(value) is not int:
-            raise _FlawError(f"{key!r} in 'settings' is not an integer")
-    return Settings(**line)

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias, cast
 
 from fencepost.traces.events import Event, Header
-from fencepost.traces.format import event_line, header_line, open_trace
+from fencepost.traces.format import open_trace
+from fencepost.traces.lines import event_line, header_line
 
 
 class Recording:

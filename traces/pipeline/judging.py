@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from fencepost.traces.events import Event, Header
-from fencepost.traces.format import parsed_event, parsed_header
 from fencepost.traces.judge.excuses import NOT_READY
 from fencepost.traces.judge.operations import Moment
+from fencepost.traces.lines import read_event, read_header
 from fencepost.traces.pipeline.corpus import EVENTS, TRACES, Corpus
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.fanning import in_parts
@@ -103,7 +103,7 @@ def batch_of(said: Sequence[Finding]) -> pa.RecordBatch:
 def judge_unit(unit: Unit, corpus: Corpus, lines: Iterable[tuple[int, bytes]], opinion: Opinion) -> Iterator[Finding]:
     """What one unit shows: its lines are the header's and those of its events, in order."""
     stream = iter(lines)
-    header = parsed_header(next(stream)[1])
+    header = read_header(next(stream)[1])
     judge: UnitJudge | LookupJudge
     if unit.bucket == LOOKUPS:
         judge = LookupJudge(header)
@@ -114,7 +114,7 @@ def judge_unit(unit: Unit, corpus: Corpus, lines: Iterable[tuple[int, bytes]], o
 
     def events() -> Iterator[tuple[int, Event]]:
         for number, text in stream:
-            yield number, parsed_event(text)
+            yield number, read_event(text)
 
     yield from opinion(unit, header, judge, moments(events()))
     for _ in stream:

@@ -14,11 +14,12 @@ from fencepost.conformance.judging import judge_files
 from fencepost.conformance.pipeline.opinion import opinion
 from fencepost.conformance.pipeline.summing import summed
 from fencepost.traces.events import Header
-from fencepost.traces.format import parsed_event, write_trace
+from fencepost.traces.format import write_trace
 from fencepost.traces.judge.excuses import NOT_READY
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.operations import Lookahead, Moment
 from fencepost.traces.judge.verdict import Fault, TraceVerdict
+from fencepost.traces.lines import read_event
 from fencepost.traces.pipeline.corpus import EVENTS, TRACES, Corpus
 from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.judged import Judged, judge_corpus, query_corpus
@@ -129,7 +130,7 @@ def test_findings_are_the_judges(corpus: Corpus, judged: Judged) -> None:
         reader = Reader(str(path))
         rows = [row for row in reader.rows() if isinstance(row, Row) and row.intact]
         assert reader.header is not None
-        verdict = Judge(reader.header).read([parsed_event(row.text) for row in rows])
+        verdict = Judge(reader.header).read([read_event(row.text) for row in rows])
         assert Counter(verdict.faults) == found.get(str(path), Counter())
 
 
