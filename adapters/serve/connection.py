@@ -10,6 +10,9 @@ MOST_BYTES = 2 * 1024 * 1024
 MOST_ITEMS = 50_000
 """The most array items that a request may hold, for the same reason."""
 
+MOST_AHEAD = 4
+"""How many requests of a connection wait behind the one that is handled; who goes with more of them is noticed late."""
+
 _LENGTH_BYTES = 4
 
 _log = logging.getLogger(__name__)
@@ -26,14 +29,16 @@ async def converse(
 ) -> None:
     """Answer frame after frame until the client goes or misbehaves, then close. `answer` gives None to say nothing.
 
-    The next frame is read ahead, so that a client's going is noticed while its request is parked; it is not looked at
-    before the answer is out. Whoever goes leaves its parked request behind: only the answer is lost.
+    A few frames are read ahead, so that a client's going is noticed while its request is parked; they are not looked
+    at before the answer is out. Whoever goes leaves its parked request behind: only the answer is lost.
     """
-    ahead = asyncio.ensure_future(_frame(reader))
+    frames: asyncio.Queue[bytes | HangUp | None] = asyncio.Queue(MOST_AHEAD)
+    reading = asyncio.ensure_future(_read(reader, frames))
     try:
-        while (frame := await ahead) is not None:
-            ahead = asyncio.ensure_future(_frame(reader))
-            response = await _unless_gone(asyncio.ensure_future(answer(frame)), ahead)
+        while (frame := await frames.get()) is not None:
+            if isinstance(frame, HangUp):
+                raise frame
+            response = await _unless_gone(asyncio.ensure_future(answer(frame)), reading)
             if response is not None:
                 writer.write(len(response).to_bytes(_LENGTH_BYTES) + response)
                 await writer.drain()
@@ -47,9 +52,21 @@ async def converse(
     except Exception:
         _log.exception("closing the connection of %s", writer.get_extra_info("peername"))
     finally:
-        ahead.cancel()
+        reading.cancel()
         writer.close()
-        await asyncio.gather(ahead, return_exceptions=True)
+        await asyncio.gather(reading, return_exceptions=True)
+
+
+async def _read(reader: asyncio.StreamReader, frames: "asyncio.Queue[bytes | HangUp | None]") -> None:
+    """Put frame after frame where they wait for their turn, and at last why there are no more."""
+    try:
+        while (frame := await _frame(reader)) is not None:
+            await frames.put(frame)
+        await frames.put(None)
+    except HangUp as why:
+        await frames.put(why)
+    except OSError:
+        await frames.put(None)
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes | None:
@@ -63,11 +80,11 @@ async def _frame(reader: asyncio.StreamReader) -> bytes | None:
         return None
 
 
-async def _unless_gone(answer: asyncio.Task[bytes | None], ahead: asyncio.Task[bytes | None]) -> bytes | None:
+async def _unless_gone(answer: asyncio.Task[bytes | None], reading: asyncio.Task[None]) -> bytes | None:
     """The answer, unless the client hangs up before it comes."""
     try:
-        await asyncio.wait((answer, ahead), return_when=asyncio.FIRST_COMPLETED)
-        if not answer.done() and await ahead is None:
+        await asyncio.wait((answer, reading), return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
             raise ConnectionAbortedError
         return await answer
     finally:

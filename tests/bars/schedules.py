@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from statistics import median
 from fencepost.conformance.zoo.expedition import EQUIVALENT
 from fencepost.conformance.zoo.hunting import HYPOTHESIS, SCHEDULES, WALK
 from fencepost.conformance.zoo.record import Row, Table, from_json
+from tests.adapters.hail import hail, read_all
 from tests.bars.bars import ROOT, Bar, Figure, Unmeasured, at_least, at_most, exactly, main, told
 from tests.bars.spine import environment, profile, target, test
 
@@ -17,6 +19,7 @@ SEEDS, MUTANT_SEEDS, BASELINE_SEEDS = 20, 3, 3
 SECONDS = 60
 BUGS, MUTANTS = "BUG-*", "[a-z]*"
 """What is hunted, by name: mutants are called by their modules."""
+FRAMES, FRAMES_SEED, GROWTH_MIB = 1_000_000, 1, 300
 BUNDLED_SCHEDULES, KAFKA_SCHEDULES, PACE_SCHEDULES = 10_000, 2_000, 1_000
 
 
@@ -103,12 +106,29 @@ def pace(name: str, least: int, folder: Path) -> Iterator[Figure]:
     yield at_least("schedules a minute", round(60 * run.report["coverage"]["schedules"] / run.seconds), least)
 
 
+def mutated_frames(folder: Path) -> Iterator[Figure]:
+    """Mutated frames against the server and the codec."""
+    begun = time.process_time()
+    read_all(FRAMES_SEED, FRAMES)
+    yield at_least("mutated frames that the codec read", FRAMES, FRAMES)
+    yield told("microseconds of one core for each", round(1e6 * (time.process_time() - begun) / FRAMES))
+    storm = hail(FRAMES_SEED, FRAMES)
+    yield at_least("mutated frames that the server looked at", storm.frames, FRAMES)
+    yield told("of them answered", storm.answered)
+    yield exactly("crashes, hangs and errors of its own", len(storm.trouble), 0)
+    for trouble in storm.trouble:
+        yield told("trouble", trouble)
+    yield at_most("MiB that the server grew by", round(storm.most - storm.before, 1), GROWTH_MIB)
+    yield told("seconds that the slowest connection took", round(storm.slowest, 2))
+
+
 BARS = (
     Bar("zoo", "known bugs are found quickly, and shown in few requests", zoo),
     Bar("mutants", "nearly every small fault is found", mutants),
     Bar("false-alarms", "the bundled coordinator is not blamed", partial(right, "bundled", BUNDLED_SCHEDULES)),
     Bar("false-alarms-kafka4", "Apache Kafka 4.x is not blamed", partial(right, "kafka4", KAFKA_SCHEDULES)),
     Bar("false-alarms-kafka3", "Apache Kafka 3.9.x is not blamed", partial(right, "kafka3", KAFKA_SCHEDULES)),
+    Bar("mutated-frames", "a million mutated frames do no harm", mutated_frames),
     Bar("throughput", "schedules in process", partial(pace, "bundled", 1_000)),
     Bar("throughput-kafka4", "schedules against a real broker", partial(pace, "kafka4", 300)),
 )
