@@ -4,7 +4,9 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+from fencepost.conformance.profile import Profile, load_profile
 from fencepost.conformance.results import Exit
+from fencepost.model.settings import Settings
 from fencepost.traces.format import TraceError
 
 
@@ -13,8 +15,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kinds = parser.add_subparsers(required=True, metavar="KIND", dest="kind")
     log = kinds.add_parser("log", help="the log of an Apache Kafka broker, 3.9 or 4.x", allow_abbrev=False)
     log.add_argument("files", metavar="FILE", nargs="+", type=Path, help="a log; several are put in order by time")
-    for each in (log,):
+    capture = kinds.add_parser("capture", help="a packet capture (pcap, pcapng) of Kafka's port", allow_abbrev=False)
+    capture.add_argument("files", metavar="FILE", nargs="+", type=Path, help="a capture; several are put together")
+    capture.add_argument("--port", metavar="P", type=port, action="append", help="a broker's port (default: 9092)")
+    capture.add_argument("--profile", metavar="F", type=Path, help="settings and grace of the cluster, in TOML")
+    capture.add_argument("--everything", action="store_true", help=EVERYTHING)
+    for each in (log, capture):
         each.add_argument("-o", "--output", metavar="TRACE", type=Path, required=True, help="the trace to write")
+
+
+EVERYTHING = "keep also bytes that may hold records or credentials"
+
+
+def port(text: str) -> int:
+    """A port from the command line."""
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 65_536:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port")
+    return int(text)
 
 
 def run(options: argparse.Namespace, tell: Callable[[str], None]) -> int:
@@ -33,9 +50,30 @@ def run(options: argparse.Namespace, tell: Callable[[str], None]) -> int:
 def imported(options: argparse.Namespace) -> str:
     """Do the work and say what came of it."""
     # Imported late: help and usage errors should not wait for it.
+    if options.kind == "capture":
+        return imported_capture(options)
     from fencepost.traces.importers.log import import_log
 
     log = import_log(options.files, options.output)
     writers = ", ".join(sorted(log.writers))
     unknown = f"; {log.unknown} lines of the coordinator are of no known kind" if log.unknown else ""
     return f"{log.events} events from {log.lines} lines of {writers} in {options.output}{unknown}"
+
+
+def imported_capture(options: argparse.Namespace) -> str:
+    """Do that work and say what came of it."""
+    from fencepost.traces.importers.capture import GRACE_MS, Source, import_capture
+
+    profile = load_profile(options.profile) if options.profile is not None else Profile()
+    source = Source(
+        paths=options.files,
+        ports=frozenset(options.port or (9092,)),
+        settings=Settings(**profile.settings) if profile.settings else None,
+        grace=GRACE_MS if profile.grace is None else profile.grace,
+        everything=options.everything,
+    )
+    capture = import_capture(source, options.output)
+    gaps = f"; bytes are missing in {capture.gaps} places" if capture.gaps else ""
+    undecoded = f"; {capture.undecoded} messages not decoded" if capture.undecoded else ""
+    told = f"{capture.events} events from {capture.packets} packets on {capture.connections} connections"
+    return f"{told} in {options.output}{gaps}{undecoded}"

@@ -43,6 +43,7 @@ def runnable(command: str, broker: str, profile: Path) -> list[str]:
                 "127.0.0.1:19092": "127.0.0.1:0",
                 "profile.toml": str(profile),
                 "server.log": str(DATA / "kafka-4.log"),
+                "kafka.pcap": str(DATA / "kafka.pcap"),
                 "group.jsonl": str(profile.with_name("group.jsonl")),
                 "600": "0.1",
             }

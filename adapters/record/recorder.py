@@ -57,8 +57,9 @@ class Recorded:
     lost: str = ""
 
 
-async def learn(upstream: Address, overrides: Mapping[str, int]) -> tuple[Settings, str]:
-    """The settings of a cluster and its name. Raises `TargetError` if it cannot be reached."""
+async def learn(upstream: Address, overrides: Mapping[str, int]) -> tuple[Settings | None, str]:
+    """The settings of a cluster, None if it does not tell them, and its name. Raises `TargetError` if it cannot be
+    reached."""
     pool = Pool(CONNECTIONS, TIMEOUT_S)
     client = Client(pool, TIMEOUT_S)
     try:
@@ -66,6 +67,8 @@ async def learn(upstream: Address, overrides: Mapping[str, int]) -> tuple[Settin
         brokers, name = await discovery.learn_brokers(client, upstream)
         cluster = Cluster(client, TIMEOUT_S)
         cluster.reset(brokers)
+        if "DescribeConfigs" not in client.versions and not overrides:
+            return None, name
         return await discovery.learn_settings(client, cluster, overrides), name
     finally:
         await pool.close()
@@ -74,14 +77,15 @@ async def learn(upstream: Address, overrides: Mapping[str, int]) -> tuple[Settin
 class Recorder:
     """One recording. `tell` gets lines for whoever runs it."""
 
-    def __init__(self, job: Job, settings: Settings, cluster: str, tell: Callable[[str], None]) -> None:
+    def __init__(self, job: Job, settings: Settings | None, cluster: str, tell: Callable[[str], None]) -> None:
         host, port = job.upstream
         source = f"kafka://{host}:{port}"
         told = {"recorder": "fencepost record", "recording": str(uuid.uuid4())}
         told |= {"began": datetime.now(UTC).isoformat(timespec="milliseconds")} | (
             {"cluster": cluster} if cluster else {}
         )
-        header = Header(source, Order.INTERVALS, "wall", settings, job.grace, told)
+        told |= {} if settings else {"settings": "assumed"}
+        header = Header(source, Order.INTERVALS, "wall", settings or Settings(), job.grace, told)
         begun = time.monotonic()
         self.lost = ""
         self._job = job

@@ -1,5 +1,6 @@
 """Real clients through `fencepost record`: they notice nothing, and what was recorded can be judged."""
 
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -10,11 +11,14 @@ from fencepost.conformance.judging import judge_files
 from fencepost.conformance.results import Report
 from fencepost.traces.events import Kind
 from fencepost.traces.format import open_trace
+from fencepost.traces.importers.capture import Source, import_capture
+from fencepost.traces.tape import Conversation, Flight, Tape
 from tests.adapters.consuming import CLIENTS
 from tests.adapters.recording_session import at, recording
 from tests.adapters.serving import served
 from tests.adapters.test_serve_clients import PATIENCE, TOPIC, Room, produce
 from tests.targets.running import Running
+from tests.traces.packets import PORT, Wire
 
 
 def job(upstream: str, path: Path, rotate: int | None = None) -> Job:
@@ -70,6 +74,51 @@ def test_the_parts_of_a_recording_are_traces(tmp_path: Path) -> None:
         recorded.events - len(sequences) + 1,
     )
     assert not any(result.failures for result in judged(*recorded.files[1:]).results)
+
+
+class WiredTape(Tape):
+    """A tape that also keeps the bytes, as packets."""
+
+    wire = Wire()
+
+    def conversation(self) -> Conversation:
+        """A connection that keeps its bytes."""
+        plain = super().conversation()
+        self.wire.open(plain.number, time.monotonic())
+        request, answer = plain.request, plain.answer
+
+        def asked(frame: bytes) -> None:
+            self.wire.say(plain.number, time.monotonic(), True, len(frame).to_bytes(4) + frame)
+            request(frame)
+
+        def told(frame: bytes) -> Flight | None:
+            self.wire.say(plain.number, time.monotonic(), False, len(frame).to_bytes(4) + frame)
+            return answer(frame)
+
+        plain.request, plain.answer = asked, told  # type: ignore[method-assign]
+        return plain
+
+
+def test_a_capture_of_the_same_bytes_is_the_same_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "trace.jsonl"
+    WiredTape.wire = Wire()
+    monkeypatch.setattr("fencepost.adapters.record.recorder.Tape", WiredTape)
+    with served() as upstream, recording(job(upstream, path)) as session:
+        a_group_lives(session.bootstrap, "captured")
+    WiredTape.wire.write(tmp_path / "kafka.pcap")
+    settings = open_trace(path)[0].settings
+    capture = Source([tmp_path / "kafka.pcap"], frozenset({PORT}), settings)
+    told = import_capture(capture, tmp_path / "captured.jsonl")
+    assert (told.gaps, told.undecoded) == (0, 0)
+    recorded, captured = (
+        [(event.kind, event.api, event.version, event.body, event.of is None) for event in open_trace(each)[1]]
+        for each in (path, tmp_path / "captured.jsonl")
+    )
+    said = {Kind.REQUEST, Kind.ANSWER}
+    assert [each for each in captured if each[0] in said] == [each for each in recorded if each[0] in said]
+    reports = [judged(each) for each in (path, tmp_path / "captured.jsonl")]
+    assert [report.exit_code() for report in reports] == [0, 0]
+    assert len({tuple(result.verdict for result in report.results) for report in reports}) == 1
 
 
 @pytest.mark.kafka4

@@ -1,5 +1,6 @@
 """`fencepost import` from the command line."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from fencepost.conformance.cli import main
 Capture = pytest.CaptureFixture[str]
 DATA = Path(__file__).parents[1] / "traces" / "data"
 LOG = str(DATA / "kafka-4.log")
+CAPTURE = str(DATA / "kafka.pcap")
 
 
 def complaint(arguments: list[str], capsys: Capture) -> str:
@@ -27,6 +29,25 @@ def test_a_log_is_imported_and_judged(tmp_path: Path, capsys: Capture) -> None:
     assert main(["judge", trace]) == 0
     report = capsys.readouterr().out
     assert "CONFORMANT" in report and "GEN           5 pass" in report
+
+
+@pytest.mark.parametrize("profile", ["", "[settings]\ninitial_rebalance_delay = 600\nmin_session_timeout = 500\n"])
+def test_a_capture_is_imported_and_judged(profile: str, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "profile.toml").write_text(profile)
+    trace = str(tmp_path / "trace.jsonl")
+    assert main(["import", "capture", CAPTURE, "-o", trace, "--profile", str(tmp_path / "profile.toml")]) == 0
+    assert "events from 330 packets on 5 connections" in capsys.readouterr().err
+    assert main(["judge", trace]) == 0
+    report = capsys.readouterr().out
+    assert "CONFORMANT" in report
+    assert ("timer.initial-delay" in report or "TIMER" in report) and "HB            3 pass" in report
+
+
+def test_without_what_reads_captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setitem(sys.modules, "dpkt", None)
+    assert "pip install 'fencepost[capture]'" in complaint(
+        ["capture", CAPTURE, "-o", str(tmp_path / "x.jsonl")], capsys
+    )
 
 
 def test_a_log_of_a_wrong_coordinator_is_a_violation(tmp_path: Path, capsys: Capture) -> None:
@@ -49,6 +70,11 @@ def test_a_log_of_a_wrong_coordinator_is_a_violation(tmp_path: Path, capsys: Cap
         (["log", __file__, "-o", "x.jsonl"], "no line of a group coordinator"),
         (["log", LOG, "-o", "/nowhere/x.jsonl"], "/nowhere/x.jsonl: No such file"),
         (["log", LOG, "-o", LOG], "would be written over"),
+        (["capture", LOG, "-o", "x.jsonl"], "not a packet capture"),
+        (["capture", CAPTURE, "-o", "x.jsonl", "--port", "9"], "no TCP to or from port 9 in 330 packets"),
+        (["capture", CAPTURE, "-o", "x.jsonl", "--port", "70000"], "'70000' is not a port"),
+        (["capture", CAPTURE, "-o", "x.jsonl", "--profile", "no.toml"], "no.toml"),
+        (["capture", "missing.pcap", "-o", "x.jsonl"], "missing.pcap: cannot be read: No such file"),
     ],
 )
 def test_what_cannot_be_imported(

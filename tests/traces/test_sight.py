@@ -150,3 +150,12 @@ def test_a_coordinator_that_was_not_ready_may_be_another_since() -> None:
     verdict = judge(HEADER, seen)
     assert (verdict.faults, verdict.inconclusive) == ((), ())
     assert verdict.rules["heartbeat.stable"] == 1
+
+
+def test_what_depends_on_settings_that_are_not_known_is_left_open() -> None:
+    late = [*group_of(7), ask(LATE, "JoinGroup", 5, {**group_of(1)[0].body, "member_id": "", "session_timeout_ms": 1})]
+    late.append(tell(LATE + 1, "JoinGroup", 5, {"error_code": 79, "member_id": "new", "generation_id": -1}))
+    (fault,) = judge(HEADER, [unknown(0, 0), *late]).faults
+    assert "INVALID_SESSION_TIMEOUT" in fault.allowed[0]
+    verdict = judge(replace(HEADER, implementation={"settings": "assumed"}), [unknown(0, 0), *late])
+    assert verdict.faults == () and any("settings" in line for line in verdict.inconclusive)

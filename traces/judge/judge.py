@@ -72,7 +72,7 @@ class Judge:
         self.searches: dict[str, Search] = {}
         self.stopped: dict[str, str] = {}
         self.lookup = LookupCheck()
-        self.sight = Sight()
+        self.sight = Sight(settings_assumed=header.implementation.get("settings") == "assumed")
         self.steps = StepsSeen()
         self.judged: OrderedDict[int, Judged] = OrderedDict()
         self.faults: list[Fault] = []

@@ -36,6 +36,15 @@ EPOCHS_SINCE = 5
 """The first version of OffsetFetch that shows an offset in full."""
 MOST_IDS = 10_000
 """How many member ids of a group are remembered."""
+OF_SETTINGS = frozenset(
+    {
+        Error.INVALID_SESSION_TIMEOUT,
+        Error.GROUP_MAX_SIZE_REACHED,
+        Error.OFFSET_METADATA_TOO_LARGE,
+    }
+)
+"""Errors that depend on how the target is set."""
+ASSUMED = "what it shows depends on settings of the target, which the trace does not tell"
 BEFORE = "what was before is not known, and no round was seen from its beginning to its end"
 STRANGERS = "it has members that the trace does not show"
 
@@ -65,8 +74,9 @@ class Unseen:
 class Sight:
     """What is known of the groups of one trace. As long as nothing is said to be unknown, it has no part in judging."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, settings_assumed: bool = False) -> None:
         self.is_partial = False
+        self.settings_assumed = settings_assumed
         self.since = 0
         self.unseen: dict[str, Unseen] = {}
         self.ids: dict[str, dict[str, None]] = {}
@@ -116,9 +126,13 @@ class Sight:
     def lingers(self, judge: "Judge", part: Part, misfit: Misfit, time: int) -> bool:
         """A round may have waited for an id that was handed out before, an offset may be of an older transaction."""
         group, touched = part.request.group, isinstance(part.request, Fetch) or misfit.fields & {"time", "state"}
-        if time > self.since + LINGER_MS or not touched:
+        errors = errors_in(part.operation.answer or {}) | {getattr(misfit.expected, "error", 0)}
+        if self.settings_assumed and (misfit.fields & {"time", "state"} or errors & OF_SETTINGS):
+            judge.inconclusive.append(f"group {group!r}: {ASSUMED}")
+        elif time <= self.since + LINGER_MS and touched:
+            judge.inconclusive.append(f"group {group!r}: an answer may be owed to what was before the trace")
+        else:
             return False
-        judge.inconclusive.append(f"group {group!r}: an answer may be owed to what was before the trace")
         self.lose(judge, group)
         return True
 

@@ -13,6 +13,7 @@ from fencepost.model.internal import deadlines
 from fencepost.model.requests import Commit, Heartbeat
 from fencepost.traces.events import Order
 from fencepost.traces.judge.configuration import Configuration, Part, Trail
+from fencepost.traces.judge.span import low
 from fencepost.traces.judge.variants import Probe
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def straight(search: "Search", one: Configuration, part: Part) -> Configuration 
         return None
     if operation.answered is None or operation.answered > now + search.grace:
         return None
-    if now >= min(deadlines(world), default=now + 1):
+    if now >= min(map(low, deadlines(world)), default=now + 1):
         return None
     probe = Probe(one.decisions)
     outcome = handle(world, part.request, search.context(now, NO_CHOICES, cast(Dialect, probe)), search.cluster)
