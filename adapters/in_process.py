@@ -9,7 +9,7 @@ from fencepost.adapters.bundled.coordinator import VERSIONS, Coordinator
 from fencepost.adapters.bundled.log import Log, MemoryLog
 from fencepost.adapters.bundled.messages import Answer, Request
 from fencepost.adapters.bundled.topics import FixedTopics
-from fencepost.adapters.target import Channel, Description, Exchange, Recorder, TargetError
+from fencepost.adapters.target import Channel, Description, Exchange, Recorder, TargetError, torn
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Kind, Order
 
@@ -176,6 +176,7 @@ class _Channel:
         member: str = "",
         client_id: str = "fencepost",
         broker: int | None = None,
+        share: int | None = None,
     ) -> Exchange:
         """Have the request handled at once, after the timers due by now. `broker` is only recorded: there is just one.
 
@@ -185,11 +186,16 @@ class _Channel:
         if self._closed or not lowest <= version <= highest:
             raise TargetError(f"{api} version {version} cannot be sent: " + self._why_not(api))
         self._target.advance()
+        if share is not None and share < 100:
+            self.recorder.record(Kind.FAULT, "torn", version, torn(api, body, share), member=member)
+            return Exchange(None, _ended(), lambda: None)
         connection = self._free_connection()
         event = self.recorder.record(Kind.REQUEST, api, version, body, connection=connection, member=member)
         flight = _Flight(self, event, asyncio.get_running_loop().create_future())
         if broker is not None:
             self._record(Kind.INTERNAL, "routed", flight, {"broker": broker})
+        if share is not None:
+            self._drop(flight)
         request = Request(self._target.next_handle(), api, version, client_id, _HOST, body)
         self._target.submit(request, flight)
         return Exchange(event, flight.answer, lambda: self._drop(flight))
@@ -242,3 +248,10 @@ class _Channel:
             return "the channel is closed"
         lowest, highest = VERSIONS.get(api, (0, -1))
         return f"the bundled coordinator has versions {lowest} to {highest}" if api in VERSIONS else "no such API"
+
+
+def _ended() -> asyncio.Future[Body | None]:
+    """No answer will come."""
+    answer: asyncio.Future[Body | None] = asyncio.get_running_loop().create_future()
+    answer.set_result(None)
+    return answer

@@ -76,10 +76,16 @@ class Exchange:
     """
 
     request: Event | None
-    """Recorded just before the bytes are written: None while a connection is still being made."""
+    """Recorded just before the bytes are written: None while a connection is still being made, and for a request of
+    which only a part is sent."""
     answer: asyncio.Future[Body | None]
     drop: Callable[[], None]
     """Close the connection that carries this request; the answer is then never seen."""
+
+
+def torn(api: str, body: Body, share: int) -> Body:
+    """What is recorded of a request of which only a part was sent."""
+    return {"api": api, "share": share, "request": body}
 
 
 class Channel(Protocol):
@@ -94,8 +100,13 @@ class Channel(Protocol):
         member: str = "",
         client_id: str = "fencepost",
         broker: int | None = None,
+        share: int | None = None,
     ) -> Exchange:
-        """Send a request on a connection that has none in flight. `broker` overrides the coordinator."""
+        """Send a request on a connection that has none in flight. `broker` overrides the coordinator.
+
+        With a `share`, only so many percent of its bytes are sent, and then the connection is cut. Below 100 nothing
+        was asked, and no request is recorded; at 100 all of it was, and it may be handled.
+        """
         ...
 
     async def close(self) -> None:

@@ -77,7 +77,7 @@ class Bundled:
         """Play random schedules."""
         plan = self.plan
         field = Field(self.settings, self.grace, plan.traces, self.make_target)
-        series = InProcessSeries(field, Ground(self.settings), plan.seed, plan.schedules, course.decisions)
+        series = InProcessSeries(field, Ground(self.settings, cuts=True), plan.seed, plan.schedules, course.decisions)
         try:
             await course.follow(series)
         finally:

@@ -30,6 +30,8 @@ class Ground:
         self.channel = channel
         self.recorder = recorder
         self.marks: list[Mark] = []
+        self.share: int | None = None
+        """How much of the next requests is sent before their connections are cut, in percent; None if they are not."""
         self._restart = restart
         topics: dict[str, Body] = {"topics": {description.topic: 4}}
         if description.topic_id is not None:
@@ -108,7 +110,9 @@ class Ground:
         """Send any request, in the highest version unless one is given; fields that it does not have are left out."""
         number = self.version(api) if version is None else self.version(api, version, version)
         carried = fitted(f"{api}Request", number, body)
-        exchange = self.channel.send(api, number, carried, member=member, client_id=client_id, broker=broker)
+        exchange = self.channel.send(
+            api, number, carried, member=member, client_id=client_id, broker=broker, share=self.share
+        )
         return Call(api, number, exchange, patience)
 
     def shows(self, requirement: str, call: Call, *fields: str, met: bool = True, note: str = "") -> None:

@@ -128,6 +128,7 @@ class Remote:
             transactions="transactions" in offered,
             patient=False,
             grace=self.grace,
+            cuts=True,
         )
         await course.follow(RemoteSeries(self, description, ground, self.plan.schedules, course.decisions))
 

@@ -203,6 +203,10 @@ class Performance:
         elif event.api == "restart":
             restart: Callable[..., Awaitable[None]] = self.target.restart
             await restart(**event.body)
+        elif event.api == "torn":
+            api, share, request = (event.body[name] for name in ("api", "share", "request"))
+            body = self.translation.request(request)
+            self.channel.send(api, event.version, body, member=event.member, share=share)
         elif event.of in self.exchanges:
             self.exchanges[event.of].drop()
 

@@ -12,7 +12,7 @@ from fencepost.model.wire.codec import decode_body, encode_body
 from fencepost.traces.events import Body, Event, Kind
 
 T = TypeVar("T", int, str)
-REPLAYED_FAULTS = frozenset({"drop", "restart"})
+REPLAYED_FAULTS = frozenset({"drop", "restart", "torn"})
 """Faults that the schedule brought about; all others were the target's."""
 GIVEN_OUT = frozenset({0, 79})
 """Errors of JoinGroup answers that give out a member id: none, and MEMBER_ID_REQUIRED."""
@@ -22,7 +22,7 @@ GROUP, TRANSACTION = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to do again: send a request, drop one, restart the target, or note a remark.
+    """One thing to do again: send a request or a part of one, drop one, restart the target, or note a remark.
 
     `after` are the requests whose answers had come since the step before; `gap` is the time from the last of these
     answers, or else from the step before, in milliseconds.

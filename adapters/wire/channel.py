@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 
-from fencepost.adapters.target import Exchange, Recorder, TargetError
+from fencepost.adapters.target import Exchange, Recorder, TargetError, torn
 from fencepost.adapters.wire.client import Client, error_codes
 from fencepost.adapters.wire.cluster import Cluster, Key, key_of
 from fencepost.adapters.wire.connection import Connection, Loss, LossError
@@ -39,13 +39,14 @@ class WireChannel:
         member: str = "",
         client_id: str = "fencepost",
         broker: int | None = None,
+        share: int | None = None,
     ) -> Exchange:
         """As `Channel.send`. Raises `UnencodableError` or `ValueError` for what cannot be written or addressed."""
         if self._closed:
             raise RuntimeError("the channel is closed")
         if broker is not None and broker not in self.cluster.brokers:
             raise ValueError(f"the target has no broker {broker}; it has {sorted(self.cluster.brokers)}")
-        flight = _Flight(self, api, version, body, member, client_id, broker)
+        flight = _Flight(self, api, version, body, member, client_id, broker, share)
         self.flights.add(flight)
         address = None if self._queue else self.cluster.known(flight.key, broker)
         connection = address and self.client.pool.idle(address)
@@ -106,18 +107,7 @@ class _Flight:
         "_frame",
         "_is_dropped",
         "_request",
-        "broker",
-        "exchange",
-        "key",
-    )
-
-    __slots__ = (
-        "_address",
-        "_channel",
-        "_connection",
-        "_frame",
-        "_is_dropped",
-        "_request",
+        "_share",
         "broker",
         "exchange",
         "key",
@@ -132,6 +122,7 @@ class _Flight:
         member: str,
         client_id: str,
         broker: int | None,
+        share: int | None,
     ) -> None:
         answer: asyncio.Future[Body | None] = asyncio.get_running_loop().create_future()
         self.exchange = Exchange(None, answer, self._drop)
@@ -142,11 +133,17 @@ class _Flight:
         self._request = (api, version, body, member)
         self._address: Address | None = None
         self._connection: Connection | None = None
-        self._is_dropped = False
+        self._share = share
+        self._is_dropped = share is not None
 
     def depart(self, address: Address, connection: Connection) -> None:
         """Record the request, then write it."""
         api, version, body, member = self._request
+        if self._share is not None and self._share < 100:
+            self._channel.recorder.record(Kind.FAULT, "torn", version, torn(api, body, self._share), member=member)
+            connection.tear(self._frame, self._share)
+            self._end(None)
+            return
         self._address, self._connection = address, connection
         self.exchange.request = self._channel.recorder.record(
             Kind.REQUEST, api, version, body, connection=connection.number, member=member

@@ -61,6 +61,13 @@ class Connection(asyncio.Protocol):
         self._received, self._lost = received, lost
         self._transport.write(len(frame).to_bytes(4) + frame)
 
+    def tear(self, frame: bytes, share: int) -> None:
+        """Write so many percent of a request, at least a byte and never all of it, and close."""
+        assert self._transport is not None and self._received is None
+        whole = len(frame).to_bytes(4) + frame
+        self._transport.write(whole[: max(1, min(len(whole) * share // 100, len(whole) - 1))])
+        self.close()
+
     def close(self) -> None:
         """Close after what was written has left; nobody is called any more."""
         self._received = self._lost = None

@@ -11,7 +11,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from fencepost.conformance.schedules.forecast import Forecast
 from fencepost.conformance.schedules.schedule import Role, Schedule
-from fencepost.conformance.schedules.stories import Stories
+from fencepost.conformance.schedules.stories import Cuts, Stories
 from fencepost.model.requests import Request
 from fencepost.model.settings import Settings
 from fencepost.model.world import Outcome, World
@@ -30,6 +30,8 @@ class Ground:
     transactions: bool = True
     patient: bool = True
     grace: int = 0
+    cuts: bool = False
+    """Connections are cut while requests are sent. What a seed gives depends on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def draw(ground: Ground, run: int, chunk: int, size: int) -> list[Drawn]:
     found: list[Drawn] = []
     length = random.Random(f"{run} {chunk}").choice(LENGTHS)
 
-    class Drawing(Stories):
+    class Drawing(Cuts if ground.cuts else Stories):  # type: ignore[misc]
         restarts = ground.restarts
         transactions = ground.transactions
         patient = ground.patient

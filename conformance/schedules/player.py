@@ -122,8 +122,10 @@ class Player:
 
     async def perform(self, move: Move) -> None:
         """Make one move; one that the target offers no way to make is left out."""
+        self.stage.share = move.number("sent") or None
         with suppress(Unsupported):
             await self.moves[move.kind](move)
+        self.stage.share = None
 
     # --- sending ------------------------------------------------------------------------------------------------
 
@@ -137,6 +139,8 @@ class Player:
 
     async def sent(self, call: Call, actor: Actor | None, body: Body) -> None:
         """A request was sent: give the target time to answer it."""
+        if call.exchange.request is None and call.done:
+            return  # only a part of it was
         if actor is not None:
             actor.contact = self.stage.clock
             actor.calls.append(call)

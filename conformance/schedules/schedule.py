@@ -6,19 +6,19 @@ from dataclasses import dataclass, replace
 Value = int | str
 SHORT, LONG = "short", "long"
 
-WHO = ("as", "generation", "instance", "version")
+WHO = ("as", "generation", "instance", "version", "sent")
 """Options of every request that a member sends.
 
 `as` is the member id: "nobody" for none, "stranger" for one that nobody got, "former" for the one before the present
 one, a number for another actor's; `generation` is "none" or how far from the actor's own; `instance` is "none",
-"stranger" or another actor's.
+"stranger" or another actor's; `sent` is how many percent of it are sent before its connection is cut.
 """
 
 OPTIONS: Mapping[str, tuple[str, ...]] = {
     "join": (*WHO, "type", "session", "rebalance", "offer", "metadata"),
     "sync": (*WHO, "type", "protocol", "plan"),
     "heartbeat": WHO,
-    "leave": ("as", "instance", "version", "with", "entries"),
+    "leave": ("as", "instance", "version", "with", "entries", "sent"),
     "commit": (*WHO, "partition", "offset", "further", "note", "retention", "topic"),
     "fetch": ("partition", "stable", "groups", "version", "topic"),
     "transact": (*WHO, "partition", "offset", "again"),

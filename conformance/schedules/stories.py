@@ -195,3 +195,22 @@ class Stories(GroupMachine):
         self.do("commit", self.pick(who), ("offset", 6))
         self.do("restart")
         self.do("fetch")
+
+
+class Cuts(Stories):
+    """The same with connections that are cut while a request is sent, or as soon as it was."""
+
+    @rule(
+        who=ACTOR,
+        kind=st.sampled_from(("join", "sync", "heartbeat", "commit", "leave")),
+        sent=st.sampled_from((5, 60, 99, 100, 100)),
+        again=st.booleans(),
+    )
+    def cut_off(self, who: int, kind: str, sent: int, again: bool) -> None:
+        """Of a part of a request nothing may come, of a whole one all that does; the member may try again."""
+        one = self.pick(who)
+        self.do(kind, one, ("sent", sent))
+        if again:
+            self.do(kind, one)
+        self.settled()
+        self.do("fetch")

@@ -1,0 +1,108 @@
+"""Connections that are cut while a request is sent: what a part of one must not do, and what a whole one may."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fencepost.adapters.in_process import InProcessTarget
+from fencepost.adapters.serve import connection
+from fencepost.adapters.target import Description
+from fencepost.adapters.wire.target import KafkaTarget, parse_target
+from fencepost.conformance.blame import broken
+from fencepost.conformance.bundled_run import BUNDLED_SETTINGS
+from fencepost.conformance.execution import Played, play
+from fencepost.conformance.plan import ReplayOutcome
+from fencepost.conformance.profile import Profile
+from fencepost.conformance.replaying import replay
+from fencepost.conformance.schedules.generation import Ground, draw
+from fencepost.conformance.schedules.hunt import perform
+from fencepost.conformance.schedules.player import scenario_of
+from fencepost.conformance.schedules.schedule import Move, Role, Schedule
+from fencepost.traces.events import Event, Kind
+from fencepost.traces.format import write_trace
+from tests.adapters.serving import QUICK, served
+
+GATHERED = (Move("join", 0), Move("join", 0), Move("wait", 0, (("for", "answers"),)), Move("sync", 0))
+
+
+def leaving(sent: int) -> Schedule:
+    """A member leaves, but its connection is cut; then it shows whether it is still there."""
+    moves = (*GATHERED, Move("leave", 0, (("sent", sent),)), Move("wait", 0, (("ms", 300),)), Move("heartbeat", 0))
+    return Schedule("leaving", (Role(),), moves)
+
+
+def heartbeat(events: tuple[Event, ...]) -> int:
+    """The error that the last Heartbeat got."""
+    answers = [event for event in events if event.kind is Kind.ANSWER and event.api == "Heartbeat"]
+    return int(answers[-1].body["error_code"])
+
+
+def over_the_wire(schedule: Schedule) -> Played:
+    """The schedule on a server of our own."""
+
+    async def performance(bootstrap: str) -> Played:
+        target = KafkaTarget(parse_target(f"kafka://{bootstrap}"))
+        description: Description = await target.open()
+        try:
+            return await play(scenario_of(schedule), target, description, schedule.name, grace=2_000)
+        finally:
+            await target.close()
+
+    with served(QUICK) as bootstrap:
+        return asyncio.run(performance(bootstrap))
+
+
+def in_process(schedule: Schedule) -> Played:
+    """The schedule on virtual time."""
+    return perform(lambda: InProcessTarget(BUNDLED_SETTINGS), schedule)
+
+
+@pytest.mark.parametrize("run", [in_process, over_the_wire])
+@pytest.mark.parametrize(("sent", "error"), [(5, 0), (60, 0), (99, 0), (100, 25)])
+def test_of_a_part_nothing_comes_and_of_the_whole_all(run: Callable[[Schedule], Played], sent: int, error: int) -> None:
+    played = run(leaving(sent))
+    assert (broken(played), played.verdict.inconclusive) == (frozenset(), ())
+    assert heartbeat(played.events) == error
+    torn = [event for event in played.events if event.api == "torn"]
+    assert [event.body["share"] for event in torn] == ([sent] if sent < 100 else [])
+    asked = [event for event in played.events if event.kind is Kind.REQUEST and event.api == "LeaveGroup"]
+    assert len(asked) == (sent == 100)
+
+
+def test_a_server_that_makes_up_the_rest_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def generous(reader: asyncio.StreamReader) -> bytes | None:
+        try:
+            length = int.from_bytes(await reader.readexactly(4))
+            return await reader.readexactly(length)
+        except asyncio.IncompleteReadError as end:
+            return end.partial + bytes(length - len(end.partial)) if end.expected != 4 else None
+
+    monkeypatch.setattr(connection, "_frame", generous)
+    played = over_the_wire(leaving(99))
+    assert heartbeat(played.events) == 25
+    assert broken(played)
+
+
+def test_a_part_of_a_request_is_sent_again_by_a_replay(tmp_path: Path) -> None:
+    played, file = over_the_wire(leaving(60)), tmp_path / "t.jsonl"
+    write_trace(file, played.header, played.events)
+    assert asyncio.run(replay(file, "bundled", Profile())).outcome is ReplayOutcome.FIXED
+
+
+def test_schedules_with_cuts_are_drawn_only_where_they_are_wanted() -> None:
+    def shares(ground: Ground) -> set[int | str]:
+        drawn = [each.schedule for chunk in range(4) for each in draw(ground, 1, chunk, 10)]
+        return {move.get("sent") for schedule in drawn for move in schedule.moves} - {""}
+
+    assert shares(Ground(BUNDLED_SETTINGS)) == set()
+    assert 100 in shares(Ground(BUNDLED_SETTINGS, cuts=True))
+    assert shares(Ground(BUNDLED_SETTINGS, cuts=True)) & {5, 60, 99}
+
+
+def test_the_bundled_coordinator_keeps_to_the_model_whatever_is_cut() -> None:
+    for chunk in range(2):
+        for drawn in draw(Ground(BUNDLED_SETTINGS, cuts=True), 5, chunk, 10):
+            played = in_process(drawn.schedule)
+            assert (broken(played), played.verdict.inconclusive, played.blocked) == (frozenset(), (), "")
