@@ -5,14 +5,17 @@ import sys
 import time
 from collections.abc import Callable
 
+from fencepost.conformance.campaign import campaign
 from fencepost.conformance.junit import to_junit
 from fencepost.conformance.pipeline.account import account, query_account
 from fencepost.conformance.pipeline.opinion import opinion
+from fencepost.conformance.pipeline.options import BUCKETS
 from fencepost.conformance.pipeline.summing import summed
+from fencepost.conformance.plan import Plan
 from fencepost.conformance.progress import Progress, ProgressDisplay
 from fencepost.conformance.report import render
 from fencepost.conformance.report_json import to_json
-from fencepost.conformance.results import Exit
+from fencepost.conformance.results import Exit, Report
 from fencepost.traces.pipeline.corpus import Corpus, Counts
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.ingest import ingest
@@ -31,6 +34,7 @@ def run(options: argparse.Namespace, show: Show) -> int:
     stages: dict[str, Callable[[argparse.Namespace, Show, ProgressDisplay], int]] = {
         "ingest": run_ingest,
         "judge": run_judge,
+        "campaign": run_campaign,
     }
     display = ProgressDisplay(sys.stderr, live=sys.stderr.isatty())
     try:
@@ -75,10 +79,28 @@ def run_judge(options: argparse.Namespace, show: Show, display: ProgressDisplay)
     lines = account(judged)
     show(render(report, colour=False))
     show("\n" + "\n".join(lines) + f"\nThe tables are in {to}\n")
+    write_reports(options, report)
+    return Exit.VIOLATION if violated else report.exit_code()
+
+
+def run_campaign(options: argparse.Namespace, show: Show, display: ProgressDisplay) -> int:
+    """`fencepost pipeline campaign`."""
+    plan = Plan(options.target, smoke=not options.full, schedules=options.schedules, profile=options.profile)
+    corpus = Corpus.create(options.to, BUCKETS)
+    with session("campaign", options.master, dict(options.conf)) as spark:
+        report = campaign(spark, corpus, plan, range(1, options.seeds + 1), Teller(display, "seeds"))
+    display.close()
+    show(render(report, colour=False))
+    show(f"\nThe corpus is {options.to}: fencepost pipeline judge takes it\n")
+    write_reports(options, report)
+    return report.exit_code()
+
+
+def write_reports(options: argparse.Namespace, report: Report) -> None:
+    """Write the report where that was asked for."""
     for path, content in ((options.json, to_json), (options.junit, to_junit)):
         if path is not None:
             path.write_text(content(report), encoding="utf-8")
-    return Exit.VIOLATION if violated else report.exit_code()
 
 
 class Teller:

@@ -15,6 +15,28 @@ def add_commands(parser: argparse.ArgumentParser, count: Callable[[str], int]) -
     )
     judge = commands.add_parser("judge", help="judge a corpus, and query its invariants", allow_abbrev=False)
     add_judge(judge)
+    campaign = commands.add_parser("campaign", help="test a target with many seeds at once", allow_abbrev=False)
+    add_campaign(campaign, count)
+
+
+def add_campaign(parser: argparse.ArgumentParser, count: Callable[[str], int]) -> None:
+    """`fencepost pipeline campaign`."""
+    parser.add_argument("target", metavar="TARGET", help="bundled, or kafka://host:port")
+    parser.add_argument("--to", metavar="CORPUS", type=Path, required=True, help="the folder of the campaign's corpus")
+    parser.add_argument("--seeds", metavar="N", type=count, required=True, help="seeds 1 to N")
+    parser.add_argument(
+        "--schedules", metavar="N", type=count, default=40, help="random schedules of each seed (default: 40)"
+    )
+    parser.add_argument("--full", action="store_true", help="all scenarios for each seed, not the quickest alone")
+    parser.add_argument("--profile", metavar="F", type=Path, help="what to know about the target, in TOML")
+    add_reports(parser)
+    add_spark(parser)
+
+
+def add_reports(parser: argparse.ArgumentParser) -> None:
+    """Where the report goes besides the screen."""
+    parser.add_argument("--json", metavar="F", type=Path, help="write the report as JSON")
+    parser.add_argument("--junit", metavar="F", type=Path, help="write the report as JUnit XML")
 
 
 def add_judge(parser: argparse.ArgumentParser) -> None:
@@ -22,8 +44,7 @@ def add_judge(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("corpus", metavar="CORPUS", type=Path, help="the folder of a corpus")
     parser.add_argument("--to", metavar="DIR", type=Path, help="where the tables go (default: CORPUS/judged)")
     parser.add_argument("--queries", action="store_true", help="query the invariants alone; nothing is judged")
-    parser.add_argument("--json", metavar="F", type=Path, help="write the report as JSON")
-    parser.add_argument("--junit", metavar="F", type=Path, help="write the report as JUnit XML")
+    add_reports(parser)
     add_spark(parser)
 
 

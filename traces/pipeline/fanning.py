@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -15,6 +15,8 @@ from pyspark.sql import SparkSession
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.session import first_line
 
+Spark: TypeAlias = SparkSession
+"""For rooms that know no more of Spark than that they hand it on."""
 Told = Callable[[int, int], None]
 """Hears how many parts are done, of how many."""
 EVERY = 0.5
@@ -34,6 +36,11 @@ Item = TypeVar("Item", bound=Sized)
 Result = TypeVar("Result")
 
 
+def cores(spark: Spark) -> int:
+    """How many parts are worked on at once."""
+    return spark.sparkContext.defaultParallelism
+
+
 def fan_out(
     spark: SparkSession, items: Sequence[Item], work: Callable[[list[Item]], Result], told: Told, spread: int = 2
 ) -> list[Result]:
@@ -41,7 +48,7 @@ def fan_out(
 
     There are at most `spread` parts for each core. Raises `PipelineError` with the last line of what a worker said.
     """
-    parts = in_parts(items, spread * spark.sparkContext.defaultParallelism)
+    parts = in_parts(items, spread * cores(spark))
     rows = [(number, bytearray(pickle.dumps(part))) for number, part in enumerate(parts)]
 
     def worked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
