@@ -192,6 +192,7 @@ class Pile:
             schedules=self.done,
             events=self.events,
             seconds=round(time.monotonic() - self.begun, 3),
+            undecided=tuple(line for one in self.verdicts for line in one.inconclusive),
             cut_short=self.cut_short or self.done < self.total or any(one.inconclusive for one in self.verdicts),
         )
 

@@ -1,7 +1,7 @@
 """The report as plain text for a terminal: failures first, then what could not be judged and why."""
 
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from fencepost.conformance.plan import Replay, ReplayOutcome
@@ -22,6 +22,8 @@ _REASONS = {
 }
 
 
+MOST_LEFT_OPEN = 20
+"""How many lines say what recorded traces leave open."""
 _Painter: TypeAlias = Callable[[str, str], str]
 _RED, _GREEN, _YELLOW = "31", "32", "33"
 _REPLAYED = {ReplayOutcome.FIXED: _GREEN, ReplayOutcome.INCONCLUSIVE: _YELLOW}
@@ -48,8 +50,17 @@ def render(report: Report, *, colour: bool = False) -> str:
     blocks += _reasons("Notes", "", [r for r in report.results if r.verdict is Verdict.PASS and r.note])
     if report.coverage is not None:
         blocks.append(_coverage(report.coverage, len(report.rules)))
+    if report.undecided:
+        blocks.append(_left_open(report.undecided))
     blocks.append(_closing(report, paint))
     return "\n\n".join(blocks) + "\n"
+
+
+def _left_open(undecided: Sequence[str]) -> str:
+    """What recorded traces leave open."""
+    lines = [f"  {printable(each)}" for each in undecided[:MOST_LEFT_OPEN]]
+    more = len(undecided) - len(lines)
+    return "\n".join(["Left open", *lines, *([f"  and {more} more"] if more else [])])
 
 
 def render_replay(replay: Replay, *, colour: bool = False) -> str:

@@ -35,6 +35,8 @@ def to_json(report: Report) -> str:
     }
     if report.coverage is not None:
         document["coverage"] = asdict(report.coverage)
+    if report.undecided:
+        document["undecided"] = list(report.undecided)
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
@@ -59,6 +61,7 @@ def from_json(text: str) -> Report:
         seconds=top.seconds("seconds"),
         cut_short=top.take("cut_short", bool),
         coverage=_coverage(top.take("coverage", dict)) if "coverage" in document else None,
+        undecided=tuple(map(str, top.take("undecided", list))) if "undecided" in document else (),
     )
     if top.take("summary", dict) != report.summary():
         raise ReportError("report: the summary does not agree with the requirements")

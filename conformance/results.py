@@ -95,7 +95,8 @@ class Report:
 
     `target` describes what was judged and has at least a "name"; `results` are in catalogue order and hold only
     the requirements that were asked for; `rules` is keyed by rule name; `cut_short` says that the run
-    ended before its schedules did; `coverage` is there if random schedules were played.
+    ended before its schedules did; `coverage` is there if random schedules were played; `undecided` tells what recorded
+    traces leave open, and why.
     """
 
     target: Mapping[str, str]
@@ -107,6 +108,7 @@ class Report:
     seconds: float = 0.0
     cut_short: bool = False
     coverage: Coverage | None = None
+    undecided: tuple[str, ...] = ()
 
     def summary(self) -> dict[Verdict, int]:
         """How many requirements got each verdict; every verdict is a key."""

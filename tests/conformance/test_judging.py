@@ -11,6 +11,8 @@ import pytest
 from fencepost.conformance.cli import main
 from fencepost.conformance.judging import SHOWN, STRIDE, judge_files
 from fencepost.conformance.progress import Progress
+from fencepost.conformance.report import render
+from fencepost.conformance.report_json import from_json, to_json
 from fencepost.conformance.results import Report, Verdict
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Header, Kind, Order
@@ -184,3 +186,20 @@ def test_a_body_that_no_message_has(command: str, tmp_path: Path, capsys: Captur
     assert main([command, str(trace), *(["bundled"] if command == "replay" else [])]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"fencepost: {trace}: event 0: HeartbeatRequest v4 group_id: ")
+
+
+def test_what_a_trace_leaves_open_is_told(tmp_path: Path) -> None:
+    beat = {"group_id": "g", "generation_id": 1, "member_id": "m"}
+    events = [
+        Event(0, 0, 0, "", Kind.INTERNAL, "unknown", 0, {"reason": "the recording begins"}),
+        Event(1, 1, 1, "A", Kind.REQUEST, "Heartbeat", 0, beat),
+        Event(2, 2, 1, "A", Kind.ANSWER, "Heartbeat", 0, {"error_code": 0}, 1),
+    ]
+    write_trace(tmp_path / "t.jsonl", Header("here", Order.INTERVALS, "wall", Settings(), 1_000), events)
+    report = judge_files([tmp_path / "t.jsonl"], lambda _: None)
+    (line,) = report.undecided
+    assert "group 'g': what was before is not known" in line
+    assert f"Left open\n  {line}\n" in render(report) and report.exit_code() == 3
+    assert from_json(to_json(report)) == report
+    many = render(replace(report, undecided=(line,) * 30))
+    assert many.count(line) == 20 and "  and 10 more\n" in many

@@ -159,3 +159,11 @@ def test_what_depends_on_settings_that_are_not_known_is_left_open() -> None:
     assert "INVALID_SESSION_TIMEOUT" in fault.allowed[0]
     verdict = judge(replace(HEADER, implementation={"settings": "assumed"}), [unknown(0, 0), *late])
     assert verdict.faults == () and any("settings" in line for line in verdict.inconclusive)
+
+
+def test_a_request_that_was_lost_in_the_gap_is_not_waited_for() -> None:
+    lost = [beat(200, 7, 0)[0], Event(201, 2_010, 1, "A", Kind.FAULT, "lost", 0, {"reason": "it broke"}, 200)]
+    seen = [unknown(0, 0), *group_of(7), *lost, unknown(300, 3_000), *group_of(9, first=400), *beat(500, 9, 0)]
+    verdict = judge(HEADER, seen)
+    assert (verdict.faults, verdict.inconclusive) == ((), ())
+    assert verdict.rules["heartbeat.stable"] == 1

@@ -101,7 +101,8 @@ class Sight:
         search = judge.searches.pop(group)
         judge.settle(search)
         judge.stopped.pop(group, None)
-        self.unseen[group] = Unseen(open=dict(search.parts), moments=None if search.parts else [])
+        left = {handle: part for handle, part in search.parts.items() if not part.operation.lost}
+        self.unseen[group] = Unseen(open=left, moments=None if left else [])
         self.offsets.pop(group, None)
 
     def withdraw(self, judge: "Judge", group: str) -> None:
