@@ -15,6 +15,8 @@ from fencepost.conformance.bundled_run import BUNDLED_SETTINGS
 from tests.targets import probe
 from tests.targets.process import Folder, free_ports, report, run_folder
 
+HOST = "tests.targets.serve.broker"
+"""What serves."""
 PATIENCE = 30
 """Seconds the server may take to answer, on a busy machine."""
 
@@ -22,7 +24,7 @@ PATIENCE = 30
 def start(folder: Folder) -> str:
     """Start the server that lives in `folder`, unless it runs already, and return its address once it answers."""
     port = chosen_port(folder.path / "port")
-    command = [sys.executable, "-m", "tests.targets.serve.broker", "host", str(port), "--data", str(folder.path)]
+    command = [sys.executable, "-m", HOST, "host", str(port), "--data", str(folder.path)]
     process = folder.launch(command)
     folder.wait(process, lambda: answers(port), PATIENCE)
     return f"127.0.0.1:{port}"

@@ -1,0 +1,109 @@
+"""A server that is killed without warning while schedules are played: nothing acknowledged is lost, nobody gets past
+the generation that is stored, and a server that does lose something is found out."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fencepost.conformance.blame import broken
+from fencepost.conformance.execution import Played
+from fencepost.conformance.interrupts import started
+from fencepost.conformance.plan import Plan
+from fencepost.conformance.profile import Profile
+from fencepost.conformance.remote_run import JUDGES, Remote
+from fencepost.conformance.schedules.generation import Ground
+from fencepost.conformance.schedules.remote import RemoteSeries
+from fencepost.conformance.schedules.schedule import LONG, Move, Role, Schedule
+from fencepost.traces.events import Kind
+
+ROOT = Path(__file__).parents[3]
+GATHERED = (
+    *(Move("join", who) for who in (0, 0, 1, 1)),
+    Move("wait", 0, (("for", "answers"),)),
+    Move("sync", 1),
+    Move("sync", 0),
+)
+COMMITTED = Schedule(
+    "committed",
+    (Role(), Role()),
+    (*GATHERED, Move("commit", 0, (("offset", 7),)), Move("restart"), Move("heartbeat", 0), Move("fetch")),
+)
+PATIENT = Role(rebalance=LONG)
+"""Waits longer for SyncGroup than a kill takes."""
+LOST_ROUND = Schedule(
+    "lost round",
+    (PATIENT, PATIENT),
+    (
+        *GATHERED,
+        Move("join", 0, (("metadata", 1),)),
+        Move("join", 1),
+        Move("wait", 0, (("for", "answers"),)),
+        Move("restart"),
+        Move("commit", 0, (("offset", 3),)),
+        Move("heartbeat", 0, (("generation", -1),)),
+        Move("sync", 0),
+        Move("fetch"),
+    ),
+)
+CUT = Schedule(
+    "cut",
+    (Role(),),
+    (
+        *GATHERED[:2],
+        GATHERED[4],
+        Move("sync", 0),
+        Move("commit", 0, (("offset", 5), ("sent", 100))),
+        Move("restart"),
+        Move("fetch"),
+    ),
+)
+
+
+def played(schedules: list[Schedule], folder: Path, loses: str, monkeypatch: pytest.MonkeyPatch) -> list[Played]:
+    """The schedules side by side on a server that loses records of some kinds; one kill for all of them."""
+    monkeypatch.setenv("FENCEPOST_LOSES", loses)
+    command = [sys.executable, "-m", "tests.targets.serve.careless"]
+    start, kill = ((*command, action, "--data", str(folder)) for action in ("start", "kill"))
+    profile = Profile(ROOT, start, kill, grace=4_000)
+
+    async def performance(address: str) -> list[Played]:
+        remote = Remote(Plan(f"kafka://{address}"), profile)
+        try:
+            description = await remote.target.open()
+            started(remote.judges, JUDGES)
+            return await RemoteSeries(remote, description, Ground(description.settings), 0, {}).replay(schedules)
+        finally:
+            await remote.target.close()
+            remote.judges.shutdown()
+
+    address = subprocess.run(start, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    try:
+        return asyncio.run(performance(address))
+    finally:
+        subprocess.run(kill, cwd=ROOT, check=True)
+
+
+def errors(one: Played, api: str) -> list[int]:
+    """The errors of all answers to an API."""
+    return [event.body["error_code"] for event in one.events if event.kind is Kind.ANSWER and event.api == api]
+
+
+def test_what_is_acknowledged_outlives_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = played([COMMITTED, LOST_ROUND, CUT], tmp_path, "", monkeypatch)
+    for one in found:
+        assert (broken(one), one.verdict.inconclusive, one.blocked) == (frozenset(), (), "")
+        assert [event.api for event in one.events if event.api == "restart"] == ["restart"]
+    assert errors(found[0], "Heartbeat") == [0]
+    assert errors(found[1], "Heartbeat") == [0]  # the generation before the one that nobody synced
+    assert errors(found[1], "SyncGroup")[-1] == 22
+
+
+@pytest.mark.parametrize("loses", ["OffsetRecord", "GroupRecord"])
+def test_a_server_that_loses_what_it_acknowledged_is_found_out(
+    loses: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (one,) = played([COMMITTED], tmp_path, loses, monkeypatch)
+    assert broken(one)

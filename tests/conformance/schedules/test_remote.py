@@ -1,0 +1,58 @@
+"""Random schedules over the network on a server with a known bug: found, seen again, made short, saved and replayed."""
+
+import json
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from fencepost.conformance.cli import main
+from fencepost.conformance.schedules.remote import RemoteSeries
+from fencepost.conformance.zoo.coordinator import COORDINATOR
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Kind
+from fencepost.traces.format import open_trace
+from tests.adapters.serving import served
+
+SETTINGS = Settings(min_session_timeout=300, initial_rebalance_delay=100, offsets_partitions=2)
+BUG, REQUIREMENT = "BUG-40", "JOIN-29"
+SHRINK_SECONDS = 12.0
+PROFILE = "[timing]\ngrace_ms = 1500\n"
+
+
+@contextmanager
+def sick() -> Iterator[str]:
+    """A server with the bug."""
+    with COORDINATOR[BUG].applied(), served(SETTINGS) as bootstrap:
+        yield bootstrap
+
+
+def test_a_bug_is_found_made_short_saved_and_replayed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("fencepost.conformance.remote_run.ALL", ())
+    monkeypatch.setattr(RemoteSeries, "shrink_seconds", SHRINK_SECONDS)
+    report, folder, profile = tmp_path / "r.json", tmp_path / "failures", tmp_path / "p.toml"
+    profile.write_text(PROFILE)
+    options = ["--schedules", "8", "--seed", "1", "--only", REQUIREMENT, "--profile", str(profile)]
+    with sick() as bootstrap:
+        run = ["test", f"kafka://{bootstrap}", *options, "--save", str(folder), "--json", str(report)]
+        assert main(run) == 1
+        document = json.loads(report.read_text())
+        (found,) = document["requirements"]
+        (failure,) = found["failures"]
+        assert (found["id"], found["verdict"], failure["replayed"]) == (REQUIREMENT, "fail", True)
+        (saved,) = folder.iterdir()
+        _, events = open_trace(saved)
+        requests = [event for event in events if event.kind is Kind.REQUEST]
+        assert len(requests) <= 20
+        words = shlex.split(failure["replay"])
+        capsys.readouterr()
+        assert main(words[1:]) == 1
+        assert capsys.readouterr().out.endswith("STILL FAILS\n")
+    with served(SETTINGS) as bootstrap:
+        again = [f"kafka://{bootstrap}" if word.startswith("kafka://") else word for word in words[1:]]
+        assert main(again) == 0
+        assert capsys.readouterr().out == "FIXED\n"
