@@ -1,6 +1,8 @@
 """A packet capture of loopback, by a raw socket: Linux, and the right to open one."""
 
+import ctypes
 import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -10,6 +12,7 @@ from pathlib import Path
 import dpkt
 
 ETHERNET, EVERYTHING, OUTGOING = 1, 0x0003, 4
+SO_ATTACH_FILTER, SO_RCVBUFFORCE = 26, 33
 LONGEST = 1 << 17
 BUFFER = 64 * 1024 * 1024
 TURN_S = 0.1
@@ -24,7 +27,8 @@ def sniffed(port: int, path: Path) -> Iterator[None]:
     """Writes every packet of a port that crosses loopback, until the end of the block."""
     try:
         raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(EVERYTHING))
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
+        raw.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER)
+        attach(raw, port)
         raw.bind(("lo", 0))
     except (AttributeError, OSError) as reason:
         raise RawSocketRefused(f"no raw socket: {reason}") from None
@@ -38,6 +42,26 @@ def sniffed(port: int, path: Path) -> Iterator[None]:
         over.set()
         thread.join()
         raw.close()
+
+
+def attach(raw: socket.socket, port: int) -> None:
+    """Have the kernel leave out all but TCP over IPv4 of this port: others may be busy on loopback too."""
+    load_half, load_byte, load_half_behind, header_length, equal, end = 0x28, 0x30, 0x48, 0xB1, 0x15, 0x06
+    program = (
+        (load_half, 0, 0, 12),
+        (equal, 0, 8, 0x0800),
+        (load_byte, 0, 0, 23),
+        (equal, 0, 6, 6),
+        (header_length, 0, 0, 14),
+        (load_half_behind, 0, 0, 14),
+        (equal, 2, 0, port),
+        (load_half_behind, 0, 0, 16),
+        (equal, 0, 1, port),
+        (end, 0, 0, LONGEST),
+        (end, 0, 0, 0),
+    )
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in program))
+    raw.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("HL", len(program), ctypes.addressof(code)))
 
 
 def listen(raw: socket.socket, port: int, path: Path, over: threading.Event) -> None:
