@@ -2,18 +2,18 @@
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from fencepost.model.core.change import alter
 from fencepost.model.reading import read_requests
-from fencepost.model.rules import RULES, Rule
 from fencepost.model.world import World
 from fencepost.traces.events import Event, Header, Kind, Order
-from fencepost.traces.judge.autopsy import ASIDE, Autopsy, adopted
+from fencepost.traces.judge.autopsy import Autopsy, adopted
+from fencepost.traces.judge.blame import fault_of
 from fencepost.traces.judge.configuration import Configuration, Part, Trail
 from fencepost.traces.judge.configuration import Fault as Misfit
+from fencepost.traces.judge.evidence import Judged, marked, weighed
 from fencepost.traces.judge.excuses import NOT_READY
-from fencepost.traces.judge.explanation import errors_in, expected, false_guard, observed
+from fencepost.traces.judge.explanation import errors_in
 from fencepost.traces.judge.lookup import LookupCheck
 from fencepost.traces.judge.operations import Lookahead, Operation
 from fencepost.traces.judge.promptness import PROMPT_WIDTH
@@ -22,7 +22,7 @@ from fencepost.traces.judge.search import BRISK_LIMIT, LIMIT, Search, Undecided
 from fencepost.traces.judge.sight import Sight
 from fencepost.traces.judge.steps import StepsSeen
 from fencepost.traces.judge.topics import TopicsSeen
-from fencepost.traces.judge.verdict import Evidence, Fault, Standing, TraceVerdict
+from fencepost.traces.judge.verdict import Evidence, Fault, TraceVerdict
 from fencepost.traces.transitions import Parts, Transition, parts
 
 NOTHING: frozenset[tuple[int, str]] = frozenset()
@@ -30,25 +30,8 @@ REMEMBERED = 20_000
 """How many judged operations are remembered for marks that come later."""
 PATIENCE = 1_000
 """After how many requests and answers one of several explanations is taken for what happened, to forget the past."""
-CLOSED = "the connection was closed without an answer"
 UNKNOWN = frozenset({"unknown", "continued"})
 """Remarks by which a trace says that it does not show what was before."""
-GATE = frozenset(name for name in RULES if name.startswith("gate."))
-"""Rules by which a coordinator is excused around a failover, and what answers given by them are evidence of."""
-GATED = frozenset(requirement for name in GATE for requirement in RULES[name].requirements)
-
-
-@dataclass(slots=True)
-class Judged:
-    """What is known of an operation: the rule that explained it, soft differences, and the fault if there is one."""
-
-    rules: frozenset[str] = frozenset()
-    soft: frozenset[str] = frozenset()
-    fault: Fault | None = None
-    waived: tuple[Fault, ...] = ()
-    """Faults that leave what else the answer shows as it is."""
-    answered: bool = False
-    undecided: str = ""
 
 
 class Judge:
@@ -135,7 +118,7 @@ class Judge:
         elif event.api == "step":
             self.faults.extend(self.steps.take(event))
         elif event.api == "evidence":
-            self.evidence.append(self.weighed(event))
+            self.evidence.append(weighed(event, self.judged.get(marked(event) + 1), self.settle_all))
 
     def remember(self, handle: int) -> Judged:
         """The record of an operation."""
@@ -244,6 +227,11 @@ class Judge:
         plain = [alter(one, trail=None, soft=NOTHING) for one in search.configurations]
         search.configurations = list(dict.fromkeys(plain)) if others else plain
 
+    def settle_all(self) -> None:
+        """What is left of the past of every group is settled."""
+        for search in self.searches.values():
+            self.settle(search)
+
     def stop(self, group: str, part: Part, reason: str) -> None:
         """Nothing more can be said about this group from this request on."""
         self.give_up(group, f"request {part.operation.handle - 1}", reason)
@@ -282,10 +270,10 @@ class Judge:
 
     def blame(self, search: Search, part: Part, misfit: Misfit, *, waived: bool = False) -> Fault:
         """Put a wrong answer on record; a waived fault leaves what else the answer shows as it is."""
-        fault = self.fault_of(search, search.parts.get(misfit.handle, part), misfit)
+        record = self.remember(misfit.handle)
+        fault = fault_of(search.group, search.parts.get(misfit.handle, part), misfit, record.rules)
         fault = alter(fault, waived=waived)
         self.faults.append(fault)
-        record = self.remember(misfit.handle)
         if waived:
             record.waived += (fault,)
         else:
@@ -308,35 +296,6 @@ class Judge:
             self.settle(search)
             self.halt(group, fault, last.operation)
 
-    def fault_of(self, search: Search, part: Part, found: Misfit) -> Fault:
-        """The fault in words."""
-        operation = part.operation
-        # What parked a request long ago is settled, and the search knows nothing of it any more.
-        rule = found.rule or min(self.remember(operation.handle).rules, default="")
-        applied = RULES.get(rule)
-        body = operation.answer or {}
-        allowed = expected(found.expected)
-        if "closed" in found.fields:
-            allowed = "an answer"
-        elif "time" in found.fields and found.expected is not None:
-            allowed += " at once"
-        requirements = blamed(applied, found)
-        wait = f" after {(operation.answered or 0) - operation.sent} ms" if "time" in found.fields else ""
-        return Fault(
-            sequence=operation.handle - 1,
-            group=search.group,
-            api=operation.api,
-            fields=tuple(sorted(found.fields)),
-            observed="the connection was closed without an answer"
-            if "closed" in found.fields
-            else observed(body) + wait,
-            allowed=(allowed,),
-            rule=rule,
-            guard=false_guard(part.request, operation.api, body, found.world, applied),
-            requirements=requirements,
-            kind=kind(operation, found, rule, requirements),
-        )
-
     def looked_up(self, operation: Operation) -> None:
         """FindCoordinator answers to no group, nor does the wrong node; they have a check of their own."""
         if operation.api == "Metadata" and operation.answer is not None:
@@ -347,45 +306,11 @@ class Judge:
             self.faults.append(fault)
             self.remember(operation.handle).fault = fault
 
-    # --- evidence -----------------------------------------------------------------------------------------------
-
-    def weighed(self, mark: Event) -> Evidence:
-        """What a marked answer says of a requirement."""
-        body = mark.body
-        requirement, sequence = body["requirement"], mark.of if mark.of is not None else -1
-        record = self.judged.get(sequence + 1)
-        fields = frozenset(body.get("fields") or ())
-
-        def stands(standing: Standing, note: str = "", fault: Fault | None = None) -> Evidence:
-            return Evidence(requirement, sequence, standing, note, fault)
-
-        if record is None:
-            return stands(Standing.INCONCLUSIVE, "the answer is not in the trace")
-        touched = [each for each in record.waived if requirement in each.requirements or touches(fields, each)]
-        if touched:
-            return stands(Standing.FAIL, fault=touched[0])
-        if record.fault is not None:
-            if not fields or (fields | {"closed"}) & set(record.fault.fields):
-                return stands(Standing.FAIL, fault=record.fault)
-            return stands(Standing.INCONCLUSIVE, "blocked by " + ", ".join(record.fault.requirements))
-        if record.undecided:
-            return stands(Standing.INCONCLUSIVE, record.undecided)
-        if not record.answered:
-            return stands(Standing.INCONCLUSIVE, "no answer was seen")
-        for search in self.searches.values():
-            self.settle(search)
-        if fields & record.soft:
-            return stands(Standing.FAIL, "differs in " + ", ".join(sorted(fields & record.soft)))
-        if GATE & record.rules and requirement not in GATED:
-            return stands(Standing.INCONCLUSIVE, "the target said that it was not ready")
-        if not body.get("met", True):
-            return stands(Standing.NOT_OBSERVED, body.get("note", "the schedule did not get that far"))
-        return stands(Standing.PASS)
+    # --- the end ------------------------------------------------------------------------------------------------
 
     def finish(self) -> TraceVerdict:
         """Everything found, once the trace is over."""
-        for search in self.searches.values():
-            self.settle(search)
+        self.settle_all()
         return TraceVerdict(
             faults=tuple(self.faults),
             evidence=(*self.evidence, *self.steps.evidence()),
@@ -412,38 +337,6 @@ class Judge:
                 common &= set(one.decisions)
             found.update(dict(common))
         return found
-
-
-def touches(fields: frozenset[str], waived: Fault) -> bool:
-    """Evidence that looks at these fields (all if empty) is touched by a waived fault, if it is more than the way in
-    and the number counted from."""
-    wrong = set(waived.fields) - {"error"}
-    return bool(fields & wrong or (not fields and wrong - {"generation"}))
-
-
-def kind(operation: Operation, found: Misfit, rule: str, requirements: tuple[str, ...]) -> str:
-    """What faults that are alike have in common: rule, fields, error and what they break. A round that ends at the
-    wrong time is one thing, by whatever rule a JoinGroup waited for its end."""
-    errors = sorted(errors_in(operation.answer or {}))
-    if operation.api == "JoinGroup" and "time" in found.fields and errors == [0]:
-        return f"round ends {'early' if found.expected is None else 'late'} {requirements}"
-    if found.fields <= ASIDE:
-        return f"{sorted(found.fields)} {requirements}"
-    return f"{rule} {sorted(found.fields)} {errors} {requirements}"
-
-
-def blamed(applied: Rule | None, found: Misfit) -> tuple[str, ...]:
-    """The requirements that a wrong answer breaks, where no mark says it."""
-    if applied is None:
-        return ()
-    if found.fields == {"generation"} and getattr(found.expected, "generation", 0) == 1:
-        return ("GEN-01",)
-    group = found.world.group
-    first = group is None or group.generation == 0
-    if applied.api == "JoinGroup" and "time" in found.fields <= {"time", "error"}:
-        # Too late where the last member was there, else too early: before the others came or the delay was over.
-        return ("JOIN-27",) if found.expected is not None else ("TIMER-16",) if first else ("JOIN-26",)
-    return applied.blamed(found.fields)
 
 
 WIDTHS = (12, 60, 400)
