@@ -29,6 +29,7 @@ class Proxy:
         self._host = host
         self._tell = tell
         self._ports: dict[Address, int] = {}
+        self._opening = asyncio.Lock()
         self._servers: list[asyncio.Server] = []
         self._conversations: set[asyncio.Task[None]] = set()
         self._writers: WeakSet[asyncio.StreamWriter] = WeakSet()
@@ -36,18 +37,22 @@ class Proxy:
 
     async def listen(self, upstream: Address, port: int = 0) -> int:
         """Take connections for a broker; the port for them, 0 for any. Raises OSError if the port cannot be had."""
-        if upstream not in self._ports:
-
-            def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                self._writers.add(writer)
-                task = asyncio.create_task(self._converse(reader, writer, upstream))
-                self._conversations.add(task)
-                task.add_done_callback(self._conversations.discard)
-
-            server = await asyncio.start_server(accept, self._host, port, limit=CHUNK)
-            self._servers.append(server)
-            self._ports[upstream] = server.sockets[0].getsockname()[1]
+        async with self._opening:  # two answers may name a broker at the same time
+            if upstream not in self._ports:
+                self._ports[upstream] = await self._listen(upstream, port)
         return self._ports[upstream]
+
+    async def _listen(self, upstream: Address, port: int) -> int:
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            self._writers.add(writer)
+            task = asyncio.create_task(self._converse(reader, writer, upstream))
+            self._conversations.add(task)
+            task.add_done_callback(self._conversations.discard)
+
+        server = await asyncio.start_server(accept, self._host, port, limit=CHUNK)
+        self._servers.append(server)
+        found: int = server.sockets[0].getsockname()[1]
+        return found
 
     async def close(self) -> None:
         """Let go of everybody."""

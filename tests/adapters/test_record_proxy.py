@@ -206,3 +206,12 @@ def test_what_cannot_be_recorded_passes_all_the_same() -> None:
             assert any("no pen" in line for line in on.told)
 
     asyncio.run(run())
+
+
+def test_a_broker_has_one_listener_however_often_it_is_named_at_once() -> None:
+    async def run() -> None:
+        async with scene(None) as on:
+            ports = await asyncio.gather(*(on.proxy.listen(("127.0.0.1", 9)) for _ in range(5)))
+            assert len(set(ports)) == 1 and ports[0] != on.port
+
+    asyncio.run(run())
