@@ -56,6 +56,8 @@ class Joining:
     requires_id: bool = True
     can_skip: bool = True
     protocol_type: Token = CONSUMER
+    alike: bool = False
+    """Every protocol carries the same metadata."""
 
 
 def joinings(count: int, session_timeout: int = 6_000, rebalance_timeout: int = 9_000) -> tuple[Joining, ...]:
@@ -159,7 +161,7 @@ def join_request(universe: Universe, given: Input, newcomer: int) -> JoinRequest
         member=given.member or None,
         instance=instance_name(given),
         protocol_type=how.protocol_type,
-        protocols=tuple(Protocol(name, (name, how.metadata)) for name in how.names),
+        protocols=tuple(Protocol(name, (not how.alike and name, how.metadata)) for name in how.names),
         session_timeout=how.session_timeout,
         rebalance_timeout=how.rebalance_timeout,
         requires_id=how.requires_id,

@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from fencepost.model.explore.rows import Bounds, Setting, plain
 from fencepost.model.proofs import draining, parametric
 from fencepost.model.proofs.lemmas import Lemma, findings
 from fencepost.model.proofs.solving import LIMIT_MS
+from tests.bars import mutants
 from tests.bars.bars import ROOT, Bar, Figure, Unmeasured, at_least, at_most, exactly, main, told
 from tests.bars.spine import environment
 from tests.model.proofs.agreement import Agreement, Disagreement, agree
@@ -141,15 +141,6 @@ def agreement(folder: Path) -> Iterator[Figure]:
     yield told("seconds", round(time.monotonic() - begun, 1))
 
 
-def mutants(folder: Path) -> Iterator[Figure]:
-    """Changed cores: refuted, found by a tour, or shown equivalent."""
-    try:
-        module = import_module("tests.bars.mutants")
-    except ModuleNotFoundError as reason:
-        raise Unmeasured(str(reason)) from None
-    yield from module.measure(folder)
-
-
 def search(folder: Path) -> Iterator[Figure]:
     """The explorer beside Spin on an equivalent model, in the same run."""
     file = folder / "search.json"
@@ -177,7 +168,7 @@ BARS = (
     Bar("parametric", "the kernel for any number of members, partitions and generations", kernel),
     Bar("draining", "draining for any number of partitions, records and any max.poll.records", polling),
     Bar("agreement", "three engines, one set of transitions", agreement),
-    Bar("mutants", "every mutant of the core is refuted, found by a tour, or shown equivalent", mutants),
+    Bar("mutants", "every mutant of the core is refuted, found by a tour, or shown equivalent", mutants.measure),
     Bar("search", "the explorer exhausts large instances, ahead of Spin", search),
 )
 

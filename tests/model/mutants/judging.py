@@ -16,13 +16,13 @@ from tests.model.mutants.lockstep import (
     compare,
     everything,
     found_by_tour,
-    functions,
     record,
     runs,
 )
-from tests.model.mutants.machines import NAMES, machine, module_of
-from tests.model.mutants.proving import refuted
-from tests.model.mutants.verdicts import EQUIVALENT, REFUTED, TOUR, UNEXPLAINED, Verdict
+from tests.model.mutants.machines import CONNECTIVES, NAMES, machine, module_of
+from tests.model.mutants.proving import asked
+from tests.model.mutants.reach import reaches, readers
+from tests.model.mutants.verdicts import EQUIVALENT, REFUTED, TOUR, UNEXPLAINED, UNREACHED, Verdict
 
 ORDER = (
     "connectives",
@@ -53,32 +53,28 @@ ORDER = (
     "static, votes",
     "two static",
     "static follower",
+    "leader gone",
+    "changed protocols",
+    "brief newcomers",
+    "brief newcomers, older",
+    "brief static",
+    "crowded",
+    "crowded, at once",
+    "static, changed vote",
+    "static, later",
+    "no partitions",
+    "newcomers, long",
 )
-"""The machines, the quick ones first."""
+"""The machines, more or less the quick ones first."""
 assert set(ORDER) == set(NAMES)
-FEW = 1_500
-"""Transitions that are taken again sooner than the calls in them are looked at."""
+EVERYWHERE = "logic."
+"""The functions that nearly every transition runs."""
 
 
 @cache
 def recording(name: str) -> Recording:
     """The shipped machine of this name."""
     return record(machine(name, importlib.import_module(module_of(name))))
-
-
-@cache
-def functions_of_machines() -> frozenset[str]:
-    """The functions of the core that some transition of some machine runs."""
-    return functions(recording(name) for name in ORDER)
-
-
-def watched(mutant: Mutant) -> str | None:
-    """The function of which a transition that the mutant changes runs some code.
-
-    None if it may be any transition: the mutant is in no function, or in one that runs beforehand.
-    """
-    function = function_of(mutant)
-    return function if function in functions_of_machines() else None
 
 
 @lru_cache(maxsize=len(ORDER))
@@ -108,9 +104,14 @@ def calls_of(name: str, function: str) -> Calls | None:
 
 
 def affected(mutant: Mutant, loaded: Loaded, name: str) -> Relevant:
-    """The transitions of a machine that the mutant can change; of few that run it, all."""
-    function = watched(mutant)
-    known = calls_of(name, function) if function and count(name, function) > FEW else None
+    """The transitions of a machine that the mutant can change; of those that run its function all, unless it runs
+    nearly everywhere: looking at the calls of a function takes as long as a few mutants of it."""
+    function, reading = function_of(mutant), readers(mutant)
+    if reading is not None:
+        return lambda move: not move.runs.isdisjoint(reading)
+    if function is None or name == CONNECTIVES or not function.startswith(EVERYWHERE):
+        return relevant(function)
+    known = calls_of(name, function)
     return relevant(function) if known is None else known.affected(loaded.function)
 
 
@@ -129,7 +130,7 @@ def judged(mutant: Mutant, machines: Sequence[str] = ORDER) -> Verdict:
             return Verdict(TOUR, name, 1, 1, note=f"cannot start: {type(error).__name__}")
         may_differ = affected(mutant, loaded, name)
         comparison = compare(shipped, mine, may_differ)
-        compared += count(name, watched(mutant))
+        compared += count(name, function_of(mutant))
         if comparison.shortest is not None:
             found = found_by_tour(shipped, mine, may_differ)
             if found is not None:
@@ -139,10 +140,17 @@ def judged(mutant: Mutant, machines: Sequence[str] = ORDER) -> Verdict:
             weak = f"{name}: too many states that differ"
     if weak or compared == 0:
         return Verdict(UNEXPLAINED, compared=compared, note=weak or "no transition runs it")
-    return Verdict(EQUIVALENT, compared=compared)
+    return Verdict(EQUIVALENT, compared=compared, note="" if is_reached(mutant, machines) else UNREACHED)
+
+
+def is_reached(mutant: Mutant, machines: Sequence[str]) -> bool:
+    """Some transition runs the mutant's line, or it is in no function."""
+    function = function_of(mutant)
+    return function is None or any(reaches(recording(name), mutant, runs(function)) for name in machines)
 
 
 def proved(mutant: Mutant, verdict: Verdict) -> Verdict:
     """What becomes of a mutant that no tour finds once the proof is asked as well."""
-    proof = refuted(mutant, Loaded(mutant))
-    return replace(verdict, verdict=REFUTED if proof else verdict.verdict, proof=proof, asked=True)
+    proof = asked(mutant, Loaded(mutant))
+    name = REFUTED if proof.broken else verdict.verdict
+    return replace(verdict, verdict=name, proof=proof.broken, asked=True, note=verdict.note or proof.stops)

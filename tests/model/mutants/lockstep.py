@@ -5,8 +5,8 @@ A transition that runs no code of the mutated function is the same in both, and 
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType
 from typing import Any
 
@@ -56,17 +56,23 @@ def record(machine: Machine[Any, Any]) -> Recording:
 
 
 def toured(recording: Recording) -> list[list[Transition]]:
-    """The tours of the machine."""
+    """The tours of the machine; after them those that try its inputs in the opposite order."""
     if not recording.tours:
+        machine = recording.machine
         ways = [{move.step.input: move for move in moves} for moves in recording.moves]
-        for tour in cover(recording.machine).tours:
-            here, steps = 0, list[Transition]()
-            for step in tour:
-                move = ways[here][step.input]
-                steps.append(move)
-                here = move.to
-            recording.tours.append(steps)
+        for one in (machine, replace(machine, inputs=machine.inputs[::-1])):
+            recording.tours += [on_the_way(ways, tour) for tour in cover(one).tours]
     return recording.tours
+
+
+def on_the_way(ways: Sequence[Mapping[Any, Transition]], tour: Sequence[TourStep[Any]]) -> list[Transition]:
+    """The transitions of a tour."""
+    here, steps = 0, list[Transition]()
+    for step in tour:
+        move = ways[here][step.input]
+        steps.append(move)
+        here = move.to
+    return steps
 
 
 _SETS: dict[frozenset[str], frozenset[str]] = {}
@@ -182,7 +188,7 @@ class Search:
             return None
         if not alike((reaction.rule, reaction.answers), (move.step.rule, move.step.answers)):
             return None
-        same = alike(reaction.state, self.recording.states[move.to])
+        same = reaction.state == self.recording.states[move.to]
         return Pair(move.to, reaction.state, same, pair, move.step.input)
 
 
@@ -216,8 +222,3 @@ def runs(function: str) -> Relevant:
 def everything(_: Transition) -> bool:
     """Any transition."""
     return True
-
-
-def functions(recordings: Iterator[Recording]) -> frozenset[str]:
-    """The functions of the core that some transition runs."""
-    return frozenset(name for one in recordings for moves in one.moves for move in moves for name in move.runs)

@@ -6,10 +6,11 @@ from types import ModuleType
 from typing import Any
 
 from fencepost.model.explore.coordinator_inputs import OTHER, RANGE, Joining, joinings
-from fencepost.model.explore.tours import Machine
+from fencepost.model.explore.tours import Machine, Reaction
 from tests.model.mutants.connectives import connectives_machine
 
 LOGIC = "fencepost.model.core.logic"
+MEMBERS = "fencepost.model.core.member"
 COORDINATOR = "fencepost.model.explore.coordinator_tour"
 MEMBER = "fencepost.model.explore.member_tour"
 OLDER = dict.fromkeys(
@@ -29,11 +30,20 @@ LOOSE = dict.fromkeys(
     ("initial_delay_grows", "replaced_sync_is_missed", "replaced_stays_new", "restart_needs_room"), False
 )
 """What the other one does, or neither of them."""
+AT_ONCE = dict.fromkeys(("eviction_waits", "initial_delay_grows_always"), False)
+"""The older one, as far as it lets go of members and takes others in."""
 PLAIN = joinings(1)
 PATIENT = (Joining(session_timeout=20_000, rebalance_timeout=4_000),)
 HASTY = Joining(metadata=1, rebalance_timeout=2_000)
 DIRECT = (Joining(requires_id=False, can_skip=False, rebalance_timeout=4_000),)
 MIXED = (*DIRECT, Joining(metadata=1))
+SLOW = (Joining(), Joining(session_timeout=7_000, rebalance_timeout=12_000, metadata=1))
+SLOWER = (*DIRECT, Joining(requires_id=False, can_skip=False, rebalance_timeout=5_000))
+LONG = (Joining(requires_id=False),)
+CROWD = (Joining(), *DIRECT)
+CHANGED = tuple(Joining(("a", name), requires_id=False, alike=True) for name in "bc")
+JOINS, MOMENTS = ("join", "leave", "wait"), ("join", "wait", "rest")
+BRIEF = ("join", "sync", "leave", "wait", "rest", "look")
 AB, BA, B = Joining(("a", "b")), Joining(("b", "a")), Joining(("b",))
 ODD = (Joining(), Joining(()), Joining(protocol_type=None), Joining(protocol_type=OTHER), Joining(("a", RANGE)))
 NOON = 43_200_000
@@ -74,6 +84,16 @@ UNIVERSES: Mapping[str, Given] = {
     "static, full": asks(2, 1, PLAIN, instances=1, max_group_size=1, strangers=False),
     "old clients": asks(2, 1, MIXED, only=("join", "sync", "wait", "look"), strangers=False),
     "old static client": asks(2, 1, MIXED[:1], instances=1, strangers=False),
+    "leader gone": asks(3, 1, DIRECT, leader=2, only=("join", "leave", "wait"), strangers=False),
+    "changed protocols": asks(2, 1, CHANGED, only=("join", "sync", "wait"), strangers=False),
+    "brief newcomers": asks(2, 1, DIRECT, only=BRIEF, strangers=False, rests=True, new_member_timeout=2_000),
+    "brief newcomers, older": asks(2, 1, DIRECT, only=BRIEF, strangers=False, new_member_timeout=2_000, dialect=OLDER),
+    "static, changed vote": asks(2, 2, (AB, BA), instances=1, only=("join", "sync", "wait"), strangers=False),
+    "brief static": asks(2, 1, SLOW, instances=1, only=MOMENTS, strangers=False, rests=True, new_member_timeout=2_000),
+    "newcomers, long": asks(4, 1, LONG, only=("join", "wait"), strangers=False),
+    "static, later": asks(3, 1, SLOWER, instances=1, only=("join", "wait"), strangers=False),
+    "crowded": asks(3, 2, CROWD, max_group_size=1, only=JOINS, strangers=False),
+    "crowded, at once": asks(3, 2, CROWD, max_group_size=1, only=JOINS, strangers=False, dialect=AT_ONCE),
 }
 """Coordinators, by what they are for."""
 
@@ -85,14 +105,15 @@ SETTINGS: Mapping[str, tuple[Given, int, int]] = {
 }
 """Members with their settings, partitions and generations."""
 
-CONNECTIVES = "connectives"
-NAMES = (CONNECTIVES, *SETTINGS, *UNIVERSES)
-MODULES = (LOGIC, COORDINATOR, MEMBER)
+CONNECTIVES, PARTITIONS = "connectives", "no partitions"
+NAMES = (CONNECTIVES, PARTITIONS, *SETTINGS, *UNIVERSES)
+MODULES = (LOGIC, MEMBERS, COORDINATOR, MEMBER)
 
 
 def module_of(name: str) -> str:
     """The module that has the machine."""
-    return LOGIC if name == CONNECTIVES else COORDINATOR if name in UNIVERSES else MEMBER
+    alone = {CONNECTIVES: LOGIC, PARTITIONS: MEMBERS}
+    return alone.get(name, COORDINATOR if name in UNIVERSES else MEMBER)
 
 
 def machine(name: str, module: ModuleType) -> Machine[Any, Any]:
@@ -100,6 +121,8 @@ def machine(name: str, module: ModuleType) -> Machine[Any, Any]:
     make: Callable[..., Machine[Any, Any]]
     if name == CONNECTIVES:
         return connectives_machine(module)
+    if name == PARTITIONS:
+        return partitions_machine(module)
     if name in UNIVERSES:
         places, names = UNIVERSES[name]
         universe = module.Universe(*places, **{key: value for key, value in names.items() if key != "dialect"})
@@ -109,3 +132,12 @@ def machine(name: str, module: ModuleType) -> Machine[Any, Any]:
     (places, names), partitions, generations = SETTINGS[name]
     make = module.member_machine
     return make(module.MemberSettings(*places, **names), partitions, generations)
+
+
+def partitions_machine(members: ModuleType) -> Machine[None, tuple[bool, ...]]:
+    """No partition, of some: a function of the core that the core itself has no use for."""
+
+    def follow(_: None, parts: tuple[bool, ...], __: int = 0) -> Reaction[None]:
+        return Reaction(None, "nothing", answers=members.nothing(parts))
+
+    return Machine(None, ((), (False,), (True,), (False, True)), follow, follow)

@@ -1,6 +1,8 @@
 """The proof run on a mutant: which events have a counterexample to induction, and to what."""
 
 import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from types import CodeType, FrameType
 
@@ -42,27 +44,45 @@ def functions_in(name: str) -> frozenset[str]:
     return frozenset(name_of(code) for code in codes)
 
 
-def refuted(mutant: Mutant, loaded: Loaded) -> dict[str, list[str]]:
-    """The events whose proof fails for the mutant, each with the statements broken; of those, the first only.
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What the proof says of a mutant: the first event that has a counterexample to induction, with the statements
+    that it breaks, if there is one; and where the mutant cannot be run on symbolic values."""
 
-    Only events whose proof runs the mutant's function are proved again. A counterexample counts if the mutant's own
-    handler, run on plain values, makes the same of it.
+    broken: Mapping[str, list[str]] = field(default_factory=dict)
+    stops: str = ""
+
+
+def asked(mutant: Mutant, loaded: Loaded) -> Proof:
+    """Prove the mutant.
+
+    Only events whose proof runs the mutant's function are proved again.
     """
     function = function_of(mutant)
+    events = [name for name, run in functions_proved().items() if function is None or function in run]
+    return proof(loaded, events)
+
+
+def proof(loaded: Loaded, names: Iterable[str]) -> Proof:
+    """Prove these events of the mutant.
+
+    A counterexample counts if the mutant's own handler, run on plain values, makes the same of it.
+    """
     modules = load(loaded.changed, (PROVER, EVENTS, DECODE), loaded.shared)
-    prover, events, decode = (modules[name] for name in (PROVER, EVENTS, DECODE))
-    for event in (*events.coordinator_events(SIZE.slots), *events.member_events()):
-        if function is not None and function not in functions_proved()[event.name]:
-            continue
+    prover, events, decode = (modules[one] for one in (PROVER, EVENTS, DECODE))
+    every = {one.name: one for one in (*events.coordinator_events(SIZE.slots), *events.member_events())}
+    stops = ""
+    for event in (every[name] for name in names):
         try:
             verdict = prover.prove(event, prover.STATEMENTS, prover.Size(SIZE.slots, SIZE.partitions))
         except Exception as error:
-            return {event.name: [f"the proof stops: {type(error).__name__}"]}
-        found = []
+            stops = stops or f"the proof of {event.name} stops: {type(error).__name__}"
+            continue
+        found = set()
         for refutation in verdict.refutations:
             example = decode.decoded(event, refutation)
             if decode.replayed(event, example) == example.result:
-                found.append(refutation.statement.id)
+                found.add(refutation.statement.id)
         if found:
-            return {event.name: sorted(set(found))}
-    return {}
+            return Proof({event.name: sorted(found)}, stops)
+    return Proof(stops=stops)

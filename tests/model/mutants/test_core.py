@@ -7,7 +7,8 @@ from fencepost.model.core.logic import and_, or_
 from tests.model.mutants.calls import calls, gives
 from tests.model.mutants.core import Loaded, core_mutants, function_of
 from tests.model.mutants.judging import recording, shipped_code
-from tests.model.mutants.lockstep import compare, everything, found_by_tour, runs
+from tests.model.mutants.lockstep import compare, everything, found_by_tour, runs, toured
+from tests.model.mutants.reach import reaches, readers
 from tests.model.mutants.verdicts import EQUIVALENT, REFUTED, TOUR, Verdict, markdown, read, write
 
 MUTANTS = {mutant.name: mutant for mutant in core_mutants()}
@@ -61,6 +62,27 @@ def test_one_is_not_true() -> None:
     assert not gives(lambda: [][0], (), None)
 
 
+def test_tours_try_the_inputs_in_both_orders() -> None:
+    tours = toured(recording("odd static"))
+    assert {move for tour in tours for move in tour} == {
+        move for moves in recording("odd static").moves for move in moves
+    }
+    half = len(tours) // 2
+    assert tours[0][0].step.input != tours[half][0].step.input
+
+
+def test_a_line_is_reached_or_not() -> None:
+    early, late = named("join.join: never: absent(request.member)"), named("join.evict: always: known == NOWHERE")
+    for machine, mutant, reached in (("one member", early, True), ("full", late, True), ("one member", late, False)):
+        assert reaches(recording(machine), mutant, everything) is reached
+
+
+def test_a_field_of_the_dialect_matters_where_it_is_read() -> None:
+    found = {readers(mutant) for name, mutant in MUTANTS.items() if name.startswith("values.Dialect")}
+    assert found >= {frozenset(), frozenset({"sync.sync_stable"}), frozenset({"join.evict"})}
+    assert readers(named("values.Slot: constant: False -> True")) is None
+
+
 def test_a_default_of_the_dialect_is_a_mutant_of_a_machine() -> None:
     mutant = named("values.Dialect: constant: True -> False")
     shipped = recording("newcomers")
@@ -87,5 +109,8 @@ def test_a_table_is_read_back(tmp_path: Path) -> None:
     write(verdicts, file)
     assert read(file) == verdicts
     page = markdown(verdicts)
-    assert "| `sync.sync: never: a \\| b -> False` | equivalent | 7 transitions that run it, the same answers |" in page
+    assert (
+        "| `sync.sync: never: a \\| b -> False` | equivalent | 7 transitions that run its function, the same answers |"
+        in page
+    )
     assert "sync breaks T4" in page

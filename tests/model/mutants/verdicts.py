@@ -11,6 +11,7 @@ from fencepost.conformance.zoo.mutation import Mutant
 from fencepost.conformance.zoo.operators import OPERATORS
 
 TOUR, REFUTED, EQUIVALENT, UNEXPLAINED = "tour", "refuted", "equivalent", "unexplained"
+UNREACHED = "no transition of the machines reaches it"
 FILE = Path(__file__).with_name("core.json")
 
 
@@ -68,6 +69,8 @@ def markdown(verdicts: Mapping[str, Verdict]) -> str:
         "",
         "Each is found by a tour (input-complete, from the initial state, by its answers and rules), or refuted by the",
         "proof, or equivalent: no different answer in an exhaustive comparison of all machines, within their bounds.",
+        "Of the equivalent ones, it is said where no transition reaches the very line: the core need not have it, or",
+        "the machines are too small for it.",
         "",
     ]
     lines += counted("module", ((name.partition(".")[0], one.verdict) for name, one in verdicts.items()))
@@ -101,5 +104,5 @@ def evidence(verdict: Verdict) -> str:
         broken = ", ".join(f"{event} breaks {', '.join(names)}" for event, names in verdict.proof.items())
         told.append(broken)
     if verdict.compared or verdict.verdict == EQUIVALENT:
-        told.append(f"{verdict.compared:,} transitions that run it, the same answers")
+        told.append(f"{verdict.compared:,} transitions that run its function, the same answers")
     return "; ".join([*told, verdict.note] if verdict.note else told)

@@ -1,0 +1,74 @@
+"""What the transitions of a machine reach of the source: lines of the core, and fields of the dialect."""
+
+import ast
+import sys
+from collections.abc import Iterable
+from functools import cache
+from types import FrameType
+from typing import Any
+
+from fencepost.conformance.zoo.loading import file_of, source_of
+from fencepost.conformance.zoo.mutation import Mutant
+from tests.model.mutants.core import CORE, HOUSE, NAMES, functions_of
+from tests.model.mutants.lockstep import Recording, Relevant
+
+VALUES = f"{CORE}.values"
+
+
+def reaches(recording: Recording, mutant: Mutant, relevant: Relevant) -> bool:
+    """Some of these transitions run the mutant's line."""
+    file = str(file_of(mutant.module))
+    found: list[int] = []
+
+    def follow(frame: FrameType, event: str, _: object) -> Any:
+        if event == "line" and frame.f_lineno == mutant.line:
+            found.append(frame.f_lineno)
+        return follow
+
+    def enter(frame: FrameType, *_: object) -> Any:
+        return follow if frame.f_code.co_filename == file else None
+
+    for state, moves in zip(recording.states, recording.moves, strict=True):
+        for move in filter(relevant, moves):
+            sys.settrace(enter)
+            try:
+                recording.machine.follow(state, move.step.input, move.step.milliseconds)
+            finally:
+                sys.settrace(None)
+            if found:
+                return True
+    return False
+
+
+def readers(mutant: Mutant) -> frozenset[str] | None:
+    """The functions of the core that read the field of the dialect whose default is mutated.
+
+    A transition that runs none of them is the same. None if it is no such mutant, or if others read the field too.
+    """
+    if (mutant.module, mutant.function) != (VALUES, "Dialect"):
+        return None
+    node: Any = ast.parse(source_of(VALUES))
+    for name, place in mutant.path[:-1]:
+        node = getattr(node, name) if place is None else getattr(node, name)[place]
+    field = node.target.id
+    found = {module: readers_in(module, field) for module in HOUSE}
+    core = {f"{CORE}.{name}" for name in NAMES}
+    if any(names for module, names in found.items() if module not in core) or None in flat(found.values()):
+        return None
+    return frozenset(f"{module.rpartition('.')[2]}.{name}" for module, names in found.items() for name in names)
+
+
+def flat(groups: Iterable[Iterable[str | None]]) -> set[str | None]:
+    """All of them."""
+    return {one for group in groups for one in group}
+
+
+@cache
+def readers_in(module: str, field: str) -> frozenset[str | None]:
+    """The functions of a module that read a field of this name; None for what is in no function."""
+    found: set[str | None] = set()
+    for node in ast.parse(source_of(module)).body:
+        name = getattr(node, "name", None) if isinstance(node, ast.FunctionDef) else None
+        if any(isinstance(one, ast.Attribute) and one.attr == field for one in ast.walk(node)):
+            found.add(name if name in functions_of(module) else None)
+    return frozenset(found)
