@@ -149,6 +149,13 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     parser.add_argument("--port", type=_port, default=9092, help="port to listen on, 0 for any (default: 9092)")
     parser.add_argument("--storage", metavar="DIR", type=Path, help="keep groups and offsets here (default: in memory)")
+    parser.add_argument(
+        "--slow-storage",
+        metavar="MS",
+        type=_whole,
+        default=0,
+        help="let whatever is stored take so many milliseconds longer (default: 0)",
+    )
 
 
 def _add_prove(parser: argparse.ArgumentParser) -> None:
@@ -285,7 +292,7 @@ def _import(options: argparse.Namespace, _: Runner) -> int:
 
 def _serve(options: argparse.Namespace, runner: Runner) -> int:
     try:
-        asyncio.run(runner.serve(options.host, options.port, options.storage, _announce))
+        asyncio.run(runner.serve(options.host, options.port, options.storage, _announce, options.slow_storage))
     except KeyboardInterrupt:
         _say("stopped")
     return Exit.CONFORMANT

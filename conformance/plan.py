@@ -76,9 +76,12 @@ class Runner(Protocol):
         """Judge recorded traces. When interrupted, return what was judged so far, with `cut_short` set."""
         ...
 
-    async def serve(self, host: str, port: int, storage: Path | None, announce: Callable[[str], None]) -> None:
+    async def serve(
+        self, host: str, port: int, storage: Path | None, announce: Callable[[str], None], slowness: int = 0
+    ) -> None:
         """Serve the bundled coordinator until cancelled; `announce` gets the bootstrap address once it listens.
 
-        Port 0 picks a free port; without `storage` nothing outlives the server. Raises `OSError` if it cannot listen.
+        Port 0 picks a free port; without `storage` nothing outlives the server; storing takes `slowness` ms
+        longer. Raises `OSError` if it cannot listen.
         """
         ...

@@ -36,14 +36,14 @@ def judge_files(paths: Sequence[Path], progress: Callable[[Progress], None]) -> 
     return judging.judge_files(paths, progress)
 
 
-async def serve(host: str, port: int, storage: Path | None, announce: Callable[[str], None]) -> None:
+async def serve(host: str, port: int, storage: Path | None, announce: Callable[[str], None], slowness: int = 0) -> None:
     """Serve the bundled coordinator until cancelled; `announce` gets the bootstrap address once it listens."""
 
     def address(at: str, listening: int) -> None:
         announce(f"[{at}]:{listening}" if ":" in at else f"{at}:{listening}")
 
     try:
-        await run_server(host, port, Settings(), storage, address)
+        await run_server(host, port, Settings(), storage, address, slowness)
     except CorruptLogError as error:
         raise TargetError(str(error)) from error
 

@@ -7,7 +7,7 @@ On disk a batch is one frame: payload length, CRC-32 of the payload, CRC-32 of t
 import os
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -52,6 +52,23 @@ class MemoryLog:
     def read(self) -> Iterator[Record]:
         """All records from the beginning."""
         return iter([record for batch in self._batches for record in batch])
+
+
+class SlowLog:
+    """A log that takes its time: `wait` is called before each batch is stored, and whoever stores it waits too."""
+
+    def __init__(self, log: Log, wait: Callable[[], None]) -> None:
+        self._log = log
+        self._wait = wait
+
+    def append(self, batch: Sequence[Record]) -> None:
+        """As `Log.append`."""
+        self._wait()
+        self._log.append(batch)
+
+    def read(self) -> Iterator[Record]:
+        """As `Log.read`."""
+        return self._log.read()
 
 
 class FileLog:

@@ -11,7 +11,7 @@ from pathlib import Path
 from fencepost.adapters.bundled.admin import Node
 from fencepost.adapters.bundled.coordinator import VERSIONS as COORDINATED
 from fencepost.adapters.bundled.coordinator import Coordinator
-from fencepost.adapters.bundled.log import FileLog, MemoryLog
+from fencepost.adapters.bundled.log import FileLog, Log, MemoryLog, SlowLog
 from fencepost.adapters.bundled.messages import Answer
 from fencepost.adapters.bundled.messages import Request as Question
 from fencepost.adapters.serve import data
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 class Server:
     """The bundled coordinator as a broker. Made by `serve`; lives in the event loop that it was made in."""
 
-    def __init__(self, settings: Settings, storage: Path | None) -> None:
+    def __init__(self, settings: Settings, storage: Path | None, slowness: int = 0) -> None:
         if storage is not None:
             storage.mkdir(parents=True, exist_ok=True)
         self._loop = asyncio.get_running_loop()
@@ -36,10 +36,11 @@ class Server:
         self._topics = Topics(storage / "topics.json" if storage else None)
         self._cluster = Cluster(settings, self._topics)
         self._file = FileLog(storage / "coordinator.log") if storage else None
+        log: Log = self._file or MemoryLog()
         self._node = Node(NODE_ID, "", -1)
         self._coordinator = Coordinator(
             settings,
-            self._file or MemoryLog(),
+            SlowLog(log, lambda: time.sleep(slowness / 1000)) if slowness else log,
             lambda prefix: f"{prefix}-{uuid.uuid4()}",
             self._topics,
             now=self._now(),
@@ -206,13 +207,16 @@ class Server:
         self._rearm()
 
 
-async def serve(host: str, port: int, settings: Settings, storage_path: Path | None = None) -> Server:
+async def serve(
+    host: str, port: int, settings: Settings, storage_path: Path | None = None, slowness: int = 0
+) -> Server:
     """Start a server in the running event loop; port 0 picks a free one.
 
     `storage_path` is a folder that outlives the server: groups, offsets and the names of topics are found again there,
-    records are not. Raises OSError if the address or the folder cannot be had, and CorruptLogError.
+    records are not. Whatever it stores takes `slowness` milliseconds longer. Raises OSError if the address or the
+    folder cannot be had, and CorruptLogError.
     """
-    server = Server(settings, storage_path)
+    server = Server(settings, storage_path, slowness)
     try:
         await server.listen(host, port)
     except BaseException:
@@ -222,10 +226,15 @@ async def serve(host: str, port: int, settings: Settings, storage_path: Path | N
 
 
 async def run(
-    host: str, port: int, settings: Settings, storage_path: Path | None, announce: Callable[[str, int], None]
+    host: str,
+    port: int,
+    settings: Settings,
+    storage_path: Path | None,
+    announce: Callable[[str, int], None],
+    slowness: int = 0,
 ) -> None:
     """Serve until cancelled. `announce` is told host and port once clients can connect. Raises as `serve`."""
-    server = await serve(host, port, settings, storage_path)
+    server = await serve(host, port, settings, storage_path, slowness)
     try:
         announce(*server.address)
         await asyncio.Event().wait()

@@ -15,14 +15,14 @@ QUICK = Settings(min_session_timeout=100, initial_rebalance_delay=200)
 
 
 @contextmanager
-def served(settings: Settings = QUICK, storage: Path | None = None) -> Iterator[str]:
+def served(settings: Settings = QUICK, storage: Path | None = None, slowness: int = 0) -> Iterator[str]:
     """Runs a server; gives its bootstrap address."""
     address: Future[str] = Future()
     stop: Future[None] = Future()
 
     async def live() -> None:
         try:
-            server = await serve("127.0.0.1", 0, settings, storage)
+            server = await serve("127.0.0.1", 0, settings, storage, slowness)
         except BaseException as error:
             address.set_exception(error)
             return

@@ -53,8 +53,10 @@ class FakeRunner:
         progress(Progress(len(paths), len(paths), 1.0))
         return self.report
 
-    async def serve(self, host: str, port: int, storage: Path | None, announce: Callable[[str], None]) -> None:
-        self._asked((host, port, storage))
+    async def serve(
+        self, host: str, port: int, storage: Path | None, announce: Callable[[str], None], slowness: int = 0
+    ) -> None:
+        self._asked((host, port, storage, slowness))
         announce(f"{host}:{port}")
         await _interrupt()
         raise asyncio.CancelledError
@@ -187,8 +189,8 @@ def test_judge(capsys: Capture) -> None:
 
 def test_serve_announces_itself_and_ends_well_on_ctrl_c(capsys: Capture) -> None:
     runner = FakeRunner()
-    assert main(["serve", "--port", "0", "--storage", "groups"], runner) == 0
-    assert runner.asked == [("127.0.0.1", 0, Path("groups"))]
+    assert main(["serve", "--port", "0", "--storage", "groups", "--slow-storage", "20"], runner) == 0
+    assert runner.asked == [("127.0.0.1", 0, Path("groups"), 20)]
     output = capsys.readouterr()
     assert (output.out, output.err) == ("127.0.0.1:0\n", "fencepost: stopped\n")
 

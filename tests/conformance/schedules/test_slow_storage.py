@@ -1,0 +1,56 @@
+"""Slow storage: answers come later and in no other order, and a target is blamed only for more than its grace."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from fencepost.adapters.bundled.log import MemoryLog, SlowLog
+from fencepost.adapters.in_process import InProcessTarget
+from fencepost.adapters.virtual import VirtualClock
+from fencepost.conformance.blame import broken, violations
+from fencepost.conformance.bundled_run import BUNDLED_SETTINGS
+from fencepost.conformance.cli import main
+from fencepost.conformance.execution import Played
+from fencepost.conformance.schedules.generation import Ground, draw
+from fencepost.conformance.schedules.hunt import Field
+from fencepost.model.settings import Settings
+from tests.adapters.serving import served
+
+SLOW_MS, GRACE_MS = 40, 2_000
+SETTINGS = Settings(min_session_timeout=300, initial_rebalance_delay=100, offsets_partitions=2)
+
+
+def wait() -> None:
+    """Time passes while the coordinator waits for its log."""
+    clock = asyncio.get_running_loop()
+    assert isinstance(clock, VirtualClock)
+    clock.jump(SLOW_MS / 1000)
+
+
+def slow() -> InProcessTarget:
+    """The bundled coordinator on virtual storage that is slow."""
+    return InProcessTarget(BUNDLED_SETTINGS, log=SlowLog(MemoryLog(), wait))
+
+
+def played(make_target: Callable[[], InProcessTarget], grace: int) -> list[Played]:
+    """Some schedules on it."""
+    field = Field(make_target, grace)
+    return [field.perform(each.schedule) for each in draw(Ground(BUNDLED_SETTINGS), 3, 0, 15)]
+
+
+def test_slow_storage_is_no_fault_within_the_grace() -> None:
+    for one in played(slow, GRACE_MS):
+        assert (broken(one), one.verdict.inconclusive, one.blocked) == (frozenset(), (), "")
+
+
+def test_without_grace_the_late_answers_are_seen_and_nothing_else() -> None:
+    found = [each for one in played(slow, 0) for each in violations(one.verdict)]
+    assert found
+    assert {name for each in found if each.fault for name in each.fault.fields} == {"time"}
+
+
+def test_a_server_on_slow_storage_keeps_the_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fencepost.conformance.remote_run.ALL", ())
+    with served(SETTINGS, slowness=SLOW_MS) as bootstrap:
+        assert main(["test", f"kafka://{bootstrap}", "--schedules", "4", "--seed", "2"]) == 0
