@@ -1,9 +1,11 @@
 """The command line of `fencepost pipeline`: options in, Spark started, lines and tables out."""
 
 import argparse
+import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from fencepost.conformance.campaign import campaign
 from fencepost.conformance.junit import to_junit
@@ -13,16 +15,18 @@ from fencepost.conformance.pipeline.options import BUCKETS
 from fencepost.conformance.pipeline.summing import summed
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.progress import Progress, ProgressDisplay
-from fencepost.conformance.report import render
+from fencepost.conformance.report import printable, render
 from fencepost.conformance.report_json import to_json
 from fencepost.conformance.results import Exit, Report
 from fencepost.traces.pipeline.corpus import Corpus, Counts
 from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline.fanning import one_line
 from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.judged import Judged, judge_corpus, new_folder, query_corpus
 from fencepost.traces.pipeline.queries import INVARIANTS
 from fencepost.traces.pipeline.session import session
 from fencepost.traces.pipeline.sources import trace_files
+from fencepost.traces.pipeline.watching import found_in, watch
 
 __all__ = ["PipelineError", "run"]
 
@@ -34,6 +38,7 @@ def run(options: argparse.Namespace, show: Show) -> int:
     stages: dict[str, Callable[[argparse.Namespace, Show, ProgressDisplay], int]] = {
         "ingest": run_ingest,
         "judge": run_judge,
+        "watch": run_watch,
         "campaign": run_campaign,
     }
     display = ProgressDisplay(sys.stderr, live=sys.stderr.isatty())
@@ -83,6 +88,30 @@ def run_judge(options: argparse.Namespace, show: Show, display: ProgressDisplay)
     return Exit.VIOLATION if violated else report.exit_code()
 
 
+def run_watch(options: argparse.Namespace, show: Show, display: ProgressDisplay) -> int:
+    """`fencepost pipeline watch`."""
+    if not options.landing.is_dir():
+        raise PipelineError(f"{options.landing}: there is no such folder")
+    options.to.mkdir(parents=True, exist_ok=True)
+    before = [row for _, row in found_in(options.to)]
+    seen = {name for name, _ in found_in(options.to)}
+    faults = sum(row["kind"] == "fault" for row in before)
+    with session("watch", options.master, dict(options.conf)) as spark, one_line():
+        query = watch(spark, options.landing, options.to, options.buckets, once=options.once)
+        try:
+            ended: bool | None = False
+            while not ended:
+                ended = query.awaitTermination(1)
+                for name, row in list(found_in(options.to, frozenset(seen))):
+                    seen.add(name)
+                    faults += row["kind"] == "fault"
+                    show(sighting(row) + "\n")
+        except KeyboardInterrupt:
+            query.stop()
+    show(f"{faults} violations found so far; the tables are in {options.to}\n")
+    return Exit.VIOLATION if faults else Exit.CONFORMANT
+
+
 def run_campaign(options: argparse.Namespace, show: Show, display: ProgressDisplay) -> int:
     """`fencepost pipeline campaign`."""
     plan = Plan(options.target, smoke=not options.full, schedules=options.schedules, profile=options.profile)
@@ -101,6 +130,19 @@ def write_reports(options: argparse.Namespace, report: Report) -> None:
     for path, content in ((options.json, to_json), (options.junit, to_junit)):
         if path is not None:
             path.write_text(content(report), encoding="utf-8")
+
+
+def sighting(row: Mapping[str, Any]) -> str:
+    """Something found, in a line."""
+    value = json.loads(row["value"])
+    if row["kind"] == "quarantine":
+        return f"{row['path']}:{value['line']}: in quarantine: {value['reason']}"
+    word = "VIOLATION" if row["kind"] == "fault" else "withdrawn"
+    broken = ", ".join(value["requirements"]) or "no requirement"
+    told = f"observed {value['observed']}; allowed {' or '.join(value['allowed'])}"
+    return printable(
+        f"{word} {broken}: {value['group']!r}, {value['api']}, event {row['sequence']}: {told}; {row['path']}"
+    )
 
 
 class Teller:

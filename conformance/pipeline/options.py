@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 BUCKETS = 16
+WATCH_BUCKETS = 4
 
 
 def add_commands(parser: argparse.ArgumentParser, count: Callable[[str], int]) -> None:
@@ -15,8 +16,24 @@ def add_commands(parser: argparse.ArgumentParser, count: Callable[[str], int]) -
     )
     judge = commands.add_parser("judge", help="judge a corpus, and query its invariants", allow_abbrev=False)
     add_judge(judge)
+    add_watch(commands.add_parser("watch", help="judge traces as they land in a folder", allow_abbrev=False), count)
     campaign = commands.add_parser("campaign", help="test a target with many seeds at once", allow_abbrev=False)
     add_campaign(campaign, count)
+
+
+def add_watch(parser: argparse.ArgumentParser, count: Callable[[str], int]) -> None:
+    """`fencepost pipeline watch`."""
+    parser.add_argument("landing", metavar="FOLDER", type=Path, help="where whole trace files are moved to")
+    parser.add_argument("--to", metavar="DIR", type=Path, required=True, help="what is found, and the checkpoint")
+    parser.add_argument("--once", action="store_true", help="end when all that has landed is judged")
+    parser.add_argument(
+        "--buckets",
+        metavar="N",
+        type=count,
+        default=WATCH_BUCKETS,
+        help=f"over how many buckets the groups of a trace are spread (default: {WATCH_BUCKETS}); the same each time",
+    )
+    add_spark(parser)
 
 
 def add_campaign(parser: argparse.ArgumentParser, count: Callable[[str], int]) -> None:

@@ -94,6 +94,13 @@ class UnitJudge(Judge):
         if self.mine is None or event.api != "step":
             super().noted(event)
 
+    def looked_up(self, operation: Operation) -> None:
+        """As `Judge.looked_up`; what is wrong with lookups is said by one unit of a trace."""
+        known = len(self.faults)
+        super().looked_up(operation)
+        if self.mine is not None:
+            del self.faults[known:]
+
     def advance(self, group: str, part: Part, time: int, *, sent: bool) -> None:
         """As `Judge.advance`."""
         super().advance(group, part, time, sent=sent)

@@ -28,6 +28,8 @@ def altered_trace(seed: int, steps: int = 40) -> tuple[Header, Sequence[Event]]:
             for each in events[4:]
         )
         events = tuple(as_sent([remark, *later]))
+    if seed % 5 == 1:
+        events = (*events, *lookups(events[-1].sequence + 1, events[-1].time))
     answers = [place for place, event in enumerate(events) if event.kind is Kind.ANSWER and event.api in ALTERED]
     wrong = set(source.sample(answers, min(len(answers), seed % 4)))
     return header, [altered(event, source) if place in wrong else event for place, event in enumerate(events)]
@@ -44,6 +46,21 @@ def as_seen(events: Iterable[Event]) -> Iterator[Event]:
             gone.add(event.of)
         if event.kind is not Kind.ANSWER or event.of not in gone:
             yield event
+
+
+def lookups(sequence: int, time: int) -> Iterator[Event]:
+    """Who coordinates a group, asked three times and answered in two ways, and once more after it has moved."""
+    asked = {"key": "g", "key_type": 0}
+    for place, node in enumerate((1, 1, 2, None, 2)):
+        number = sequence + 2 * place
+        if node is None:
+            body = {"group_id": "g", "generation_id": 1, "member_id": "nobody", "group_instance_id": None}
+            yield Event(number, time, 0, "A", Kind.REQUEST, "Heartbeat", 4, body)
+            yield Event(number + 1, time, 0, "A", Kind.ANSWER, "Heartbeat", 4, {"error_code": 16}, number)
+            continue
+        found = {"error_code": 0, "error_message": None, "node_id": node, "host": "h", "port": 9092}
+        yield Event(number, time, 0, "A", Kind.REQUEST, "FindCoordinator", 3, asked)
+        yield Event(number + 1, time, 0, "A", Kind.ANSWER, "FindCoordinator", 3, found, number)
 
 
 def as_sent(events: Sequence[Event]) -> Iterator[Event]:

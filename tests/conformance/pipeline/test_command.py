@@ -1,0 +1,84 @@
+"""`fencepost pipeline` as people type it: what it prints, its exit codes, and mistakes in one line."""
+
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from fencepost.conformance.cli import main
+from fencepost.conformance.pipeline import command
+from fencepost.traces.events import Kind
+from fencepost.traces.format import write_trace
+from tests.traces.chaos import random_trace
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def running(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The session of the tests in the place of one of its own."""
+
+    @contextmanager
+    def here(*_: Any) -> Iterator[SparkSession]:
+        yield spark
+
+    monkeypatch.setattr(command, "session", here)
+
+
+@pytest.mark.usefixtures("running")
+def test_a_violation_is_told_from_ingest_to_report(tmp_path: Path, capsys: Capture) -> None:
+    header, events = random_trace(random.Random(4), 60)
+    wrong = next(each for each in events if each.kind is Kind.ANSWER and each.api == "Heartbeat")
+    spoiled = [replace(each, body={**each.body, "error_code": 82}) if each is wrong else each for each in events]
+    write_trace(tmp_path / "t.jsonl", header, spoiled)
+    (tmp_path / "bad.jsonl").write_bytes(b"?\n")
+    corpus, report = tmp_path / "c", tmp_path / "r.json"
+    assert main(["pipeline", "ingest", str(tmp_path), "--to", str(corpus), "--buckets", "2"]) == 0
+    lines = len(events) + 2
+    told = capsys.readouterr().out
+    assert f"{lines} lines = 1 headers + {len(events)} events + 1 in quarantine" in told
+    assert main(["pipeline", "judge", str(corpus), "--json", str(report)]) == 1
+    told = capsys.readouterr().out
+    assert "FAIL HB-" in told and "Invariants, queried" in told and report.exists()
+
+
+def test_mistakes_take_one_line(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    (tmp_path / "t.jsonl").touch()
+    trace = str(tmp_path / "t.jsonl")
+    for arguments, line in (
+        (["judge", str(tmp_path)], f"fencepost: {tmp_path} is no corpus: fencepost pipeline ingest makes one"),
+        (
+            ["ingest", trace, "--to", str(tmp_path / "full")],
+            f"fencepost: {tmp_path}/full is neither empty nor a corpus",
+        ),
+        (["ingest", "/nowhere", "--to", str(tmp_path / "c")], "fencepost: /nowhere: there is no such file or folder"),
+        (["ingest", trace, "--to", trace], f"fencepost: {trace}: Not a directory"),
+        (["watch", "/nowhere", "--to", str(tmp_path / "w")], "fencepost: /nowhere: there is no such folder"),
+    ):
+        assert main(["pipeline", *arguments]) == 2
+        output = capsys.readouterr()
+        assert (output.out, output.err) == ("", f"{line}\n")
+
+
+def test_a_setting_is_a_key_and_a_value(capsys: Capture) -> None:
+    assert main(["pipeline", "judge", "c", "--conf", "spark.x"]) == 2
+    assert "'spark.x' is not KEY=VALUE" in capsys.readouterr().err
+
+
+def test_without_the_extra_the_pipeline_says_what_to_install(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [each for each in sys.modules if each.startswith("fencepost.conformance.pipeline.command")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr("fencepost.conformance.pipeline.command", None, raising=False)
+    monkeypatch.delattr("fencepost.conformance.pipeline.command")
+    monkeypatch.delitem(sys.modules, "fencepost.traces.pipeline.session")
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    assert main(["pipeline", "judge", "c"]) == 2
+    assert capsys.readouterr().err == "fencepost: the pipeline needs pyspark: pip install 'fencepost[spark]'\n"

@@ -1,0 +1,85 @@
+"""A watch says of traces that land in pieces what the judge says of the whole, once, also when it is started again."""
+
+import pickle
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.format import open_trace, write_trace
+from fencepost.traces.judge.judge import Judge
+from fencepost.traces.pipeline.unit import LOOKUPS
+from fencepost.traces.pipeline.watching import Watched, committed, found_in, go_on, landed, watch
+from tests.traces.pipeline.altered import altered_trace, judged_alone
+
+BUCKETS = 2
+
+
+def parts(folder: Path, header: Header, events: Sequence[Event], count: int) -> list[Path]:
+    """The trace as a recording in so many parts, each with the requests that are in flight."""
+    size = -(-len(events) // count)
+    paths: list[Path] = []
+    in_flight: dict[int, Event] = {}
+    for number in range(count):
+        mine = list(events[number * size : (number + 1) * size])
+        if not mine:
+            break
+        again = list(in_flight.values())
+        for each in mine:
+            if each.kind is Kind.REQUEST:
+                in_flight[each.sequence] = each
+            elif each.kind is Kind.ANSWER and each.of is not None:
+                in_flight.pop(each.of, None)
+        told = {"recording": folder.name, "part": str(number + 1)}
+        path = folder / f"r.{number + 1:04}.jsonl"
+        write_trace(path, replace(header, implementation=told), [*again, *mine])
+        paths.append(path)
+    return paths
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 5, 6, 8, 9, 10])
+@pytest.mark.parametrize("count", [1, 4])
+def test_a_trace_in_parts_is_judged_as_a_whole(seed: int, count: int, tmp_path: Path) -> None:
+    header, events = altered_trace(seed)
+    known: dict[int, bytes] = {}
+    faults: Counter[str] = Counter()
+    for path in parts(tmp_path, header, events, count):
+        seen = list(landed(str(path), BUCKETS))
+        for bucket in (LOOKUPS, *range(BUCKETS)):
+            news = sorted((row[3], row[2], *row[4:]) for row in seen if row[1] == bucket)
+            before: Watched | None = pickle.loads(known[bucket]) if bucket in known else None
+            found: list[tuple[object, ...]] = []
+            after = go_on("t", bucket, BUCKETS, before, news, found)
+            assert after is not None
+            known[bucket] = pickle.dumps(after)
+            faults.update(str(row[6]) for row in found)
+    for each in known.values():
+        watched = pickle.loads(each)
+        watched.end()
+        faults.update(kind + str(sorted(asdict(fault).items())) for kind, fault in watched.news())
+    assert faults.total() == judged_alone(header, events)[0].total()
+
+
+def rows(to: Path) -> list[tuple[str, str, int]]:
+    return sorted((Path(row["path"]).name, row["kind"], row["sequence"] or 0) for _, row in found_in(to))
+
+
+def test_a_watch_loses_and_repeats_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    landing, to = tmp_path / "landing", tmp_path / "to"
+    landing.mkdir()
+    expected: list[tuple[str, str, int]] = []
+    for batch in ((1, 2), (5, 6)):
+        for seed in batch:
+            path = landing / f"{seed}.jsonl"
+            write_trace(path, *altered_trace(seed))
+            header, events = open_trace(path)
+            expected += [(path.name, "fault", fault.sequence) for fault in Judge(header).read(list(events)).faults]
+        (landing / "bad.jsonl").write_bytes(b"?\n")
+        watch(spark, landing, to, BUCKETS, once=True).awaitTermination()
+    assert len(expected) > 2
+    assert rows(to) == sorted([*expected, ("bad.jsonl", "quarantine", 0)])
+    assert committed(to / "found")
