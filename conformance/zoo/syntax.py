@@ -56,7 +56,8 @@ def fields_with_default(kind: ast.ClassDef) -> frozenset[str]:
 
 def gives_back(function: ast.FunctionDef) -> bool:
     """The function gives something of the type of its first parameter."""
-    parameters = [one for one in function.args.args if one.arg not in ("self", "cls")]
+    named = (*function.args.posonlyargs, *function.args.args)
+    parameters = [one for one in named if one.arg not in ("self", "cls")]
     if not parameters or parameters[0].annotation is None or function.returns is None:
         return False
     return ast.unparse(parameters[0].annotation) == ast.unparse(function.returns) and function.name != "not_"

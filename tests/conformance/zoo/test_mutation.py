@@ -18,6 +18,8 @@ class Slot:
     armed: bool = False
 
 def rearm(slot: Slot, now: int) -> Slot: ...
+
+def reset(slot: Slot, /, **fields: int) -> Slot: ...
 """
 
 
@@ -61,6 +63,7 @@ def body_of(tree: ast.Module) -> str:
         ("return Phase.STABLE", "constant", {"return Phase.EMPTY"}),
         ("return x + y", "sum", {"return x", "return y"}),
         ("return rearm(x, now)", "call", {"return x"}),
+        ("return reset(x, on=1)", "call", {"return x"}),
         ("x.armed = True", "statement", {"pass"}),
         ("x.cancel()", "statement", {"pass"}),
         ("x += 1", "statement", {"pass"}),

@@ -31,8 +31,10 @@ NAMES = (
     "member",
 )
 """The modules of the core, from the bottom up."""
-FUNCTIONS = (f"{CORE}.logic", f"{CORE}.change")
+FUNCTIONS = (f"{CORE}.logic",)
 """Modules below the values, which take no more than names of types from them."""
+BEFOREHAND = f"{CORE}.change"
+"""The module that makes the values' classes."""
 OF_TYPES = (f"{CORE}.values", "fencepost.model.explore.coordinator_inputs")
 """Modules of values: shared, so that they can be compared with the shipped ones."""
 HOUSE = tuple(sorted(reached(MODULES)))
@@ -48,7 +50,10 @@ def core_mutants() -> tuple[Mutant, ...]:
 
 
 def function_of(mutant: Mutant) -> str | None:
-    """The function that the mutant is in, as `module.function`; None if it is in none."""
+    """The function that the mutant is in, as `module.function`; None if it is in none, or in one that runs before all
+    others and makes them what they are."""
+    if mutant.module == BEFOREHAND:
+        return None
     short = mutant.module.rpartition(".")[2]
     return f"{short}.{mutant.function}" if mutant.function in functions_of(mutant.module) else None
 

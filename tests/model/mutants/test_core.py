@@ -1,19 +1,52 @@
 """How mutants of the core are compared with it: `python -m tests.bars.mutants` judges them all and writes a table."""
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+import pytest
 
 from fencepost.conformance.zoo.mutation import Mutant
 from fencepost.model.core.logic import and_, or_
 from tests.model.mutants.calls import calls, gives
 from tests.model.mutants.core import Loaded, core_mutants, function_of
-from tests.model.mutants.judging import recording, shipped_code
+from tests.model.mutants.judging import judged, recording, shipped_code
 from tests.model.mutants.lockstep import compare, everything, found_by_tour, runs, toured
+from tests.model.mutants.machines import NAMES
+from tests.model.mutants.proving import proof
 from tests.model.mutants.reach import reaches, readers
-from tests.model.mutants.verdicts import EQUIVALENT, REFUTED, TOUR, Verdict, markdown, read, write
+from tests.model.mutants.verdicts import EQUIVALENT, REFUTED, TOUR, UNEXPLAINED, Verdict, markdown, read, write
 
 MUTANTS = {mutant.name: mutant for mutant in core_mutants()}
 QUICK = ("connectives", "one member", "odd joins", "odd static", "newcomers", "patient static", "static member")
 """Machines that do not take long."""
+
+
+TABLE = read()
+PROOFS = Path(__file__).parents[3] / "model" / "PROOFS.md"
+BY_TOUR = 40
+"""How many that a tour finds are judged anew."""
+ALIKE = (
+    "logic.and_: never: term is False -> False",
+    "logic.or_: always: term is not False -> True",
+    "logic.emit: never: when is True -> False",
+    "members.find: never: absent(member) -> False",
+    "members.joined_count: term: and_(is_member(slot), slot.join != 0) -> slot.join != 0",
+    "rounds.anyone_unsynced: term: and_(is_member(slot), slot.unsynced) -> slot.unsynced",
+    "session.leave_one: never: absent(instance) -> False",
+    "sync.sync_completing: always: is_member(member) -> True",
+)
+"""Mutants that make no difference."""
+REFUTED_ALONE = (
+    ("member.on_sync_answer: field: owned_in=member.generation -> nothing", "member-sync-answer", "T4-belief"),
+    ("member.on_sync_answer: constant: 0 -> 1", "member-sync-answer-quietly", "T4"),
+    (
+        "timers.expire_join: term: or_(group.phase != Phase.PREPARING, not_(group.join_armed), "
+        "context.now < group.join_deadline) -> or_(not_(group.join_armed), context.now < group.join_deadline)",
+        "expire-join",
+        "syncing-claims",
+    ),
+)
+"""Mutants that make no difference in any machine but break a proof: of which event, and what."""
 
 
 def named(text: str) -> Mutant:
@@ -114,3 +147,79 @@ def test_a_table_is_read_back(tmp_path: Path) -> None:
         in page
     )
     assert "sync breaks T4" in page
+
+
+# -- the table ---------------------------------------------------------------------------------------------------
+
+
+def wrong(table: Mapping[str, Verdict], mutants: Iterable[str]) -> list[str]:
+    """What is wrong with a table of some of these mutants: names that are not theirs, verdicts without evidence."""
+    names = set(mutants)
+    found = [f"no mutant: {name}" for name in table if name not in names]
+    return found + [f"unexplained: {name}" for name, verdict in table.items() if not explained(verdict)]
+
+
+def explained(verdict: Verdict) -> bool:
+    """The verdict comes with what it rests on."""
+    if verdict.verdict == TOUR:
+        return verdict.machine in NAMES and verdict.tour > 0 and verdict.step > 0
+    return bool(verdict.proof if verdict.verdict == REFUTED else verdict.verdict == EQUIVALENT and verdict.compared)
+
+
+def spread(count: int) -> list[str]:
+    """So many mutants that a tour of a quick machine finds, from all over the core."""
+    names = [name for name, one in TABLE.items() if one.verdict == TOUR and one.machine in QUICK]
+    return [names[place * len(names) // count] for place in range(count)] if len(names) >= count else []
+
+
+def test_the_table_is_of_mutants_of_the_core_and_explains_them() -> None:
+    assert len(TABLE) >= len(spread(BY_TOUR)) == BY_TOUR
+    assert wrong(TABLE, MUTANTS) == []
+
+
+def test_a_table_that_is_not_of_this_core_or_explains_nothing_is_wrong() -> None:
+    first, *rest = TABLE
+    assert wrong(TABLE, rest) == [f"no mutant: {first}"]
+    for verdict in (Verdict(UNEXPLAINED, compared=9, asked=True), Verdict(EQUIVALENT), Verdict(TOUR)):
+        assert wrong({**TABLE, first: verdict}, MUTANTS) == [f"unexplained: {first}"]
+
+
+@pytest.mark.parametrize("name", spread(BY_TOUR))
+def test_a_tour_finds_it_again(name: str) -> None:
+    verdict = TABLE[name]
+    assert judged(MUTANTS[name], (verdict.machine,)) == verdict
+
+
+def alike_in_quick_machines(name: str) -> bool:
+    """The quick machines run what the mutant changes, and none of them answers differently."""
+    return judged(MUTANTS[name], QUICK).verdict == EQUIVALENT
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_no_quick_machine_tells_it_from_the_core(name: str) -> None:
+    assert alike_in_quick_machines(name)
+
+
+def test_a_mutant_that_a_tour_finds_is_not_equivalent() -> None:
+    assert not any(map(alike_in_quick_machines, spread(3)))
+
+
+def refuted_by(name: str, event: str) -> set[str]:
+    """The statements that an event, proved again, breaks with a mutant."""
+    return {one for broken in proof(Loaded(MUTANTS[name]), (event,)).broken.values() for one in broken}
+
+
+@pytest.mark.parametrize(("name", "event", "statement"), REFUTED_ALONE)
+def test_the_proof_refutes_what_no_tour_finds(name: str, event: str, statement: str) -> None:
+    assert alike_in_quick_machines(name)
+    assert statement in refuted_by(name, event)
+
+
+def test_the_proof_does_not_refute_what_is_the_same() -> None:
+    assert refuted_by("sync.sync_completing: always: is_member(member) -> True", "sync") == set()
+
+
+def test_the_document_tells_how_many_mutants_tours_find() -> None:
+    found = sum(one.verdict == TOUR for one in TABLE.values())
+    text = PROOFS.read_text(encoding="utf-8")
+    assert f"tours find {found:,} of {len(MUTANTS):,} mutants of the core" in text

@@ -65,7 +65,7 @@ def filled(verdict: Verdict) -> dict[str, Any]:
 def markdown(verdicts: Mapping[str, Verdict]) -> str:
     """The table for people: figures by module and operator, and every mutant that no tour finds."""
     lines = [
-        "# Mutants of the core",
+        f"# {len(verdicts):,} mutants of the core",
         "",
         "Each is found by a tour (input-complete, from the initial state, by its answers and rules), or refuted by the",
         "proof, or equivalent: no different answer in an exhaustive comparison of all machines, within their bounds.",
