@@ -25,7 +25,7 @@ from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.judged import Judged, judge_corpus, new_folder, query_corpus
 from fencepost.traces.pipeline.queries import INVARIANTS
 from fencepost.traces.pipeline.session import session
-from fencepost.traces.pipeline.sources import trace_files
+from fencepost.traces.pipeline.sources import SOURCES, trace_files
 from fencepost.traces.pipeline.watching import found_in, watch
 
 __all__ = ["PipelineError", "run"]
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace, show: Show) -> int:
 def run_ingest(options: argparse.Namespace, show: Show, display: ProgressDisplay) -> int:
     """`fencepost pipeline ingest`."""
     corpus = Corpus.create(options.to, options.buckets)
-    paths = trace_files(options.traces, options.to / "made")
+    paths = trace_files(options.traces, options.to / "made", SOURCES[options.source])
     tell = Teller(display, "MiB", 1 << 20)
     with session("ingest", options.master, dict(options.conf)) as spark:
         done = ingest(spark, corpus, paths, tell)

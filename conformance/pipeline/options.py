@@ -72,6 +72,13 @@ def add_ingest(parser: argparse.ArgumentParser, count: Callable[[str], int]) -> 
     )
     parser.add_argument("--to", metavar="CORPUS", type=Path, required=True, help="the folder of the corpus")
     parser.add_argument(
+        "--from",
+        dest="source",
+        choices=("traces", "logs", "captures"),
+        default="traces",
+        help="what PATH is: traces, logs of Kafka brokers, or captures of port 9092 (default: traces)",
+    )
+    parser.add_argument(
         "--buckets",
         metavar="N",
         type=count,

@@ -1,14 +1,19 @@
 """Where traces come from: a source finds trace files, or makes them of something else."""
 
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from fencepost.traces.importers.capture import GRACE_MS, import_capture
+from fencepost.traces.importers.capture import Source as Capture
+from fencepost.traces.importers.log import import_log
 from fencepost.traces.pipeline.errors import PipelineError
 
 Source: TypeAlias = Callable[[Path, Path], Iterator[Path]]
 """Takes what a person named and a folder that lasts as long as the corpus, and yields trace files, in a fixed order;
 what it has to make it makes in the folder, the same for the same input."""
+KAFKA_PORT = 9092
 ENDINGS = (".jsonl", ".jsonl.gz")
 
 
@@ -21,6 +26,38 @@ def recorded(path: Path, _: Path) -> Iterator[Path]:
     yield from sorted(found)
 
 
+def logs(path: Path, folder: Path) -> Iterator[Path]:
+    """Logs of Apache Kafka brokers: a file, or all that a folder holds, put together by time."""
+    files = [path] if not path.is_dir() else sorted(each for each in path.rglob("*") if each.is_file())
+    if files:
+        yield made(files, folder, lambda output: import_log(files, output))
+
+
+def captures(path: Path, folder: Path) -> Iterator[Path]:
+    """Packet captures of Kafka's port: a file, or all that a folder holds, put together."""
+    files = [path] if not path.is_dir() else sorted(each for each in path.rglob("*") if each.is_file())
+    if files:
+        source = Capture(files, frozenset({KAFKA_PORT}), None, GRACE_MS, everything=False)
+        yield made(files, folder, lambda output: import_capture(source, output))
+
+
+def made(files: Sequence[Path], folder: Path, make: Callable[[Path], object]) -> Path:
+    """The trace made of these files, as they are: made once, and whole or not at all."""
+    state = [(str(each.resolve()), each.stat().st_size, each.stat().st_mtime_ns) for each in files]
+    digest = hashlib.sha256(repr(state).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    output = folder / f"{files[0].name}-{digest}.jsonl"
+    if not output.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        partial = output.with_suffix(".partial")
+        partial.unlink(missing_ok=True)
+        make(partial)
+        partial.replace(output)
+    return output
+
+
+SOURCES: Mapping[str, Source] = {"traces": recorded, "logs": logs, "captures": captures}
+
+
 def trace_files(paths: Sequence[Path], folder: Path, source: Source = recorded) -> list[Path]:
     """The trace files behind what was named, each once. Raises `PipelineError`."""
     found: dict[Path, None] = {}
@@ -29,6 +66,6 @@ def trace_files(paths: Sequence[Path], folder: Path, source: Source = recorded) 
             raise PipelineError(f"{path}: there is no such file or folder")
         mine = list(source(path, folder))
         if not mine:
-            raise PipelineError(f"{path}: there is no trace in it ({', '.join(ENDINGS)})")
+            raise PipelineError(f"{path}: there is nothing to read in it")
         found.update((each.resolve(), None) for each in mine)
     return list(found)

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from fencepost.traces.format import TraceError
 from fencepost.traces.pipeline.corpus import Batch, Corpus, Counts, Input, by_size, partition
 from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.sources import trace_files
+from fencepost.traces.pipeline.sources import SOURCES, made, trace_files
 
 
 def test_only_what_was_committed_counts(tmp_path: Path) -> None:
@@ -56,8 +57,29 @@ def test_folders_and_files_are_sources(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="no such file"):
         trace_files([tmp_path / "none"], tmp_path)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(PipelineError, match="no trace in it"):
+    with pytest.raises(PipelineError, match="nothing to read in it"):
         trace_files([tmp_path / "empty"], tmp_path)
+
+
+def test_what_is_made_of_files_is_made_once(tmp_path: Path) -> None:
+    source, calls = tmp_path / "server.log", []
+    source.write_text("one")
+
+    def make(output: Path) -> None:
+        calls.append(output)
+        output.write_text("made")
+
+    first = made([source], tmp_path / "made", make)
+    assert made([source], tmp_path / "made", make) == first and len(calls) == 1
+    source.write_text("another")
+    assert made([source], tmp_path / "made", make) != first and len(calls) == 2
+    assert sorted(each.suffix for each in (tmp_path / "made").iterdir()) == [".jsonl", ".jsonl"]
+
+
+def test_a_log_that_is_none_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "server.log").write_text("nothing of the kind\n")
+    with pytest.raises(TraceError):
+        trace_files([tmp_path / "server.log"], tmp_path / "made", SOURCES["logs"])
 
 
 def test_inputs_come_in_batches() -> None:
