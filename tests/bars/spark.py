@@ -281,6 +281,12 @@ def killed(folder: Path) -> Iterator[Figure]:
         yield exactly(f"{name}: the same rows", "yes" if one == other and one else "no", "yes")
 
 
+def cluster(folder: Path) -> Iterator[Figure]:
+    """A standalone cluster on loopback does what one machine does."""
+    os.environ["FENCEPOST_CLUSTER"] = "1"
+    yield from passing(run_tests(folder, ["tests/traces/pipeline/test_cluster.py"]))
+
+
 def bad_input(folder: Path) -> Iterator[Figure]:
     """Lines that are none, folders that are no corpus, places where nothing can be written."""
     tests = "tests/traces/pipeline"
