@@ -2,8 +2,9 @@
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 
-from fencepost.model.core.change import alter
+from fencepost.model.core.change import alter, changer
 from fencepost.model.reading import read_requests
 from fencepost.model.world import World
 from fencepost.traces.events import Event, Header, Kind, Order
@@ -30,8 +31,15 @@ REMEMBERED = 20_000
 """How many judged operations are remembered for marks that come later."""
 PATIENCE = 1_000
 """After how many requests and answers one of several explanations is taken for what happened, to forget the past."""
+forgetful = changer(Configuration, "trail", "soft")
 UNKNOWN = frozenset({"unknown", "continued"})
 """Remarks by which a trace says that it does not show what was before."""
+
+
+@cache
+def only(rule: str) -> frozenset[str]:
+    """This rule alone."""
+    return frozenset((rule,))
 
 
 class Judge:
@@ -212,20 +220,25 @@ class Judge:
             steps.append(trail)
             trail = trail.before
         for step in reversed(steps):
-            if step.rule:
-                self.rules[step.rule] += 1
-            if step.handle and step.rule:
-                self.remember(step.handle).rules |= {step.rule}
-            if step.start is not None and step.outcome is not None:
-                self.transitions[parts(step.start, step.request, step.outcome)] += 1
-            if self.witness is not None:
-                self.witness(search.group, step)
+            self.happened(search.group, step)
         # An answer is unusual if it is so whatever happened.
         first, *others = search.configurations
-        for handle, name in first.soft.intersection(*(one.soft for one in others)):
+        for handle, name in first.soft.intersection(*(one.soft for one in others)) if others else first.soft:
             self.remember(handle).soft |= {name}
-        plain = [alter(one, trail=None, soft=NOTHING) for one in search.configurations]
+        plain = [forgetful(one, None, NOTHING) for one in search.configurations]
         search.configurations = list(dict.fromkeys(plain)) if others else plain
+
+    def happened(self, group: str, step: Trail) -> None:
+        """Take note of a step that is settled."""
+        if step.rule:
+            self.rules[step.rule] += 1
+            if step.handle:
+                record = self.remember(step.handle)
+                record.rules = record.rules | only(step.rule) if record.rules else only(step.rule)
+        if step.start is not None and step.outcome is not None:
+            self.transitions[parts(step.start, step.request, step.outcome)] += 1
+        if self.witness is not None:
+            self.witness(group, step)
 
     def settle_all(self) -> None:
         """What is left of the past of every group is settled."""

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, cast
 
 from fencepost.model.comparison import Seen, compared
 from fencepost.model.coordinator import handle
-from fencepost.model.core.change import alter
+from fencepost.model.core.change import changer
 from fencepost.model.core.values import Choices, Dialect, Phase
 from fencepost.model.internal import deadlines
 from fencepost.model.requests import Commit, Heartbeat
 from fencepost.traces.events import Order
 from fencepost.traces.judge.configuration import Configuration, Part, Trail
-from fencepost.traces.judge.span import low
+from fencepost.traces.judge.span import Span
 from fencepost.traces.judge.variants import Probe
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 PLAIN = (Heartbeat, Commit)
 """Requests that are answered at once and elect nobody."""
 NO_CHOICES = Choices()
+moved_on = changer(Configuration, "world", "clock", "trail")
 
 
 def straight(search: "Search", one: Configuration, part: Part) -> Configuration | None:
@@ -34,7 +35,8 @@ def straight(search: "Search", one: Configuration, part: Part) -> Configuration 
         return None
     if operation.answered is None or operation.answered > now + search.grace:
         return None
-    if now >= min(map(low, deadlines(world)), default=now + 1):
+    due = deadlines(world)
+    if Span in map(type, due) or now >= min(due, default=now + 1):
         return None
     probe = Probe(one.decisions)
     outcome = handle(world, part.request, search.context(now, NO_CHOICES, cast(Dialect, probe)), search.cluster)
@@ -48,10 +50,8 @@ def straight(search: "Search", one: Configuration, part: Part) -> Configuration 
     difference = compared(reply.answer, shown, ())
     if difference.hard or difference.soft or difference.shown or difference.forks:
         return None
-    return alter(
-        one,
-        world=outcome.world,
-        given=one.given | {operation.handle},
-        clock=max(one.clock, now),
-        trail=Trail(outcome.rule, operation.handle, one.trail, world, outcome, part.request),
-    )
+    # The answer is right, so there is nothing left to hold against it when it comes.
+    del search.parts[operation.handle]
+    step = Trail(outcome.rule, operation.handle, one.trail, world, outcome, part.request)
+    explained: Configuration = moved_on(one, outcome.world, max(one.clock, now), step)
+    return explained
