@@ -283,8 +283,7 @@ def killed(folder: Path) -> Iterator[Figure]:
 
 def cluster(folder: Path) -> Iterator[Figure]:
     """A standalone cluster on loopback does what one machine does."""
-    os.environ["FENCEPOST_CLUSTER"] = "1"
-    yield from passing(run_tests(folder, ["tests/traces/pipeline/test_cluster.py"]))
+    yield from passing(run_tests(folder, ["tests/traces/pipeline/test_cluster.py"], "-m", "cluster"))
 
 
 def bad_input(folder: Path) -> Iterator[Figure]:

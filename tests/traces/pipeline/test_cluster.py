@@ -20,9 +20,7 @@ from tests.traces.chaos import random_trace
 SPARK = Path(pyspark.__file__).parent
 MASTER, WORKER = (f"org.apache.spark.deploy.{name}" for name in ("master.Master", "worker.Worker"))
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("FENCEPOST_CLUSTER"), reason="five Javas take minutes: set FENCEPOST_CLUSTER=1"
-)
+pytestmark = pytest.mark.cluster
 LOOPBACK = (
     "spark.driver.host=127.0.0.1",
     "spark.driver.bindAddress=127.0.0.1",
