@@ -8,7 +8,7 @@ from itertools import count
 from fencepost.adapters.target import Target
 from fencepost.adapters.virtual import run_virtual
 from fencepost.conformance.blame import broken, violations
-from fencepost.conformance.execution import Played, play
+from fencepost.conformance.execution import Judging, Played, play
 from fencepost.conformance.scenario import Scenario
 from fencepost.conformance.schedules.generation import Ground, draw
 from fencepost.conformance.schedules.player import Playing
@@ -58,16 +58,23 @@ class Field:
     make_target: MakeTarget
     grace: int = 0
 
-    def perform(self, schedule: Schedule) -> Played:
-        """Play a schedule on a target of its own, on virtual time."""
+    def perform(self, schedule: Schedule, judging: Judging | None = None) -> Played:
+        """Play a schedule on a target of its own, on virtual time, and judge it: here, unless `judging` does."""
 
         async def performance() -> Played:
             target = self.make_target()
             description = await target.open()
             try:
                 scenario = Scenario(schedule.name, (), Playing(schedule))
-                restart = target.restart
-                return await play(scenario, target, description, schedule.name, grace=self.grace, restart=restart)
+                return await play(
+                    scenario,
+                    target,
+                    description,
+                    schedule.name,
+                    grace=self.grace,
+                    restart=target.restart,
+                    judging=judging,
+                )
             finally:
                 await target.close()
 
@@ -76,6 +83,10 @@ class Field:
     def broken(self, schedule: Schedule) -> frozenset[str]:
         """The requirements that a schedule shows broken."""
         return broken(self.perform(schedule))
+
+    def first_look(self, schedule: Schedule) -> frozenset[str]:
+        """As `broken`, of a schedule that was just drawn."""
+        return self.broken(schedule)
 
 
 def drawn_from(ground: Ground, seed: int) -> Source:
@@ -105,7 +116,7 @@ def search(
             if clock() - begun > seconds:
                 return Blank(played, clock() - begun)
             played += 1
-            found = field.broken(schedule)
+            found = field.first_look(schedule)
             again = field.broken(schedule) if found else found
             if found & again:
                 return shortened(field, schedule, played, clock() - begun, shrink_seconds, clock)

@@ -53,7 +53,8 @@ class Expedition:
         self.finds = {each.name: [] for each in hunted}
         cut_short = True
         with suppress(KeyboardInterrupt), multiprocessing.get_context("spawn").Pool(self.jobs, prepare) as pool:
-            self.hunt(pool, [task for each in hunted for task in self.tasks(each)], progress)
+            tasks = [task for each in hunted for task in self.tasks(each)]
+            self.hunt(pool, sorted(tasks, key=lambda task: (task.method, task.seed)), progress)
             missed = [each for each in hunted if not is_found(self.finds[each.name])]
             self.hunt(pool, [task for each in missed for task in self.tasks_by_play(each)], progress)
             unseen = [each.name for each in missed if not is_found(self.finds[each.name])]

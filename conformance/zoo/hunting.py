@@ -24,6 +24,7 @@ from fencepost.conformance.selection import needed
 from fencepost.conformance.touring import scenarios, timed
 from fencepost.conformance.zoo.baselines import plain_hypothesis, random_walks
 from fencepost.conformance.zoo.limits import Stuck, at_most
+from fencepost.conformance.zoo.shared import Watch, drawn
 from fencepost.conformance.zoo.specimens import MakeTarget, Specimen, specimen
 from fencepost.model.explore.coordinator_inputs import Universe, joinings
 from fencepost.traces.events import Kind
@@ -112,15 +113,17 @@ def starts(hunted: Specimen) -> bool:
 
 def by_schedules(task: Task, hunted: Specimen) -> Find:
     """Draw schedules until one shows something."""
-    source, chunk = SOURCES[task.method](task.seed), task.chunk
+    watch, chunk = Watch(), task.chunk
 
     def chunks(number: int) -> Iterable[Schedule]:
         nonlocal chunk
         chunk = task.chunk + number
-        return source(chunk)
+        schedules, seconds = watch.free(drawn, SOURCES[task.method], task.seed, chunk)
+        watch.pay(seconds)
+        return schedules
 
-    with hunted.field() as field:
-        found = search(field, chunks, task.seconds, task.shrink, time.process_time)
+    with hunted.field(watch) as field:
+        found = search(field, chunks, task.seconds, task.shrink, watch)
     if not isinstance(found, Quarry):
         return Find(task, "", found.schedules, found.seconds)
     moves = tuple(str(move) for move in found.shortest.moves)

@@ -2,7 +2,7 @@
 
 import pkgutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache, partial
@@ -10,7 +10,7 @@ from functools import cache, partial
 from fencepost.adapters import bundled
 from fencepost.adapters.target import Target
 from fencepost.conformance.bundled_run import BUNDLED_SETTINGS
-from fencepost.conformance.execution import Played
+from fencepost.conformance.execution import Judging, Played
 from fencepost.conformance.schedules.hunt import Field
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.zoo.bug import Bug
@@ -20,6 +20,7 @@ from fencepost.conformance.zoo.limits import Stuck, at_most
 from fencepost.conformance.zoo.loading import load, source_of
 from fencepost.conformance.zoo.mutation import Mutant, all_mutants, mutated
 from fencepost.conformance.zoo.operators import OPERATORS
+from fencepost.conformance.zoo.shared import Familiar, Watch
 from fencepost.conformance.zoo.target import MortalTarget
 from fencepost.model.settings import Settings
 
@@ -65,13 +66,17 @@ class Specimen:
             yield partial(MortalTarget, make_coordinator=module.Coordinator)
 
     @contextmanager
-    def field(self, settings: Settings = BUNDLED_SETTINGS) -> Iterator[Field]:
+    def field(self, watch: Watch, settings: Settings = BUNDLED_SETTINGS) -> Iterator[Field]:
         """Where it can be hunted, for as long as this lasts."""
-        if self.bug is not None and self.bug.circumstances is not PLAIN:
-            yield Compared(partial(self.bug.circumstances.make_target, settings), self.grace, self.bug)
+        if self.bug is None:
+            with self.applied() as make_target:
+                yield Familiar(partial(make_target, settings), settings=settings, applied=nullcontext, watch=watch)
             return
-        with self.applied() as make_target:
-            yield Field(partial(make_target, settings), self.grace)
+        make = partial(self.bug.circumstances.make_target, settings)
+        if self.bug.circumstances is PLAIN:
+            yield Familiar(make, settings=settings, applied=self.bug.applied, watch=watch)
+        else:
+            yield Compared(make, self.grace, self.bug)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +85,11 @@ class Compared(Field):
 
     bug: Bug | None = None
 
-    def perform(self, schedule: Schedule) -> Played:
+    def perform(self, schedule: Schedule, judging: Judging | None = None) -> Played:
         """As `Field.perform`, with the bug."""
         assert self.bug is not None
         with self.bug.applied():
-            return Field.perform(self, schedule)
+            return Field.perform(self, schedule, judging)
 
     def broken(self, schedule: Schedule) -> frozenset[str]:
         """As `Field.broken`, but for what is seen without the bug too."""
