@@ -24,7 +24,7 @@ class Played:
     """A scenario that was played: its trace, the judge's findings, and why it ended early if it did.
 
     `unsupported` names what the target does not offer; `blocked` says what was in the way; `crashed` that the
-    target was gone afterwards.
+    target was gone afterwards; `late` is how many milliseconds the kit itself was late at worst.
     """
 
     scenario: Scenario
@@ -34,6 +34,7 @@ class Played:
     unsupported: str = ""
     blocked: str = ""
     crashed: bool = False
+    late: int = 0
 
 
 @dataclass(frozen=True, slots=True)

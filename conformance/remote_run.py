@@ -20,6 +20,7 @@ from fencepost.conformance.course import Course, in_order
 from fencepost.conformance.execution import DEFAULT_GRACE_MS, Judging, Played, play
 from fencepost.conformance.gathering import Gathering
 from fencepost.conformance.interrupts import ignore_interrupts, started
+from fencepost.conformance.lateness import Lateness, fair, is_unfair
 from fencepost.conformance.pacing import Pace
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
@@ -66,6 +67,7 @@ class Remote:
         self.grace = profile.grace if profile.grace is not None else DEFAULT_GRACE_MS
         self.target = remote_target(plan.target, profile)
         self.pace = Pace()
+        self.lateness = Lateness()
         self.down = False
         self.crashing: set[str] = set()
         self.at_once = AT_ONCE
@@ -75,6 +77,7 @@ class Remote:
 
     async def run(self, requirements: Sequence[Requirement], progress: Callable[[Progress], None]) -> Report:
         """Play everything, then replay what failed."""
+        watching = asyncio.create_task(self.lateness.watch())
         try:
             description = await self.target.open()
             started(self.judges, JUDGES)
@@ -95,15 +98,23 @@ class Remote:
             name = {"name": self.plan.target, **description.implementation}
             return course.report(name, self.profile.known, cut_short=cut_short)
         finally:
+            watching.cancel()
             await self.target.close()
             self.judges.shutdown(wait=False, cancel_futures=True)
 
     async def play_all(self, course: Course, description: Description, first: Played) -> None:
-        """Play the scenarios, then replay what failed."""
+        """Play the scenarios, once more those for which the kit was too late, then replay what failed."""
+        unfair: list[Scenario] = []
 
         def keep(one: Played) -> None:
             course.keep(one)
             save(self.plan, one)
+
+        def keep_fair(one: Played) -> None:
+            if is_unfair(one):
+                unfair.append(one.scenario)
+            else:
+                keep(one)
 
         def confirm(one: Played) -> None:
             course.confirmed[one.scenario.name] = broken(one)
@@ -112,7 +123,8 @@ class Remote:
         if first.scenario in rest:
             rest.remove(first.scenario)
             keep(first)
-        await self.play_batch(rest, "run", description, keep)
+        await self.play_batch(rest, "run", description, keep_fair)
+        await self.play_batch(unfair, "again", description, keep)
         while again := course.suspects():
             if first.scenario in again:
                 # The versions that failed are left out of the description by now, but not out of this replay.
@@ -151,12 +163,13 @@ class Remote:
             return await self.judging(header, events)
 
         group = f"{scenario.name}-{self.token}-{attempt}"
+        begun = asyncio.get_running_loop().time()
         played = await play(
             scenario, self.target, description, group, grace=self.grace, restart=restart, judging=judging
         )
         if self.down:
             self.crashing.add(scenario.name)
-        return replace(played, crashed=self.down)
+        return fair(replace(played, crashed=self.down, late=self.lateness.worst(begun)))
 
     async def judged(self, header: Header, events: tuple[Event, ...]) -> TraceVerdict:
         """What a trace shows, found in a process beside this one: members must not miss their heartbeats meanwhile."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from fencepost.adapters.target import Description
 from fencepost.conformance.blame import broken
 from fencepost.conformance.execution import Played
+from fencepost.conformance.lateness import fair
 from fencepost.conformance.pacing import Pace
 from fencepost.conformance.saving import save_trace
 from fencepost.conformance.schedules.generation import Drawn, Ground
@@ -102,7 +103,7 @@ class RemoteSeries(Series):
     async def judge(self, played: Played) -> None:
         """Judge what was played."""
         verdict = await self.remote.judged(played.header, played.events)
-        judged = replace(played, verdict=verdict)
+        judged = fair(replace(played, verdict=verdict))
         self.keep(Outcome.of(self.drawn.pop(played.scenario.name), judged))
         save_trace(self.remote.plan, judged)
 
