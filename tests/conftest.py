@@ -3,10 +3,15 @@
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
 from fencepost.traces.pipeline.session import session
 from tests.targets.running import Running, prepare
+
+# The same examples every time, and no opinion on how quick the machine is.
+settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
 
 
 def _serve(name: str, factory: pytest.TempPathFactory) -> Iterator[Running]:

@@ -71,7 +71,7 @@ headers = st.builds(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
 @given(headers, courses(), st.sampled_from(["trace.jsonl", "trace.jsonl.gz"]))
 def test_what_is_written_is_read(tmp_path: Path, header: Header, events: list[Event], name: str) -> None:
     write_trace(tmp_path / name, header, events)
