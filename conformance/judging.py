@@ -4,8 +4,8 @@ Memory stays flat: of the past only the last requests are kept, to show the sche
 """
 
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +14,9 @@ from fencepost.conformance.aggregation import Findings, Origin, coverage, decide
 from fencepost.conformance.blame import Violation, violations
 from fencepost.conformance.progress import Progress
 from fencepost.conformance.results import Report, RequirementResult
+from fencepost.conformance.together import count_rules, watched
 from fencepost.model.catalogue import CATALOGUE
 from fencepost.model.reading import read_requests
-from fencepost.model.rules import RULES
 from fencepost.model.wire.codec import encode_body
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.excerpt import excerpt, is_remark
@@ -173,19 +173,12 @@ class Pile:
         for mark in verdict.evidence:
             if mark.requirement in self.findings and mark.standing is not Standing.FAIL:
                 self.findings[mark.requirement].weigh(mark.standing, mark.note)
-        self.count_rules(verdict, {violation.requirement for violation in found})
-
-    def count_rules(self, verdict: TraceVerdict, blamed: set[str]) -> None:
-        """A rule that explained answers was put to the test, and so were its requirements."""
-        for name, seen in verdict.rules.items():
-            for each in RULES[name].requirements if name in RULES else ():
-                if each not in blamed:
-                    self.findings[each].standings[Standing.PASS] += seen
+        count_rules(self.findings, verdict.rules, {violation.requirement for violation in found})
 
     def report(self) -> Report:
         """Everything that is known so far."""
         return Report(
-            target=self.target(),
+            target=watched([one.source for one in self.headers], [one.implementation for one in self.headers]),
             seed=0,
             results=tuple(self.results()),
             rules=coverage(verdict.rules for verdict in self.verdicts),
@@ -200,13 +193,3 @@ class Pile:
         """One result for each requirement."""
         for id, found in self.findings.items():
             yield decide(id, found, {}, {})
-
-    def target(self) -> Mapping[str, str]:
-        """What was watched, as far as the traces agree on it."""
-        sources = list(dict.fromkeys(header.source for header in self.headers))
-        common: Counter[tuple[str, str]] = Counter()
-        for header in self.headers:
-            common.update(header.implementation.items())
-        agreed = {key: value for (key, value), times in common.items() if times == len(self.headers)}
-        name = sources[0] if len(sources) == 1 else f"{self.total} traces"
-        return {"name": name, **{key: value for key, value in agreed.items() if key != "name"}}

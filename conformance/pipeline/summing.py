@@ -8,8 +8,8 @@ from typing import Any
 
 from fencepost.conformance.aggregation import Findings, coverage, decide
 from fencepost.conformance.results import Failure, Report
+from fencepost.conformance.together import count_rules, watched
 from fencepost.model.catalogue import CATALOGUE
-from fencepost.model.rules import RULES
 from fencepost.traces.judge.verdict import Standing
 from fencepost.traces.pipeline.judging import Finding
 
@@ -24,7 +24,8 @@ class Sum:
     violated: dict[str, Counter[str]] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     implementations: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    inconclusive: int = 0
+    undecided: list[tuple[str, str]] = field(default_factory=list)
+    """Traces, and what was missing to judge something in them."""
 
     def add(self, finding: Finding) -> None:
         """Take in one finding."""
@@ -32,6 +33,8 @@ class Sum:
         match finding.kind:
             case "verdict":
                 self.concluded(finding.trace, value)
+            case "inconclusive":
+                self.undecided.append((finding.trace, value["reason"]))
             case "violation" if value["requirement"] in self.findings:
                 self.findings[value["requirement"]].failures.append(failure_of(value["failure"]))
             case "evidence" if value["requirement"] in self.findings:
@@ -43,15 +46,11 @@ class Sum:
         self.implementations[trace] = value["implementation"]
         self.rules.setdefault(trace, Counter()).update(value["rules"])
         self.violated.setdefault(trace, Counter()).update(value["violations"])
-        self.inconclusive += value["inconclusive"]
 
     def report(self, events: int, seconds: float) -> Report:
         """Everything in one report."""
         for trace, rules in self.rules.items():
-            for name, seen in rules.items():
-                for each in RULES[name].requirements if name in RULES else ():
-                    if not self.violated[trace][each]:
-                        self.findings[each].standings[Standing.PASS] += seen
+            count_rules(self.findings, rules, {each for each, times in self.violated[trace].items() if times})
         for counts in self.violated.values():
             for each, times in counts.items():
                 if each in self.findings:
@@ -59,23 +58,16 @@ class Sum:
         for found in self.findings.values():
             found.failures.sort(key=lambda failure: (failure.trace, failure.step))
         return Report(
-            target=self.target(),
+            target=watched(list(self.sources.values()), list(self.implementations.values())),
             seed=0,
             results=tuple(decide(id, found, {}, {}) for id, found in self.findings.items()),
             rules=coverage(self.rules.values()),
             schedules=len(self.rules),
             events=events,
             seconds=round(seconds, 3),
-            cut_short=self.inconclusive > 0,
+            undecided=tuple(f"{trace}: {reason}" for trace, reason in sorted(self.undecided)),
+            cut_short=bool(self.undecided),
         )
-
-    def target(self) -> dict[str, str]:
-        """What was watched, as far as the traces agree on it."""
-        sources = list(dict.fromkeys(self.sources.values()))
-        common = Counter(item for each in self.implementations.values() for item in each.items())
-        agreed = {key: value for (key, value), times in common.items() if times == len(self.implementations)}
-        name = sources[0] if len(sources) == 1 else f"{len(self.rules)} traces"
-        return {"name": name, **{key: value for key, value in agreed.items() if key != "name"}}
 
 
 def summed(found: Iterable[Finding], events: int, seconds: float) -> Report:

@@ -121,20 +121,11 @@ def test_a_capture_of_the_same_bytes_is_the_same_trace(tmp_path: Path, monkeypat
     assert len({tuple(result.verdict for result in report.results) for report in reports}) == 1
 
 
-@pytest.mark.kafka4
-def test_three_clients_on_kafka4(kafka4: Running, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [pytest.param(one, marks=getattr(pytest.mark, one)) for one in ("kafka4", "kafka3")])
+def test_three_clients_on_apache_kafka(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    kafka: Running = request.getfixturevalue(name)
     path = tmp_path / "trace.jsonl"
-    with recording(job(kafka4.bootstrap, path)) as session:
-        create_topic(session.bootstrap)
-        a_group_lives(session.bootstrap, "recorded")
-    assert session.recorded[0].undecoded == 0 and session.told == []
-    assert judged(path).exit_code() == 0
-
-
-@pytest.mark.kafka3
-def test_three_clients_on_kafka3(kafka3: Running, tmp_path: Path) -> None:
-    path = tmp_path / "trace.jsonl"
-    with recording(job(kafka3.bootstrap, path)) as session:
+    with recording(job(kafka.bootstrap, path)) as session:
         create_topic(session.bootstrap)
         a_group_lives(session.bootstrap, "recorded")
     assert session.recorded[0].undecoded == 0 and session.told == []

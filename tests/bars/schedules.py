@@ -13,7 +13,7 @@ from fencepost.conformance.zoo.hunting import HYPOTHESIS, SCHEDULES, WALK
 from fencepost.conformance.zoo.record import Row, Table, from_json
 from tests.adapters.hail import hail, read_all
 from tests.bars.bars import ROOT, Bar, Figure, Unmeasured, at_least, at_most, exactly, main, told
-from tests.bars.spine import environment, profile, target, test
+from tests.bars.spine import Run, environment, profile, target, test
 
 SEEDS, MUTANT_SEEDS, BASELINE_SEEDS = 20, 3, 3
 SECONDS = 60
@@ -79,14 +79,18 @@ def mutants(folder: Path) -> Iterator[Figure]:
             yield told(row.name, row.reason)
 
 
+def scheduled(name: str, schedules: int, seed: int, folder: Path) -> Run:
+    """A run with so many random schedules, on the bundled coordinator or a real target."""
+    options = ["--schedules", str(schedules), "--seed", str(seed)]
+    if name == "bundled":
+        return test(name, folder, *options)
+    with target(name, folder) as address:
+        return test(address, folder, *profile(name), *options, run_folder=folder / "run")
+
+
 def right(name: str, schedules: int, folder: Path) -> Iterator[Figure]:
     """A right coordinator under random schedules, restarts included: nothing is blamed, hardly anything left open."""
-    options = ["--schedules", str(schedules), "--seed", "1"]
-    if name == "bundled":
-        run = test(name, folder, *options)
-    else:
-        with target(name, folder) as address:
-            run = test(address, folder, *profile(name), *options, run_folder=folder / "run")
+    run = scheduled(name, schedules, 1, folder)
     coverage = run.report["coverage"]
     yield at_least("schedules", coverage["schedules"], schedules)
     yield exactly("requirements that fail", run.count("fail"), 0)
@@ -97,12 +101,7 @@ def right(name: str, schedules: int, folder: Path) -> Iterator[Figure]:
 
 def pace(name: str, least: int, folder: Path) -> Iterator[Figure]:
     """How many schedules a minute, scenarios included."""
-    options = ["--schedules", str(PACE_SCHEDULES), "--seed", "2"]
-    if name == "bundled":
-        run = test(name, folder, *options)
-    else:
-        with target(name, folder) as address:
-            run = test(address, folder, *profile(name), *options, run_folder=folder / "run")
+    run = scheduled(name, PACE_SCHEDULES, 2, folder)
     yield at_least("schedules a minute", round(60 * run.report["coverage"]["schedules"] / run.seconds), least)
 
 
