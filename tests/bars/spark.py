@@ -1,9 +1,6 @@
 """The bars of the pipeline: what it finds, how fast, in how much memory, and what becomes of it when it is killed."""
 
 import os
-import random
-import signal
-import subprocess
 import sys
 import threading
 import time
@@ -21,7 +18,7 @@ from pyspark.sql import SparkSession
 from fencepost.conformance.pipeline.opinion import opinion
 from fencepost.traces.format import open_trace, write_trace
 from fencepost.traces.judge.judge import Judge
-from fencepost.traces.pipeline.corpus import EVENTS, TABLES, Corpus
+from fencepost.traces.pipeline.corpus import EVENTS, Corpus
 from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.judged import Judged, judge_corpus
 from fencepost.traces.pipeline.judging import read
@@ -29,15 +26,13 @@ from fencepost.traces.pipeline.queries import INVARIANTS
 from fencepost.traces.pipeline.session import session
 from tests.bars.bars import Bar, Figure, at_least, at_most, exactly, main, told
 from tests.bars.corpus import STALE, make
-from tests.bars.spine import environment, passing, run_tests
+from tests.bars.killing import CONF, killed, quiet
+from tests.bars.spine import passing, run_tests
 from tests.traces.pipeline.altered import altered_trace, judged_alone
-from tests.traces.pipeline.test_ingest import table
 
 ALL = 10_000_000
 GROUPS, BIG, FILES = 10_000, 1_000_000, 16
 RANDOM_TRACES = 1_000
-KILLS = 6
-CONF = {"spark.driver.memory": "1500m"}
 WARM = 3
 DUCKDB = {
     "one-leader": """
@@ -62,10 +57,6 @@ DUCKDB = {
             join ids on ids.trace = g.trace and ids."group" = g."group" and ids.id = g.id
             group by g.trace, g."group", g.life, g.generation, g.part) where n > 1""",
 }
-
-
-def quiet(done: int, total: int, doing: str) -> None:
-    """Nobody wants to know."""
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -245,42 +236,6 @@ def identical(folder: Path) -> Iterator[Figure]:
     yield exactly("with another verdict than the judge's", different, 0)
 
 
-def ingest_in_small_batches(traces: str, corpus: str) -> None:
-    """Ingest, with many commits."""
-    paths = sorted(Path(traces).glob("*.jsonl"))
-    with session("bars", "local[2]", CONF) as spark:
-        ingest(spark, Corpus.create(Path(corpus), 4), paths, quiet, batch=100_000)
-
-
-def killed(folder: Path) -> Iterator[Figure]:
-    """Ingest, killed at random and started again."""
-    traces = folder / "traces"
-    traces.mkdir()
-    for seed in range(60):
-        write_trace(traces / f"{seed}.jsonl", *altered_trace(seed))
-
-    def started(corpus: Path) -> subprocess.Popen[bytes]:
-        code = f"from tests.bars.spark import *; ingest_in_small_batches({str(traces)!r}, {str(corpus)!r})"
-        return subprocess.Popen([sys.executable, "-c", code], env=environment(), stderr=subprocess.DEVNULL)
-
-    whole = seconds(lambda: started(folder / "undisturbed").wait())
-    source, kills = random.Random(0), 0
-    for _ in range(KILLS):
-        process = started(folder / "disturbed")
-        try:
-            process.wait(source.uniform(0.3, 1) * whole)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            kills += 1
-    started(folder / "disturbed").wait()
-    yield at_least("kills", kills, 1)
-    yield told("batches", len(Corpus.open(folder / "disturbed").batches()))
-    for name in TABLES:
-        one, other = (table(Corpus.open(folder / each), name) for each in ("undisturbed", "disturbed"))
-        yield exactly(f"{name}: the same rows", "yes" if one == other and one else "no", "yes")
-
-
 def cluster(folder: Path) -> Iterator[Figure]:
     """A standalone cluster on loopback does what one machine does."""
     yield from passing(run_tests(folder, ["tests/traces/pipeline/test_cluster.py"], "-m", "cluster"))
@@ -297,7 +252,8 @@ def bad_input(folder: Path) -> Iterator[Figure]:
 BARS = (
     Bar("volume", "millions of events: everything found, quickly, in little memory", volume),
     Bar("identical", "the pipeline's verdicts are the judge's", identical),
-    Bar("killed", "an ingest that is killed leaves the same tables", killed),
+    Bar("killed", "an ingest, watch or campaign that is killed and started again leaves the same tables", killed),
+    Bar("cluster", "a standalone cluster of a master and two workers does the same", cluster),
     Bar(
         "bad-input",
         "what cannot be read is in quarantine, what cannot be used is refused with one clear line",

@@ -31,6 +31,8 @@ from fencepost.traces.pipeline.reading import Bad, Reader
 from fencepost.traces.pipeline.unit import LOOKUPS, LookupJudge, UnitJudge
 from fencepost.traces.recording import part_of
 
+AT_ONCE = 100
+"""How many files are judged before what was found in them is told."""
 LANDED = "*.{jsonl,jsonl.gz}"
 EVENTS = "trace string, bucket int, path string, part int, line long, kind string, text binary"
 FOUND = "trace string, bucket int, path string, kind string, sequence long, `group` string, value string"
@@ -196,13 +198,17 @@ def go_on(
     return watched
 
 
-def watch(spark: SparkSession, landing: Path, to: Path, buckets: int, *, once: bool) -> StreamingQuery:
-    """Begin to watch a folder. What is found goes to `to`/found as Parquet; the checkpoint is beside it."""
+def watch(
+    spark: SparkSession, landing: Path, to: Path, buckets: int, *, once: bool, at_once: int = AT_ONCE
+) -> StreamingQuery:
+    """Begin to watch a folder. What is found goes to `to`/found as Parquet; the checkpoint is beside it. If much has
+    landed, so many files are taken `at_once`."""
     files = (
         spark.readStream.format("binaryFile")
         .schema("path string, modificationTime timestamp, length long, content binary")
         .option("pathGlobFilter", LANDED)
         .option("recursiveFileLookup", "true")
+        .option("maxFilesPerTrigger", str(at_once))
         .load(str(landing))
         .select("path")
     )
