@@ -25,7 +25,7 @@ from tests.traces.pipeline.test_ingest import table
 
 CONF = {"spark.driver.memory": "1500m"}
 KILLS = 6
-TRACES, SEEDS = 60, 16
+TRACES, SPOILED, SEEDS = 60, 10, 16
 PLAN = Plan("bundled", patterns=("HB-0*",), smoke=True, schedules=10)
 
 Rows = Mapping[str, list[Any]]
@@ -86,6 +86,13 @@ STAGES: Mapping[str, Stage] = {
 }
 
 
+def spoil(path: Path, source: random.Random) -> None:
+    """Damage a line of a trace, but not its header."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[source.randrange(1, len(lines))] = b"?\n"
+    path.write_bytes(b"".join(lines))
+
+
 def started(name: str, traces: Path, to: Path) -> subprocess.Popen[bytes]:
     """Start a stage."""
     command = [sys.executable, "-m", "tests.bars.killing", name, str(traces), str(to)]
@@ -94,11 +101,12 @@ def started(name: str, traces: Path, to: Path) -> subprocess.Popen[bytes]:
 
 def killed(folder: Path) -> Iterator[Figure]:
     """Each stage, killed at random and started again."""
-    traces = folder / "traces"
+    traces, source = folder / "traces", random.Random(0)
     traces.mkdir()
     for seed in range(TRACES):
         write_trace(traces / f"{seed}.jsonl", *altered_trace(seed))
-    source = random.Random(0)
+        if seed % SPOILED == 0:
+            spoil(traces / f"{seed}.jsonl", source)
     for name, stage in STAGES.items():
         undisturbed, disturbed = (folder / f"{name} {how}" for how in ("undisturbed", "disturbed"))
         begun = time.monotonic()
@@ -107,7 +115,7 @@ def killed(folder: Path) -> Iterator[Figure]:
         for _ in range(KILLS):
             process = started(name, traces, disturbed)
             try:
-                process.wait(source.uniform(0.3, 1) * whole)
+                process.wait(source.uniform(0.3, 0.8) * whole)
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGKILL)
                 process.wait()
