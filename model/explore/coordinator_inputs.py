@@ -58,6 +58,8 @@ class Joining:
     protocol_type: Token = CONSUMER
     alike: bool = False
     """Every protocol carries the same metadata."""
+    rising: int = 0
+    """How much is added to the metadata from each protocol to the next."""
 
 
 def joinings(count: int, session_timeout: int = 6_000, rebalance_timeout: int = 9_000) -> tuple[Joining, ...]:
@@ -161,7 +163,10 @@ def join_request(universe: Universe, given: Input, newcomer: int) -> JoinRequest
         member=given.member or None,
         instance=instance_name(given),
         protocol_type=how.protocol_type,
-        protocols=tuple(Protocol(name, (not how.alike and name, how.metadata)) for name in how.names),
+        protocols=tuple(
+            Protocol(name, (not how.alike and name, how.metadata + place * how.rising))
+            for place, name in enumerate(how.names)
+        ),
         session_timeout=how.session_timeout,
         rebalance_timeout=how.rebalance_timeout,
         requires_id=how.requires_id,

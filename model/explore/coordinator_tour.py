@@ -9,6 +9,7 @@ from fencepost.model.core.session import commit, heartbeat, leave
 from fencepost.model.core.sync import sync
 from fencepost.model.core.timers import expire_join, expire_member, expire_sync
 from fencepost.model.core.values import FREE, Choices, Context, Group, Slot, Step
+from fencepost.model.explore.absent import absent_group
 from fencepost.model.explore.coordinator_inputs import (
     Input,
     Local,
@@ -21,7 +22,6 @@ from fencepost.model.explore.coordinator_inputs import (
     sync_request,
 )
 from fencepost.model.explore.tours import Machine, Reaction
-from fencepost.model.explore.world import absent_group
 from fencepost.model.requests import Describe
 from fencepost.model.world import World
 

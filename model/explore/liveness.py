@@ -31,6 +31,7 @@ from fencepost.model.core.values import (
     Phase,
     Slot,
 )
+from fencepost.model.explore.absent import absent_group
 from fencepost.model.explore.reductions import ReducedWorld
 from fencepost.model.explore.renaming import Renaming
 from fencepost.model.explore.rows import (
@@ -49,7 +50,7 @@ from fencepost.model.explore.rows import (
 from fencepost.model.explore.search import PlainSearch, Row
 from fencepost.model.explore.system import Move, Site, System, Value
 from fencepost.model.explore.tables import Tables
-from fencepost.model.explore.world import GroupWorld, Hearing, Serving, absent_group, acted
+from fencepost.model.explore.world import GroupWorld, Hearing, Serving, acted
 
 BOUNDLESS = 1 << 40
 State: TypeAlias = tuple[int, ...]

@@ -33,13 +33,13 @@ from fencepost.model.core.values import (
     LeaveAnswer,
     LeaveRequest,
     Output,
-    Phase,
     Silence,
     Step,
     SyncAnswer,
     SyncRequest,
 )
 from fencepost.model.errors import Error
+from fencepost.model.explore.absent import absent_group
 from fencepost.model.explore.properties import breached
 from fencepost.model.explore.rows import (
     ANSWER,
@@ -247,15 +247,6 @@ class GroupWorld:
                 return process, Heard(output.answer, request=request.request)
             case HeartbeatAnswer() | CommitAnswer() | LeaveAnswer() | Silence():
                 return process, None
-
-
-def absent_group(group: Group, request: SyncRequest | HeartbeatRequest) -> Step | None:
-    """Before the core is asked: a group without members knows nobody (SYNC-02, HB-02)."""
-    if group.phase != Phase.EMPTY:
-        return None
-    if isinstance(request, SyncRequest):
-        return Step(group, (Output(request.handle, SyncAnswer(Error.UNKNOWN_MEMBER_ID)),), "sync.empty")
-    return Step(group, (Output(request.handle, HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID)),), "heartbeat.empty")
 
 
 def untimed(group: Group) -> Group:

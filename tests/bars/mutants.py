@@ -58,6 +58,7 @@ def judge_all(chosen: Sequence[Mutant], known: dict[str, Verdict], file: Path = 
         for number, machine in enumerate(ORDER, 1):
             tell(f"taking every transition of a machine once: {machine}, {number} of {len(ORDER)}")
             toured(recording(machine))
+            gc.freeze()
         side_by_side(judge, list(by_function(todo)), known, file)
     inside = [one for one in chosen if function_of(one) is not None]
     rest = [(one, known[one.name]) for one in inside if known[one.name].verdict != TOUR and not known[one.name].asked]

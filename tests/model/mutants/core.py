@@ -78,6 +78,11 @@ class Loaded:
         self.function: Callable[..., Any] = getattr(self._modules[mutant.module], mutant.function, type(None))
         """The mutated function; nothing of use if the mutant is in none."""
 
+    def is_shipped(self, name: str) -> bool:
+        """The machine of this name has nothing of the mutant."""
+        module = module_of(name)
+        return self._modules[module] is importlib.import_module(module)
+
     def machine(self, name: str) -> "Machine[object, object]":
         """The machine of this name."""
         return machine(name, self._modules[module_of(name)])

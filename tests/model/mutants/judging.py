@@ -1,16 +1,18 @@
 """Judging a mutant of the core: by comparison and tour, and by proof where neither finds anything."""
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
-from types import CodeType
+from functools import cache
+from typing import Any
 
 from fencepost.conformance.zoo.mutation import Mutant
-from tests.model.mutants.calls import Calls, calls
+from fencepost.model.explore.tours import Machine
+from tests.model.mutants.calls import CORE
 from tests.model.mutants.core import Loaded, function_of
+from tests.model.mutants.corners import CORNERS
+from tests.model.mutants.further import found_further
 from tests.model.mutants.lockstep import (
-    CORE,
     Recording,
     Relevant,
     compare,
@@ -19,9 +21,9 @@ from tests.model.mutants.lockstep import (
     record,
     runs,
 )
-from tests.model.mutants.machines import CONNECTIVES, NAMES, machine, module_of
+from tests.model.mutants.machines import NAMES, machine, module_of
 from tests.model.mutants.proving import asked
-from tests.model.mutants.reach import reaches, readers
+from tests.model.mutants.reach import lines_run, reaches, readers
 from tests.model.mutants.verdicts import EQUIVALENT, REFUTED, TOUR, UNEXPLAINED, UNREACHED, Verdict
 
 ORDER = (
@@ -64,11 +66,10 @@ ORDER = (
     "static, later",
     "no partitions",
     "newcomers, long",
+    *CORNERS,
 )
 """The machines, more or less the quick ones first."""
 assert set(ORDER) == set(NAMES)
-EVERYWHERE = "logic."
-"""The functions that nearly every transition runs."""
 
 
 @cache
@@ -77,7 +78,7 @@ def recording(name: str) -> Recording:
     return record(machine(name, importlib.import_module(module_of(name))))
 
 
-@lru_cache(maxsize=len(ORDER))
+@cache
 def count(name: str, function: str | None) -> int:
     """How many transitions of a machine run a function; all of them for None."""
     shipped, is_meant = recording(name), relevant(function)
@@ -89,30 +90,16 @@ def relevant(function: str | None) -> Relevant:
     return everything if function is None else runs(function)
 
 
-@cache
-def shipped_code(function: str) -> CodeType:
-    """The code of a function of the core."""
-    module, _, name = function.partition(".")
-    code: CodeType = getattr(importlib.import_module(f"{CORE}{module}"), name).__code__
-    return code
-
-
-@lru_cache(maxsize=len(ORDER))
-def calls_of(name: str, function: str) -> Calls | None:
-    """The calls of a function in a machine; those of one function are kept, for its mutants are judged together."""
-    return calls(recording(name), function, shipped_code(function))
-
-
 def affected(mutant: Mutant, loaded: Loaded, name: str) -> Relevant:
-    """The transitions of a machine that the mutant can change; of those that run its function all, unless it runs
-    nearly everywhere: looking at the calls of a function takes as long as a few mutants of it."""
+    """The transitions of a machine that the mutant can change."""
     function, reading = function_of(mutant), readers(mutant)
     if reading is not None:
         return lambda move: not move.runs.isdisjoint(reading)
-    if function is None or name == CONNECTIVES or not function.startswith(EVERYWHERE):
+    known = None if function is None else recording(name).calls.get(function)
+    if known is None:
         return relevant(function)
-    known = calls_of(name, function)
-    return relevant(function) if known is None else known.affected(loaded.function)
+    numbers = known.affected(loaded.function)
+    return lambda move: move.number in numbers
 
 
 def judged(mutant: Mutant, machines: Sequence[str] = ORDER) -> Verdict:
@@ -121,8 +108,11 @@ def judged(mutant: Mutant, machines: Sequence[str] = ORDER) -> Verdict:
         loaded = Loaded(mutant)
     except Exception as error:
         return Verdict(TOUR, machines[0], 1, 1, note=f"cannot be loaded: {type(error).__name__}")
-    compared, weak = 0, ""
+    function, compared, later, note = function_of(mutant), 0, list[Later](), ""
     for name in machines:
+        if loaded.is_shipped(name):
+            continue
+        compared += count(name, function)
         shipped = recording(name)
         try:
             mine = loaded.machine(name)
@@ -130,23 +120,57 @@ def judged(mutant: Mutant, machines: Sequence[str] = ORDER) -> Verdict:
             return Verdict(TOUR, name, 1, 1, note=f"cannot start: {type(error).__name__}")
         may_differ = affected(mutant, loaded, name)
         comparison = compare(shipped, mine, may_differ)
-        compared += count(name, function_of(mutant))
         if comparison.shortest is not None:
             found = found_by_tour(shipped, mine, may_differ)
             if found is not None:
                 return Verdict(TOUR, name, *found, shortest=len(comparison.shortest))
-            weak = f"{name}: only {len(comparison.shortest)} inputs show it: {comparison.shortest}"
+            later.append((name, mine, may_differ, len(comparison.shortest)))
         elif not comparison.complete:
-            weak = f"{name}: too many states that differ"
-    if weak or compared == 0:
-        return Verdict(UNEXPLAINED, compared=compared, note=weak or "no transition runs it")
+            note = f"{name}: too many states that differ"
+    return going_on(later, relevant(function)) or alike(mutant, machines, compared, note)
+
+
+Later = tuple[str, Machine[Any, Any], Relevant, int]
+"""A machine of the shipped core and of a mutant that no ordinary tour tells apart, the transitions that may differ,
+and how many inputs show that they do."""
+
+
+def going_on(later: Iterable[Later], runs: Relevant) -> Verdict | None:
+    """By tours that go on after the transitions that run the function."""
+    for name, mine, may_differ, shortest in later:
+        found = found_further(recording(name), mine, may_differ, runs)
+        if found is not None:
+            return Verdict(TOUR, name, found.tour, found.step, shortest, further=found.further)
+        return Verdict(UNEXPLAINED, note=f"{name}: {shortest} inputs show it, and no tour")
+    return None
+
+
+def alike(mutant: Mutant, machines: Sequence[str], compared: int, note: str) -> Verdict:
+    """No machine answers differently: equivalent, if all were compared and some transition runs the function."""
+    if note or compared == 0:
+        return Verdict(UNEXPLAINED, compared=compared, note=note or "no transition runs it")
     return Verdict(EQUIVALENT, compared=compared, note="" if is_reached(mutant, machines) else UNREACHED)
 
 
 def is_reached(mutant: Mutant, machines: Sequence[str]) -> bool:
     """Some transition runs the mutant's line, or it is in no function."""
     function = function_of(mutant)
-    return function is None or any(reaches(recording(name), mutant, runs(function)) for name in machines)
+    return function is None or any(reached_in(name, function, mutant) for name in machines)
+
+
+def reached_in(name: str, function: str, mutant: Mutant) -> bool:
+    """Some transition of a machine runs the mutant's line."""
+    shipped = recording(name)
+    if function in shipped.calls:
+        return mutant.line in lines_of(name, function)
+    return reaches(shipped, mutant, runs(function))
+
+
+@cache
+def lines_of(name: str, function: str) -> frozenset[int]:
+    """The lines of a function that the transitions of a machine run."""
+    module, _, short = function.partition(".")
+    return lines_run(getattr(importlib.import_module(f"{CORE}{module}"), short), recording(name).calls[function])
 
 
 def proved(mutant: Mutant, verdict: Verdict) -> Verdict:

@@ -3,16 +3,15 @@
 A transition that runs no code of the mutated function is the same in both, and so need not be taken again.
 """
 
-import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import CodeType, FrameType
+from functools import partial
 from typing import Any
 
 from fencepost.model.explore.tours import Machine, TourStep, alike, cover, transition_graph
+from tests.model.mutants.calls import Calls, Observer
 
-CORE = "fencepost.model.core."
 PAIRS = 20_000
 """How many pairs of states that differ are looked at."""
 
@@ -21,6 +20,7 @@ PAIRS = 20_000
 class Transition:
     """A transition of the shipped machine: where it leads, and which functions of the core it runs."""
 
+    number: int
     step: TourStep[Any]
     to: int
     runs: frozenset[str]
@@ -33,6 +33,8 @@ class Recording:
     machine: Machine[Any, Any]
     states: list[Any]
     moves: list[list[Transition]]
+    calls: Mapping[str, Calls]
+    """Of the functions of the core that can be called again."""
     tours: list[list[Transition]] = field(default_factory=list)
 
     @property
@@ -45,14 +47,15 @@ def record(machine: Machine[Any, Any]) -> Recording:
     """Take every transition of the shipped machine once."""
     graph, _ = transition_graph(machine)
     states = [graph.nodes[number]["state"] for number in range(len(graph))]
-    moves = [
-        [
-            Transition(data["step"], to, functions_run(machine, states[number], data["step"]))
-            for _, to, data in graph.out_edges(number, data=True)
-        ]
-        for number in range(len(graph))
-    ]
-    return Recording(machine, states, moves)
+    observer, count, moves = Observer(), 0, list[list[Transition]]()
+    for here, state in enumerate(states):
+        moves.append([])
+        for _, to, data in graph.out_edges(here, data=True):
+            step = data["step"]
+            take = partial(machine.follow, state, step.input, step.milliseconds)
+            moves[here].append(Transition(count, step, to, observer.functions_run(count, take)))
+            count += 1
+    return Recording(machine, states, moves, observer.calls())
 
 
 def toured(recording: Recording) -> list[list[Transition]]:
@@ -73,32 +76,6 @@ def on_the_way(ways: Sequence[Mapping[Any, Transition]], tour: Sequence[TourStep
         steps.append(move)
         here = move.to
     return steps
-
-
-_SETS: dict[frozenset[str], frozenset[str]] = {}
-
-
-def functions_run(machine: Machine[Any, Any], state: Any, step: TourStep[Any]) -> frozenset[str]:
-    """The functions of the core that a transition runs, as `module.function`."""
-    codes: set[CodeType] = set()
-
-    def note(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_globals.get("__name__", "").startswith(CORE):
-            codes.add(frame.f_code)
-
-    sys.setprofile(note)
-    try:
-        machine.follow(state, step.input, step.milliseconds)
-    finally:
-        sys.setprofile(None)
-    found = frozenset(name_of(code) for code in codes)
-    return _SETS.setdefault(found, found)
-
-
-def name_of(code: CodeType) -> str:
-    """`module.function` of a piece of code; what stands inside a function is the function's."""
-    module = code.co_filename.rpartition("/")[2].removesuffix(".py")
-    return f"{module}.{code.co_qualname.partition('.<locals>')[0]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Any
 from fencepost.model.explore.coordinator_inputs import OTHER, RANGE, Joining, joinings
 from fencepost.model.explore.tours import Machine, Reaction
 from tests.model.mutants.connectives import connectives_machine
+from tests.model.mutants.corners import CORNERS, Corner
 
 LOGIC = "fencepost.model.core.logic"
 MEMBERS = "fencepost.model.core.member"
@@ -106,14 +107,14 @@ SETTINGS: Mapping[str, tuple[Given, int, int]] = {
 """Members with their settings, partitions and generations."""
 
 CONNECTIVES, PARTITIONS = "connectives", "no partitions"
-NAMES = (CONNECTIVES, PARTITIONS, *SETTINGS, *UNIVERSES)
+NAMES = (CONNECTIVES, PARTITIONS, *SETTINGS, *UNIVERSES, *CORNERS)
 MODULES = (LOGIC, MEMBERS, COORDINATOR, MEMBER)
 
 
 def module_of(name: str) -> str:
     """The module that has the machine."""
     alone = {CONNECTIVES: LOGIC, PARTITIONS: MEMBERS}
-    return alone.get(name, COORDINATOR if name in UNIVERSES else MEMBER)
+    return alone.get(name, MEMBER if name in SETTINGS else COORDINATOR)
 
 
 def machine(name: str, module: ModuleType) -> Machine[Any, Any]:
@@ -124,11 +125,10 @@ def machine(name: str, module: ModuleType) -> Machine[Any, Any]:
     if name == PARTITIONS:
         return partitions_machine(module)
     if name in UNIVERSES:
-        places, names = UNIVERSES[name]
-        universe = module.Universe(*places, **{key: value for key, value in names.items() if key != "dialect"})
-        dialect = replace(universe.dialect, **names.get("dialect", {}))
         make = module.coordinator_machine
-        return make(replace(universe, dialect=dialect))
+        return make(universe(module, *UNIVERSES[name]))
+    if name in CORNERS:
+        return corner_machine(module, CORNERS[name])
     (places, names), partitions, generations = SETTINGS[name]
     make = module.member_machine
     return make(module.MemberSettings(*places, **names), partitions, generations)
@@ -141,3 +141,21 @@ def partitions_machine(members: ModuleType) -> Machine[None, tuple[bool, ...]]:
         return Reaction(None, "nothing", answers=members.nothing(parts))
 
     return Machine(None, ((), (False,), (True,), (False, True)), follow, follow)
+
+
+def universe(module: ModuleType, places: tuple[Any, ...], names: Mapping[str, Any]) -> Any:
+    """A universe with its own dialect."""
+    made = module.Universe(*places, **{key: value for key, value in names.items() if key != "dialect"})
+    return replace(made, dialect=replace(made.dialect, **names.get("dialect", {})))
+
+
+def corner_machine(module: ModuleType, corner: Corner) -> Machine[Any, Any]:
+    """A coordinator that is asked some of the inputs of its universe."""
+    whole = module.coordinator_machine(universe(module, corner.places, corner.names))
+    state = whole.initial
+    for given in corner.begun:
+        state = whole.follow(state, given, 0).state
+    if corner.turned:
+        state = replace(state, group=replace(state.group, slots=state.group.slots[::-1]))
+    machine: Machine[Any, Any] = replace(whole, initial=state, inputs=corner.inputs)
+    return machine

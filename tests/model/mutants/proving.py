@@ -10,8 +10,8 @@ from fencepost.conformance.zoo.loading import load
 from fencepost.conformance.zoo.mutation import Mutant
 from fencepost.model.proofs.events import coordinator_events, member_events
 from fencepost.model.proofs.prover import STATEMENTS, Size, prove
+from tests.model.mutants.calls import CORE, name_of
 from tests.model.mutants.core import Loaded, function_of
-from tests.model.mutants.lockstep import CORE, name_of
 
 PROVER, EVENTS, DECODE = (
     "fencepost.model.proofs.prover",

@@ -2,13 +2,14 @@
 
 import ast
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from types import FrameType
 from typing import Any
 
 from fencepost.conformance.zoo.loading import file_of, source_of
 from fencepost.conformance.zoo.mutation import Mutant
+from tests.model.mutants.calls import Calls
 from tests.model.mutants.core import CORE, HOUSE, NAMES, functions_of
 from tests.model.mutants.lockstep import Recording, Relevant
 
@@ -38,6 +39,29 @@ def reaches(recording: Recording, mutant: Mutant, relevant: Relevant) -> bool:
             if found:
                 return True
     return False
+
+
+def lines_run(function: Callable[..., Any], calls: Calls) -> frozenset[int]:
+    """The lines that some of these calls of the function run of it."""
+    file, name = function.__code__.co_filename, function.__code__.co_qualname
+    found: set[int] = set()
+
+    def follow(frame: FrameType, event: str, _: object) -> Any:
+        if event == "line":
+            found.add(frame.f_lineno)
+        return follow
+
+    def enter(frame: FrameType, *_: object) -> Any:
+        code = frame.f_code
+        return follow if code.co_filename == file and code.co_qualname.partition(".")[0] == name else None
+
+    sys.settrace(enter)
+    try:
+        for given, _result in calls.results:
+            function(*given)
+    finally:
+        sys.settrace(None)
+    return frozenset(found)
 
 
 def readers(mutant: Mutant) -> frozenset[str] | None:

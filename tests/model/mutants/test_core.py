@@ -1,5 +1,6 @@
 """How mutants of the core are compared with it: `python -m tests.bars.mutants` judges them all and writes a table."""
 
+import itertools
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -7,9 +8,12 @@ import pytest
 
 from fencepost.conformance.zoo.mutation import Mutant
 from fencepost.model.core.logic import and_, or_
-from tests.model.mutants.calls import calls, gives
+from fencepost.model.core.values import FREE, Slot
+from tests.model.mutants.calls import Calls, gives
 from tests.model.mutants.core import Loaded, core_mutants, function_of
-from tests.model.mutants.judging import judged, recording, shipped_code
+from tests.model.mutants.corners import CORNERS
+from tests.model.mutants.further import found_further
+from tests.model.mutants.judging import affected, judged, reached_in, recording
 from tests.model.mutants.lockstep import compare, everything, found_by_tour, runs, toured
 from tests.model.mutants.machines import NAMES
 from tests.model.mutants.proving import proof
@@ -25,6 +29,10 @@ TABLE = read()
 PROOFS = Path(__file__).parents[3] / "model" / "PROOFS.md"
 BY_TOUR = 40
 """How many that a tour finds are judged anew."""
+SMALL = 2
+"""How many ids a small corner hands out."""
+SAMPLE = 12
+"""How many are compared in all transitions as well."""
 ALIKE = (
     "logic.and_: never: term is False -> False",
     "logic.or_: always: term is not False -> True",
@@ -65,34 +73,62 @@ def test_a_transition_that_does_not_run_the_function_is_the_same() -> None:
 
 def test_a_transition_whose_calls_get_the_same_is_the_same() -> None:
     shipped, function = recording("one member"), "members.check_member"
-    known = calls(shipped, function, shipped_code(function))
-    assert known is not None
     taken, needed = 0, 0
     for mutant in (one for one in core_mutants() if function_of(one) == function):
         loaded = Loaded(mutant)
-        mine = loaded.machine("one member")
-        whole, few = (compare(shipped, mine, one) for one in (runs(function), known.affected(loaded.function)))
-        assert (few.shortest, few.complete) == (whole.shortest, whole.complete)
-        taken, needed = taken + whole.taken, needed + few.taken
+        mine, few = loaded.machine("one member"), affected(mutant, loaded, "one member")
+        whole, some = (compare(shipped, mine, one) for one in (runs(function), few))
+        assert (some.shortest, some.complete) == (whole.shortest, whole.complete)
+        assert found_by_tour(shipped, mine, few) == found_by_tour(shipped, mine, runs(function))
+        taken, needed = taken + whole.taken, needed + some.taken
     assert 0 < needed < taken / 2
+
+
+@pytest.mark.parametrize("place", range(SAMPLE))
+def test_the_few_transitions_tell_what_all_of_them_tell(place: int) -> None:
+    inside = [mutant for mutant in core_mutants() if function_of(mutant) is not None]
+    mutant = inside[place * len(inside) // SAMPLE]
+    try:
+        loaded = Loaded(mutant)
+        machines = {name: loaded.machine(name) for name in QUICK}
+    except Exception as error:
+        pytest.skip(f"never runs: {error}")
+    for name, mine in machines.items():
+        few, all_of_them = (compare(recording(name), mine, one) for one in (affected(mutant, loaded, name), everything))
+        assert (few.shortest, few.complete) == (all_of_them.shortest, all_of_them.complete)
 
 
 def test_calls_that_a_mutant_answers_alike_are_not_taken_again() -> None:
     shipped = recording("one member")
-    known = calls(shipped, "logic.and_", shipped_code("logic.and_"))
-    assert known is not None and 1 < len(known.results) < 50 < len(known.made)
-    assert not any(map(known.affected(and_), (move for move, _ in known.made)))
-    assert any(map(known.affected(or_), (move for move, _ in known.made)))
+    known = shipped.calls["logic.and_"]
+    made = set(itertools.chain.from_iterable(known.makers))
+    assert 1 < len(known.results) < 50 < len(made)
+    assert known.affected(and_) == frozenset() != known.affected(or_) < made
+
+
+def test_the_transitions_that_make_a_call_run_the_function() -> None:
+    shipped = recording("odd static")
+    moves = [move for moves in shipped.moves for move in moves]
+    assert [move.number for move in moves] == list(range(shipped.transitions))
+    for function, known in shipped.calls.items():
+        made = set(itertools.chain.from_iterable(known.makers))
+        assert made == {move.number for move in moves if function in move.runs}
 
 
 def test_a_call_with_an_iterator_is_not_repeated() -> None:
-    assert calls(recording("one member"), "logic.all_", shipped_code("logic.all_")) is None
+    assert "logic.all_" not in recording("one member").calls
+    calls = Calls()
+    calls.note((1,), 2, 0)
+    assert calls.affected(lambda one: one) == {0}
+    calls.note((iter((1,)),), 2, 1)
+    assert (calls.repeatable, calls.results) == (False, [])
 
 
 def test_one_is_not_true() -> None:
     assert gives(lambda: (True, "a"), (), (True, "a"))
     assert not gives(lambda: (1, "a"), (), (True, "a"))
     assert not gives(lambda: [][0], (), None)
+    assert not gives(lambda: Slot(is_new=1), (), Slot(is_new=True))  # type: ignore[arg-type]
 
 
 def test_tours_try_the_inputs_in_both_orders() -> None:
@@ -102,6 +138,42 @@ def test_tours_try_the_inputs_in_both_orders() -> None:
     }
     half = len(tours) // 2
     assert tours[0][0].step.input != tours[half][0].step.input
+
+
+def test_a_difference_that_shows_later_is_found_by_going_on() -> None:
+    mutant = named("member.disconnect: term: or_(member.rejoins, member.waiting != 0) -> member.waiting != 0")
+    shipped, mine = recording("static member"), Loaded(mutant).machine("static member")
+    assert found_by_tour(shipped, mine, everything) is None
+    found = found_further(shipped, mine, everything, runs("member.disconnect"))
+    assert found is not None and (found.further, found.step) == (1, 2)
+    assert judged(mutant, ("static member",)).further == 1
+    assert found_further(shipped, shipped.machine, everything, runs("member.disconnect")) is None
+
+
+def test_a_mutant_of_the_member_is_not_in_the_coordinator() -> None:
+    loaded = Loaded(named("member.disconnect: "))
+    assert (loaded.is_shipped("newcomers"), loaded.is_shipped("static member")) == (True, False)
+
+
+def test_each_input_of_a_small_corner_is_taken() -> None:
+    for name, corner in CORNERS.items():
+        if corner.places[0] > SMALL:
+            continue
+        taken = {move.step.input for moves in recording(name).moves for move in moves}
+        assert taken == set(corner.inputs), name
+
+
+def test_the_last_place_of_a_corner_is_taken() -> None:
+    first, *_, last = recording("last place taken").states[0].group.slots
+    assert first == FREE != last
+
+
+def test_lines_of_calls_are_lines_of_transitions() -> None:
+    shipped = recording("odd static")
+    for name in ("members.check_member", "join.evict", "sync.sync_stable"):
+        of_function = [mutant for mutant in core_mutants() if function_of(mutant) == name]
+        for mutant in {mutant.line: mutant for mutant in of_function}.values():
+            assert reached_in("odd static", name, mutant) is reaches(shipped, mutant, everything)
 
 
 def test_a_line_is_reached_or_not() -> None:
@@ -153,9 +225,10 @@ def test_a_table_is_read_back(tmp_path: Path) -> None:
 
 
 def wrong(table: Mapping[str, Verdict], mutants: Iterable[str]) -> list[str]:
-    """What is wrong with a table of some of these mutants: names that are not theirs, verdicts without evidence."""
-    names = set(mutants)
-    found = [f"no mutant: {name}" for name in table if name not in names]
+    """What is wrong with a table of these mutants: one is missing, a name is not theirs, a verdict has no evidence."""
+    names = dict.fromkeys(mutants)
+    found = [f"no row: {name}" for name in names if name not in table]
+    found += [f"no mutant: {name}" for name in table if name not in names]
     return found + [f"unexplained: {name}" for name, verdict in table.items() if not explained(verdict)]
 
 
@@ -172,9 +245,14 @@ def spread(count: int) -> list[str]:
     return [names[place * len(names) // count] for place in range(count)] if len(names) >= count else []
 
 
-def test_the_table_is_of_mutants_of_the_core_and_explains_them() -> None:
-    assert len(TABLE) >= len(spread(BY_TOUR)) == BY_TOUR
+def test_the_table_explains_every_mutant_of_the_core() -> None:
+    assert list(TABLE) == list(MUTANTS)
     assert wrong(TABLE, MUTANTS) == []
+
+
+def test_a_mutant_without_a_row_is_missed() -> None:
+    first, *rest = TABLE
+    assert wrong({name: TABLE[name] for name in rest}, MUTANTS) == [f"no row: {first}"]
 
 
 def test_a_table_that_is_not_of_this_core_or_explains_nothing_is_wrong() -> None:
@@ -221,5 +299,8 @@ def test_the_proof_does_not_refute_what_is_the_same() -> None:
 
 def test_the_document_tells_how_many_mutants_tours_find() -> None:
     found = sum(one.verdict == TOUR for one in TABLE.values())
+    refuted, same = (sum(one.verdict == kind for one in TABLE.values()) for kind in (REFUTED, EQUIVALENT))
     text = PROOFS.read_text(encoding="utf-8")
     assert f"tours find {found:,} of {len(MUTANTS):,} mutants of the core" in text
+    assert f"the proof refutes {refuted} more" in text
+    assert f"the other {same} have no different answer" in text

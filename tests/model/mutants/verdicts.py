@@ -19,7 +19,9 @@ FILE = Path(__file__).with_name("core.json")
 class Verdict:
     """What became of a mutant.
 
-    "tour": the first tour of `machine` in which it answers differently, and its shortest difference in inputs.
+    "tour": the first tour of `machine` in which it answers differently, the step of it, and the fewest inputs that show
+    a difference. If no ordinary tour does, those that go on for `further` inputs after a transition that runs its
+    function: `tour` is then the number of the transition among these.
     "refuted": the events whose proof finds a counterexample to induction, with the statements that it breaks.
     "equivalent": `compared` transitions, all that run its function in any machine, and no different answer.
     """
@@ -29,6 +31,7 @@ class Verdict:
     tour: int = 0
     step: int = 0
     shortest: int = 0
+    further: int = 0
     compared: int = 0
     asked: bool = False
     """The proof was asked as well."""
@@ -64,11 +67,13 @@ def filled(verdict: Verdict) -> dict[str, Any]:
 
 def markdown(verdicts: Mapping[str, Verdict]) -> str:
     """The table for people: figures by module and operator, and every mutant that no tour finds."""
+    further = sum(one.further > 0 for one in verdicts.values())
     lines = [
         f"# {len(verdicts):,} mutants of the core",
         "",
         "Each is found by a tour (input-complete, from the initial state, by its answers and rules), or refuted by the",
         "proof, or equivalent: no different answer in an exhaustive comparison of all machines, within their bounds.",
+        f"Of the tours, {further} go on after a transition of the mutated function, with any few inputs.",
         "Of the equivalent ones, it is said where no transition reaches the very line: the core need not have it, or",
         "the machines are too small for it.",
         "",
