@@ -9,9 +9,8 @@ from fencepost.adapters.target import Target
 from fencepost.adapters.virtual import run_virtual
 from fencepost.conformance.blame import broken, violations
 from fencepost.conformance.execution import Judging, Played, play
-from fencepost.conformance.scenario import Scenario
 from fencepost.conformance.schedules.generation import Ground, draw
-from fencepost.conformance.schedules.player import Playing
+from fencepost.conformance.schedules.player import scenario_of
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.schedules.simpler import assembled, items, simpler
 from fencepost.traces.events import Kind
@@ -59,26 +58,8 @@ class Field:
     grace: int = 0
 
     def perform(self, schedule: Schedule, judging: Judging | None = None) -> Played:
-        """Play a schedule on a target of its own, on virtual time, and judge it: here, unless `judging` does."""
-
-        async def performance() -> Played:
-            target = self.make_target()
-            description = await target.open()
-            try:
-                scenario = Scenario(schedule.name, (), Playing(schedule))
-                return await play(
-                    scenario,
-                    target,
-                    description,
-                    schedule.name,
-                    grace=self.grace,
-                    restart=target.restart,
-                    judging=judging,
-                )
-            finally:
-                await target.close()
-
-        return run_virtual(performance())
+        """See `perform`."""
+        return perform(self.make_target, schedule, self.grace, judging)
 
     def broken(self, schedule: Schedule) -> frozenset[str]:
         """The requirements that a schedule shows broken."""
@@ -141,6 +122,23 @@ def shortened(
     return Quarry(requirement, played, taken, schedule, shortest, field.perform(shortest))
 
 
-def perform(make_target: MakeTarget, schedule: Schedule) -> Played:
-    """Play a schedule on a target without grace."""
-    return Field(make_target).perform(schedule)
+def perform(make_target: MakeTarget, schedule: Schedule, grace: int = 0, judging: Judging | None = None) -> Played:
+    """Play a schedule on a target of its own, on virtual time, and judge it: here, unless `judging` does."""
+
+    async def performance() -> Played:
+        target = make_target()
+        description = await target.open()
+        try:
+            return await play(
+                scenario_of(schedule),
+                target,
+                description,
+                schedule.name,
+                grace=grace,
+                restart=target.restart,
+                judging=judging,
+            )
+        finally:
+            await target.close()
+
+    return run_virtual(performance())

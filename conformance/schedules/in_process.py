@@ -10,12 +10,12 @@ from pathlib import Path
 
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Target
-from fencepost.adapters.virtual import beside, run_virtual
-from fencepost.conformance.execution import Played, play
+from fencepost.adapters.virtual import beside
+from fencepost.conformance.execution import Played
 from fencepost.conformance.interrupts import ignore_interrupts, started
 from fencepost.conformance.saving import trace_file
 from fencepost.conformance.schedules.generation import Ground
-from fencepost.conformance.schedules.player import scenario_of
+from fencepost.conformance.schedules.hunt import perform
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.schedules.series import Series
 from fencepost.conformance.schedules.steering import Order, drawn_for
@@ -57,23 +57,7 @@ class Field:
         async def judging(header: Header, events: tuple[Event, ...]) -> TraceVerdict:
             return judge(header, events, decisions)
 
-        async def performance() -> Played:
-            target = self.make_target(self.settings)
-            description = await target.open()
-            try:
-                return await play(
-                    scenario_of(schedule),
-                    target,
-                    description,
-                    schedule.name,
-                    grace=self.grace,
-                    restart=target.restart,
-                    judging=judging,
-                )
-            finally:
-                await target.close()
-
-        return run_virtual(performance())
+        return perform(partial(self.make_target, self.settings), schedule, self.grace, judging)
 
 
 class InProcessSeries(Series):
