@@ -78,8 +78,8 @@ class Judged:
             yield {**json.loads(row["value"]), "trace": row["trace"]}
 
     def essential(self) -> Iterator[Finding]:
-        """What a report is made of: counts, evidence, and some violations of each requirement."""
-        for kind in ("verdict", "evidence"):
+        """What a report is made of: counts, evidence, what was left open, and some violations of each requirement."""
+        for kind in ("verdict", "evidence", "inconclusive"):
             yield from (Finding(**row) for row in self.findings(kind))
         shown: Counter[str] = Counter()
         for row in self.findings("violation"):

@@ -148,7 +148,9 @@ def test_the_report_is_the_one_of_fencepost_judge(corpus: Corpus, judged: Judged
             # A part of a split trace shows of its past what it has of it.
             assert set(each.schedule) <= set(whole_of[each.trace, each.step, each.observed])
             assert each.schedule
-    assert summed(judged.essential(), 0, 0).cut_short
+    everything = summed(judged.essential(), 0, 0)
+    assert everything.cut_short
+    assert [each for each in everything.undecided if flawed[0] in each and "in quarantine" in each]
 
 
 def test_queries_find_nothing_that_the_judge_does_not(judged: Judged) -> None:
