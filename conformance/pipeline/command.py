@@ -93,9 +93,9 @@ def run_watch(options: argparse.Namespace, show: Show, display: ProgressDisplay)
     if not options.landing.is_dir():
         raise PipelineError(f"{options.landing}: there is no such folder")
     options.to.mkdir(parents=True, exist_ok=True)
-    before = [row for _, row in found_in(options.to)]
-    seen = {name for name, _ in found_in(options.to)}
-    faults = sum(row["kind"] == "fault" for row in before)
+    before = list(found_in(options.to))
+    seen = {name for name, _ in before}
+    faults = sum(row["kind"] == "fault" for _, row in before)
     with session("watch", options.master, dict(options.conf)) as spark, one_line():
         query = watch(spark, options.landing, options.to, options.buckets, once=options.once)
         try:

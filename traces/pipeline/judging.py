@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +19,7 @@ from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.excuses import NOT_READY
 from fencepost.traces.judge.operations import Moment
 from fencepost.traces.lines import read_event, read_header
+from fencepost.traces.pipeline.batches import in_batches
 from fencepost.traces.pipeline.corpus import EVENTS, TRACES, Corpus
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.fanning import in_parts
@@ -79,25 +80,15 @@ def findings(spark: SparkSession, corpus: Corpus, opinion: Opinion, split: int =
     lines = sorted_lines(spark, corpus, found)
     known = {(unit.trace, unit.bucket): unit for unit in found}
 
-    def judged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def said(batches: Iterator[pa.RecordBatch]) -> Iterator[Finding]:
         rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch), strict=True))
-        said: list[Finding] = []
         for key, stream in groupby(rows, key=itemgetter(0, 1)):
-            for each in judge_unit(known[key], corpus, ((row[2], row[3]) for row in stream), opinion):
-                said.append(each)
-                if len(said) >= BATCH:
-                    yield batch_of(said)
-                    said = []
-        yield batch_of(said)
+            yield from judge_unit(known[key], corpus, ((row[2], row[3]) for row in stream), opinion)
+
+    def judged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from in_batches(said(batches), SCHEMA, BATCH)
 
     return lines.mapInArrow(judged, FINDINGS)
-
-
-def batch_of(said: Sequence[Finding]) -> pa.RecordBatch:
-    """Findings as Arrow has them."""
-    columns: list[Any] = list(zip(*said, strict=True)) if said else [[] for _ in SCHEMA]
-    arrays = [pa.array(column, each.type) for column, each in zip(columns, SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
 def judge_unit(unit: Unit, corpus: Corpus, lines: Iterable[tuple[int, bytes]], opinion: Opinion) -> Iterator[Finding]:

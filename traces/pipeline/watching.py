@@ -26,6 +26,7 @@ from fencepost.traces.judge.excuses import NOT_READY
 from fencepost.traces.judge.operations import WINDOW, Lookahead, Moment
 from fencepost.traces.judge.verdict import Fault
 from fencepost.traces.lines import read_event, read_header
+from fencepost.traces.pipeline.batches import in_batches
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.reading import Bad, Reader
 from fencepost.traces.pipeline.unit import LOOKUPS, LookupJudge, UnitJudge
@@ -35,6 +36,19 @@ AT_ONCE = 100
 """How many files are judged before what was found in them is told."""
 LANDED = "*.{jsonl,jsonl.gz}"
 EVENTS = "trace string, bucket int, path string, part int, line long, kind string, text binary"
+SCHEMA = pa.schema(
+    [
+        ("trace", pa.string()),
+        ("bucket", pa.int32()),
+        ("path", pa.string()),
+        ("part", pa.int32()),
+        ("line", pa.int64()),
+        ("kind", pa.string()),
+        ("text", pa.binary()),
+    ]
+)
+BATCH = 5_000
+"""How many rows Spark is handed at once."""
 FOUND = "trace string, bucket int, path string, kind string, sequence long, `group` string, value string"
 COLUMNS = ("trace", "bucket", "path", "kind", "sequence", "group", "value")
 
@@ -216,7 +230,7 @@ def watch(
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for path in batch.column("path").to_pylist():
-                yield from in_batches(landed(local(path), buckets))
+                yield from in_batches(landed(local(path), buckets), SCHEMA, BATCH)
 
     frame: DataFrame = files.mapInArrow(rows, EVENTS)
     found = frame.groupBy("trace", "bucket").transformWithStateInPandas(
@@ -227,37 +241,6 @@ def watch(
     )
     writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime="1 second")
     return writer.start(str(to / "found"))
-
-
-def in_batches(rows: Iterable[tuple[Any, ...]], size: int = 5_000) -> Iterator[pa.RecordBatch]:
-    """Rows as Arrow has them."""
-    schema = pa.schema(
-        [
-            ("trace", pa.string()),
-            ("bucket", pa.int32()),
-            ("path", pa.string()),
-            ("part", pa.int32()),
-            ("line", pa.int64()),
-            ("kind", pa.string()),
-            ("text", pa.binary()),
-        ]
-    )
-    held: list[tuple[Any, ...]] = []
-    for row in rows:
-        held.append(row)
-        if len(held) == size:
-            yield batch_of(held, schema)
-            held = []
-    if held:
-        yield batch_of(held, schema)
-
-
-def batch_of(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    """Some rows."""
-    columns = zip(*rows, strict=True)
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, each.type) for column, each in zip(columns, schema, strict=True)], schema=schema
-    )
 
 
 def local(path: str) -> str:
