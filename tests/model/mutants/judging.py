@@ -1,7 +1,7 @@
 """Judging a mutant of the core: by comparison and tour, and by proof where neither finds anything."""
 
 import importlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -108,7 +108,8 @@ def judged(mutant: Mutant, machines: Sequence[str] = ORDER) -> Verdict:
         loaded = Loaded(mutant)
     except Exception as error:
         return Verdict(TOUR, machines[0], 1, 1, note=f"cannot be loaded: {type(error).__name__}")
-    function, compared, later, note = function_of(mutant), 0, list[Later](), ""
+    function, compared, note = function_of(mutant), 0, ""
+    later: Later | None = None
     for name in machines:
         if loaded.is_shipped(name):
             continue
@@ -124,25 +125,25 @@ def judged(mutant: Mutant, machines: Sequence[str] = ORDER) -> Verdict:
             found = found_by_tour(shipped, mine, may_differ)
             if found is not None:
                 return Verdict(TOUR, name, *found, shortest=len(comparison.shortest))
-            later.append((name, mine, may_differ, len(comparison.shortest)))
+            later = later or (name, mine, may_differ, len(comparison.shortest))
         elif not comparison.complete:
             note = f"{name}: too many states that differ"
-    return going_on(later, relevant(function)) or alike(mutant, machines, compared, note)
+    if later is not None:
+        return going_on(*later, relevant(function))
+    return alike(mutant, machines, compared, note)
 
 
 Later = tuple[str, Machine[Any, Any], Relevant, int]
-"""A machine of the shipped core and of a mutant that no ordinary tour tells apart, the transitions that may differ,
-and how many inputs show that they do."""
+"""The first machine of which no ordinary tour tells that of a mutant apart, the transitions that may differ, and how
+many inputs show that they do."""
 
 
-def going_on(later: Iterable[Later], runs: Relevant) -> Verdict | None:
+def going_on(name: str, mine: Machine[Any, Any], may_differ: Relevant, shortest: int, runs: Relevant) -> Verdict:
     """By tours that go on after the transitions that run the function."""
-    for name, mine, may_differ, shortest in later:
-        found = found_further(recording(name), mine, may_differ, runs)
-        if found is not None:
-            return Verdict(TOUR, name, found.tour, found.step, shortest, further=found.further)
+    found = found_further(recording(name), mine, may_differ, runs)
+    if found is None:
         return Verdict(UNEXPLAINED, note=f"{name}: {shortest} inputs show it, and no tour")
-    return None
+    return Verdict(TOUR, name, found.tour, found.step, shortest, further=found.further)
 
 
 def alike(mutant: Mutant, machines: Sequence[str], compared: int, note: str) -> Verdict:
