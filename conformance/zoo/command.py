@@ -3,11 +3,12 @@
 import argparse
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 from fencepost.conformance.progress import ProgressDisplay
 from fencepost.conformance.results import Exit
 from fencepost.conformance.zoo.expedition import Expedition
-from fencepost.conformance.zoo.record import FILE, Table, lost, merged, recorded, to_json
+from fencepost.conformance.zoo.record import BUGS, MUTANTS, Table, lost, merged, recorded, to_json
 from fencepost.conformance.zoo.table import lines, markdown
 
 
@@ -23,17 +24,22 @@ def run(options: argparse.Namespace, show: Callable[[str], None]) -> int:
     show("\n".join(lines(table)) + "\n")
     if options.json is not None:
         options.json.write_text(to_json(table), encoding="utf-8")
-    missing = lost(recorded(), table)
+    missing = [name for file in (BUGS, MUTANTS) for name in lost(recorded(file), table)]
     if missing:
         show(f"Recorded as found, and not found this time: {', '.join(missing)}\n")
     if options.record:
-        write(merged(recorded(), table))
+        record(table)
     if missing:
         return Exit.VIOLATION
     return Exit.INCONCLUSIVE if table.cut_short else Exit.CONFORMANT
 
 
-def write(table: Table) -> None:
-    """Make this the record."""
-    FILE.write_text(to_json(table), encoding="utf-8")
-    FILE.with_suffix(".md").write_text(markdown(table), encoding="utf-8")
+def record(table: Table) -> None:
+    """Put what was found into the records; the one of the bugs has a page for people beside it."""
+    for file, known in ((BUGS, True), (MUTANTS, False)):
+        rows = tuple(row for row in table.rows if bool(row.source) == known)
+        if rows:
+            whole = merged(recorded(file), replace(table, rows=rows))
+            file.write_text(to_json(whole), encoding="utf-8")
+            if known:
+                file.with_suffix(".md").write_text(markdown(whole), encoding="utf-8")

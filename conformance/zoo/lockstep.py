@@ -15,19 +15,28 @@ from fencepost.conformance.schedules.generation import Ground
 from fencepost.conformance.schedules.hunt import drawn_from
 from fencepost.conformance.schedules.player import Playing
 from fencepost.conformance.zoo.hunting import SCENARIOS, TOURS, plays, run_of
+from fencepost.conformance.zoo.limits import Stuck, at_most
 from fencepost.conformance.zoo.specimens import MakeTarget, Specimen
 from fencepost.conformance.zoo.target import MortalTarget
 from fencepost.traces.events import Event
 
 SCHEDULES = 200
 """How many random schedules are compared."""
+PLAY_SECONDS = 30.0
+"""What takes longer is taken to hang."""
 
 
 def difference(specimen: Specimen) -> str:
     """Where the specimen's behaviour differs from the shipped one's; "" if it never does."""
     with specimen.applied() as make_target:
         for play in everything():
-            if seen(make_target, play) != seen_of_shipped(play):
+            expected = seen_of_shipped(play)
+            try:
+                with at_most(PLAY_SECONDS):
+                    same = seen(make_target, play) == expected
+            except Stuck:
+                same = False
+            if not same:
                 return play.name
     return ""
 

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -11,8 +11,8 @@ from typing import Any
 from fencepost.conformance.zoo.hunting import SCENARIOS, SCHEDULES, TOURS, Find
 from fencepost.conformance.zoo.specimens import Specimen
 
-FILE = Path(__file__).parent / "record.json"
-"""The record that is shipped."""
+BUGS, MUTANTS = (Path(__file__).parent / name for name in ("record.json", "mutants.json"))
+"""The records that are shipped, of known bugs and of systematic mutants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +99,10 @@ def summed(finds: Sequence[Find]) -> Hunts:
 
 
 def to_json(table: Table) -> str:
-    """The table for machines."""
-    return json.dumps({"fencepost": 1, **asdict(table)}, indent=1) + "\n"
+    """The table for machines, a row a line."""
+    head = json.dumps({"fencepost": 1, **asdict(replace(table, rows=()))})
+    rows = ",\n".join(json.dumps(asdict(one)) for one in table.rows)
+    return head.replace('"rows": []', f'"rows": [\n{rows}\n]') + "\n"
 
 
 def from_json(text: str) -> Table:
@@ -120,9 +122,9 @@ def from_json(text: str) -> Table:
     return Table(data["seeds"], data["baseline_seeds"], data["seconds"], rows, data["cut_short"])
 
 
-def recorded() -> Table:
-    """The record that is shipped."""
-    return from_json(FILE.read_text(encoding="utf-8"))
+def recorded(file: Path = BUGS) -> Table:
+    """What a record says; nothing if there is none yet."""
+    return from_json(file.read_text(encoding="utf-8")) if file.exists() else Table(0, 0, 0.0, ())
 
 
 def merged(old: Table, new: Table) -> Table:

@@ -1,6 +1,7 @@
 """`fencepost zoo` as its user sees it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from fencepost.conformance.cli import main
 from fencepost.conformance.zoo import command
 from fencepost.conformance.zoo.expedition import Expedition
-from fencepost.conformance.zoo.record import Hunts, Row, Table
+from fencepost.conformance.zoo.record import BUGS, Hunts, Row, Table
 
 HUNTS = {"schedules": Hunts(1, 1, 1.0, 2, 3)}
 FOUND = Row("BUG-30", "Wrong.", "somewhere", ("FETCH-01",), "schedules", "FETCH-01", 1, 0, ("A fetch",), HUNTS)
@@ -37,19 +38,25 @@ def test_a_pattern_that_fits_nothing_is_an_error_in_one_line(capsys: pytest.Capt
 def test_what_is_recorded_has_to_be_found(
     now: Row, cut_short: bool, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(command, "recorded", lambda: Table(1, 0, 60.0, (FOUND,)))
+    monkeypatch.setattr(command, "recorded", lambda file: Table(1, 0, 60.0, (FOUND,) if file == BUGS else ()))
     monkeypatch.setattr(Expedition, "run", lambda plan, progress: Table(1, 0, 60.0, (now,), cut_short))
     assert main(["zoo", "--only", "BUG-30"]) == code
     assert ("not found this time: BUG-30" in capsys.readouterr().out) == (code == 1)
 
 
-def test_the_record_is_written_only_when_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "record.json"
-    monkeypatch.setattr(command, "FILE", file)
-    monkeypatch.setattr(command, "recorded", lambda: Table(1, 0, 60.0, ()))
-    monkeypatch.setattr(Expedition, "run", lambda plan, progress: Table(1, 0, 60.0, (FOUND,)))
+def test_the_records_are_written_only_when_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bugs, mutants = tmp_path / "record.json", tmp_path / "mutants.json"
+    monkeypatch.setattr(command, "BUGS", bugs)
+    monkeypatch.setattr(command, "MUTANTS", mutants)
+    found = FOUND
+    monkeypatch.setattr(Expedition, "run", lambda plan, progress: Table(1, 0, 60.0, (found,)))
     assert main(["zoo"]) == 0
-    assert not file.exists()
+    assert not bugs.exists()
     assert main(["zoo", "--record"]) == 0
-    assert json.loads(file.read_text())["rows"][0]["name"] == "BUG-30"
-    assert "| BUG-30 |" in file.with_suffix(".md").read_text()
+    assert json.loads(bugs.read_text())["rows"][0]["name"] == "BUG-30"
+    assert "| BUG-30 |" in bugs.with_suffix(".md").read_text()
+    assert not mutants.exists()
+    found = replace(FOUND, name="fetching.f: always: x -> True", source="", breaks=())
+    assert main(["zoo", "--record"]) == 0
+    assert [row["name"] for row in json.loads(mutants.read_text())["rows"]] == [found.name]
+    assert len(json.loads(bugs.read_text())["rows"]) == 1

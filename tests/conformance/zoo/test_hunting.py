@@ -1,15 +1,21 @@
 """Hunts end: with what was found, with nothing, or with a coordinator that hangs or does not even start."""
 
 import ast
+import glob
+from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Self
 
 import pytest
 
 from fencepost.adapters.bundled.heartbeats import Heartbeats
+from fencepost.conformance.zoo import expedition as expeditions
 from fencepost.conformance.zoo import hunting
-from fencepost.conformance.zoo.expedition import EQUIVALENT, SURVIVES, Expedition, is_found, why
+from fencepost.conformance.zoo.expedition import EQUIVALENT, SURVIVES, Expedition, is_found
 from fencepost.conformance.zoo.hunting import DOES_NOT_START, HANGS, SCENARIOS, SCHEDULES, TOURS, Find, Task, hunt
 from fencepost.conformance.zoo.lockstep import difference
+from fencepost.conformance.zoo.record import Row
 from fencepost.conformance.zoo.specimens import Specimen, UnknownSpecimen, chosen, specimen, systematic
 
 DEAF = "heartbeats.Heartbeats.tell: never: group.state is State.PREPARING -> False"
@@ -93,13 +99,6 @@ def test_patterns_choose_specimens() -> None:
         chosen(("BUG-99",))
 
 
-def test_why_nothing_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fencepost.conformance.zoo.expedition.difference", lambda hunted: "a-scenario")
-    assert why(DEAF) == SURVIVES.format(where="a-scenario")
-    monkeypatch.setattr("fencepost.conformance.zoo.expedition.difference", lambda hunted: "")
-    assert why(DEAF) == EQUIVALENT
-
-
 def test_an_expedition_hunts_with_every_seed_and_then_by_scenarios() -> None:
     plan = Expedition(("BUG-30",), seeds=2, baseline_seeds=1)
     (bug,) = chosen(plan.patterns)
@@ -111,3 +110,54 @@ def test_an_expedition_hunts_with_every_seed_and_then_by_scenarios() -> None:
     ]
     assert [task.method for task in plan.tasks_by_play(bug)] == ["scenarios", "tours"]
     assert not is_found([Find(Task("BUG-30", "walk"), "FETCH-01", 1, 1.0)])
+
+
+class InOrder:
+    """A pool that does one thing after the other, here."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    imap = imap_unordered = staticmethod(map)
+
+
+def expedition(
+    monkeypatch: pytest.MonkeyPatch, finding: Callable[[Task], bool], different: str
+) -> tuple[Row, list[Task]]:
+    """Hunt a mutant with three seeds: its row, and the hunts that were done."""
+    done: list[Task] = []
+
+    def hunted(task: Task) -> Find:
+        done.append(task)
+        return Find(task, "HB-06" if finding(task) else "", 1, 1.0)
+
+    monkeypatch.setattr(expeditions, "hunt", hunted)
+    monkeypatch.setattr(expeditions, "difference", lambda mutant: different)
+    monkeypatch.setattr("multiprocessing.get_context", lambda how: SimpleNamespace(Pool=lambda *_: InOrder()))
+    (row,) = Expedition((glob.escape(DEAF),)).run(lambda progress: None).rows
+    return row, done
+
+
+def test_a_mutant_that_answers_as_it_should_is_hunted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    row, done = expedition(monkeypatch, lambda task: False, "")
+    assert (row.found_by, row.reason) == ("", EQUIVALENT)
+    assert [(task.method, task.seed) for task in done] == [(SCHEDULES, 1)]
+
+
+def test_a_mutant_that_answers_otherwise_is_hunted_by_all_means(monkeypatch: pytest.MonkeyPatch) -> None:
+    row, done = expedition(monkeypatch, lambda task: False, "a-scenario")
+    assert (row.found_by, row.reason) == ("", SURVIVES.format(where="a-scenario"))
+    assert [task.method for task in done] == [SCHEDULES] * 3 + [SCENARIOS, TOURS]
+
+
+def test_a_mutant_that_is_found_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    row, done = expedition(monkeypatch, lambda task: task.method == SCHEDULES, "")
+    assert (row.found_by, row.hunts[SCHEDULES].found) == (SCHEDULES, 3)
+    assert [task.seed for task in done] == [1, 2, 3]
+
+
+def test_a_mutant_that_hangs_in_the_comparison_is_different(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fencepost.conformance.zoo.lockstep.PLAY_SECONDS", 0.5)
+    assert difference(broken_mutant("all(True for _ in iter(int, 1))"))
