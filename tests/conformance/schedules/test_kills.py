@@ -18,6 +18,7 @@ from fencepost.conformance.schedules.generation import Ground
 from fencepost.conformance.schedules.remote import RemoteSeries
 from fencepost.conformance.schedules.schedule import LONG, Move, Role, Schedule
 from fencepost.traces.events import Kind
+from tests.targets.running import Running
 
 ROOT = Path(__file__).parents[3]
 GATHERED = (
@@ -62,14 +63,10 @@ CUT = Schedule(
 )
 
 
-def played(schedules: list[Schedule], folder: Path, loses: str, monkeypatch: pytest.MonkeyPatch) -> list[Played]:
-    """The schedules side by side on a server that loses records of some kinds; one kill for all of them."""
-    monkeypatch.setenv("FENCEPOST_LOSES", loses)
-    command = [sys.executable, "-m", "tests.targets.serve.careless"]
-    start, kill = ((*command, action, "--data", str(folder)) for action in ("start", "kill"))
-    profile = Profile(ROOT, start, kill, grace=4_000)
+def replayed(schedules: list[Schedule], address: str, profile: Profile) -> list[Played]:
+    """The schedules side by side on a running server; one kill for all of them."""
 
-    async def performance(address: str) -> list[Played]:
+    async def performance() -> list[Played]:
         remote = Remote(Plan(f"kafka://{address}"), profile)
         try:
             description = await remote.target.open()
@@ -79,9 +76,17 @@ def played(schedules: list[Schedule], folder: Path, loses: str, monkeypatch: pyt
             await remote.target.close()
             remote.judges.shutdown()
 
+    return asyncio.run(performance())
+
+
+def careless(schedules: list[Schedule], folder: Path, loses: str, monkeypatch: pytest.MonkeyPatch) -> list[Played]:
+    """The schedules on a server that loses records of some kinds."""
+    monkeypatch.setenv("FENCEPOST_LOSES", loses)
+    command = [sys.executable, "-m", "tests.targets.serve.careless"]
+    start, kill = ((*command, action, "--data", str(folder)) for action in ("start", "kill"))
     address = subprocess.run(start, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     try:
-        return asyncio.run(performance(address))
+        return replayed(schedules, address, Profile(ROOT, start, kill, grace=4_000))
     finally:
         subprocess.run(kill, cwd=ROOT, check=True)
 
@@ -91,8 +96,8 @@ def errors(one: Played, api: str) -> list[int]:
     return [event.body["error_code"] for event in one.events if event.kind is Kind.ANSWER and event.api == api]
 
 
-def test_what_is_acknowledged_outlives_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = played([COMMITTED, LOST_ROUND, CUT], tmp_path, "", monkeypatch)
+def outlives(found: list[Played]) -> None:
+    """Each was seen to lose nothing, of what was committed and of the generation that is stored."""
     for one in found:
         assert (broken(one), one.verdict.inconclusive, one.blocked) == (frozenset(), (), "")
         assert [event.api for event in one.events if event.api == "restart"] == ["restart"]
@@ -101,9 +106,24 @@ def test_what_is_acknowledged_outlives_a_kill(tmp_path: Path, monkeypatch: pytes
     assert errors(found[1], "SyncGroup")[-1] == 22
 
 
+def test_what_is_acknowledged_outlives_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outlives(careless([COMMITTED, LOST_ROUND, CUT], tmp_path, "", monkeypatch))
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param("kafka4", marks=pytest.mark.kafka4), pytest.param("kafka3", marks=pytest.mark.kafka3)]
+)
+def test_what_apache_kafka_acknowledged_outlives_a_kill(
+    name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target: Running = request.getfixturevalue(name)
+    monkeypatch.setenv("FENCEPOST_RUN", str(target.folder))
+    outlives(replayed([COMMITTED, LOST_ROUND, CUT], target.bootstrap, target.profile))
+
+
 @pytest.mark.parametrize("loses", ["OffsetRecord", "GroupRecord"])
 def test_a_server_that_loses_what_it_acknowledged_is_found_out(
     loses: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (one,) = played([COMMITTED], tmp_path, loses, monkeypatch)
+    (one,) = careless([COMMITTED], tmp_path, loses, monkeypatch)
     assert broken(one)
