@@ -16,6 +16,7 @@ from fencepost.conformance.schedules.hunt import drawn_from
 from fencepost.conformance.schedules.player import Playing
 from fencepost.conformance.zoo.hunting import SCENARIOS, TOURS, plays, run_of
 from fencepost.conformance.zoo.limits import Stuck, at_most
+from fencepost.conformance.zoo.reach import Line, changed_by, traced
 from fencepost.conformance.zoo.specimens import MakeTarget, Specimen
 from fencepost.conformance.zoo.target import MortalTarget
 from fencepost.traces.events import Event
@@ -28,9 +29,12 @@ PLAY_SECONDS = 30.0
 
 def difference(specimen: Specimen) -> str:
     """Where the specimen's behaviour differs from the shipped one's; "" if it never does."""
+    changed = changed_by(specimen.mutant) if specimen.mutant is not None else None
     with specimen.applied() as make_target:
         for play in everything():
-            expected = seen_of_shipped(play)
+            expected, lines = shipped(play)
+            if changed is not None and changed.isdisjoint(lines):
+                continue
             try:
                 with at_most(PLAY_SECONDS):
                     same = seen(make_target, play) == expected
@@ -62,6 +66,8 @@ def seen(make_target: MakeTarget, play: Scenario) -> tuple[Event, ...]:
 
 
 @cache
-def seen_of_shipped(play: Scenario) -> tuple[Event, ...]:
-    """All that is seen of the shipped coordinator."""
-    return seen(MortalTarget, play)
+def shipped(play: Scenario) -> tuple[tuple[Event, ...], frozenset[Line]]:
+    """All that is seen of the shipped coordinator, and the lines of it that are run."""
+    with traced() as lines:
+        events = seen(MortalTarget, play)
+    return events, frozenset(lines)

@@ -8,6 +8,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fencepost.conformance.zoo.operators import OPERATORS, Operator
 from fencepost.conformance.zoo.syntax import Path, Vocabulary, sites
@@ -70,11 +71,8 @@ def shown(node: ast.AST) -> str:
 def mutated(source: str, mutant: Mutant) -> ast.Module:
     """The module's tree with the mutant in it."""
     tree = ast.parse(source)
-    parent: ast.AST = tree
-    *way, (field, index) = mutant.path
-    for name, place in way:
-        child = getattr(parent, name)
-        parent = child if place is None else child[place]
+    field, index = mutant.path[-1]
+    parent = at(tree, mutant.path[:-1])
     if index is None:
         setattr(parent, field, mutant.replacement)
     else:
@@ -88,6 +86,20 @@ def mutated(source: str, mutant: Mutant) -> ast.Module:
     if isinstance(mutant.replacement, ast.Call) and isinstance(mutant.replacement.func, ast.Name):
         import_beside(tree, mutant.before, mutant.replacement.func.id)
     return ast.fix_missing_locations(tree)
+
+
+def at(tree: ast.AST, path: Path) -> ast.AST:
+    """What is at a place of a tree."""
+    for name, place in path:
+        child = getattr(tree, name)
+        tree = child if place is None else child[place]
+    return tree
+
+
+def lines_of(source: str, mutant: Mutant) -> range:
+    """The numbers of the lines where the mutant differs from the module."""
+    node: Any = at(ast.parse(source), mutant.path)
+    return range(node.lineno, node.end_lineno + 1)
 
 
 def import_beside(tree: ast.Module, before: str, name: str) -> None:

@@ -15,6 +15,7 @@ from fencepost.conformance.blame import broken
 from fencepost.conformance.execution import Judging, Played
 from fencepost.conformance.schedules.hunt import CHUNK, Field, Source
 from fencepost.conformance.schedules.schedule import Schedule
+from fencepost.conformance.zoo.reach import Line, traced
 from fencepost.conformance.zoo.target import MortalTarget
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header
@@ -58,12 +59,14 @@ def drawn(source: Callable[[int], Source], seed: int, chunk: int) -> tuple[tuple
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the shipped coordinator shows in a schedule: a digest of all that is seen, the verdict, and how long judging
-    takes."""
+    """What the shipped coordinator shows in a schedule: a digest of all that is seen, the verdict, what is broken, and
+    how many seconds playing and judging take."""
 
     digest: bytes
     verdict: TraceVerdict
-    seconds: float
+    broken: frozenset[str]
+    playing: float
+    judging: float
 
 
 @lru_cache(maxsize=CHUNKS * CHUNK)
@@ -78,8 +81,23 @@ def known(schedule: Schedule, settings: Settings) -> Known:
         seconds = time.process_time() - begun
         return verdict
 
+    begun = time.process_time()
     played = Field(partial(MortalTarget, settings)).perform(schedule, timed)
-    return Known(digest(played.header, played.events), played.verdict, seconds)
+    playing = time.process_time() - begun - seconds
+    return Known(digest(played.header, played.events), played.verdict, broken(played), playing, seconds)
+
+
+@lru_cache(maxsize=CHUNKS * CHUNK)
+def reached(schedule: Schedule, settings: Settings) -> frozenset[Line]:
+    """The lines of the shipped coordinator that a schedule gets to."""
+    with traced() as lines:
+        Field(partial(MortalTarget, settings)).perform(schedule, unjudged)
+    return frozenset(lines)
+
+
+async def unjudged(header: Header, events: tuple[Event, ...]) -> TraceVerdict:
+    """No verdict at all."""
+    return TraceVerdict((), (), {}, events=len(events))
 
 
 def digest(header: Header, events: tuple[Event, ...]) -> bytes:
@@ -89,11 +107,13 @@ def digest(header: Header, events: tuple[Event, ...]) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Familiar(Field):
-    """A field for coordinators that mostly do what the shipped one does. While `applied` lasts they are wrong."""
+    """A field for coordinators that mostly do what the shipped one does. While `applied` lasts they are wrong, in lines
+    that are `changed` (None: that cannot be told)."""
 
     settings: Settings
     applied: Callable[[], AbstractContextManager[object]]
     watch: Watch
+    changed: frozenset[Line] | None = None
 
     def perform(self, schedule: Schedule, judging: Judging | None = None) -> Played:
         """As `Field.perform`, with what is wrong."""
@@ -101,13 +121,17 @@ class Familiar(Field):
             return Field.perform(self, schedule, judging)
 
     def first_look(self, schedule: Schedule) -> frozenset[str]:
-        """As `Field.first_look`; what is just as the shipped coordinator's is judged already."""
+        """As `Field.first_look`; what is just as the shipped coordinator's is judged already, and what does not get to
+        the changed lines is just that."""
         shipped = self.watch.free(known, schedule, self.settings)
+        if self.changed is not None and self.changed.isdisjoint(self.watch.free(reached, schedule, self.settings)):
+            self.watch.pay(shipped.playing + shipped.judging)
+            return shipped.broken
 
         async def judging(header: Header, events: tuple[Event, ...]) -> TraceVerdict:
             if digest(header, events) != shipped.digest:
                 return judge(header, events)
-            self.watch.pay(shipped.seconds)
+            self.watch.pay(shipped.judging)
             return shipped.verdict
 
         return broken(self.perform(schedule, judging))

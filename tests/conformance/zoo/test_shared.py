@@ -6,10 +6,12 @@ from functools import partial
 import pytest
 
 from fencepost.conformance.bundled_run import BUNDLED_SETTINGS
+from fencepost.conformance.execution import Judging, Played
 from fencepost.conformance.schedules.generation import Ground
 from fencepost.conformance.schedules.hunt import Blank, Field, Quarry, drawn_from, search
+from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.zoo import shared
-from fencepost.conformance.zoo.shared import Familiar, Watch, drawn, known
+from fencepost.conformance.zoo.shared import Familiar, Watch, drawn, known, reached
 from fencepost.conformance.zoo.specimens import Specimen, specimen
 from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import judge
@@ -64,6 +66,28 @@ def test_only_what_differs_from_the_shipped_coordinator_is_judged(monkeypatch: p
         found = [bool(field.first_look(each)) for each in schedules]
     assert sum(found) <= len(judged) < len(schedules)
     with specimen("BUG-30").applied() as make_target:
+        plain = Field(partial(make_target, BUNDLED_SETTINGS))
+        assert [bool(plain.broken(each)) for each in schedules] == found
+
+
+def test_only_what_gets_to_the_changed_lines_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
+    schedules, _ = drawn(SOURCE, SEED, 0)
+    for schedule in schedules:
+        known(schedule, BUNDLED_SETTINGS)
+        reached(schedule, BUNDLED_SETTINGS)
+    played: list[str] = []
+    perform = Familiar.perform
+
+    def counted(field: Familiar, schedule: Schedule, judging: Judging | None = None) -> Played:
+        played.append(schedule.name)
+        return perform(field, schedule, judging)
+
+    monkeypatch.setattr(Familiar, "perform", counted)
+    mutant = specimen(MUTANT)
+    with mutant.field(Watch()) as field:
+        found = [bool(field.first_look(each)) for each in schedules]
+    assert 0 < len(played) < len(schedules)
+    with mutant.applied() as make_target:
         plain = Field(partial(make_target, BUNDLED_SETTINGS))
         assert [bool(plain.broken(each)) for each in schedules] == found
 
