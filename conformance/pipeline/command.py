@@ -14,10 +14,13 @@ from fencepost.conformance.pipeline.opinion import opinion
 from fencepost.conformance.pipeline.options import BUCKETS
 from fencepost.conformance.pipeline.summing import summed
 from fencepost.conformance.plan import Plan
+from fencepost.conformance.profile import Profile, load_profile
 from fencepost.conformance.progress import Progress, ProgressDisplay
 from fencepost.conformance.report import printable, render
 from fencepost.conformance.report_json import to_json
 from fencepost.conformance.results import Exit, Report
+from fencepost.model.settings import Settings
+from fencepost.traces.importers.capture import GRACE_MS
 from fencepost.traces.pipeline.corpus import Corpus, Counts
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.fanning import one_line
@@ -25,7 +28,7 @@ from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.judged import Judged, judge_corpus, new_folder, query_corpus
 from fencepost.traces.pipeline.queries import INVARIANTS
 from fencepost.traces.pipeline.session import session
-from fencepost.traces.pipeline.sources import SOURCES, trace_files
+from fencepost.traces.pipeline.sources import KAFKA_PORT, SOURCES, Source, captures, trace_files
 from fencepost.traces.pipeline.watching import found_in, watch
 
 __all__ = ["PipelineError", "run"]
@@ -50,8 +53,9 @@ def run(options: argparse.Namespace, show: Show) -> int:
 
 def run_ingest(options: argparse.Namespace, show: Show, display: ProgressDisplay) -> int:
     """`fencepost pipeline ingest`."""
+    source = source_of(options)
     corpus = Corpus.create(options.to, options.buckets)
-    paths = trace_files(options.traces, options.to / "made", SOURCES[options.source])
+    paths = trace_files(options.traces, options.to / "made", source)
     tell = Teller(display, "MiB", 1 << 20)
     with session("ingest", options.master, dict(options.conf)) as spark:
         done = ingest(spark, corpus, paths, tell)
@@ -62,6 +66,20 @@ def run_ingest(options: argparse.Namespace, show: Show, display: ProgressDisplay
     kinds = f"{counts.headers} headers + {counts.events} events + {counts.quarantined} in quarantine"
     show(f"{counts.lines} lines = {kinds}\n")
     return Exit.CONFORMANT
+
+
+def source_of(options: argparse.Namespace) -> Source:
+    """What makes traces of what was named. Raises `PipelineError` and `ProfileError`."""
+    if options.source != "captures":
+        if options.port or options.profile:
+            raise PipelineError(f"--port and --profile are for captures, not for {options.source}")
+        return SOURCES[options.source]
+    profile = load_profile(options.profile) if options.profile is not None else Profile()
+    return captures(
+        frozenset(options.port or (KAFKA_PORT,)),
+        Settings(**profile.settings) if profile.settings else None,
+        GRACE_MS if profile.grace is None else profile.grace,
+    )
 
 
 def run_judge(options: argparse.Namespace, show: Show, display: ProgressDisplay) -> int:

@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+from fencepost.conformance.importing_command import port
+
 BUCKETS = 16
 WATCH_BUCKETS = 4
 
@@ -76,8 +78,10 @@ def add_ingest(parser: argparse.ArgumentParser, count: Callable[[str], int]) -> 
         dest="source",
         choices=("traces", "logs", "captures"),
         default="traces",
-        help="what PATH is: traces, logs of Kafka brokers, or captures of port 9092 (default: traces)",
+        help="what PATH is: traces, logs of Kafka brokers, or packet captures (default: traces)",
     )
+    parser.add_argument("--port", metavar="P", type=port, action="append", help="of captures: a broker's port (9092)")
+    parser.add_argument("--profile", metavar="F", type=Path, help="of captures: settings and grace of the cluster")
     parser.add_argument(
         "--buckets",
         metavar="N",

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from fencepost.model.settings import Settings
 from fencepost.traces.importers.capture import GRACE_MS, import_capture
 from fencepost.traces.importers.capture import Source as Capture
 from fencepost.traces.importers.log import import_log
@@ -33,18 +34,25 @@ def logs(path: Path, folder: Path) -> Iterator[Path]:
         yield made(files, folder, lambda output: import_log(files, output))
 
 
-def captures(path: Path, folder: Path) -> Iterator[Path]:
-    """Packet captures of Kafka's port: a file, or all that a folder holds, put together."""
-    files = [path] if not path.is_dir() else sorted(each for each in path.rglob("*") if each.is_file())
-    if files:
-        source = Capture(files, frozenset({KAFKA_PORT}), None, GRACE_MS, everything=False)
-        yield made(files, folder, lambda output: import_capture(source, output))
+def captures(
+    ports: frozenset[int] = frozenset({KAFKA_PORT}), settings: Settings | None = None, grace: int = GRACE_MS
+) -> Source:
+    """Packet captures of these ports: a file, or all that a folder holds, put together. `settings` are the cluster's if
+    they are known; `grace` is in milliseconds."""
+
+    def source(path: Path, folder: Path) -> Iterator[Path]:
+        files = [path] if not path.is_dir() else sorted(each for each in path.rglob("*") if each.is_file())
+        if files:
+            capture = Capture(files, ports, settings, grace, everything=False)
+            yield made(files, folder, lambda output: import_capture(capture, output), (sorted(ports), settings, grace))
+
+    return source
 
 
-def made(files: Sequence[Path], folder: Path, make: Callable[[Path], object]) -> Path:
-    """The trace made of these files, as they are: made once, and whole or not at all."""
+def made(files: Sequence[Path], folder: Path, make: Callable[[Path], object], options: object = None) -> Path:
+    """The trace made of these files, as they are, with these options: made once, and whole or not at all."""
     state = [(str(each.resolve()), each.stat().st_size, each.stat().st_mtime_ns) for each in files]
-    digest = hashlib.sha256(repr(state).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    digest = hashlib.sha256(repr((state, options)).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     output = folder / f"{files[0].name}-{digest}.jsonl"
     if not output.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -55,7 +63,7 @@ def made(files: Sequence[Path], folder: Path, make: Callable[[Path], object]) ->
     return output
 
 
-SOURCES: Mapping[str, Source] = {"traces": recorded, "logs": logs, "captures": captures}
+SOURCES: Mapping[str, Source] = {"traces": recorded, "logs": logs, "captures": captures()}
 
 
 def trace_files(paths: Sequence[Path], folder: Path, source: Source = recorded) -> list[Path]:

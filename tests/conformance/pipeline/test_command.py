@@ -14,8 +14,10 @@ from pyspark.sql import SparkSession
 from fencepost.conformance.cli import main
 from fencepost.conformance.pipeline import command
 from fencepost.traces.events import Kind
-from fencepost.traces.format import write_trace
+from fencepost.traces.format import open_trace, write_trace
 from tests.traces.chaos import random_trace
+from tests.traces.packets import PORT, Wire
+from tests.traces.test_import_capture import conversation
 
 Capture = pytest.CaptureFixture[str]
 
@@ -48,6 +50,21 @@ def test_a_violation_is_told_from_ingest_to_report(tmp_path: Path, capsys: Captu
     assert "FAIL HB-" in told and "Invariants, queried" in told and report.exists()
 
 
+@pytest.mark.usefixtures("running")
+def test_captures_are_of_the_ports_and_settings_that_are_named(tmp_path: Path, capsys: Capture) -> None:
+    capture, profile, corpus = tmp_path / "a.pcap", tmp_path / "profile.toml", tmp_path / "corpus"
+    conversation(Wire()).write(capture)
+    profile.write_text("[settings]\ninitial_rebalance_delay = 7\n[timing]\ngrace_ms = 5\n")
+    common = ["pipeline", "ingest", "--from", "captures", str(capture), "--to", str(corpus)]
+    assert main([*common, "--port", str(PORT), "--profile", str(profile)]) == 0
+    assert "1 files read" in capsys.readouterr().out
+    (made,) = (corpus / "made").glob("*.jsonl")
+    header, _ = open_trace(made)
+    assert (header.settings.initial_rebalance_delay, header.grace) == (7, 5)
+    assert main([*common, "--port", "1"]) == 2
+    assert "no TCP to or from port 1" in capsys.readouterr().err
+
+
 def test_mistakes_take_one_line(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
@@ -61,6 +78,10 @@ def test_mistakes_take_one_line(tmp_path: Path, capsys: Capture) -> None:
         ),
         (["ingest", "/nowhere", "--to", str(tmp_path / "c")], "fencepost: /nowhere: there is no such file or folder"),
         (["ingest", trace, "--to", trace], f"fencepost: {trace}: Not a directory"),
+        (
+            ["ingest", trace, "--to", str(tmp_path / "c"), "--port", "9093"],
+            "fencepost: --port and --profile are for captures, not for traces",
+        ),
         (["watch", "/nowhere", "--to", str(tmp_path / "w")], "fencepost: /nowhere: there is no such folder"),
     ):
         assert main(["pipeline", *arguments]) == 2
