@@ -1,30 +1,41 @@
-"""The bar of the trace's sources: one run of three real clients on Apache Kafka, seen three ways.
+"""Real input for the pipeline: one run of three real clients on Apache Kafka, seen three ways.
 
-Through the recorder, in a packet capture and in the broker's log, it is judged to the same verdict where all three can
-see: the same rounds, with the same generations, leaders and members, and no requirement kept here and broken there.
+Through the recorder, in a packet capture and in the broker's log, ingested and judged, it comes to the same verdict
+where all three can see: the same rounds, with the same generations, leaders and members, and no requirement kept here
+and broken there.
 """
 
-import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from pyspark.sql import SparkSession
 
 from fencepost.adapters.record.recorder import Job
 from fencepost.conformance.judging import judge_files
+from fencepost.conformance.pipeline.opinion import opinion
+from fencepost.conformance.pipeline.summing import summed
 from fencepost.conformance.results import Report, Verdict
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.format import open_trace
 from fencepost.traces.importers.capture import Source, import_capture
 from fencepost.traces.importers.log import import_log
+from fencepost.traces.pipeline.corpus import Corpus
+from fencepost.traces.pipeline.ingest import ingest
+from fencepost.traces.pipeline.judged import Judged, judge_corpus
+from fencepost.traces.pipeline.session import session as spark_session
+from fencepost.traces.pipeline.sources import Source as TraceSource
+from fencepost.traces.pipeline.sources import captures, logs, trace_files
+from fencepost.traces.pipeline.sources import recorded as traces
 from tests.adapters.consuming import CLIENTS
 from tests.adapters.recording_session import at, recording
 from tests.adapters.test_serve_clients import TOPIC, Room, produce
-from tests.bars.bars import Bar, Figure, Unmeasured, exactly, main, told
+from tests.bars.bars import Bar, Figure, Unmeasured, exactly, told
+from tests.bars.killing import CONF, quiet
 from tests.bars.sniffing import RawSocketRefused, sniffed
 from tests.bars.spine import target
 from tests.targets.kafka.broker import VERSIONS
@@ -95,26 +106,49 @@ def three_ways(name: str, folder: Path) -> Iterator[Figure]:
         log = folder / "run" / f"kafka-{name[-1]}" / "target.log"
         lines = import_log([log], logged)
     header, _ = open_trace(recorded)
-    packets = import_capture(Source([folder / "kafka.pcap"], frozenset({upstream[1]}), header.settings), captured)
+    capture = Source([folder / "kafka.pcap"], frozenset({upstream[1]}), header.settings)
+    packets = import_capture(capture, captured)
     yield exactly("recorder: messages not decoded", session.recorded[0].undecoded, 0)
     yield exactly("capture: gaps, messages not decoded", packets.gaps + packets.undecoded, 0)
     yield exactly("log: lines of the coordinator that are not known", lines.unknown, 0)
+    seen = [rounds_answered(open_trace(recorded)[1]), rounds_answered(open_trace(captured)[1])]
+    seen.append(rounds_logged(open_trace(logged)[1]))
+    alike = sum(one == two == three for one, two, three in zip(*seen, strict=False))
+    yield exactly("rounds that all three show alike", alike, len(seen[0]))
+    yield exactly("rounds in the log", len(seen[2]), len(seen[0]))
     reports = {path.stem: judge_files([path], lambda _: None) for path in (recorded, captured, logged)}
-    for way, report in reports.items():
-        yield told(f"{way}: events", report.events)
-        yield exactly(f"{way}: exit code", int(report.exit_code()), 0)
+    inputs = {
+        "recorded": (recorded, traces),
+        "captured": (folder / "kafka.pcap", captures(capture.ports, header.settings)),
+        "logged": (log, logs),
+    }
+    with spark_session("bars", "local[2]", CONF) as spark:
+        for way, (path, source) in inputs.items():
+            report = through_pipeline(spark, folder / f"corpus-{way}", path, source)
+            yield told(f"{way}: events", report.events)
+            yield exactly(f"{way}: in quarantine or left open", len(report.undecided), 0)
+            yield exactly(
+                f"{way}: requirements that fail", sum(each.verdict is Verdict.FAIL for each in report.results), 0
+            )
+            pairs = zip(report.results, reports[way].results, strict=True)
+            other = sum(one.verdict is not two.verdict for one, two in pairs)
+            yield exactly(f"{way}: requirements with another verdict than the judge's", other, 0)
+            reports[way] = report
     for ways in (("recorded", "captured"), tuple(reports)):
         both = seen_by(*(reports[way] for way in ways))
         yield told(f"requirements that {', '.join(ways)} can see", len(both))
         yield exactly("of them with different verdicts", sum(len(set(each)) > 1 for each in both), 0)
-    seen = [rounds_answered(open_trace(recorded)[1]), rounds_answered(open_trace(captured)[1])]
-    seen.append(rounds_logged(open_trace(logged)[1]))
-    yield exactly(
-        "rounds that all three show alike",
-        sum(one == two == three for one, two, three in zip(*seen, strict=False)),
-        len(seen[0]),
-    )
-    yield exactly("rounds in the log", len(seen[2]), len(seen[0]))
+
+
+def through_pipeline(spark: SparkSession, folder: Path, path: Path, source: TraceSource) -> Report:
+    """The report on a corpus of one source."""
+    corpus = Corpus.create(folder, 16)
+    counts = ingest(spark, corpus, trace_files([path], folder / "made", source), quiet).counts
+    out = folder / "judged"
+    out.mkdir()
+    judge_corpus(spark, corpus, out, opinion, quiet)
+    report = summed(Judged(out).essential(), counts.events, 0)
+    return replace(report, undecided=(*report.undecided, *["in quarantine"] * counts.quarantined))
 
 
 def seen_by(*reports: Report) -> list[tuple[Verdict, ...]]:
@@ -126,10 +160,9 @@ def seen_by(*reports: Report) -> list[tuple[Verdict, ...]]:
 
 SOURCES = tuple(
     Bar(
-        f"sources-kafka{key}", f"one run on Apache Kafka {version}, seen three ways", partial(three_ways, f"kafka{key}")
+        f"real-input-kafka{key}",
+        f"one run on Apache Kafka {version}, seen three ways, ingested and judged",
+        partial(three_ways, f"kafka{key}"),
     )
     for key, version in VERSIONS.items()
 )
-
-if __name__ == "__main__":
-    sys.exit(main("Bar of the sources of traces", SOURCES, Path(__file__).parent / "4-sources"))

@@ -27,6 +27,7 @@ from fencepost.traces.pipeline.session import session
 from tests.bars.bars import Bar, Figure, at_least, at_most, exactly, main, told
 from tests.bars.corpus import STALE, make
 from tests.bars.killing import CONF, killed, quiet
+from tests.bars.sources import SOURCES
 from tests.bars.spine import passing, run_tests
 from tests.traces.pipeline.altered import altered_trace, judged_alone
 
@@ -250,6 +251,7 @@ def bad_input(folder: Path) -> Iterator[Figure]:
 
 
 BARS = (
+    *SOURCES,
     Bar("volume", "millions of events: everything found, quickly, in little memory", volume),
     Bar("identical", "the pipeline's verdicts are the judge's", identical),
     Bar("killed", "an ingest, watch or campaign that is killed and started again leaves the same tables", killed),
