@@ -9,6 +9,7 @@ from fencepost.conformance.progress import ProgressDisplay
 from fencepost.conformance.results import Exit
 from fencepost.conformance.zoo.expedition import Expedition
 from fencepost.conformance.zoo.record import BUGS, MUTANTS, Table, lost, merged, recorded, to_json
+from fencepost.conformance.zoo.specimens import known, mutants
 from fencepost.conformance.zoo.table import lines, markdown
 
 
@@ -36,10 +37,10 @@ def run(options: argparse.Namespace, show: Callable[[str], None]) -> int:
 
 def record(table: Table) -> None:
     """Put what was found into the records; the one of the bugs has a page for people beside it."""
-    for file, known in ((BUGS, True), (MUTANTS, False)):
-        rows = tuple(row for row in table.rows if bool(row.source) == known)
+    for file, specimens in ((BUGS, known()), (MUTANTS, mutants())):
+        rows = tuple(row for row in table.rows if row.name in specimens)
         if rows:
-            whole = merged(recorded(file), replace(table, rows=rows))
+            whole = merged(recorded(file), replace(table, rows=rows), specimens)
             file.write_text(to_json(whole), encoding="utf-8")
-            if known:
+            if file is BUGS:
                 file.with_suffix(".md").write_text(markdown(whole), encoding="utf-8")

@@ -127,11 +127,11 @@ def recorded(file: Path = BUGS) -> Table:
     return from_json(file.read_text(encoding="utf-8")) if file.exists() else Table(0, 0, 0.0, ())
 
 
-def merged(old: Table, new: Table) -> Table:
-    """The new table, with the rows of the old one that it says nothing of."""
-    fresh = {one.name: one for one in new.rows}
-    kept = [fresh.pop(one.name, one) for one in old.rows]
-    return Table(new.seeds, new.baseline_seeds, new.seconds, (*kept, *fresh.values()))
+def merged(old: Table, new: Table, names: Iterable[str]) -> Table:
+    """The new table, with the rows of the old one that it says nothing of; only what has one of these names, in their
+    order."""
+    rows = {one.name: one for one in (*old.rows, *new.rows)}
+    return Table(new.seeds, new.baseline_seeds, new.seconds, tuple(rows[name] for name in names if name in rows))
 
 
 def lost(then: Table, now: Table) -> list[str]:

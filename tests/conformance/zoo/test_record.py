@@ -53,10 +53,12 @@ def test_what_is_not_found_any_more_is_lost() -> None:
     assert lost(replace(TABLE, rows=(blank,)), TABLE) == []
 
 
-def test_new_rows_take_the_place_of_old_ones() -> None:
+def test_new_rows_take_the_place_of_old_ones_in_the_order_of_what_there_is() -> None:
     fresh = row(SPECIMEN, FINDS[:1])
     other = row(specimen("BUG-01"), ())
-    assert merged(TABLE, replace(TABLE, rows=(other, fresh))).rows == (fresh, TABLE.rows[1], other)
+    new = replace(TABLE, rows=(other, fresh))
+    assert merged(TABLE, new, ["BUG-01", "BUG-02", "BUG-35", "BUG-36"]).rows == (other, fresh, TABLE.rows[1])
+    assert merged(TABLE, new, ["BUG-35"]).rows == (fresh,)
 
 
 def test_people_see_what_was_found_and_why_something_was_not() -> None:
