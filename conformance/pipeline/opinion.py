@@ -35,7 +35,7 @@ def opinion(unit: Unit, header: Header, judge: UnitJudge | LookupJudge, moments:
     verdict = reading.finish() if not doubts else judge.finish()
     yield from told.news(judge)
     if unit.flawed is not None:
-        doubts.append(f"line {unit.flawed} is in quarantine; what comes after it is not judged")
+        doubts.append(f"{unit.flawed} is in quarantine; what comes after it is not judged")
     for doubt in (*verdict.inconclusive, *doubts):
         yield told.finding("inconclusive", {"reason": doubt})
     if isinstance(judge, UnitJudge):

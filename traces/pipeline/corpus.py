@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from fencepost.traces.pipeline.errors import PipelineError
 
-FORMAT = 1
+FORMAT = 2
 MARK = "corpus.json"
 MANIFEST = "manifest"
 EVENTS, QUARANTINE, TRACES = "events", "quarantine", "traces"

@@ -22,9 +22,11 @@ from fencepost.traces.pipeline.corpus import (
     partition,
 )
 from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline.extraction import text
 from fencepost.traces.pipeline.fanning import fan_out
 from fencepost.traces.pipeline.reading import SHARED, Reader, Row
 from fencepost.traces.pipeline.tables import Writer
+from fencepost.traces.recording import part_of
 
 BATCH = 1 << 30
 """About how many bytes of input are committed at once."""
@@ -139,9 +141,10 @@ def summary(reader: Reader, corpus: Corpus) -> tuple[Any, ...]:
     for group, events in reader.groups.items():
         sizes[corpus.bucket(group)] += events
     buckets = sorted(sizes)
+    recording, part = part_of(header)
     return (
         reader.trace,
-        header.source.encode("utf-8", "backslashreplace").decode("utf-8"),
+        text(header.source),
         header.order.value,
         reader.header_line,
         reader.events,
@@ -149,6 +152,9 @@ def summary(reader: Reader, corpus: Corpus) -> tuple[Any, ...]:
         reader.quarantined,
         reader.flawed,
         reader.marked,
+        text(recording),
+        part,
+        reader.continued,
         buckets,
         [sizes[bucket] for bucket in buckets],
     )

@@ -4,7 +4,8 @@ Spark sorts the lines of a part by unit and line, on disk if need be, and hands 
 shows is left to an opinion, which is handed in.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -23,6 +24,7 @@ from fencepost.traces.pipeline.batches import in_batches
 from fencepost.traces.pipeline.corpus import EVENTS, TRACES, Corpus
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.fanning import in_parts
+from fencepost.traces.pipeline.parts import File, Whole, flaw_of, places, put_together
 from fencepost.traces.pipeline.reading import SHARED
 from fencepost.traces.pipeline.unit import LOOKUPS, WHOLE, LookupJudge, UnitJudge, moments
 
@@ -62,12 +64,13 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit: its trace, and the bucket of its groups, or `WHOLE`, or `LOOKUPS`. One of a trace tells its flaw."""
+    """A unit: its trace, and the bucket of its groups, or `WHOLE`, or `LOOKUPS`. One of a trace tells its flaw, the
+    place from which on something is missing."""
 
     trace: str
     bucket: int
     size: int
-    flawed: int | None
+    flawed: str | None
 
 
 Opinion: TypeAlias = Callable[[Unit, Header, UnitJudge | LookupJudge, Iterator[Moment]], Iterator[Finding]]
@@ -76,8 +79,9 @@ Opinion: TypeAlias = Callable[[Unit, Header, UnitJudge | LookupJudge, Iterator[M
 
 def findings(spark: SparkSession, corpus: Corpus, opinion: Opinion, split: int = SPLIT) -> DataFrame:
     """What is found in all units, to be computed by whoever writes it down or counts it."""
-    found = units(spark, corpus, split)
-    lines = sorted_lines(spark, corpus, found)
+    wholes = put_together(files(spark, corpus))
+    found = [unit for whole in wholes for unit in units_of(whole, split)]
+    lines = sorted_lines(spark, corpus, wholes, found)
     known = {(unit.trace, unit.bucket): unit for unit in found}
 
     def said(batches: Iterator[pa.RecordBatch]) -> Iterator[Finding]:
@@ -112,23 +116,26 @@ def judge_unit(unit: Unit, corpus: Corpus, lines: Iterable[tuple[int, bytes]], o
         pass  # whoever gave up early leaves the rest to nobody
 
 
-def units(spark: SparkSession, corpus: Corpus, split: int) -> list[Unit]:
-    """What there is to judge."""
-    found: list[Unit] = []
-    for row in read(spark, corpus, TRACES).select("trace", "events", "flawed", "marked", "buckets", "sizes").collect():
-        sizes = dict(zip(row.buckets, row.sizes, strict=True))
-        found += units_of(row.trace, row.events, row.flawed, row.marked, sizes, split)
+def files(spark: SparkSession, corpus: Corpus) -> list[File]:
+    """The trace files of a corpus."""
+    found = []
+    for row in read(spark, corpus, TRACES).drop("source", "order", "header", "quarantined").collect():
+        fields = row.asDict()
+        sizes = dict(zip(fields.pop("buckets"), fields.pop("sizes"), strict=True))
+        found.append(File(**fields, sizes=sizes))
     return found
 
 
-def units_of(
-    trace: str, events: int, flawed: int | None, marked: bool, sizes: Mapping[int, int], split: int
-) -> Iterator[Unit]:
+def units_of(whole: Whole, split: int) -> Iterator[Unit]:
     """The units of a trace: one, unless it is long and nothing in it is about all of it."""
-    if marked or events <= split or len(sizes) < 2:
+    trace, flawed, events = whole[0].trace, flaw_of(whole), sum(file.events for file in whole)
+    sizes: Counter[int] = Counter()
+    for file in whole:
+        sizes.update(file.sizes)
+    if any(file.marked for file in whole) or events <= split or len(sizes) < 2:
         yield Unit(trace, WHOLE, events, flawed)
         return
-    shared = events - sum(sizes.values())
+    shared = events - sizes.total()
     for bucket, size in sizes.items():
         yield Unit(trace, bucket, size + shared, None)
     yield Unit(trace, LOOKUPS, shared, flawed)
@@ -142,24 +149,29 @@ def read(spark: SparkSession, corpus: Corpus, table: str) -> DataFrame:
     return spark.read.option("basePath", str(Path(corpus.folder, table))).parquet(*files)
 
 
-def sorted_lines(spark: SparkSession, corpus: Corpus, found: Sequence[Unit]) -> DataFrame:
+def sorted_lines(spark: SparkSession, corpus: Corpus, wholes: Sequence[Whole], found: Sequence[Unit]) -> DataFrame:
     """The lines of every unit together and in order, the header's first."""
     cores = spark.sparkContext.defaultParallelism
     total = sum(unit.size for unit in found)
     parts = in_parts(found, max(1, 3 * cores if len(found) >= 3 * cores else len(found), -(-total // PART)))
-    places = [
-        (unit.trace, bucket, unit.bucket, part, unit.bucket == LOOKUPS and bucket != SHARED)
+    by_name = {whole[0].trace: places(whole) for whole in wholes}
+    rows = [
+        (file.trace, bucket, unit.trace, unit.bucket, begins, before, part, unit.bucket == LOOKUPS and bucket != SHARED)
         for part, each in enumerate(parts)
         for unit in each
+        for file, begins, before in by_name[unit.trace]
         for bucket in buckets_of(unit, corpus)
     ]
-    where = spark.createDataFrame(places, "trace string, bucket int, unit int, part int, partly boolean")
-    events = read(spark, corpus, EVENTS).where("intact")
+    columns = "file string, bucket int, trace string, unit int, begins long, before long, part int, partly boolean"
+    where = spark.createDataFrame(rows, columns)
+    events = read(spark, corpus, EVENTS).where("intact").withColumnRenamed("trace", "file")
     told = (F.col("kind") == "answer") & F.col("error").isin(sorted(map(int, NOT_READY)))
+    place = (F.col("line") - F.col("begins") + F.col("before")).alias("line")
     lines = (
-        events.join(F.broadcast(where), ["trace", "bucket"])
+        events.join(F.broadcast(where), ["file", "bucket"])
         .where(~F.col("partly") | told)
-        .select("trace", "unit", "line", "text", "part")
+        .where("line > begins")
+        .select("trace", "unit", place, "text", "part")
     )
     first = F.lit(1).cast("long").alias("line")
     headers = read(spark, corpus, TRACES).select("trace", first, F.col("header").alias("text"))

@@ -97,6 +97,8 @@ class Reader:
     """The first line from which on something is missing."""
     marked: bool = False
     """It has remarks on single answers, which are about all of the trace."""
+    continued: int | None = None
+    """The line that says that it goes on where another part of its recording ended."""
     groups: dict[str, int] = field(default_factory=dict)
     """How many events each group has to itself; with others, it is only named."""
     open: dict[int, Request] = field(default_factory=dict)
@@ -114,6 +116,8 @@ class Reader:
                 self.header, self.header_line, self.lives = says, line.text, Lives(says)
             elif isinstance(says, Event) and is_in_range(says):
                 self.events += 1
+                if says.api == "continued" and self.continued is None:
+                    self.continued = line.number
                 yield self.row(line.number, line.text, says)
             elif self.header is None and line.number > 1:
                 unheaded += 1

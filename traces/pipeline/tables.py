@@ -64,6 +64,9 @@ SCHEMAS: Mapping[str, pa.Schema] = {
             ("quarantined", pa.int64()),
             ("flawed", pa.int64()),
             ("marked", pa.bool_()),
+            ("recording", pa.string()),
+            ("part", pa.int64()),
+            ("continued", pa.int64()),
             ("buckets", pa.list_(pa.int32())),
             ("sizes", pa.list_(pa.int64())),
         ]

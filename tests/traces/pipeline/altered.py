@@ -4,8 +4,10 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.format import write_trace
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.verdict import Fault, TraceVerdict
 from tests.traces.chaos import random_trace
@@ -79,6 +81,31 @@ def altered(event: Event, source: random.Random) -> Event:
         for topic in event.body["topics"]
     ]
     return replace(event, body={**event.body, "topics": topics})
+
+
+def in_parts(folder: Path, header: Header, events: Sequence[Event], count: int) -> list[Path]:
+    """The trace as a recording in so many parts: each but the first begins with the requests that are in flight."""
+    size = -(-len(events) // count)
+    paths: list[Path] = []
+    numbers: dict[int, int] = {}
+    in_flight: dict[int, Event] = {}
+    for number, start in enumerate(range(0, len(events), size)):
+        written = list(in_flight.values())
+        if number:
+            first = events[start]
+            written.append(Event(first.sequence + number - 1, first.time, 0, "", Kind.INTERNAL, "continued", 0, {}))
+        for event in events[start : start + size]:
+            numbers[event.sequence] = event.sequence + number
+            of = None if event.of is None else numbers[event.of]
+            written.append(replace(event, sequence=event.sequence + number, of=of))
+            if event.kind is Kind.REQUEST:
+                in_flight[event.sequence] = written[-1]
+            elif event.kind is Kind.ANSWER and event.of is not None:
+                in_flight.pop(event.of, None)
+        told = {"recording": folder.name, "part": str(number + 1)}
+        paths.append(folder / f"r.{number + 1:04}.jsonl")
+        write_trace(paths[-1], replace(header, implementation=told), written)
+    return paths
 
 
 Shown = tuple[Counter[Fault], Counter[str], Counter[str], Counter[str], dict[str, bool]]

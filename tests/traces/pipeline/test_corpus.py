@@ -43,8 +43,8 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "corpus.json").write_text("{")
     with pytest.raises(PipelineError, match="damaged"):
         Corpus.open(tmp_path)
-    (tmp_path / "corpus.json").write_text('{"fencepost_corpus": 2, "buckets": 1}')
-    with pytest.raises(PipelineError, match="format 2"):
+    (tmp_path / "corpus.json").write_text('{"fencepost_corpus": 1, "buckets": 1}')
+    with pytest.raises(PipelineError, match="format 1"):
         Corpus.open(tmp_path)
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,12 @@ from fencepost.traces.pipeline.corpus import EVENTS, TRACES, Corpus
 from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.judged import Judged, judge_corpus, query_corpus
 from fencepost.traces.pipeline.judging import Finding, Unit, buckets_of, judge_unit, sorted_lines, units_of
+from fencepost.traces.pipeline.parts import File, places, put_together
 from fencepost.traces.pipeline.queries import INVARIANTS
 from fencepost.traces.pipeline.reading import SHARED, Reader, Row
 from fencepost.traces.pipeline.unit import LOOKUPS, LookupJudge, UnitJudge, moments
-from tests.traces.pipeline.altered import altered_trace, judged_alone, shown
+from fencepost.traces.recording import Shelf, part_of
+from tests.traces.pipeline.altered import altered_trace, in_parts, judged_alone, shown
 
 TRACES_IN_CI = 40
 BUCKETS = 3
@@ -37,9 +39,20 @@ def quiet(done: int, total: int, doing: str) -> None:
     """Nobody wants to know."""
 
 
-def verdicts(corpus: Corpus, reader: Reader, split: int) -> Iterator[TraceVerdict]:
+def file_of(corpus: Corpus, reader: Reader) -> File:
+    """What a corpus knows of a trace file that was read."""
+    assert reader.header is not None
+    sizes = Counter({corpus.bucket(group): 0 for group in reader.groups})
+    for group, size in reader.groups.items():
+        sizes[corpus.bucket(group)] += size
+    counts = (reader.trace, reader.events, reader.lines, reader.flawed, reader.marked, dict(sizes))
+    return File(*counts, *part_of(reader.header), reader.continued)
+
+
+def verdicts(corpus: Corpus, paths: Sequence[Path], split: int) -> Iterator[TraceVerdict]:
     """The verdicts on all units of a trace, without Spark."""
-    rows = [row for row in reader.rows() if isinstance(row, Row)]
+    readers = {str(path): Reader(str(path)) for path in paths}
+    rows = {name: [row for row in reader.rows() if isinstance(row, Row)] for name, reader in readers.items()}
     found: list[TraceVerdict] = []
 
     def keep(unit: Unit, header: Header, judge: UnitJudge | LookupJudge, events: Iterator[Moment]) -> Iterator[Finding]:
@@ -48,12 +61,15 @@ def verdicts(corpus: Corpus, reader: Reader, split: int) -> Iterator[TraceVerdic
         found.append(judge.finish())
         yield from ()
 
-    sizes = Counter({corpus.bucket(group): 0 for group in reader.groups})
-    for group, size in reader.groups.items():
-        sizes[corpus.bucket(group)] += size
-    for unit in units_of(reader.trace, reader.events, reader.flawed, reader.marked, dict(sizes), split):
-        mine = [(row.line, row.text) for row in rows if belongs(row, unit, corpus)]
-        list(judge_unit(unit, corpus, [(1, reader.header_line), *mine], keep))
+    (whole,) = put_together(file_of(corpus, reader) for reader in readers.values())
+    for unit in units_of(whole, split):
+        mine = [
+            (row.line - begins + before, row.text)
+            for file, begins, before in places(whole)
+            for row in rows[file.trace]
+            if row.line > begins and belongs(row, unit, corpus)
+        ]
+        list(judge_unit(unit, corpus, [(1, readers[unit.trace].header_line), *mine], keep))
     return iter(found)
 
 
@@ -71,7 +87,16 @@ def test_verdicts_are_the_judges_however_a_trace_is_split(seed: int, tmp_path: P
     write_trace(path, header, events)
     alone = judged_alone(header, events)
     for split in (0, 10**9):
-        assert shown(verdicts(Corpus(tmp_path, BUCKETS), Reader(str(path)), split)) == alone
+        assert shown(verdicts(Corpus(tmp_path, BUCKETS), [path], split)) == alone
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 5, 6, 8, 9, 10])
+def test_a_recording_in_parts_is_one_trace(seed: int, tmp_path: Path) -> None:
+    paths = in_parts(tmp_path, *altered_trace(seed), 4)
+    ((_, header, events),) = ((path, header, list(events)) for path, header, events in Shelf(paths).traces())
+    alone = judged_alone(header, events)
+    for split in (0, 10**9):
+        assert shown(verdicts(Corpus(tmp_path, BUCKETS), paths, split)) == alone
 
 
 def test_the_traces_are_worth_it() -> None:
@@ -92,7 +117,7 @@ def test_a_unit_looks_as_far_ahead_as_all_of_the_trace() -> None:
 
 @pytest.fixture(scope="module")
 def corpus(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    """Some traces, one of them with a bad line."""
+    """Some traces, one of them with a bad line, and one in parts."""
     folder = tmp_path_factory.mktemp("judging")
     paths = []
     for seed in range(12):
@@ -101,7 +126,7 @@ def corpus(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Cor
     lines = paths[-1].read_bytes().splitlines(keepends=True)
     paths[-1].write_bytes(b"".join([*lines[:40], b"?\n", *lines[41:]]))
     corpus = Corpus.create(folder / "c", BUCKETS)
-    ingest(spark, corpus, paths, quiet)
+    ingest(spark, corpus, [*paths, *in_parts(folder, *altered_trace(14), 3)], quiet)
     return corpus
 
 
@@ -116,7 +141,8 @@ def judged(spark: SparkSession, corpus: Corpus) -> Judged:
 
 
 def paths_of(corpus: Corpus) -> list[Path]:
-    return [Path(row) for file in corpus.files(TRACES) for row in pq.ParquetFile(file).read()["trace"].to_pylist()]
+    names = (row for file in corpus.files(TRACES) for row in pq.ParquetFile(file).read()["trace"].to_pylist())
+    return sorted(map(Path, names))
 
 
 def test_findings_are_the_judges(corpus: Corpus, judged: Judged) -> None:
@@ -126,12 +152,19 @@ def test_findings_are_the_judges(corpus: Corpus, judged: Judged) -> None:
         fields: dict[str, Any] = {key: tuple(each) if isinstance(each, list) else each for key, each in row.items()}
         fault = Fault(**fields)
         found.setdefault(trace, Counter())[fault] += 1
+    flawed: list[Path] = []
     for path in paths_of(corpus):
         reader = Reader(str(path))
         rows = [row for row in reader.rows() if isinstance(row, Row) and row.intact]
-        assert reader.header is not None
-        verdict = Judge(reader.header).read([read_event(row.text) for row in rows])
-        assert Counter(verdict.faults) == found.get(str(path), Counter())
+        if reader.flawed is not None:
+            assert reader.header is not None
+            verdict = Judge(reader.header).read([read_event(row.text) for row in rows])
+            assert Counter(verdict.faults) == found.pop(str(path), Counter())
+            flawed.append(path)
+    assert len(flawed) == 1
+    for path, header, events in Shelf(path for path in paths_of(corpus) if path not in flawed).traces():
+        assert Counter(Judge(header).read(events).faults) == found.pop(str(path), Counter())
+    assert not found
 
 
 def test_the_report_is_the_one_of_fencepost_judge(corpus: Corpus, judged: Judged) -> None:
@@ -160,19 +193,17 @@ def test_queries_find_nothing_that_the_judge_does_not(judged: Judged) -> None:
 
 
 def test_lines_come_together_and_in_order(spark: SparkSession, corpus: Corpus) -> None:
-    found: list[Unit] = []
-    for path in paths_of(corpus)[:3]:
-        reader = Reader(str(path))
-        assert list(reader.rows())
-        sizes = {corpus.bucket(group): 1 for group in reader.groups}
-        found += units_of(str(path), reader.events, None, False, sizes, 0)
+    readers = [Reader(str(path)) for path in paths_of(corpus)[:3]]
+    rows = {reader.trace: [row for row in reader.rows() if isinstance(row, Row) and row.intact] for reader in readers}
+    wholes = put_together(file_of(corpus, reader) for reader in readers)
+    found = [unit for whole in wholes for unit in units_of(whole, 0)]
     seen: dict[tuple[str, int], list[int]] = {}
-    for row in sorted_lines(spark, corpus, found).collect():
+    for row in sorted_lines(spark, corpus, wholes, found).collect():
         seen.setdefault((row.trace, row.unit), []).append(row.line)
     assert seen.keys() == {(unit.trace, unit.bucket) for unit in found}
     for unit in found:
-        rows = [row for row in Reader(unit.trace).rows() if isinstance(row, Row) and row.intact]
-        assert seen[unit.trace, unit.bucket] == [1, *(row.line for row in rows if belongs(row, unit, corpus))]
+        mine = [row.line for row in rows[unit.trace] if belongs(row, unit, corpus)]
+        assert seen[unit.trace, unit.bucket] == [1, *mine]
 
 
 def test_states_and_rounds_are_told(judged: Judged) -> None:

@@ -2,43 +2,19 @@
 
 import pickle
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.format import open_trace, write_trace
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.pipeline.unit import LOOKUPS
 from fencepost.traces.pipeline.watching import Watched, committed, found_in, go_on, landed, watch
-from tests.traces.pipeline.altered import altered_trace, judged_alone
+from tests.traces.pipeline.altered import altered_trace, in_parts, judged_alone
 
 BUCKETS = 2
-
-
-def parts(folder: Path, header: Header, events: Sequence[Event], count: int) -> list[Path]:
-    """The trace as a recording in so many parts, each with the requests that are in flight."""
-    size = -(-len(events) // count)
-    paths: list[Path] = []
-    in_flight: dict[int, Event] = {}
-    for number in range(count):
-        mine = list(events[number * size : (number + 1) * size])
-        if not mine:
-            break
-        again = list(in_flight.values())
-        for each in mine:
-            if each.kind is Kind.REQUEST:
-                in_flight[each.sequence] = each
-            elif each.kind is Kind.ANSWER and each.of is not None:
-                in_flight.pop(each.of, None)
-        told = {"recording": folder.name, "part": str(number + 1)}
-        path = folder / f"r.{number + 1:04}.jsonl"
-        write_trace(path, replace(header, implementation=told), [*again, *mine])
-        paths.append(path)
-    return paths
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 5, 6, 8, 9, 10])
@@ -47,7 +23,7 @@ def test_a_trace_in_parts_is_judged_as_a_whole(seed: int, count: int, tmp_path: 
     header, events = altered_trace(seed)
     known: dict[int, bytes] = {}
     faults: Counter[str] = Counter()
-    for path in parts(tmp_path, header, events, count):
+    for path in in_parts(tmp_path, header, events, count):
         seen = list(landed(str(path), BUCKETS))
         for bucket in (LOOKUPS, *range(BUCKETS)):
             news = sorted((row[3], row[2], *row[4:]) for row in seen if row[1] == bucket)
