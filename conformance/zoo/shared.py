@@ -15,6 +15,7 @@ from fencepost.conformance.blame import broken
 from fencepost.conformance.execution import Judging, Played
 from fencepost.conformance.schedules.hunt import CHUNK, Field, Source
 from fencepost.conformance.schedules.schedule import Schedule
+from fencepost.conformance.zoo.limits import Stuck, at_most
 from fencepost.conformance.zoo.reach import Line, traced
 from fencepost.conformance.zoo.target import MortalTarget
 from fencepost.model.settings import Settings
@@ -24,6 +25,8 @@ from fencepost.traces.judge.verdict import TraceVerdict
 
 CHUNKS = 200
 """How many chunks are at hand: about what two hunts in vain take."""
+PLAY_SECONDS = 20.0
+"""How long a schedule may take to be played and judged."""
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
@@ -116,13 +119,17 @@ class Familiar(Field):
     changed: frozenset[Line] | None = None
 
     def perform(self, schedule: Schedule, judging: Judging | None = None) -> Played:
-        """As `Field.perform`, with what is wrong."""
-        with self.applied():
+        """As `Field.perform`, with what is wrong. Raises `Stuck` if that takes too long."""
+        with self.applied(), at_most(PLAY_SECONDS):
             return Field.perform(self, schedule, judging)
 
+    def broken(self, schedule: Schedule) -> frozenset[str]:
+        """As `Field.broken`; nothing if what is seen has too many explanations to go through."""
+        return patiently(lambda: Field.broken(self, schedule))
+
     def first_look(self, schedule: Schedule) -> frozenset[str]:
-        """As `Field.first_look`; what is just as the shipped coordinator's is judged already, and what does not get to
-        the changed lines is just that."""
+        """As `broken`; what is just as the shipped coordinator's is judged already, and what does not get to the
+        changed lines is just that."""
         shipped = self.watch.free(known, schedule, self.settings)
         if self.changed is not None and self.changed.isdisjoint(self.watch.free(reached, schedule, self.settings)):
             self.watch.pay(shipped.playing + shipped.judging)
@@ -134,4 +141,14 @@ class Familiar(Field):
             self.watch.pay(shipped.judging)
             return shipped.verdict
 
-        return broken(self.perform(schedule, judging))
+        return patiently(lambda: broken(self.perform(schedule, judging)))
+
+
+def patiently(look: Callable[[], frozenset[str]]) -> frozenset[str]:
+    """What is seen; nothing if it takes too long, unless it is the coordinator that hangs: then `Stuck` is raised."""
+    try:
+        return look()
+    except Stuck as stuck:
+        if stuck.inside:
+            raise
+        return frozenset()

@@ -11,7 +11,8 @@ from fencepost.conformance.schedules.generation import Ground
 from fencepost.conformance.schedules.hunt import Blank, Field, Quarry, drawn_from, search
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.zoo import shared
-from fencepost.conformance.zoo.shared import Familiar, Watch, drawn, known, reached
+from fencepost.conformance.zoo.limits import Stuck
+from fencepost.conformance.zoo.shared import Familiar, Watch, drawn, known, patiently, reached
 from fencepost.conformance.zoo.specimens import Specimen, specimen
 from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import judge
@@ -90,6 +91,29 @@ def test_only_what_gets_to_the_changed_lines_is_played(monkeypatch: pytest.Monke
     with mutant.applied() as make_target:
         plain = Field(partial(make_target, BUNDLED_SETTINGS))
         assert [bool(plain.broken(each)) for each in schedules] == found
+
+
+def test_what_takes_too_long_is_nothing_unless_the_coordinator_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stuck(inside: bool) -> frozenset[str]:
+        raise Stuck(inside)
+
+    assert patiently(lambda: frozenset({"HB-06"})) == {"HB-06"}
+    assert patiently(lambda: stuck(False)) == frozenset()
+    with pytest.raises(Stuck):
+        patiently(lambda: stuck(True))
+
+    def slow(header: Header, events: tuple[Event, ...]) -> TraceVerdict:
+        begun = time.process_time()
+        while time.process_time() - begun < 1:
+            pass
+        return judge(header, events)
+
+    (schedules, _), found = drawn(SOURCE, SEED, 0), []
+    with specimen(BUG).field(Watch()) as field:
+        monkeypatch.setattr(shared, "PLAY_SECONDS", 0.5)
+        monkeypatch.setattr("fencepost.conformance.execution.judge", slow)
+        found += [field.broken(each) for each in schedules[:1]]
+    assert found == [frozenset()]
 
 
 def test_what_is_known_is_of_a_coordinator_without_the_bug() -> None:
