@@ -8,6 +8,9 @@ from types import FrameType
 
 from fencepost.adapters import bundled
 
+AGAIN_SECONDS = 1.0
+"""When to ring again: nobody hears what is raised in a callback of the collector's."""
+
 
 class Stuck(BaseException):
     """Time is up for good; `inside` says whether the coordinator was at work. No coordinator can swallow it."""
@@ -26,7 +29,7 @@ def at_most(seconds: float) -> Iterator[None]:
 
     begun = time.process_time()
     handler = signal.signal(signal.SIGPROF, ring)
-    outer, _ = signal.setitimer(signal.ITIMER_PROF, seconds)
+    outer, _ = signal.setitimer(signal.ITIMER_PROF, seconds, AGAIN_SECONDS)
     try:
         yield
     finally:
@@ -34,7 +37,7 @@ def at_most(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, handler)
         if outer:
             left = outer - (time.process_time() - begun)
-            signal.setitimer(signal.ITIMER_PROF, max(left, 0.001))
+            signal.setitimer(signal.ITIMER_PROF, max(left, 0.001), AGAIN_SECONDS)
 
 
 def in_coordinator(frame: FrameType | None) -> bool:
