@@ -1,0 +1,33 @@
+"""Collects the transitions that the model is known to take: those of the forecasts of many random schedules.
+
+`python -m tests.conformance.schedules.transitions` writes the list that coverage is measured against, in minutes. Do so
+when the model or the rules of generation changed.
+"""
+
+import sys
+import time
+
+from fencepost.conformance.bundled_run import BUNDLED_SETTINGS
+from fencepost.conformance.progress import Progress, ProgressDisplay
+from fencepost.conformance.schedules.coverage import KNOWN
+from fencepost.conformance.schedules.generation import Ground, draw
+from fencepost.conformance.schedules.hunt import CHUNK
+from fencepost.traces.transitions import Transition
+
+SEED, CHUNKS = 0, 500
+
+
+def collect(chunks: int, display: ProgressDisplay) -> set[Transition]:
+    """The transitions that these schedules are foretold to show."""
+    found: set[Transition] = set()
+    begun = time.monotonic()
+    for chunk in range(chunks):
+        for drawn in draw(Ground(BUNDLED_SETTINGS), SEED, chunk, CHUNK):
+            found.update(drawn.transitions)
+        display(Progress(chunk + 1, chunks, time.monotonic() - begun, doing=f"{len(found)} transitions", what="chunks"))
+    return found
+
+
+if __name__ == "__main__":
+    lines = sorted(map(str, collect(CHUNKS, ProgressDisplay(sys.stderr, live=sys.stderr.isatty()))))
+    KNOWN.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
