@@ -12,8 +12,11 @@ AGAIN_SECONDS = 1.0
 """When to ring again: nobody hears what is raised in a callback of the collector's."""
 
 
-class Stuck(BaseException):
-    """Time is up for good; `inside` says whether the coordinator was at work. No coordinator can swallow it."""
+class Stuck(SystemExit):
+    """Time is up for good; `inside` says whether the coordinator was at work.
+
+    No coordinator can swallow it, and neither does an event loop.
+    """
 
     def __init__(self, inside: bool) -> None:
         super().__init__("time is up")

@@ -11,7 +11,7 @@ import pytest
 
 from fencepost.adapters.bundled.heartbeats import Heartbeats
 from fencepost.conformance.zoo import expedition as expeditions
-from fencepost.conformance.zoo import hunting
+from fencepost.conformance.zoo import hunting, limits, shared
 from fencepost.conformance.zoo.expedition import EQUIVALENT, SURVIVES, Expedition, is_found
 from fencepost.conformance.zoo.hunting import DOES_NOT_START, HANGS, SCENARIOS, SCHEDULES, TOURS, Find, Task, hunt
 from fencepost.conformance.zoo.lockstep import difference
@@ -68,6 +68,13 @@ def test_a_coordinator_that_hangs_is_found_with_that(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(hunting, "specimen", lambda name: hanging)
     monkeypatch.setattr(hunting, "STUCK_SECONDS", 0.5)
     assert hunt(Task("stuck", SCENARIOS, seconds=0.5, shrink=0)).requirement == HANGS
+
+
+def test_a_coordinator_that_hangs_in_a_timer_is_found_with_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "PLAY_SECONDS", 1.0)
+    monkeypatch.setattr(limits, "AGAIN_SECONDS", 1_000)
+    name = "rounds.Rounds.on_initial_delay: always: group.newcomer and group.remaining_delay -> True"
+    assert hunt(Task(name, SCHEDULES, 1, seconds=60, shrink=0)).requirement == HANGS
 
 
 def test_a_coordinator_that_does_not_start_is_found_with_that(monkeypatch: pytest.MonkeyPatch) -> None:
