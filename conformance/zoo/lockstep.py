@@ -1,10 +1,11 @@
 """Whether a mutant is the same program after all: it and the shipped coordinator get the same requests, side by side.
 
-What is compared is everything that can be seen: each answer and when it came. All of a small world is gone through (the
-tours: every state of one or two members under every input), and beyond it all scenarios and some random schedules.
+What is compared is everything that can be seen: each answer and when it came, with member ids by the order in which
+they were given out, as nobody may read anything in them. All of a small world is gone through (the tours: every state
+of one or two members under every input), and beyond it all scenarios and some random schedules.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import islice
 
@@ -19,7 +20,7 @@ from fencepost.conformance.zoo.limits import Stuck, at_most
 from fencepost.conformance.zoo.reach import Line, changed_by, traced
 from fencepost.conformance.zoo.specimens import MakeTarget, Specimen
 from fencepost.conformance.zoo.target import MortalTarget
-from fencepost.traces.events import Event
+from fencepost.traces.events import Event, Kind
 
 SCHEDULES = 200
 """How many random schedules are compared."""
@@ -60,13 +61,22 @@ def schedules() -> tuple[Scenario, ...]:
     return tuple(Scenario(each.name, (), Playing(each)) for each in drawn)
 
 
-def seen(make_target: MakeTarget, play: Scenario) -> tuple[Event, ...]:
+def seen(make_target: MakeTarget, play: Scenario) -> str:
     """All that is seen of a coordinator."""
-    return run_virtual(run_of(make_target, 0).play(play, "run")).events
+    return without_names(run_virtual(run_of(make_target, 0).play(play, "run")).events)
+
+
+def without_names(events: Sequence[Event]) -> str:
+    """Events in text, with the member ids that were given out replaced by their numbers."""
+    joined = (event.body for event in events if event.kind is Kind.ANSWER and event.api == "JoinGroup")
+    text = repr(events)
+    for number, name in enumerate(dict.fromkeys(body["member_id"] for body in joined if body["member_id"])):
+        text = text.replace(repr(name), f"member {number}")
+    return text
 
 
 @cache
-def shipped(play: Scenario) -> tuple[tuple[Event, ...], frozenset[Line]]:
+def shipped(play: Scenario) -> tuple[str, frozenset[Line]]:
     """All that is seen of the shipped coordinator, and the lines of it that are run."""
     with traced() as lines:
         events = seen(MortalTarget, play)

@@ -10,16 +10,20 @@ from typing import Self
 import pytest
 
 from fencepost.adapters.bundled.heartbeats import Heartbeats
+from fencepost.conformance.scenarios import ALL
 from fencepost.conformance.zoo import expedition as expeditions
 from fencepost.conformance.zoo import hunting, limits, shared
 from fencepost.conformance.zoo.expedition import EQUIVALENT, SURVIVES, Expedition, is_found
 from fencepost.conformance.zoo.hunting import DOES_NOT_START, HANGS, SCENARIOS, SCHEDULES, TOURS, Find, Task, hunt
-from fencepost.conformance.zoo.lockstep import difference
+from fencepost.conformance.zoo.lockstep import difference, seen
 from fencepost.conformance.zoo.record import Row
 from fencepost.conformance.zoo.specimens import Specimen, UnknownSpecimen, chosen, specimen, systematic
+from fencepost.conformance.zoo.target import MortalTarget
 
 DEAF = "heartbeats.Heartbeats.tell: never: group.state is State.PREPARING -> False"
 """Members are never told to rejoin."""
+HANDED_OUT = next(each for each in ALL if each.name == "session-timeout-bounds")
+"""A scenario in which ids are handed out."""
 
 
 def test_a_mutant_is_found_by_schedules_scenarios_and_tours() -> None:
@@ -163,6 +167,11 @@ def test_a_mutant_that_is_found_is_not_compared(monkeypatch: pytest.MonkeyPatch)
     row, done = expedition(monkeypatch, lambda task: task.method == SCHEDULES, "")
     assert (row.found_by, row.hunts[SCHEDULES].found) == (SCHEDULES, 3)
     assert [task.seed for task in done] == [1, 2, 3]
+
+
+def test_nobody_may_read_anything_in_a_member_id() -> None:
+    with specimen("joining.Joining.hand_out_id: never: join.request.client_id or '' -> False").applied() as make_target:
+        assert seen(make_target, HANDED_OUT) == seen(MortalTarget, HANDED_OUT)
 
 
 def test_a_mutant_that_hangs_in_the_comparison_is_different(monkeypatch: pytest.MonkeyPatch) -> None:
