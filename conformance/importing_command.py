@@ -60,18 +60,21 @@ def imported(options: argparse.Namespace) -> str:
     return f"{log.events} events from {log.lines} lines of {writers} in {options.output}{unknown}"
 
 
-def imported_capture(options: argparse.Namespace) -> str:
-    """Do that work and say what came of it."""
-    from fencepost.traces.importers.capture import GRACE_MS, Source, import_capture
+def cluster_of(options: argparse.Namespace) -> tuple[frozenset[int], Settings | None, int]:
+    """What `--port` and `--profile` say of the cluster in a capture: ports, settings if they are known, and grace in
+    milliseconds. Raises `ProfileError`."""
+    from fencepost.traces.importers.capture import GRACE_MS
 
     profile = load_profile(options.profile) if options.profile is not None else Profile()
-    source = Source(
-        paths=options.files,
-        ports=frozenset(options.port or (9092,)),
-        settings=Settings(**profile.settings) if profile.settings else None,
-        grace=GRACE_MS if profile.grace is None else profile.grace,
-        everything=options.everything,
-    )
+    settings = Settings(**profile.settings) if profile.settings else None
+    return frozenset(options.port or (9092,)), settings, GRACE_MS if profile.grace is None else profile.grace
+
+
+def imported_capture(options: argparse.Namespace) -> str:
+    """Do that work and say what came of it."""
+    from fencepost.traces.importers.capture import Source, import_capture
+
+    source = Source(options.files, *cluster_of(options), everything=options.everything)
     capture = import_capture(source, options.output)
     gaps = f"; bytes are missing in {capture.gaps} places" if capture.gaps else ""
     undecoded = f"; {capture.undecoded} messages not decoded" if capture.undecoded else ""

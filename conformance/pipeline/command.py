@@ -8,19 +8,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fencepost.conformance.campaign import campaign
+from fencepost.conformance.importing_command import cluster_of
 from fencepost.conformance.junit import to_junit
 from fencepost.conformance.pipeline.account import account, query_account
 from fencepost.conformance.pipeline.opinion import opinion
 from fencepost.conformance.pipeline.options import BUCKETS
 from fencepost.conformance.pipeline.summing import summed
 from fencepost.conformance.plan import Plan
-from fencepost.conformance.profile import Profile, load_profile
 from fencepost.conformance.progress import Progress, ProgressDisplay
 from fencepost.conformance.report import printable, render
 from fencepost.conformance.report_json import to_json
 from fencepost.conformance.results import Exit, Report
-from fencepost.model.settings import Settings
-from fencepost.traces.importers.capture import GRACE_MS
 from fencepost.traces.pipeline.corpus import Corpus, Counts
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.fanning import one_line
@@ -28,7 +26,7 @@ from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.judged import Judged, judge_corpus, new_folder, query_corpus
 from fencepost.traces.pipeline.queries import INVARIANTS
 from fencepost.traces.pipeline.session import session
-from fencepost.traces.pipeline.sources import KAFKA_PORT, SOURCES, Source, captures, trace_files
+from fencepost.traces.pipeline.sources import SOURCES, Source, captures, trace_files
 from fencepost.traces.pipeline.watching import found_in, watch
 
 __all__ = ["PipelineError", "run"]
@@ -74,12 +72,7 @@ def source_of(options: argparse.Namespace) -> Source:
         if options.port or options.profile:
             raise PipelineError(f"--port and --profile are for captures, not for {options.source}")
         return SOURCES[options.source]
-    profile = load_profile(options.profile) if options.profile is not None else Profile()
-    return captures(
-        frozenset(options.port or (KAFKA_PORT,)),
-        Settings(**profile.settings) if profile.settings else None,
-        GRACE_MS if profile.grace is None else profile.grace,
-    )
+    return captures(*cluster_of(options))
 
 
 def run_judge(options: argparse.Namespace, show: Show, display: ProgressDisplay) -> int:

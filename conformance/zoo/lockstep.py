@@ -17,7 +17,7 @@ from fencepost.conformance.schedules.hunt import drawn_from
 from fencepost.conformance.schedules.player import Playing
 from fencepost.conformance.zoo.hunting import SCENARIOS, TOURS, plays, run_of
 from fencepost.conformance.zoo.limits import Stuck, at_most
-from fencepost.conformance.zoo.reach import Line, changed_by, traced
+from fencepost.conformance.zoo.reach import Line, traced
 from fencepost.conformance.zoo.specimens import MakeTarget, Specimen
 from fencepost.conformance.zoo.target import MortalTarget
 from fencepost.traces.events import Event, Kind
@@ -30,7 +30,7 @@ PLAY_SECONDS = 30.0
 
 def difference(specimen: Specimen) -> str:
     """Where the specimen's behaviour differs from the shipped one's; "" if it never does."""
-    changed = changed_by(specimen.mutant) if specimen.mutant is not None else None
+    changed = specimen.changed
     with specimen.applied() as make_target:
         for play in everything():
             expected, lines = shipped(play)
@@ -79,5 +79,5 @@ def without_names(events: Sequence[Event]) -> str:
 def shipped(play: Scenario) -> tuple[str, frozenset[Line]]:
     """All that is seen of the shipped coordinator, and the lines of it that are run."""
     with traced() as lines:
-        events = seen(MortalTarget, play)
-    return events, frozenset(lines)
+        text = seen(MortalTarget, play)
+    return text, frozenset(lines)

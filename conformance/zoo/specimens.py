@@ -20,7 +20,7 @@ from fencepost.conformance.zoo.limits import Stuck, at_most
 from fencepost.conformance.zoo.loading import load, source_of
 from fencepost.conformance.zoo.mutation import Mutant, all_mutants, mutated
 from fencepost.conformance.zoo.operators import OPERATORS
-from fencepost.conformance.zoo.reach import changed_by
+from fencepost.conformance.zoo.reach import Line, changed_by
 from fencepost.conformance.zoo.shared import Familiar, Watch
 from fencepost.conformance.zoo.target import MortalTarget
 from fencepost.model.settings import Settings
@@ -54,6 +54,11 @@ class Specimen:
     bug: Bug | None = None
     mutant: Mutant | None = None
 
+    @property
+    def changed(self) -> frozenset[Line] | None:
+        """The lines that have to be run for it to make a difference; None if that cannot be told."""
+        return changed_by(self.mutant) if self.mutant is not None else None
+
     @contextmanager
     def applied(self) -> Iterator[MakeTarget]:
         """For as long as this lasts, what makes targets makes wrong ones. Raises whatever a mutant raises that cannot
@@ -70,10 +75,9 @@ class Specimen:
     def field(self, watch: Watch, settings: Settings = BUNDLED_SETTINGS) -> Iterator[Field]:
         """Where it can be hunted, for as long as this lasts."""
         if self.bug is None:
-            changed = changed_by(self.mutant) if self.mutant is not None else None
             with self.applied() as make_target:
                 target = partial(make_target, settings)
-                yield Familiar(target, settings=settings, applied=nullcontext, watch=watch, changed=changed)
+                yield Familiar(target, settings=settings, applied=nullcontext, watch=watch, changed=self.changed)
             return
         make = partial(self.bug.circumstances.make_target, settings)
         if self.bug.circumstances is PLAIN:

@@ -116,8 +116,6 @@ class Reader:
                 self.header, self.header_line, self.lives = says, line.text, Lives(says)
             elif isinstance(says, Event) and is_in_range(says):
                 self.events += 1
-                if says.api == "continued" and self.continued is None:
-                    self.continued = line.number
                 yield self.row(line.number, line.text, says)
             elif self.header is None and line.number > 1:
                 unheaded += 1
@@ -163,6 +161,8 @@ class Reader:
                 self.lives.restarted()
             case Kind.INTERNAL:
                 self.marked |= event.api in ("evidence", "routed")
+                if event.api == "continued" and self.continued is None:
+                    self.continued = number
                 if event.api in ("unknown", "continued") and self.lives is not None:
                     self.lives.restarted()
             case Kind.POLL:

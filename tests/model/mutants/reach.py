@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any
 
 from fencepost.conformance.zoo.loading import file_of, source_of
-from fencepost.conformance.zoo.mutation import Mutant
+from fencepost.conformance.zoo.mutation import Mutant, at
 from tests.model.mutants.calls import Calls
 from tests.model.mutants.core import CORE, HOUSE, NAMES, functions_of
 from tests.model.mutants.lockstep import Recording, Relevant
@@ -71,9 +71,7 @@ def readers(mutant: Mutant) -> frozenset[str] | None:
     """
     if (mutant.module, mutant.function) != (VALUES, "Dialect"):
         return None
-    node: Any = ast.parse(source_of(VALUES))
-    for name, place in mutant.path[:-1]:
-        node = getattr(node, name) if place is None else getattr(node, name)[place]
+    node: Any = at(ast.parse(source_of(VALUES)), mutant.path[:-1])
     field = node.target.id
     found = {module: readers_in(module, field) for module in HOUSE}
     core = {f"{CORE}.{name}" for name in NAMES}
