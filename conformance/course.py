@@ -61,7 +61,8 @@ class Course:
     def tell(self, violated: frozenset[str], name: str) -> None:
         """Say how far the run has come."""
         self.violated |= violated
-        done, total = len(self.played) + self.tally.schedules, len(self.selection.scenarios) + self.plan.schedules
+        done = len({one.scenario.name for one in self.played}) + self.tally.schedules
+        total = len(self.selection.scenarios) + self.plan.schedules
         self.progress(Progress(done, total, time.monotonic() - self.begun, len(self.violated), name))
 
     async def follow(self, series: Series) -> None:

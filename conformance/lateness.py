@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from fencepost.conformance.blame import broken
 from fencepost.conformance.execution import Played
-from fencepost.traces.judge.verdict import TraceVerdict
+from fencepost.traces.judge.verdict import Standing, TraceVerdict
 
 TICK_SECONDS = 0.02
 LEAST_SECONDS = 0.1
@@ -14,6 +14,7 @@ LEAST_SECONDS = 0.1
 REMEMBERED = 10_000
 SHARE = 0.5
 """How much of the grace that a target is granted the kit may use up itself."""
+SHOWN = frozenset({Standing.PASS, Standing.UNUSUAL})
 
 
 class Lateness:
@@ -47,6 +48,8 @@ def fair(played: Played) -> Played:
     return replace(played, verdict=nothing, blocked=note)
 
 
-def is_unfair(played: Played) -> bool:
-    """It would have blamed the target, had the kit not been so late."""
-    return played.late > 0 and bool(played.blocked) and played.verdict.inconclusive == (played.blocked,)
+def undecided(played: Played) -> bool:
+    """It shows neither all it was written for nor a violation, as where members were given up in a stall."""
+    shown = {mark.requirement for mark in played.verdict.evidence if mark.standing in SHOWN}
+    missing = not shown.issuperset(played.scenario.requirements)
+    return missing and not played.unsupported and not played.crashed and not broken(played)

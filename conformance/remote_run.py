@@ -20,7 +20,7 @@ from fencepost.conformance.course import Course, in_order
 from fencepost.conformance.execution import DEFAULT_GRACE_MS, Judging, Played, play
 from fencepost.conformance.gathering import Gathering
 from fencepost.conformance.interrupts import ignore_interrupts, started
-from fencepost.conformance.lateness import Lateness, fair, is_unfair
+from fencepost.conformance.lateness import Lateness, fair, undecided
 from fencepost.conformance.pacing import Pace
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
@@ -45,6 +45,8 @@ JUDGES = 2
 """How many processes judge, and draw random schedules."""
 CONNECTIONS = 3
 """How many connections a scenario needs at the same time, as a rule."""
+AGAIN = ("again", "at-last")
+"""The further attempts of a scenario that decides nothing: mostly the machine stalled, and a session ran out."""
 CUT = frozenset({"closed", "unreachable"})
 """Faults that a target leaves behind when it goes down."""
 
@@ -103,18 +105,14 @@ class Remote:
             self.judges.shutdown(wait=False, cancel_futures=True)
 
     async def play_all(self, course: Course, description: Description, first: Played) -> None:
-        """Play the scenarios, once more those for which the kit was too late, then replay what failed."""
-        unfair: list[Scenario] = []
+        """Play the scenarios, those that decide nothing again, then replay what failed."""
+        astray: list[Scenario] = []
 
         def keep(one: Played) -> None:
             course.keep(one)
             save(self.plan, one)
-
-        def keep_fair(one: Played) -> None:
-            if is_unfair(one):
-                unfair.append(one.scenario)
-            else:
-                keep(one)
+            if undecided(one):
+                astray.append(one.scenario)
 
         def confirm(one: Played) -> None:
             course.confirmed[one.scenario.name] = broken(one)
@@ -123,8 +121,10 @@ class Remote:
         if first.scenario in rest:
             rest.remove(first.scenario)
             keep(first)
-        await self.play_batch(rest, "run", description, keep_fair)
-        await self.play_batch(unfair, "again", description, keep)
+        await self.play_batch(rest, "run", description, keep)
+        for attempt in AGAIN:
+            scenarios, astray = astray, []
+            await self.play_batch(scenarios, attempt, description, keep)
         while again := course.suspects():
             if first.scenario in again:
                 # The versions that failed are left out of the description by now, but not out of this replay.

@@ -12,7 +12,7 @@ from fencepost.conformance.blame import broken
 from fencepost.conformance.bundled_run import BUNDLED_SETTINGS
 from fencepost.conformance.course import Course
 from fencepost.conformance.execution import Played
-from fencepost.conformance.lateness import Lateness, fair, is_unfair
+from fencepost.conformance.lateness import Lateness, fair, undecided
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.remote_run import Remote
@@ -24,6 +24,7 @@ from fencepost.conformance.selection import select
 from fencepost.conformance.zoo.specimens import specimen
 from fencepost.conformance.zoo.target import MortalTarget
 from fencepost.model.catalogue import CATALOGUE
+from fencepost.traces.judge.verdict import Evidence, Standing, TraceVerdict
 
 EXPIRED = Schedule(
     "expired",
@@ -31,6 +32,7 @@ EXPIRED = Schedule(
     (Move("join"), Move("join"), Move("wait", 1, (("for", "session"),)), Move("commit")),
 )
 """A member that never synced is given up, and the group with it; then it commits."""
+CHOSEN = next(one for one in ALL if one.requirements)
 
 
 @pytest.fixture(scope="module")
@@ -59,12 +61,11 @@ def test_the_loop_is_late_when_something_holds_it_up() -> None:
 
 
 def test_nobody_is_blamed_while_the_kit_is_late(wrong: Played) -> None:
-    assert broken(wrong) and not is_unfair(wrong)
+    assert broken(wrong)
     found = fair(replace(wrong, late=1_001))
     assert not broken(found)
     assert found.blocked == "the kit itself was 1001 ms late, so it can blame nobody: this machine is too busy"
     assert found.verdict.inconclusive == (found.blocked,)
-    assert is_unfair(found)
 
 
 def test_a_kit_in_time_blames_and_one_that_is_late_may_praise(wrong: Played) -> None:
@@ -72,35 +73,67 @@ def test_a_kit_in_time_blames_and_one_that_is_late_may_praise(wrong: Played) -> 
     assert fair(in_time) is in_time
     right = Field(partial(MortalTarget, BUNDLED_SETTINGS), grace=2_000).perform(EXPIRED)
     late = replace(right, late=5_000)
-    assert fair(late) is late and not is_unfair(late)
+    assert fair(late) is late
 
 
-def test_what_the_kit_was_too_late_for_is_played_once_more(wrong: Played) -> None:
+def test_a_scenario_decides_something_once_all_it_promises_is_shown_or_something_is_broken(wrong: Played) -> None:
+    asked = replace(wrong, scenario=Scenario("asked", ("COMMIT-01",), CHOSEN.play))
+    shown = Evidence("COMMIT-01", 1, Standing.PASS)
+    nothing, unsure = replace(shown, standing=Standing.NOT_OBSERVED), replace(shown, standing=Standing.INCONCLUSIVE)
+    stalled = TraceVerdict((), (), {}, events=3)
+    assert undecided(replace(asked, verdict=stalled))
+    assert undecided(replace(asked, verdict=replace(stalled, evidence=(nothing, unsure))))
+    assert not undecided(replace(asked, verdict=replace(stalled, evidence=(nothing, shown))))
+    assert not undecided(asked), "a violation decides"
+    assert not undecided(replace(asked, verdict=stalled, unsupported="restart"))
+    assert not undecided(replace(asked, verdict=stalled, crashed=True))
+
+
+def course_of(plan: Plan) -> Course:
+    requirements = [CATALOGUE[each] for each in CHOSEN.requirements]
+    selection = select(ALL, requirements, frozenset(), smoke=False)
+    return Course(plan, replace(selection, scenarios=(CHOSEN,)), lambda _: None)
+
+
+def played_so(course: Course, first: Played, *outcomes: Played) -> list[str]:
+    """Play the chosen scenario, which goes as told time and again; the attempts that were made."""
     attempts: list[str] = []
 
     class Run(Remote):
         async def play_batch(self, scenarios: Any, attempt: str, description: Any, keep: Any) -> None:
             for scenario in scenarios:
                 attempts.append(attempt)
-                keep(replace(fair(replace(wrong, late=1_500)), scenario=scenario))
-
-    plan = Plan("kafka://127.0.0.1:1")
-    scenario = next(one for one in ALL if one.requirements)
-    requirements = [CATALOGUE[each] for each in scenario.requirements]
-    course = Course(
-        plan, replace(select(ALL, requirements, frozenset(), smoke=False), scenarios=(scenario,)), lambda _: None
-    )
-    first = replace(wrong, scenario=Scenario("first", (), scenario.play))
+                keep(replace(outcomes[len(attempts) - 1], scenario=scenario))
 
     async def story() -> None:
-        run = Run(plan, Profile())
+        run = Run(course.plan, Profile())
         await run.play_all(course, None, first)  # type: ignore[arg-type]
         run.judges.shutdown()
 
     asyncio.run(story())
-    assert attempts == ["run", "again"]
-    (kept,) = course.played
-    assert not broken(kept)
+    return attempts
+
+
+def test_what_the_kit_was_too_late_for_is_played_again_and_blames_nobody(wrong: Played) -> None:
+    course = course_of(Plan("kafka://127.0.0.1:1"))
+    unfair = fair(replace(wrong, late=1_500))
+    attempts = played_so(course, replace(wrong, scenario=Scenario("first", (), CHOSEN.play)), *[unfair] * 3)
+    assert attempts == ["run", "again", "at-last"]
+    assert not any(broken(each) for each in course.played)
     report = course.report({"name": "target"}, {}, cut_short=False)
     assert {each.verdict.value for each in report.results} == {"inconclusive"}
     assert all("this machine is too busy" in each.note for each in report.results)
+
+
+def test_a_scenario_that_went_astray_is_played_again_until_it_decides(wrong: Played) -> None:
+    told: list[tuple[int, int]] = []
+    course = course_of(Plan("kafka://127.0.0.1:1"))
+    course.progress = lambda progress: told.append((progress.done, progress.total))
+    evidence = tuple(Evidence(each, 1, Standing.PASS) for each in CHOSEN.requirements)
+    expired = replace(wrong, verdict=TraceVerdict((), (), {}), blocked="SyncGroup got UNKNOWN_MEMBER_ID")
+    well = replace(expired, verdict=replace(expired.verdict, evidence=evidence), blocked="")
+    first = replace(wrong, scenario=Scenario("first", (), CHOSEN.play))
+    assert played_so(course, first, expired, well) == ["run", "again"]
+    assert told == [(1, 1), (1, 1)]
+    report = course.report({"name": "target"}, {}, cut_short=False)
+    assert {each.verdict.value for each in report.results} == {"pass"}
