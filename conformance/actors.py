@@ -103,3 +103,4 @@ class Mark:
     fields: tuple[str, ...]
     met: bool
     note: str
+    unusual: str = ""

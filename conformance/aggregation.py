@@ -32,7 +32,8 @@ class Findings:
 
     standings: Counter[Standing] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    notes: dict[Standing, str] = field(default_factory=dict)
+    """Of each standing the first note."""
     unsupported: list[str] = field(default_factory=list)
     unsettled: str = ""
     """A violation was seen that nothing explains and that is no failure: why it is none."""
@@ -41,7 +42,11 @@ class Findings:
         """Count a piece of evidence."""
         self.standings[standing] += 1
         if note:
-            self.notes.append(note)
+            self.notes.setdefault(standing, note)
+
+    def note(self, standing: Standing) -> str:
+        """What is said of evidence that stands so."""
+        return self.notes.get(standing, "")
 
     def fail(self, failure: Failure) -> None:
         """Count a violation."""
@@ -105,21 +110,21 @@ def decide(id: str, found: Findings, left_out: Mapping[str, str], known: Mapping
     """The verdict on a requirement."""
     counts = found.standings
     checks = counts[Standing.PASS] + counts[Standing.UNUSUAL] + counts[Standing.FAIL] + counts[Standing.INCONCLUSIVE]
-    note = next(iter(found.notes), "")
     if found.failures:
         failures = tuple(found.failures)
         if id in known:
             return RequirementResult(id, Verdict.KNOWN, known[id], checks, failures)
-        return RequirementResult(id, Verdict.FAIL, note, checks, failures)
+        return RequirementResult(id, Verdict.FAIL, found.note(Standing.FAIL), checks, failures)
     if counts[Standing.FAIL] or found.unsettled:
-        return RequirementResult(id, Verdict.INCONCLUSIVE, found.unsettled or note, checks)
-    if counts[Standing.PASS] or counts[Standing.UNUSUAL]:
-        unusual = "unusual: " + note if counts[Standing.UNUSUAL] and note else ""
-        return RequirementResult(id, Verdict.PASS, unusual, checks)
+        return RequirementResult(id, Verdict.INCONCLUSIVE, found.unsettled or found.note(Standing.FAIL), checks)
+    if counts[Standing.UNUSUAL]:
+        return RequirementResult(id, Verdict.PASS, f"unusual: {found.note(Standing.UNUSUAL)}", checks)
+    if counts[Standing.PASS]:
+        return RequirementResult(id, Verdict.PASS, "", checks)
     if counts[Standing.INCONCLUSIVE]:
-        return RequirementResult(id, Verdict.INCONCLUSIVE, note, checks)
+        return RequirementResult(id, Verdict.INCONCLUSIVE, found.note(Standing.INCONCLUSIVE), checks)
     if counts[Standing.NOT_OBSERVED]:
-        return RequirementResult(id, Verdict.NOT_OBSERVED, note, checks)
+        return RequirementResult(id, Verdict.NOT_OBSERVED, found.note(Standing.NOT_OBSERVED), checks)
     if found.unsupported:
         return RequirementResult(id, Verdict.UNSUPPORTED, found.unsupported[0], checks)
     reason = left_out.get(id, "")

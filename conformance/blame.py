@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fencepost.conformance.execution import Played
+from fencepost.model.catalogue import is_advice
 from fencepost.model.catalogue.presumed import PRESUMED
 from fencepost.model.rules import RULES
 from fencepost.traces.judge.verdict import Fault, Standing, TraceVerdict
@@ -30,13 +31,16 @@ class Violation:
 
 
 def violations(verdict: TraceVerdict) -> list[Violation]:
-    """What a trace shows violated, by marks and by the rules of faults that nothing marks."""
+    """What a trace shows violated, by marks and by the rules of faults that nothing marks. Advice is never violated."""
     failed = [mark for mark in verdict.evidence if mark.standing is Standing.FAIL]
     marked = [Violation(mark.requirement, mark.sequence, mark.fault, mark.note) for mark in failed]
     claimed = {mark.sequence for mark in failed}
     unmarked = [fault for fault in first_faults(verdict) if fault.sequence not in claimed]
     return marked + [
-        Violation(each, fault.sequence, fault, marked=False) for fault in unmarked for each in fault.requirements
+        Violation(each, fault.sequence, fault, marked=False)
+        for fault in unmarked
+        for each in fault.requirements
+        if not is_advice(each)
     ]
 
 

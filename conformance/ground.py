@@ -115,14 +115,17 @@ class Ground:
         )
         return Call(api, number, exchange, patience)
 
-    def shows(self, requirement: str, call: Call, *fields: str, met: bool = True, note: str = "") -> None:
+    def shows(
+        self, requirement: str, call: Call, *fields: str, met: bool = True, note: str = "", unusual: str = ""
+    ) -> None:
         """Mark the answer of a call as evidence of a requirement.
 
         The judge passes the evidence if the model allows the answer. `fields` limits it to differences in these
         fields of `fencepost.model.comparison` ("error", "generation", "members", "time", ...). `met` says whether the
         schedule got to the point the requirement is about; if not, it counts as not observed, never as a failure.
+        `unusual` says what the schedule itself saw of an allowed answer that is not as it should be, if anything.
         """
-        self.marks.append(Mark(requirement, call, fields, met, note))
+        self.marks.append(Mark(requirement, call, fields, met, note, unusual))
 
     def write_marks(self) -> None:
         """Put the marks into the trace, behind the answers they speak of."""
@@ -134,5 +137,6 @@ class Ground:
                     "fields": list(mark.fields),
                     "met": mark.met,
                     "note": mark.note,
+                    **({"unusual": mark.unusual} if mark.unusual else {}),
                 }
                 self.recorder.record(Kind.INTERNAL, "evidence", 0, body, of=request.sequence)

@@ -6,7 +6,6 @@ Memory stays flat: of the past only the last requests are kept, to show the sche
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,6 +33,8 @@ DETAILED = 100
 """How many faults of one trace are shown with all that came before them."""
 SHORTENED = 3
 """How many violations of one trace are shown with no more than what matters."""
+SENSELESS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""Errors of the judge that are the trace's fault if there is a message in it that no message can be."""
 SHOWN_KINDS = frozenset({Kind.REQUEST, Kind.ANSWER, Kind.FAULT})
 
 
@@ -70,23 +71,21 @@ class Reading:
             self.last.append(event)
         elif is_remark(event) and event.api != "step":
             self.told.append(event)
-        known = len(self.judge.faults)
-        with self.blaming_the_trace():
+        faults = self.judge.faults
+        known = len(faults)
+        try:
             self.judge.take(event, moment.operation)
-        if len(self.before) < DETAILED:
-            self.before.update((fault.sequence, tuple(self.last)) for fault in self.judge.faults[known:])
+        except SENSELESS:
+            check(self.path)
+            raise
+        if len(faults) > known and len(self.before) < DETAILED:
+            self.before.update((fault.sequence, tuple(self.last)) for fault in faults[known:])
 
     def finish(self) -> TraceVerdict:
         """What was found, once the trace is over or as far as it was read. Raises as `take`."""
-        with self.blaming_the_trace():
-            return self.judge.finish()
-
-    @contextmanager
-    def blaming_the_trace(self) -> Iterator[None]:
-        """An error of the judge is the trace's fault if there is a message in it that no message can be."""
         try:
-            yield
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            return self.judge.finish()
+        except SENSELESS:
             check(self.path)
             raise
 

@@ -215,7 +215,8 @@ def over(world: World, now: int, retention: int) -> frozenset[Partition]:
 
 
 def end_of(world: World, where: Partition, offset: Offset, retention: int) -> Time | None:
-    """When an offset may be removed: after its own retention, or the broker's since it was last of use."""
+    """When an offset may be removed: after the broker's retention since it was last of use, or its own, for which an
+    offset only should be kept or removed (COMMIT-26)."""
     group = world.group
     if group is None or group.protocol_type is None:
         base = offset.committed
@@ -227,4 +228,5 @@ def end_of(world: World, where: Partition, offset: Offset, retention: int) -> Ti
         base = offset.committed
     else:
         return None
-    return base + retention if offset.expires is None else offset.expires
+    end: Time = base + retention
+    return end if offset.expires is None or end < offset.expires else offset.expires

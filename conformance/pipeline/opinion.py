@@ -26,10 +26,12 @@ def opinion(unit: Unit, header: Header, judge: UnitJudge | LookupJudge, moments:
     reading = Reading(Path(unit.trace), judge)
     told = Telling(unit)
     doubts: list[str] = []
+    changes = judge.changes if isinstance(judge, UnitJudge) else ()
     try:
         for moment in moments:
             reading.take(moment)
-            yield from told.news(judge)
+            if changes:
+                yield from told.news(judge)
     except TraceError as mistake:
         doubts.append(str(mistake))
     verdict = reading.finish() if not doubts else judge.finish()

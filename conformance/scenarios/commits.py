@@ -194,6 +194,16 @@ async def old_commit_to_an_unknown_group(stage: Stage) -> None:
     stage.shows("COMMIT-11", call)
 
 
+@commits.add("COMMIT-11")
+async def commits_of_all_versions_to_an_unknown_group(stage: Stage) -> None:
+    """From version 9 on the error has one of two names, and always the same (DIV-05)."""
+    lowest, highest = stage.description.versions.get("OffsetCommit", (0, -1))
+    for version in range(max(lowest, 1), highest + 1):
+        call = stage.commit(None, {0: 7}, version=version, generation_id_or_member_epoch=5, member_id="nobody")
+        await call
+        stage.shows("COMMIT-11", call)
+
+
 @commits.add("COMMIT-19")
 async def commits_extend_the_session(stage: Stage) -> None:
     """Commits alone keep a member of a Stable group."""

@@ -11,7 +11,17 @@ from multiprocessing.pool import Pool
 from typing import TypeVar
 
 from fencepost.conformance.progress import Progress
-from fencepost.conformance.zoo.hunting import HYPOTHESIS, SCENARIOS, SCHEDULES, TOURS, WALK, Find, Task, hunt
+from fencepost.conformance.zoo.hunting import (
+    HYPOTHESIS,
+    REMARKS,
+    SCENARIOS,
+    SCHEDULES,
+    TOURS,
+    WALK,
+    Find,
+    Task,
+    hunt,
+)
 from fencepost.conformance.zoo.lockstep import difference
 from fencepost.conformance.zoo.record import Table, row
 from fencepost.conformance.zoo.specimens import Specimen, chosen, specimen
@@ -47,7 +57,7 @@ class Expedition:
 
     def tasks_by_play(self, hunted: Specimen) -> Iterator[Task]:
         """What is tried where no schedule found anything."""
-        for method in (SCENARIOS, TOURS):
+        for method in (SCENARIOS, TOURS, REMARKS):
             yield Task(hunted.name, method, 0, self.seconds)
 
     def run(self, show: Callable[[Progress], None]) -> Table:

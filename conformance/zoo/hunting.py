@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from fencepost.adapters.target import Target
 from fencepost.adapters.virtual import run_virtual
@@ -26,10 +27,16 @@ from fencepost.conformance.zoo.baselines import plain_hypothesis, random_walks
 from fencepost.conformance.zoo.limits import Stuck, at_most
 from fencepost.conformance.zoo.shared import Watch, drawn
 from fencepost.conformance.zoo.specimens import MakeTarget, Specimen, specimen
+from fencepost.conformance.zoo.target import MortalTarget
 from fencepost.model.explore.coordinator_inputs import Universe, joinings
 from fencepost.traces.events import Kind
+from fencepost.traces.judge.verdict import Standing
 
 SCHEDULES, HYPOTHESIS, WALK, SCENARIOS, TOURS = "schedules", "hypothesis", "walk", "scenarios", "tours"
+REMARKS = "remarks"
+"""What scenarios show to be allowed but unusual, though it is not with the shipped coordinator."""
+METHODS = (SCHEDULES, SCENARIOS, TOURS, REMARKS)
+"""The kit's own, the plainest first; what was found by one need not be looked for by the next."""
 SOURCES: Mapping[str, Callable[[int], Source]] = {
     SCHEDULES: lambda seed: drawn_from(Ground(BUNDLED_SETTINGS), seed),
     HYPOTHESIS: plain_hypothesis,
@@ -90,7 +97,9 @@ def hunt(task: Task) -> Find:
         with at_most(task.seconds + task.shrink + STUCK_SECONDS):
             if not starts(hunted):
                 return Find(task, DOES_NOT_START, 1, time.process_time() - begun)
-            return by_schedules(task, hunted) if task.method in SOURCES else by_plays(task, hunted)
+            if task.method in SOURCES:
+                return by_schedules(task, hunted)
+            return by_remarks(task, hunted) if task.method == REMARKS else by_plays(task, hunted)
     except Stuck as stuck:
         return Find(task, HANGS if stuck.inside else "", 1, time.process_time() - begun)
 
@@ -146,6 +155,44 @@ def by_plays(task: Task, hunted: Specimen) -> Find:
     return Find(task, "", tried, time.process_time() - begun)
 
 
+def by_remarks(task: Task, hunted: Specimen) -> Find:
+    """Play the scenarios, and look for what they twice show to be unusual, and not with the shipped coordinator."""
+    begun, tried = time.process_time(), 0
+    seen: list[tuple[int, Scenario, frozenset[Remark]]] = []
+    with hunted.applied() as make_target:
+        for play in (each for each in plays(SCENARIOS) if task.only in ("", each.name)):
+            tried += 1
+            odd = remarks(make_target, hunted.grace, play)
+            if odd and (odd := odd & remarks(make_target, hunted.grace, play)):
+                seen.append((tried, play, odd))
+            if time.process_time() - begun > task.seconds:
+                break
+    for number, play, odd in seen:
+        if news := odd - remarks(MortalTarget, hunted.grace, play):
+            first = min(news, key=lambda each: each.requests)
+            return Find(task, first.requirement, number, time.process_time() - begun, first.requests, (play.name,))
+    return Find(task, "", tried, time.process_time() - begun)
+
+
+class Remark(NamedTuple):
+    """A requirement that is kept in an unusual way, and after how many requests that is seen."""
+
+    requirement: str
+    requests: int
+
+
+def remarks(make_target: MakeTarget, grace: int, play: Scenario) -> frozenset[Remark]:
+    """What is unusual when a scenario is played."""
+    played = run_virtual(run_of(make_target, grace).play(play, "run"))
+    marks = (mark for mark in played.verdict.evidence if mark.standing is Standing.UNUSUAL)
+    return frozenset(Remark(mark.requirement, requests_until(played, mark.sequence)) for mark in marks)
+
+
+def requests_until(played: Played, sequence: int) -> int:
+    """How many requests there are up to one of them."""
+    return sum(event.kind is Kind.REQUEST and event.sequence <= sequence for event in played.events)
+
+
 def run_of(make_target: MakeTarget, grace: int) -> Bundled:
     """What plays scenarios on such targets."""
     bundled = Bundled(Plan(BUNDLED), Profile(grace=grace))
@@ -175,5 +222,4 @@ def shown(
     """What a play shows: of the requirements that forbid the bug one, if it is among them, else the first."""
     named = [each for each in violations(played.verdict) if each.requirement in again]
     first = min(named, key=lambda each: (each.requirement not in hunted.breaks, each.sequence))
-    requests = sum(event.kind is Kind.REQUEST and event.sequence <= first.sequence for event in played.events)
-    return Find(task, first.requirement, tried, seconds, requests, (play.name,))
+    return Find(task, first.requirement, tried, seconds, requests_until(played, first.sequence), (play.name,))

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from fencepost.conformance.zoo.hunting import SCENARIOS, SCHEDULES, TOURS, Find
+from fencepost.conformance.zoo.hunting import METHODS, Find
 from fencepost.conformance.zoo.specimens import Specimen
 
 BUGS, MUTANTS = (Path(__file__).parent / name for name in ("record.json", "mutants.json"))
@@ -60,7 +60,7 @@ def row(specimen: Specimen, finds: Sequence[Find], reason: str = "") -> Row:
     """All hunts of a specimen in one row."""
     methods = dict.fromkeys(find.task.method for find in finds)
     by_method = {method: [find for find in finds if find.task.method == method] for method in methods}
-    best = next((of for name in (SCHEDULES, SCENARIOS, TOURS) if (of := found(by_method.get(name, ())))), [])
+    best = next((of for name in METHODS if (of := found(by_method.get(name, ())))), [])
     first = min(best, key=lambda find: find.schedules, default=None)
     shortest = min(best, key=lambda find: find.requests, default=None)
     named = Counter(find.requirement for find in best).most_common(1)

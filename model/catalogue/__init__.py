@@ -28,6 +28,7 @@ __all__ = [
     "Level",
     "Requirement",
     "UnknownRequirement",
+    "is_advice",
     "matching",
 ]
 
@@ -37,6 +38,11 @@ CATALOGUE: Mapping[str, Requirement] = MappingProxyType(
     {requirement.id: requirement for family in _FAMILIES for requirement in family}
 )
 """Every requirement by its id, in the order of the families."""
+
+
+def is_advice(id: str) -> bool:
+    """The requirement only says what should be: who does otherwise is unusual, and breaks nothing."""
+    return id in CATALOGUE and CATALOGUE[id].level is Level.SHOULD
 
 
 class UnknownRequirement(Exception):

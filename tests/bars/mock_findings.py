@@ -10,7 +10,6 @@ from types import MappingProxyType
 FINDINGS: Mapping[str, str] = MappingProxyType(
     {
         "FIND-07": "an unknown key type gets a node",
-        "FIND-09": "the empty group id gets COORDINATOR_NOT_AVAILABLE",
         "JOIN-01": "the empty group id makes a group",
         "JOIN-02": "any session timeout is taken",
         "JOIN-05": "a made-up id makes a group",

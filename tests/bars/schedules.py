@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from fencepost.conformance.zoo.expedition import EQUIVALENT
-from fencepost.conformance.zoo.hunting import HYPOTHESIS, SCHEDULES, WALK
+from fencepost.conformance.zoo.hunting import HYPOTHESIS, REMARKS, SCHEDULES, WALK
 from fencepost.conformance.zoo.record import Row, Table, from_json
 from tests.adapters.hail import hail, read_all
 from tests.bars.bars import ROOT, Bar, Figure, Unmeasured, at_least, at_most, exactly, main, told
@@ -83,6 +83,7 @@ def mutants(folder: Path) -> Iterator[Figure]:
     yield told("equivalent, as far as a bounded comparison shows", len(same))
     yield at_least("found of the others in %", round(share, 1), 95)
     yield told("of them by random schedules", sum(row.found_by == SCHEDULES for row in caught))
+    yield told("of them not seen broken, but told to be unusual", sum(row.found_by == REMARKS for row in caught))
     for row in rows:
         if not row.found_by and row not in same:
             yield told(row.name, row.reason)

@@ -5,6 +5,7 @@ from fencepost.model.comparison import Seen, compare
 from fencepost.model.coordinator import handle
 from fencepost.model.core.values import Context, Dialect
 from fencepost.model.errors import Error
+from fencepost.model.offsets import over
 from fencepost.model.reading import Body, read_requests
 from fencepost.model.requests import Offset
 from fencepost.model.settings import Settings
@@ -62,3 +63,11 @@ def test_null_metadata_is_noticed() -> None:
     null = row(0, committed_offset=7, metadata=None)
     difference = next(compare(Fetched({("t", 0): Offset(7)}), Seen("OffsetFetch", 1, FETCH, null, "g")))
     assert not difference.hard and difference.soft == {"metadata"}
+
+
+def test_an_offset_may_go_when_its_own_retention_or_that_of_the_broker_is_over() -> None:
+    kept = World(offsets={("t", 0): Offset(7, committed=1_000, expires=5_000)})
+    assert [bool(over(kept, now, 10_000)) for now in (4_999, 5_000)] == [False, True]
+    assert [bool(over(kept, now, 2_000)) for now in (2_999, 3_000)] == [False, True]
+    asked_for_nothing = World(offsets={("t", 0): Offset(7, committed=1_000)})
+    assert [bool(over(asked_for_nothing, now, 2_000)) for now in (2_999, 3_000)] == [False, True]

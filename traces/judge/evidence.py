@@ -3,12 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from fencepost.model.catalogue import is_advice
 from fencepost.model.rules import RULES
 from fencepost.traces.events import Event
 from fencepost.traces.judge.verdict import Evidence, Fault, Standing
 
 GATE = frozenset(name for name in RULES if name.startswith("gate."))
 """Rules by which a coordinator is excused around a failover, and what answers given by them are evidence of."""
+VARIES = frozenset({"member"})
+"""What Apache Kafka itself has in different ways: the member id beside an error is the one sent, or none (LAT-11)."""
 GATED = frozenset(requirement for name in GATE for requirement in RULES[name].requirements)
 
 
@@ -37,6 +40,9 @@ def weighed(mark: Event, record: Judged | None, settle: Callable[[], None]) -> E
     fields = frozenset(body.get("fields") or ())
 
     def stands(standing: Standing, note: str = "", fault: Fault | None = None) -> Evidence:
+        if standing is Standing.FAIL and is_advice(requirement):
+            seen = f"{fault.observed}; usual is {' or '.join(fault.allowed)}" if fault is not None else note
+            return Evidence(requirement, sequence, Standing.UNUSUAL, seen)
         return Evidence(requirement, sequence, standing, note, fault)
 
     if record is None:
@@ -59,6 +65,11 @@ def weighed(mark: Event, record: Judged | None, settle: Callable[[], None]) -> E
         return stands(Standing.INCONCLUSIVE, "the target said that it was not ready")
     if not body.get("met", True):
         return stands(Standing.NOT_OBSERVED, body.get("note", "the schedule did not get that far"))
+    if "unusual" in body:
+        return stands(Standing.UNUSUAL, str(body["unusual"]))
+    odd = record.soft - VARIES
+    if odd and not fields:
+        return stands(Standing.UNUSUAL, f"allowed, but not as Apache Kafka has it: {', '.join(sorted(odd))}")
     return stands(Standing.PASS)
 
 

@@ -15,7 +15,7 @@ from fencepost.traces.judge.configuration import Fault as Misfit
 from fencepost.traces.judge.evidence import Judged, marked, weighed
 from fencepost.traces.judge.excuses import NOT_READY
 from fencepost.traces.judge.explanation import errors_in
-from fencepost.traces.judge.lookup import LookupCheck
+from fencepost.traces.judge.lookup import LookupCheck, unusual
 from fencepost.traces.judge.operations import Lookahead, Operation
 from fencepost.traces.judge.promptness import PROMPT_WIDTH
 from fencepost.traces.judge.restarting import restart
@@ -67,6 +67,8 @@ class Judge:
         self.steps = StepsSeen()
         self.judged: OrderedDict[int, Judged] = OrderedDict()
         self.faults: list[Fault] = []
+        self.asked: dict[int, list[str]] = {}
+        """The groups in which an operation waits for its answer."""
         self.evidence: list[Evidence] = []
         self.rules: Counter[str] = Counter()
         self.transitions: Counter[Parts] = Counter()
@@ -95,8 +97,8 @@ class Judge:
         elif event.kind is Kind.ANSWER and operation is not None:
             self.remember(operation.handle).answered = True
             self.looked_up(operation)
-            for group in list(self.searches):
-                known = self.searches[group].parts.get(operation.handle)
+            for group in self.asked.pop(operation.handle, ()):
+                known = self.searches[group].parts.get(operation.handle) if group in self.searches else None
                 if known is not None:
                     self.advance(group, known, event.time, sent=False)
             if self.sight.is_partial:
@@ -174,6 +176,8 @@ class Judge:
     def advance(self, group: str, part: Part, time: int, *, sent: bool) -> None:
         """Take a request or an answer into the group's search; explain it if nothing fits."""
         search = self.searches[group]
+        if sent:
+            self.asked.setdefault(part.operation.handle, []).append(group)
         if group in self.stopped:
             self.remember(part.operation.handle).undecided = self.stopped[group]
             return
@@ -313,8 +317,8 @@ class Judge:
         """FindCoordinator answers to no group, nor does the wrong node; they have a check of their own."""
         if operation.api == "Metadata" and operation.answer is not None:
             self.topics.learn(operation.answer)
-        if operation.api == "FindCoordinator" and operation.answer and operation.answer.get("_findings"):
-            self.remember(operation.handle).soft |= {"wire"}
+        if operation.api == "FindCoordinator" and operation.answer is not None:
+            self.remember(operation.handle).soft |= unusual(operation.answer)
         for fault in self.lookup.answered(operation):
             self.faults.append(fault)
             self.remember(operation.handle).fault = fault

@@ -138,3 +138,10 @@ def abs_hash(text: str) -> int:
     if value >= 1 << 31:
         value -= 1 << 32
     return 0 if value == -(1 << 31) else abs(value)
+
+
+def unusual(answer: Body) -> set[str]:
+    """What is allowed about an answer to a lookup, but not as Apache Kafka has it."""
+    rows = answer.get("coordinators") or [answer]
+    named = any(row.get("error_code") != 0 and row.get("node_id", -1) != -1 for row in rows)
+    return ({"wire"} if answer.get("_findings") else set()) | ({"node"} if named else set())

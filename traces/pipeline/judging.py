@@ -82,12 +82,11 @@ def findings(spark: SparkSession, corpus: Corpus, opinion: Opinion, split: int =
     wholes = put_together(files(spark, corpus))
     found = [unit for whole in wholes for unit in units_of(whole, split)]
     lines = sorted_lines(spark, corpus, wholes, found)
-    known = {(unit.trace, unit.bucket): unit for unit in found}
 
     def said(batches: Iterator[pa.RecordBatch]) -> Iterator[Finding]:
         rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch), strict=True))
-        for key, stream in groupby(rows, key=itemgetter(0, 1)):
-            yield from judge_unit(known[key], corpus, ((row[2], row[3]) for row in stream), opinion)
+        for number, stream in groupby(rows, key=itemgetter(0)):
+            yield from judge_unit(found[number], corpus, ((row[1], row[2]) for row in stream), opinion)
 
     def judged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from in_batches(said(batches), SCHEMA, BATCH)
@@ -150,20 +149,22 @@ def read(spark: SparkSession, corpus: Corpus, table: str) -> DataFrame:
 
 
 def sorted_lines(spark: SparkSession, corpus: Corpus, wholes: Sequence[Whole], found: Sequence[Unit]) -> DataFrame:
-    """The lines of every unit together and in order, the header's first."""
+    """The lines of every unit, by its number, together and in order, the header's first."""
     cores = spark.sparkContext.defaultParallelism
     total = sum(unit.size for unit in found)
+    numbers = {unit: number for number, unit in enumerate(found)}
     parts = in_parts(found, max(1, 3 * cores if len(found) >= 3 * cores else len(found), -(-total // PART)))
     by_name = {whole[0].trace: places(whole) for whole in wholes}
     rows = [
-        (file.trace, bucket, unit.trace, unit.bucket, begins, before, part, unit.bucket == LOOKUPS and bucket != SHARED)
+        (file.trace, bucket, numbers[unit], begins, before, part, unit.bucket == LOOKUPS and bucket != SHARED)
         for part, each in enumerate(parts)
         for unit in each
         for file, begins, before in by_name[unit.trace]
         for bucket in buckets_of(unit, corpus)
     ]
-    columns = "file string, bucket int, trace string, unit int, begins long, before long, part int, partly boolean"
+    columns = "file string, bucket int, unit int, begins long, before long, part int, partly boolean"
     where = spark.createDataFrame(rows, columns)
+    begun = [(unit.trace, numbers[unit], part) for part, each in enumerate(parts) for unit in each]
     events = read(spark, corpus, EVENTS).where("intact").withColumnRenamed("trace", "file")
     told = (F.col("kind") == "answer") & F.col("error").isin(sorted(map(int, NOT_READY)))
     place = (F.col("line") - F.col("begins") + F.col("before")).alias("line")
@@ -171,17 +172,17 @@ def sorted_lines(spark: SparkSession, corpus: Corpus, wholes: Sequence[Whole], f
         events.join(F.broadcast(where), ["file", "bucket"])
         .where(~F.col("partly") | told)
         .where("line > begins")
-        .select("trace", "unit", place, "text", "part")
+        .select("unit", place, "text", "part")
     )
     first = F.lit(1).cast("long").alias("line")
     headers = read(spark, corpus, TRACES).select("trace", first, F.col("header").alias("text"))
-    each_unit = where.select("trace", "unit", "part").distinct()
-    firsts = headers.join(each_unit, "trace").select("trace", "unit", "line", "text", "part")
+    each_unit = spark.createDataFrame(begun, "trace string, unit int, part int")
+    firsts = headers.join(F.broadcast(each_unit), "trace").select("unit", "line", "text", "part")
     return (
         lines.unionByName(firsts)
         .repartitionById(len(parts), F.col("part"))
-        .sortWithinPartitions("trace", "unit", "line")
-        .select("trace", "unit", "line", "text")
+        .sortWithinPartitions("unit", "line")
+        .select("unit", "line", "text")
     )
 
 

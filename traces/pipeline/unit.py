@@ -109,20 +109,20 @@ class UnitJudge(Judge):
 
     def note(self, group: str, operation: Operation, time: int) -> None:
         """Write down the state of a group, if all explanations agree on one and it is news."""
-        worlds = [one.world.group for one in self.searches[group].configurations]
-        seen = {(None, 0) if each is None else (each.phase, each.generation) for each in worlds}
-        if len(seen) != 1:
-            return
-        phase, generation = seen.pop()
+        configurations = self.searches[group].configurations
+        first = configurations[0].world.group
+        phase, generation = state_of(first)
         known = self.states.get(group)
-        if known is not None and (known.phase, known.generation) == (phase, generation):
+        if known is not None and known.phase is phase and known.generation == generation:
+            return
+        if len({state_of(one.world.group) for one in configurations}) != 1:
             return
         if known is None and phase is None:
             return
         self.states[group] = State(phase, generation, time)
         who = operation.body.get("member_id") or operation.member
         by = f"{operation.api} of {who}" if who else operation.api
-        name, members = "Dead" if phase is None else phase.name.capitalize(), members_of(worlds[0])
+        name, members = "Dead" if phase is None else phase.name.capitalize(), members_of(first)
         self.changes.append(Change(time, operation.handle - 1, group, name, generation, members, by))
         self.turned(self.changes[-1], phase)
 
@@ -151,6 +151,11 @@ class UnitJudge(Judge):
             if found is not None and found.phase is state.phase:
                 awaited = tuple(awaited_in(found))
                 yield Stuck(state.since, group, state.phase.name.capitalize(), state.generation, awaited)
+
+
+def state_of(group: Group | None) -> tuple[Phase | None, int]:
+    """The phase and the generation of a group."""
+    return (None, 0) if group is None else (group.phase, group.generation)
 
 
 def members_of(group: Group | None) -> int:

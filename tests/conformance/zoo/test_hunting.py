@@ -14,7 +14,17 @@ from fencepost.conformance.scenarios import ALL
 from fencepost.conformance.zoo import expedition as expeditions
 from fencepost.conformance.zoo import hunting, limits, shared
 from fencepost.conformance.zoo.expedition import EQUIVALENT, SURVIVES, Expedition, is_found
-from fencepost.conformance.zoo.hunting import DOES_NOT_START, HANGS, SCENARIOS, SCHEDULES, TOURS, Find, Task, hunt
+from fencepost.conformance.zoo.hunting import (
+    DOES_NOT_START,
+    HANGS,
+    REMARKS,
+    SCENARIOS,
+    SCHEDULES,
+    TOURS,
+    Find,
+    Task,
+    hunt,
+)
 from fencepost.conformance.zoo.lockstep import difference, seen
 from fencepost.conformance.zoo.record import Row
 from fencepost.conformance.zoo.specimens import Specimen, UnknownSpecimen, chosen, specimen, systematic
@@ -30,6 +40,23 @@ def test_a_mutant_is_found_by_schedules_scenarios_and_tours() -> None:
     finds = [hunt(Task(DEAF, method, 1, seconds=60, shrink=1)) for method in (SCHEDULES, SCENARIOS, TOURS)]
     assert all(find.found and find.requests > 0 and find.by for find in finds)
     assert "HB-06" in {find.requirement for find in finds}
+
+
+def test_what_is_only_unusual_is_found_by_remarks() -> None:
+    kept = "cleanup.Cleanup.expired_partitions: never: " + (
+        "self.is_expired(group, offset) and (not group.is_subscribed(partition[0])) and "
+        "(not group.has_uncommitted(partition)) -> False"
+    )
+    only = "explicit-retention-expires"
+    assert not hunt(Task(kept, SCENARIOS, only=only)).found
+    find = hunt(Task(kept, REMARKS, only=only))
+    assert (find.requirement, find.requests, find.by) == ("COMMIT-26", 5, (only,))
+
+
+def test_what_is_unusual_of_the_shipped_coordinator_too_is_no_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    remark = frozenset({hunting.Remark("JOIN-01", 1)})
+    monkeypatch.setattr(hunting, "remarks", lambda make_target, grace, play: remark)
+    assert not hunt(Task(DEAF, REMARKS, only="session-timeout-bounds")).found
 
 
 def test_what_was_found_is_found_again_from_its_chunk_on() -> None:
@@ -119,7 +146,7 @@ def test_an_expedition_hunts_with_every_seed_and_then_by_scenarios() -> None:
         ("hypothesis", 1),
         ("walk", 1),
     ]
-    assert [task.method for task in plan.tasks_by_play(bug)] == ["scenarios", "tours"]
+    assert [task.method for task in plan.tasks_by_play(bug)] == ["scenarios", "tours", "remarks"]
     assert not is_found([Find(Task("BUG-30", "walk"), "FETCH-01", 1, 1.0)])
 
 
@@ -160,7 +187,7 @@ def test_a_mutant_that_answers_as_it_should_is_hunted_once(monkeypatch: pytest.M
 def test_a_mutant_that_answers_otherwise_is_hunted_by_all_means(monkeypatch: pytest.MonkeyPatch) -> None:
     row, done = expedition(monkeypatch, lambda task: False, "a-scenario")
     assert (row.found_by, row.reason) == ("", SURVIVES.format(where="a-scenario"))
-    assert [task.method for task in done] == [SCHEDULES] * 3 + [SCENARIOS, TOURS]
+    assert [task.method for task in done] == [SCHEDULES] * 3 + [SCENARIOS, TOURS, REMARKS]
 
 
 def test_a_mutant_that_is_found_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:

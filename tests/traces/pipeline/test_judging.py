@@ -197,13 +197,13 @@ def test_lines_come_together_and_in_order(spark: SparkSession, corpus: Corpus) -
     rows = {reader.trace: [row for row in reader.rows() if isinstance(row, Row) and row.intact] for reader in readers}
     wholes = put_together(file_of(corpus, reader) for reader in readers)
     found = [unit for whole in wholes for unit in units_of(whole, 0)]
-    seen: dict[tuple[str, int], list[int]] = {}
+    seen: dict[int, list[int]] = {}
     for row in sorted_lines(spark, corpus, wholes, found).collect():
-        seen.setdefault((row.trace, row.unit), []).append(row.line)
-    assert seen.keys() == {(unit.trace, unit.bucket) for unit in found}
-    for unit in found:
+        seen.setdefault(row.unit, []).append(row.line)
+    assert seen.keys() == set(range(len(found)))
+    for number, unit in enumerate(found):
         mine = [row.line for row in rows[unit.trace] if belongs(row, unit, corpus)]
-        assert seen[unit.trace, unit.bucket] == [1, *mine]
+        assert seen[number] == [1, *mine]
 
 
 def test_states_and_rounds_are_told(judged: Judged) -> None:

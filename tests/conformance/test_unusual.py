@@ -1,0 +1,63 @@
+"""What is allowed, and not as Apache Kafka has it: it passes, with a note that says so."""
+
+import asyncio
+
+import pytest
+
+from fencepost.conformance.bundled_run import Bundled
+from fencepost.conformance.plan import BUNDLED, Plan
+from fencepost.conformance.profile import Profile
+from fencepost.conformance.report import render
+from fencepost.conformance.results import Exit, RequirementResult, Verdict
+from fencepost.conformance.zoo.specimens import specimen
+from fencepost.model.catalogue import CATALOGUE, is_advice
+
+NAMED = "admin.Admin.find: always: known -> True"
+"""Beside the error for an unknown kind of key a node is named all the same."""
+KEPT = "cleanup.Cleanup.is_expired: never: offset.expires_at is not None -> False"
+"""An explicit retention is not looked at."""
+SHORT_LIVED = "cleanup.Cleanup.is_expired: always: self._runtime.now >= offset.expires_at -> True"
+"""What has an explicit retention goes with the next pass, whether its time is over or not."""
+
+
+def result(name: str, requirement: str) -> tuple[RequirementResult, str]:
+    """The verdict on a requirement, and the report, of a run on a mutant."""
+    with specimen(name).applied() as make_target:
+        run = Bundled(Plan(BUNDLED), Profile())
+        run.make_target = make_target
+        report = asyncio.run(run.run([CATALOGUE[requirement]], lambda progress: None))
+    return report.results[0], render(report)
+
+
+def test_a_field_within_the_latitude_is_noted() -> None:
+    found, report = result(NAMED, "FIND-07")
+    assert found.verdict is Verdict.PASS
+    assert found.note == "unusual: allowed, but not as Apache Kafka has it: node"
+    assert "Notes\n  FIND-07\n    unusual: allowed, but not as Apache Kafka has it: node" in report
+    assert "CONFORMANT" in report
+
+
+def test_who_does_not_do_what_should_be_done_is_unusual() -> None:
+    found, _ = result(KEPT, "COMMIT-26")
+    assert found.verdict is Verdict.PASS
+    assert found.note == "unusual: 2 clean-up intervals after its time was over the offset is still there"
+
+
+def test_what_must_not_be_is_a_failure_whatever_else_should_be() -> None:
+    found, _ = result(SHORT_LIVED, "FETCH-01")
+    assert found.verdict is Verdict.FAIL
+    found, _ = result(SHORT_LIVED, "COMMIT-26")
+    assert found.verdict is Verdict.PASS
+    assert found.note.startswith("unusual: ") and "usual is" in found.note
+
+
+@pytest.mark.parametrize("id", ["FIND-07", "COMMIT-26"])
+def test_nothing_is_unusual_about_the_bundled_coordinator(id: str) -> None:
+    report = asyncio.run(Bundled(Plan(BUNDLED), Profile()).run([CATALOGUE[id]], lambda progress: None))
+    assert [(one.verdict, one.note) for one in report.results] == [(Verdict.PASS, "")]
+    assert report.exit_code() is Exit.CONFORMANT
+
+
+def test_advice_is_what_should_be() -> None:
+    assert [id for id in CATALOGUE if is_advice(id)] == ["FIND-09", "COMMIT-26", "TIMER-17", "TIMER-23"]
+    assert not is_advice("NO-01")
