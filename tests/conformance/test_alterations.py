@@ -24,7 +24,7 @@ from tests.conformance.alterations import altered, broken_by, marked_answers
 
 UNMET = {"FIND-08", "HB-12"}
 """They speak of a coordinator that is not available for a while; the bundled one always is."""
-ADVICE = {id for id in CATALOGUE if is_advice(id)}
+ADVICE = frozenset(id for id in CATALOGUE if is_advice(id))
 BEYOND = {"second-node", "graceful-move"}
 """What the bundled target has not got."""
 
@@ -50,7 +50,7 @@ def altered_fields(scenario: Scenario) -> set[str]:
             found = Played(scenario, one.header, events, verdict)
             concerned = broken_by(marked, field)
             assert (what, told_by(found)) == (what, concerned)
-            binding = {each for each in concerned if not is_advice(each)}
+            binding = concerned - ADVICE
             # Where only advice is not taken, the answer may break what nobody looked at here.
             assert (what, broken(found)) == (what, binding) or not binding
             seen |= concerned
