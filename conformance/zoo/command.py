@@ -8,7 +8,8 @@ from dataclasses import replace
 from fencepost.conformance.progress import ProgressDisplay
 from fencepost.conformance.results import Exit
 from fencepost.conformance.zoo.expedition import Expedition
-from fencepost.conformance.zoo.record import BUGS, MUTANTS, Table, lost, merged, recorded, to_json
+from fencepost.conformance.zoo.methods import METHODS
+from fencepost.conformance.zoo.record import BUGS, MUTANTS, Table, lost, merged, recorded, supplemented, to_json
 from fencepost.conformance.zoo.specimens import known, mutants
 from fencepost.conformance.zoo.table import lines, markdown
 
@@ -16,12 +17,15 @@ from fencepost.conformance.zoo.table import lines, markdown
 def run(options: argparse.Namespace, show: Callable[[str], None]) -> int:
     """Do what the command line asks; 1 if something that is recorded as found is not found any more, 3 if cut short."""
     patterns = tuple(options.only) or ("BUG-*",)
-    expedition = Expedition(patterns, options.seeds, options.baseline_seeds, options.seconds, options.jobs)
+    methods = tuple(each for each in METHODS if each in options.by)
+    expedition = Expedition(patterns, options.seeds, options.baseline_seeds, options.seconds, options.jobs, methods)
     display = ProgressDisplay(sys.stderr, live=sys.stderr.isatty())
     try:
         table = expedition.run(display)
     finally:
         display.close()
+    if methods != METHODS:
+        table = supplemented(merged(recorded(BUGS), recorded(MUTANTS), (row.name for row in table.rows)), table)
     show("\n".join(lines(table)) + "\n")
     if options.json is not None:
         options.json.write_text(to_json(table), encoding="utf-8")

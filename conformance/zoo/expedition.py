@@ -11,18 +11,9 @@ from multiprocessing.pool import Pool
 from typing import TypeVar
 
 from fencepost.conformance.progress import Progress
-from fencepost.conformance.zoo.hunting import (
-    HYPOTHESIS,
-    REMARKS,
-    SCENARIOS,
-    SCHEDULES,
-    TOURS,
-    WALK,
-    Find,
-    Task,
-    hunt,
-)
+from fencepost.conformance.zoo.hunting import Find, Task, hunt
 from fencepost.conformance.zoo.lockstep import difference
+from fencepost.conformance.zoo.methods import HYPOTHESIS, METHODS, SCHEDULES, WALK
 from fencepost.conformance.zoo.record import Table, row
 from fencepost.conformance.zoo.specimens import Specimen, chosen, specimen
 
@@ -36,20 +27,22 @@ MEMORY = 4 << 30
 
 @dataclass(slots=True)
 class Expedition:
-    """What is hunted, and how: seeds for schedules and for baselines, seconds for each hunt, hunts at a time."""
+    """What is hunted, and how: seeds for schedules and for baselines, seconds for each hunt, hunts at a time, and by
+    which methods of the kit."""
 
     patterns: tuple[str, ...] = ("BUG-*",)
     seeds: int = 3
     baseline_seeds: int = 0
     seconds: float = 60.0
     jobs: int = 1
+    methods: tuple[str, ...] = METHODS
     finds: dict[str, list[Find]] = field(default_factory=dict)
     differences: dict[str, str] = field(default_factory=dict)
     """Where a mutant answers otherwise than the shipped coordinator; "" if nowhere."""
 
     def tasks(self, hunted: Specimen) -> Iterator[Task]:
         """The hunts of one specimen by schedules and by the baselines."""
-        for seed in range(1, self.seeds + 1):
+        for seed in range(1, self.seeds + 1 if SCHEDULES in self.methods else 1):
             yield Task(hunted.name, SCHEDULES, seed, self.seconds)
         for seed in range(1, self.baseline_seeds + 1):
             for method in (HYPOTHESIS, WALK):
@@ -57,8 +50,9 @@ class Expedition:
 
     def tasks_by_play(self, hunted: Specimen) -> Iterator[Task]:
         """What is tried where no schedule found anything."""
-        for method in (SCENARIOS, TOURS, REMARKS):
-            yield Task(hunted.name, method, 0, self.seconds)
+        for method in self.methods:
+            if method != SCHEDULES:
+                yield Task(hunted.name, method, 0, self.seconds)
 
     def run(self, show: Callable[[Progress], None]) -> Table:
         """Hunt everything; Ctrl-C ends it early, with what was found so far. Raises `UnknownSpecimen`.

@@ -25,6 +25,7 @@ from fencepost.conformance.selection import needed
 from fencepost.conformance.touring import scenarios, timed
 from fencepost.conformance.zoo.baselines import plain_hypothesis, random_walks
 from fencepost.conformance.zoo.limits import Stuck, at_most
+from fencepost.conformance.zoo.methods import HYPOTHESIS, REMARKS, SCENARIOS, SCHEDULES, WALK
 from fencepost.conformance.zoo.shared import Watch, drawn
 from fencepost.conformance.zoo.specimens import MakeTarget, Specimen, specimen
 from fencepost.conformance.zoo.target import MortalTarget
@@ -32,11 +33,6 @@ from fencepost.model.explore.coordinator_inputs import Universe, joinings
 from fencepost.traces.events import Kind
 from fencepost.traces.judge.verdict import Standing
 
-SCHEDULES, HYPOTHESIS, WALK, SCENARIOS, TOURS = "schedules", "hypothesis", "walk", "scenarios", "tours"
-REMARKS = "remarks"
-"""What scenarios show to be allowed but unusual, though it is not with the shipped coordinator."""
-METHODS = (SCHEDULES, SCENARIOS, TOURS, REMARKS)
-"""The kit's own, the plainest first; what was found by one need not be looked for by the next."""
 SOURCES: Mapping[str, Callable[[int], Source]] = {
     SCHEDULES: lambda seed: drawn_from(Ground(BUNDLED_SETTINGS), seed),
     HYPOTHESIS: plain_hypothesis,

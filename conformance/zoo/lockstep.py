@@ -15,8 +15,9 @@ from fencepost.conformance.scenario import Scenario
 from fencepost.conformance.schedules.generation import Ground
 from fencepost.conformance.schedules.hunt import drawn_from
 from fencepost.conformance.schedules.player import Playing
-from fencepost.conformance.zoo.hunting import SCENARIOS, TOURS, plays, run_of
+from fencepost.conformance.zoo.hunting import plays, run_of
 from fencepost.conformance.zoo.limits import Stuck, at_most
+from fencepost.conformance.zoo.methods import SCENARIOS, TOURS
 from fencepost.conformance.zoo.reach import Line, traced
 from fencepost.conformance.zoo.specimens import MakeTarget, Specimen
 from fencepost.conformance.zoo.target import MortalTarget

@@ -5,6 +5,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from fencepost.conformance.zoo.methods import METHODS
+
 
 def add_arguments(parser: argparse.ArgumentParser, count: Callable[[str], int]) -> None:
     """The options of the command."""
@@ -15,6 +17,13 @@ def add_arguments(parser: argparse.ArgumentParser, count: Callable[[str], int]) 
         action="extend",
         default=[],
         help="bugs such as BUG-35 or 'BUG-0*', or mutants such as 'rounds.*' (default: all bugs)",
+    )
+    parser.add_argument(
+        "--by",
+        choices=METHODS,
+        nargs="+",
+        default=list(METHODS),
+        help="how to look (default: all ways); what the record says of the others is kept",
     )
     parser.add_argument("--seeds", metavar="N", type=count, default=3, help="hunts of each by schedules (default: 3)")
     parser.add_argument(

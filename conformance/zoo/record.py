@@ -8,7 +8,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from fencepost.conformance.zoo.hunting import METHODS, Find
+from fencepost.conformance.zoo.hunting import Find
+from fencepost.conformance.zoo.methods import METHODS
 from fencepost.conformance.zoo.specimens import Specimen
 
 BUGS, MUTANTS = (Path(__file__).parent / name for name in ("record.json", "mutants.json"))
@@ -132,6 +133,21 @@ def merged(old: Table, new: Table, names: Iterable[str]) -> Table:
     order."""
     rows = {one.name: one for one in (*old.rows, *new.rows)}
     return Table(new.seeds, new.baseline_seeds, new.seconds, tuple(rows[name] for name in names if name in rows))
+
+
+def supplemented(old: Table, new: Table) -> Table:
+    """The new table, hunted by some methods only, with what the old one says of the others."""
+    known = {one.name: one for one in old.rows}
+    return replace(new, rows=tuple(supplement(known[one.name], one) if one.name in known else one for one in new.rows))
+
+
+def supplement(old: Row, new: Row) -> Row:
+    """One row with what was known of it: a method that found it before is not overtaken by a less plain one."""
+    hunts = {**old.hunts, **new.hunts}
+    tried = old.found_by in new.hunts
+    if not old.found_by or tried or (new.found_by and METHODS.index(new.found_by) < METHODS.index(old.found_by)):
+        return replace(new, hunts=hunts)
+    return replace(old, hunts=hunts)
 
 
 def lost(then: Table, now: Table) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from statistics import median
 
-from fencepost.conformance.zoo.hunting import HYPOTHESIS, SCHEDULES, WALK
+from fencepost.conformance.zoo.methods import HYPOTHESIS, SCHEDULES, WALK
 from fencepost.conformance.zoo.record import Hunts, Row, Table
 
 COLUMNS = (

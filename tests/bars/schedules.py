@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from fencepost.conformance.zoo.expedition import EQUIVALENT
-from fencepost.conformance.zoo.hunting import HYPOTHESIS, REMARKS, SCHEDULES, WALK
+from fencepost.conformance.zoo.methods import HYPOTHESIS, REMARKS, SCHEDULES, WALK
 from fencepost.conformance.zoo.record import Row, Table, from_json
 from tests.adapters.hail import hail, read_all
 from tests.bars.bars import ROOT, Bar, Figure, Unmeasured, at_least, at_most, exactly, main, told

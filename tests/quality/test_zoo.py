@@ -9,7 +9,8 @@ import pytest
 
 from fencepost.conformance.zoo.coordinator import COORDINATOR
 from fencepost.conformance.zoo.expedition import EQUIVALENT
-from fencepost.conformance.zoo.hunting import HANGS, SCHEDULES, Task, hunt
+from fencepost.conformance.zoo.hunting import HANGS, Task, hunt
+from fencepost.conformance.zoo.methods import SCHEDULES
 from fencepost.conformance.zoo.record import MUTANTS, Row, recorded
 from fencepost.conformance.zoo.specimens import mutants
 

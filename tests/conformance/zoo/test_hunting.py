@@ -14,18 +14,9 @@ from fencepost.conformance.scenarios import ALL
 from fencepost.conformance.zoo import expedition as expeditions
 from fencepost.conformance.zoo import hunting, limits, shared
 from fencepost.conformance.zoo.expedition import EQUIVALENT, SURVIVES, Expedition, is_found
-from fencepost.conformance.zoo.hunting import (
-    DOES_NOT_START,
-    HANGS,
-    REMARKS,
-    SCENARIOS,
-    SCHEDULES,
-    TOURS,
-    Find,
-    Task,
-    hunt,
-)
+from fencepost.conformance.zoo.hunting import DOES_NOT_START, HANGS, Find, Task, hunt
 from fencepost.conformance.zoo.lockstep import difference, seen
+from fencepost.conformance.zoo.methods import REMARKS, SCENARIOS, SCHEDULES, TOURS
 from fencepost.conformance.zoo.record import Row
 from fencepost.conformance.zoo.specimens import Specimen, UnknownSpecimen, chosen, specimen, systematic
 from fencepost.conformance.zoo.target import MortalTarget
@@ -188,6 +179,13 @@ def test_a_mutant_that_answers_otherwise_is_hunted_by_all_means(monkeypatch: pyt
     row, done = expedition(monkeypatch, lambda task: False, "a-scenario")
     assert (row.found_by, row.reason) == ("", SURVIVES.format(where="a-scenario"))
     assert [task.method for task in done] == [SCHEDULES] * 3 + [SCENARIOS, TOURS, REMARKS]
+
+
+def test_an_expedition_goes_only_the_ways_it_is_told() -> None:
+    plan = Expedition(("BUG-30",), seeds=2, methods=(SCENARIOS, REMARKS))
+    (bug,) = chosen(plan.patterns)
+    assert [*plan.tasks(bug)] == []
+    assert [task.method for task in plan.tasks_by_play(bug)] == [SCENARIOS, REMARKS]
 
 
 def test_a_mutant_that_is_found_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,20 @@
 
 from dataclasses import replace
 
-from fencepost.conformance.zoo.hunting import HYPOTHESIS, SCENARIOS, SCHEDULES, Find, Task
-from fencepost.conformance.zoo.record import BUGS, Hunts, Table, from_json, lost, merged, recorded, row, to_json
+from fencepost.conformance.zoo.hunting import Find, Task
+from fencepost.conformance.zoo.methods import HYPOTHESIS, REMARKS, SCENARIOS, SCHEDULES
+from fencepost.conformance.zoo.record import (
+    BUGS,
+    Hunts,
+    Table,
+    from_json,
+    lost,
+    merged,
+    recorded,
+    row,
+    supplemented,
+    to_json,
+)
 from fencepost.conformance.zoo.specimens import specimen
 from fencepost.conformance.zoo.table import lines, markdown
 
@@ -59,6 +71,23 @@ def test_new_rows_take_the_place_of_old_ones_in_the_order_of_what_there_is() -> 
     new = replace(TABLE, rows=(other, fresh))
     assert merged(TABLE, new, ["BUG-01", "BUG-02", "BUG-35", "BUG-36"]).rows == (other, fresh, TABLE.rows[1])
     assert merged(TABLE, new, ["BUG-35"]).rows == (fresh,)
+
+
+def test_a_hunt_by_some_means_leaves_what_others_found() -> None:
+    none = {SCHEDULES: Hunts(0, 3)}
+    missed = replace(TABLE.rows[1], hunts=none)
+    seen = replace(missed, found_by=REMARKS, requirement="COMMIT-26", hunts={REMARKS: Hunts(1, 1)}, reason="")
+    old, new = replace(TABLE, rows=(TABLE.rows[0], missed)), replace(TABLE, rows=(replace(seen, name="BUG-35"), seen))
+    first, second = supplemented(old, new).rows
+    assert (first.found_by, set(first.hunts)) == (SCHEDULES, {*TABLE.rows[0].hunts, REMARKS})
+    assert (second.found_by, second.hunts) == (REMARKS, {**none, REMARKS: Hunts(1, 1)})
+    plainer = replace(seen, found_by=SCENARIOS, hunts={SCENARIOS: Hunts(1, 1)})
+    (after,) = supplemented(replace(TABLE, rows=(second,)), replace(TABLE, rows=(plainer,))).rows
+    assert after.found_by == SCENARIOS
+    blank = replace(missed, hunts={REMARKS: Hunts(0, 1)})
+    (gone,) = supplemented(replace(TABLE, rows=(second,)), replace(TABLE, rows=(blank,))).rows
+    assert gone.found_by == "", "what is looked for again and not found is lost"
+    assert supplemented(replace(TABLE, rows=()), new) == new
 
 
 def test_people_see_what_was_found_and_why_something_was_not() -> None:
