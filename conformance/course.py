@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from fencepost.conformance import aggregation
 from fencepost.conformance.aggregation import Origin
+from fencepost.conformance.ambiguity import noted
 from fencepost.conformance.blame import Blame, broken, is_crash, violations
 from fencepost.conformance.execution import Played
 from fencepost.conformance.plan import Plan
@@ -120,10 +121,11 @@ class Course:
     def report(self, target: Mapping[str, str], known: Mapping[str, str], *, cut_short: bool) -> Report:
         """Everything that is known so far."""
         runs = [*self.played, *self.found, *self.not_replayed()]
+        results = aggregation.results(self.selection, runs, self.confirmed, known, self.origin)
         return Report(
             target=target,
             seed=self.plan.seed,
-            results=aggregation.results(self.selection, runs, self.confirmed, known, self.origin),
+            results=tuple(noted(results, self.decisions)),
             rules=aggregation.coverage([*(one.verdict.rules for one in self.played), self.tally.rules]),
             schedules=len(self.played) + self.tally.schedules,
             events=sum(len(one.events) for one in self.played) + self.tally.events,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fencepost.conformance.aggregation import Findings, Origin, coverage, decide, failure
+from fencepost.conformance.ambiguity import agreed, noted
 from fencepost.conformance.blame import Violation, violations
 from fencepost.conformance.progress import Progress
 from fencepost.conformance.results import Report, RequirementResult
@@ -179,7 +180,7 @@ class Pile:
         return Report(
             target=watched([one.source for one in self.headers], [one.implementation for one in self.headers]),
             seed=0,
-            results=tuple(self.results()),
+            results=tuple(noted(self.results(), agreed(verdict.decisions for verdict in self.verdicts))),
             rules=coverage(verdict.rules for verdict in self.verdicts),
             schedules=self.done,
             events=self.events,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fencepost.conformance.aggregation import Findings, coverage, decide
+from fencepost.conformance.ambiguity import agreed, noted
 from fencepost.conformance.results import Failure, Report
 from fencepost.conformance.together import count_rules, watched
 from fencepost.model.catalogue import CATALOGUE
@@ -24,6 +25,8 @@ class Sum:
     violated: dict[str, Counter[str]] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     implementations: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    decisions: list[Mapping[str, bool]] = field(default_factory=list)
+    """The sides that units take where the reference coordinators differ."""
     undecided: list[tuple[str, str]] = field(default_factory=list)
     """Traces, and what was missing to judge something in them."""
 
@@ -43,6 +46,7 @@ class Sum:
     def concluded(self, trace: str, value: Mapping[str, Any]) -> None:
         """A unit is over."""
         self.sources[trace] = value["source"]
+        self.decisions.append(value["decisions"])
         self.implementations[trace] = value["implementation"]
         self.rules.setdefault(trace, Counter()).update(value["rules"])
         self.violated.setdefault(trace, Counter()).update(value["violations"])
@@ -57,10 +61,11 @@ class Sum:
                     self.findings[each].standings[Standing.FAIL] += times
         for found in self.findings.values():
             found.failures.sort(key=lambda failure: (failure.trace, failure.step))
+        results = (decide(id, found, {}, {}) for id, found in self.findings.items())
         return Report(
             target=watched(list(self.sources.values()), list(self.implementations.values())),
             seed=0,
-            results=tuple(decide(id, found, {}, {}) for id, found in self.findings.items()),
+            results=tuple(noted(results, agreed(self.decisions))),
             rules=coverage(self.rules.values()),
             schedules=len(self.rules),
             events=events,

@@ -344,16 +344,16 @@ class Judge:
         return any(search.narrowed for search in self.searches.values())
 
     def decided(self) -> dict[str, bool]:
-        """The reference differences on which all explanations of some group agree."""
-        found: dict[str, bool] = {}
+        """The reference differences on which all explanations of some group agree, and groups do not disagree."""
+        found: set[tuple[str, bool]] = set()
         for search in self.searches.values():
             if search.narrowed:
                 continue
             common = set(search.configurations[0].decisions) if search.configurations else set()
             for one in search.configurations[1:]:
                 common &= set(one.decisions)
-            found.update(dict(common))
-        return found
+            found |= common
+        return {name: side for name, side in sorted(found) if (name, not side) not in found}
 
 
 WIDTHS = (12, 60, 400)

@@ -15,7 +15,8 @@ def finding(trace: str, kind: str, **value: Any) -> Finding:
 def verdict(trace: str, violations: dict[str, int], source: str = "recorded") -> Finding:
     rules = {"heartbeat.stable": 3}
     implementation = {"name": trace, "version": "4.1"}
-    return finding(trace, "verdict", source=source, implementation=implementation, rules=rules, violations=violations)
+    told = {"source": source, "implementation": implementation, "rules": rules, "violations": violations}
+    return finding(trace, "verdict", **told, decisions={"unknown_group_named": True})
 
 
 def test_what_no_trace_shows_violated_is_kept() -> None:
@@ -24,6 +25,12 @@ def test_what_no_trace_shows_violated_is_kept() -> None:
     assert kept and report.exit_code() is Exit.CONFORMANT
     assert report.target == {"name": "recorded", "version": "4.1"}
     assert (report.schedules, report.events, report.undecided) == (2, 20, ())
+
+
+def test_sides_that_all_units_take_are_told() -> None:
+    marked = finding("a", "evidence", requirement="COMMIT-11", standing="pass", note="")
+    (result,) = (each for each in summed([verdict("a", {}), marked], 20, 1.0).results if each.id == "COMMIT-11")
+    assert result.note.startswith("ambiguous in the sources: as the newer coordinator")
 
 
 def test_what_is_left_open_is_told_with_its_trace() -> None:
