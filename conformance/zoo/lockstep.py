@@ -68,11 +68,13 @@ def seen(make_target: MakeTarget, play: Scenario) -> str:
 
 
 def without_names(events: Sequence[Event]) -> str:
-    """Events in text, with the member ids that were given out replaced by their numbers."""
+    """Events in text, with the member ids that were given out replaced by their numbers, also in what members made
+    of them."""
     joined = (event.body for event in events if event.kind is Kind.ANSWER and event.api == "JoinGroup")
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(body["member_id"] for body in joined)) if name}
     text = repr(events)
-    for number, name in enumerate(dict.fromkeys(body["member_id"] for body in joined if body["member_id"])):
-        text = text.replace(repr(name), f"member {number}")
+    for name in sorted(numbers, key=len, reverse=True):
+        text = text.replace(name, f"member {numbers[name]}")
     return text
 
 

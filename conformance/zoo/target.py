@@ -1,11 +1,13 @@
 """The bundled coordinator as a process would run it: an error of its own is the end of it, and is seen as such."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from fencepost.adapters.bundled.messages import Request
+from fencepost.adapters.bundled.messages import Answer, Request
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Description, TargetError
+from fencepost.model.wire.codec import encode_body
 from fencepost.traces.events import Kind, Order
 
 
@@ -47,6 +49,15 @@ class MortalTarget(InProcessTarget):
             super().advance()
         except Exception:
             self._die()
+
+    def _deliver(self, answers: Iterable[Answer]) -> None:
+        """An answer that no message can hold is an error of the coordinator's, as it is where it has to be sent."""
+        known = list(answers)
+        for answer in known:
+            flight = self._flights.get(answer.handle)
+            if flight is not None:
+                encode_body(f"{flight.request.api}Response", flight.request.version, answer.body)
+        super()._deliver(known)
 
     def _die(self) -> None:
         self._coordinator = None

@@ -10,7 +10,10 @@ from typing import Self
 import pytest
 
 from fencepost.adapters.bundled.heartbeats import Heartbeats
+from fencepost.conformance.scenario import Scenario
 from fencepost.conformance.scenarios import ALL
+from fencepost.conformance.schedules.player import Playing
+from fencepost.conformance.schedules.schedule import Move, Role, Schedule
 from fencepost.conformance.zoo import expedition as expeditions
 from fencepost.conformance.zoo import hunting, limits, shared
 from fencepost.conformance.zoo.expedition import EQUIVALENT, SURVIVES, Expedition, is_found
@@ -197,6 +200,20 @@ def test_a_mutant_that_is_found_is_not_compared(monkeypatch: pytest.MonkeyPatch)
 def test_nobody_may_read_anything_in_a_member_id() -> None:
     with specimen("joining.Joining.hand_out_id: never: join.request.client_id or '' -> False").applied() as make_target:
         assert seen(make_target, HANDED_OUT) == seen(MortalTarget, HANDED_OUT)
+
+
+def test_what_members_make_of_their_ids_is_no_difference() -> None:
+    moves = (Move("join"), Move("join"), Move("wait", 0, (("for", "answers"),)), Move("sync"), Move("describe"))
+    play = Scenario("assigned", (), Playing(Schedule("assigned", (Role(),), moves)))
+    with specimen("joining.Joining.hand_out_id: never: join.request.client_id or '' -> False").applied() as make_target:
+        assert seen(make_target, play) == seen(MortalTarget, play)
+    assert "member 0@1" in seen(MortalTarget, play)
+
+
+def test_an_answer_that_no_message_can_hold_is_the_end_of_a_coordinator() -> None:
+    name = "rounds.Rounds.add_member: never: join.request.client_id or '' -> False"
+    find = hunt(Task(name, SCENARIOS, seconds=60))
+    assert find.found and find.by == ("id-is-required-in-every-state",)
 
 
 def test_a_mutant_that_hangs_in_the_comparison_is_different(monkeypatch: pytest.MonkeyPatch) -> None:
