@@ -70,12 +70,20 @@ def seen(make_target: MakeTarget, play: Scenario) -> str:
 def without_names(events: Sequence[Event]) -> str:
     """Events in text, with the member ids that were given out replaced by their numbers, also in what members made
     of them."""
-    joined = (event.body for event in events if event.kind is Kind.ANSWER and event.api == "JoinGroup")
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(body["member_id"] for body in joined)) if name}
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names(events))) if name}
     text = repr(events)
     for name in sorted(numbers, key=len, reverse=True):
         text = text.replace(name, f"member {numbers[name]}")
     return text
+
+
+def names(events: Sequence[Event]) -> Iterator[str]:
+    """The member ids that answers show, in order."""
+    for event in events:
+        if event.kind is Kind.ANSWER and event.api == "JoinGroup":
+            yield event.body["member_id"]
+        elif event.kind is Kind.ANSWER and event.api == "DescribeGroups":
+            yield from (member["member_id"] for group in event.body["groups"] for member in group["members"])
 
 
 @cache

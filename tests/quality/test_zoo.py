@@ -23,8 +23,8 @@ PATIENCE_SECONDS = 60.0
 
 KNOWN = [row for row in recorded().rows if row.name in COORDINATOR]
 CAUGHT = [row for row in KNOWN if row.found_by]
-MUTANTS_IN_PERCENT = 92.0
-"""No less than was found before, of those that are not equivalent; the bar is at 95."""
+MUTANTS_IN_PERCENT = 95.0
+"""Of those that are not equivalent: seen broken, or told to be unusual."""
 MUTATED = recorded(MUTANTS).rows
 ONE_IN = 20
 
