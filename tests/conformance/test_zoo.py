@@ -65,7 +65,7 @@ SHOWN: Mapping[str, tuple[str, str]] = {
     "BUG-38": ("everyone-rejoins-in-time", "TIMER-26"),
     "BUG-39": ("leave-completes-the-join-phase", "LEAVE-07"),
     "BUG-40": ("same-again-in-completing", "JOIN-29"),
-    "BUG-41": ("newcomer-extends-the-initial-delay", "TIMER-17"),
+    "BUG-41": ("initial-delay-is-not-cut-short", "TIMER-18"),
     "BUG-42": ("answers-from-the-first-moment", "FAILOVER-01"),
     "BUG-43": ("simple-group-comes-back", "COMMIT-18"),
     "BUG-44": ("commit-of-a-stranger-in-completing", "COMMIT-06"),
