@@ -11,7 +11,7 @@ from fencepost.conformance.execution import Played
 from fencepost.model.catalogue import is_advice
 from fencepost.model.catalogue.presumed import PRESUMED
 from fencepost.model.rules import RULES
-from fencepost.traces.judge.verdict import Fault, Standing, TraceVerdict
+from fencepost.traces.judge.verdict import KEPT, Fault, Standing, TraceVerdict
 
 COARSE = frozenset({"error"})
 """Fields that nearly every requirement looks at; the others each belong to a few that speak of them."""
@@ -122,8 +122,7 @@ def presumed(id: str) -> frozenset[str]:
 
 def held(runs: Sequence[Played]) -> frozenset[str]:
     """The requirements that are shown to hold somewhere."""
-    kept = (Standing.PASS, Standing.UNUSUAL)
-    return frozenset(mark.requirement for played in runs for mark in played.verdict.evidence if mark.standing in kept)
+    return frozenset(mark.requirement for played in runs for mark in played.verdict.evidence if mark.standing in KEPT)
 
 
 def owners_of(runs: Sequence[Played], held: frozenset[str]) -> dict[str, str]:

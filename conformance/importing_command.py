@@ -63,11 +63,11 @@ def imported(options: argparse.Namespace) -> str:
 def cluster_of(options: argparse.Namespace) -> tuple[frozenset[int], Settings | None, int]:
     """What `--port` and `--profile` say of the cluster in a capture: ports, settings if they are known, and grace in
     milliseconds. Raises `ProfileError`."""
-    from fencepost.traces.importers.capture import GRACE_MS
+    from fencepost.traces.importers.capture import GRACE_MS, KAFKA_PORT
 
     profile = load_profile(options.profile) if options.profile is not None else Profile()
     settings = Settings(**profile.settings) if profile.settings else None
-    return frozenset(options.port or (9092,)), settings, GRACE_MS if profile.grace is None else profile.grace
+    return frozenset(options.port or (KAFKA_PORT,)), settings, GRACE_MS if profile.grace is None else profile.grace
 
 
 def imported_capture(options: argparse.Namespace) -> str:

@@ -4,9 +4,9 @@ import asyncio
 from collections import deque
 from dataclasses import replace
 
-from fencepost.conformance.blame import broken
+from fencepost.conformance.blame import broken, held
 from fencepost.conformance.execution import Played
-from fencepost.traces.judge.verdict import Standing, TraceVerdict
+from fencepost.traces.judge.verdict import TraceVerdict
 
 TICK_SECONDS = 0.02
 LEAST_SECONDS = 0.1
@@ -14,7 +14,6 @@ LEAST_SECONDS = 0.1
 REMEMBERED = 10_000
 SHARE = 0.5
 """How much of the grace that a target is granted the kit may use up itself."""
-SHOWN = frozenset({Standing.PASS, Standing.UNUSUAL})
 
 
 class Lateness:
@@ -50,6 +49,5 @@ def fair(played: Played) -> Played:
 
 def undecided(played: Played) -> bool:
     """It shows neither all it was written for nor a violation, as where members were given up in a stall."""
-    shown = {mark.requirement for mark in played.verdict.evidence if mark.standing in SHOWN}
-    missing = not shown.issuperset(played.scenario.requirements)
+    missing = not held([played]).issuperset(played.scenario.requirements)
     return missing and not played.unsupported and not played.crashed and not broken(played)

@@ -23,10 +23,9 @@ from fencepost.traces.format import TraceError, open_trace
 from fencepost.traces.judge.explanation import errors_in
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.operations import Lookahead
-from fencepost.traces.judge.verdict import Standing, TraceVerdict
+from fencepost.traces.judge.verdict import KEPT, Standing, TraceVerdict
 from fencepost.traces.replay import Script, Step, Translation, script
 
-KEPT = (Standing.PASS, Standing.UNUSUAL)
 TRANSIENT = frozenset({14, 15, 16, 51})
 """Not ready: the coordinator loads or moves, or a transaction is still being ended."""
 TRIES = 40

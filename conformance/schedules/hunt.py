@@ -39,7 +39,12 @@ class Quarry:
     def requests(self) -> int:
         """How many requests it takes, up to the wrong answer."""
         last = min(each.sequence for each in violations(self.played.verdict) if each.requirement == self.requirement)
-        return sum(event.kind is Kind.REQUEST and event.sequence <= last for event in self.played.events)
+        return requests_until(self.played, last)
+
+
+def requests_until(played: Played, sequence: int) -> int:
+    """How many requests there are up to one of them."""
+    return sum(event.kind is Kind.REQUEST and event.sequence <= sequence for event in played.events)
 
 
 @dataclass(frozen=True, slots=True)

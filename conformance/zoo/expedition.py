@@ -42,8 +42,9 @@ class Expedition:
 
     def tasks(self, hunted: Specimen) -> Iterator[Task]:
         """The hunts of one specimen by schedules and by the baselines."""
-        for seed in range(1, self.seeds + 1 if SCHEDULES in self.methods else 1):
-            yield Task(hunted.name, SCHEDULES, seed, self.seconds)
+        if SCHEDULES in self.methods:
+            for seed in range(1, self.seeds + 1):
+                yield Task(hunted.name, SCHEDULES, seed, self.seconds)
         for seed in range(1, self.baseline_seeds + 1):
             for method in (HYPOTHESIS, WALK):
                 yield Task(hunted.name, method, seed, self.seconds)

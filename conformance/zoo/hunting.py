@@ -19,7 +19,7 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.scenario import Scenario
 from fencepost.conformance.scenarios import ALL
 from fencepost.conformance.schedules.generation import Ground
-from fencepost.conformance.schedules.hunt import Quarry, Source, drawn_from, search
+from fencepost.conformance.schedules.hunt import Quarry, Source, drawn_from, requests_until, search
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.selection import needed
 from fencepost.conformance.touring import scenarios, timed
@@ -30,7 +30,6 @@ from fencepost.conformance.zoo.shared import Watch, drawn
 from fencepost.conformance.zoo.specimens import MakeTarget, Specimen, specimen
 from fencepost.conformance.zoo.target import MortalTarget
 from fencepost.model.explore.coordinator_inputs import Universe, joinings
-from fencepost.traces.events import Kind
 from fencepost.traces.judge.verdict import Standing
 
 SOURCES: Mapping[str, Callable[[int], Source]] = {
@@ -182,11 +181,6 @@ def remarks(make_target: MakeTarget, grace: int, play: Scenario) -> frozenset[Re
     played = run_virtual(run_of(make_target, grace).play(play, "run"))
     marks = (mark for mark in played.verdict.evidence if mark.standing is Standing.UNUSUAL)
     return frozenset(Remark(mark.requirement, requests_until(played, mark.sequence)) for mark in marks)
-
-
-def requests_until(played: Played, sequence: int) -> int:
-    """How many requests there are up to one of them."""
-    return sum(event.kind is Kind.REQUEST and event.sequence <= sequence for event in played.events)
 
 
 def run_of(make_target: MakeTarget, grace: int) -> Bundled:

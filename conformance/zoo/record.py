@@ -143,11 +143,9 @@ def supplemented(old: Table, new: Table) -> Table:
 
 def supplement(old: Row, new: Row) -> Row:
     """One row with what was known of it: a method that found it before is not overtaken by a less plain one."""
-    hunts = {**old.hunts, **new.hunts}
-    tried = old.found_by in new.hunts
-    if not old.found_by or tried or (new.found_by and METHODS.index(new.found_by) < METHODS.index(old.found_by)):
-        return replace(new, hunts=hunts)
-    return replace(old, hunts=hunts)
+    order = (*METHODS, "")
+    counts = old.found_by in new.hunts or order.index(new.found_by) <= order.index(old.found_by)
+    return replace(new if counts else old, hunts={**old.hunts, **new.hunts})
 
 
 def lost(then: Table, now: Table) -> list[str]:

@@ -21,6 +21,7 @@ from fencepost.traces.format import TraceError, trace_writer
 from fencepost.traces.importers.tcp import Address, Gap, Segment, Stream
 from fencepost.traces.tape import Conversation, Splitter, Tape
 
+KAFKA_PORT = 9092
 GRACE_MS = 1_000
 MOST_BYTES = 128 * 1024 * 1024
 KNOWN_KEYS = range(100)

@@ -10,9 +10,9 @@ from fencepost.traces.judge.verdict import Evidence, Fault, Standing
 
 GATE = frozenset(name for name in RULES if name.startswith("gate."))
 """Rules by which a coordinator is excused around a failover, and what answers given by them are evidence of."""
+GATED = frozenset(requirement for name in GATE for requirement in RULES[name].requirements)
 VARIES = frozenset({"member"})
 """What Apache Kafka itself has in different ways: the member id beside an error is the one sent, or none (LAT-11)."""
-GATED = frozenset(requirement for name in GATE for requirement in RULES[name].requirements)
 
 
 @dataclass(slots=True)

@@ -18,6 +18,10 @@ class Standing(StrEnum):
     NOT_OBSERVED = "not-observed"
 
 
+KEPT = frozenset({Standing.PASS, Standing.UNUSUAL})
+"""How evidence stands that shows a requirement to hold."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """An answer that the model does not allow. `sequence` is that of the request."""

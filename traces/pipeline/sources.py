@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from fencepost.model.settings import Settings
-from fencepost.traces.importers.capture import GRACE_MS, import_capture
+from fencepost.traces.importers.capture import GRACE_MS, KAFKA_PORT, import_capture
 from fencepost.traces.importers.capture import Source as Capture
 from fencepost.traces.importers.log import import_log
 from fencepost.traces.pipeline.errors import PipelineError
@@ -14,7 +14,6 @@ from fencepost.traces.pipeline.errors import PipelineError
 Source: TypeAlias = Callable[[Path, Path], Iterator[Path]]
 """Takes what a person named and a folder that lasts as long as the corpus, and yields trace files, in a fixed order;
 what it has to make it makes in the folder, the same for the same input."""
-KAFKA_PORT = 9092
 ENDINGS = (".jsonl", ".jsonl.gz")
 
 
