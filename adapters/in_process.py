@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from fencepost.adapters.bundled.coordinator import VERSIONS, Coordinator
-from fencepost.adapters.bundled.log import Log, MemoryLog
-from fencepost.adapters.bundled.messages import Answer, Request
-from fencepost.adapters.bundled.topics import FixedTopics
+from fencepost.adapters.bundled.classic.coordinator import VERSIONS, Coordinator
+from fencepost.adapters.bundled.classic.log import Log, MemoryLog
+from fencepost.adapters.bundled.classic.messages import Answer, Request
+from fencepost.adapters.bundled.classic.topics import FixedTopics
 from fencepost.adapters.target import Channel, Description, Exchange, Recorder, TargetError, torn
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Kind, Order

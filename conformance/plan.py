@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from fencepost.conformance.progress import Progress
+from fencepost.conformance.reports.progress import Progress
 from fencepost.conformance.results import Failure, Report
 
 BUNDLED = "bundled"
@@ -59,7 +59,7 @@ class Replay:
 
 
 class Runner(Protocol):
-    """What the command line needs; the module `fencepost.conformance.runner` is one.
+    """What the command line needs; the module `fencepost.conformance.run.runner` is one.
 
     `TargetError`, `TraceError`, `ProfileError` and `UnknownRequirement` tell of mistakes that a person can mend.
     """

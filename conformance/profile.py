@@ -30,7 +30,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from fencepost.model.catalogue import CAPABILITIES, CATALOGUE
+from fencepost.model.catalogue.classic import CAPABILITIES, CATALOGUE
 from fencepost.model.settings import Settings
 
 SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(

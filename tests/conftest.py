@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
-from fencepost.traces.pipeline.session import session
+from fencepost.traces.pipeline.spark_session import session
 from tests.targets.running import Running, prepare
 
 # The same examples every time, and no opinion on how quick the machine is.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from fencepost.model.core.change import quick
+from fencepost.model.frozen import quick
 from fencepost.model.settings import Settings
 
 FORMAT_VERSION = 1

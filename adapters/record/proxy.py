@@ -7,8 +7,8 @@ from functools import partial
 from typing import TypeVar
 from weakref import WeakSet
 
-from fencepost.adapters.record.rewriting import REWRITTEN, Address, addresses, is_known, rewritten
-from fencepost.traces.tape import Conversation, Splitter, Tape
+from fencepost.adapters.record.address_rewriting import REWRITTEN, Address, addresses, is_known, rewritten
+from fencepost.traces.frames import Conversation, Splitter, Tape
 
 MOST_BYTES = 128 * 1024 * 1024
 """A frame longer than this is not Kafka's: its brokers refuse requests above 100 MiB."""

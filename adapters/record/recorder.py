@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from fencepost.adapters.record.address_rewriting import Address
 from fencepost.adapters.record.proxy import Proxy
-from fencepost.adapters.record.rewriting import Address
 from fencepost.adapters.wire import discovery
-from fencepost.adapters.wire.client import Client
+from fencepost.adapters.wire.admin_client import Client
 from fencepost.adapters.wire.cluster import Cluster
 from fencepost.adapters.wire.pool import Pool
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
-from fencepost.traces.recording import Recording
-from fencepost.traces.tape import Tape
+from fencepost.traces.files.rotating_writer import Recording
+from fencepost.traces.frames import Tape
 
 GRACE_MS = 1_000
 """How late timers may fire: a broker's own delay, and how long messages take through the proxy."""

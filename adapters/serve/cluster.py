@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from fencepost.adapters.bundled.admin import Node
+from fencepost.adapters.bundled.classic.admin import Node
 from fencepost.adapters.serve.errors import Error
 from fencepost.adapters.serve.partition import LEADER_EPOCH
 from fencepost.adapters.serve.topics import DEFAULT_PARTITIONS, Topic, Topics

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable
 from itertools import count
 from pathlib import Path
 
-from fencepost.adapters.bundled.admin import Node
-from fencepost.adapters.bundled.coordinator import VERSIONS as COORDINATED
-from fencepost.adapters.bundled.coordinator import Coordinator
-from fencepost.adapters.bundled.log import FileLog, Log, MemoryLog, SlowLog
-from fencepost.adapters.bundled.messages import Answer
-from fencepost.adapters.bundled.messages import Request as Question
-from fencepost.adapters.serve import data
+from fencepost.adapters.bundled.classic.admin import Node
+from fencepost.adapters.bundled.classic.coordinator import VERSIONS as COORDINATED
+from fencepost.adapters.bundled.classic.coordinator import Coordinator
+from fencepost.adapters.bundled.classic.log import FileLog, Log, MemoryLog, SlowLog
+from fencepost.adapters.bundled.classic.messages import Answer
+from fencepost.adapters.bundled.classic.messages import Request as Question
+from fencepost.adapters.serve import record_apis
 from fencepost.adapters.serve.cluster import NODE_ID, Cluster, api_versions
 from fencepost.adapters.serve.connection import MOST_ITEMS, HangUp, converse
 from fencepost.adapters.serve.topics import Topics
@@ -119,9 +119,9 @@ class Server:
             case "DescribeConfigs":
                 return self._cluster.describe_configs(request.body)
             case "ListOffsets":
-                return data.list_offsets(self._topics, request.body)
+                return record_apis.list_offsets(self._topics, request.body)
             case "AddPartitionsToTxn":
-                return data.add_partitions(self._topics, request.body)
+                return record_apis.add_partitions(self._topics, request.body)
             case "Produce":
                 return self._produce(request.body)
             case "Fetch":
@@ -131,7 +131,7 @@ class Server:
     # -- records ------------------------------------------------------------------------------------------------
 
     def _produce(self, body: Body) -> Body | None:
-        answer = data.produce(self._topics, body)
+        answer = record_apis.produce(self._topics, body)
         self._wake_readers()
         return answer if body["acks"] else None
 
@@ -140,7 +140,7 @@ class Server:
         deadline = self._loop.time() + max(body["max_wait_ms"], 0) / 1000
         while True:
             appended = self._appended
-            found = data.fetch(self._topics, body)
+            found = record_apis.fetch(self._topics, body)
             if found.urgent or found.size >= body["min_bytes"]:
                 return found.body
             try:
@@ -180,7 +180,7 @@ class Server:
         source = body if request.api == "InitProducerId" else request.body
         producer = source["producer_id"], source["producer_epoch"]
         committed = request.body.get("committed", False)
-        if data.end_transaction(self._topics, *producer, committed, self._now()):
+        if record_apis.end_transaction(self._topics, *producer, committed, self._now()):
             self._wake_readers()
 
     def _deliver(self, answers: Iterable[Answer]) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fencepost.adapters.bundled.log import CorruptLogError
-from fencepost.adapters.bundled.topics import make_id
+from fencepost.adapters.bundled.classic.log import CorruptLogError
+from fencepost.adapters.bundled.classic.topics import make_id
 from fencepost.adapters.serve.errors import Error
 from fencepost.adapters.serve.partition import Partition
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from fencepost.adapters.bundled.coordinator import VERSIONS as COORDINATED
+from fencepost.adapters.bundled.classic.coordinator import VERSIONS as COORDINATED
 
 OFFERED: Mapping[str, tuple[int, int]] = MappingProxyType(
     {

@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 
 from fencepost.adapters.target import Exchange, Recorder, TargetError, torn
-from fencepost.adapters.wire.client import Client, error_codes
+from fencepost.adapters.wire.admin_client import Client, error_codes
 from fencepost.adapters.wire.cluster import Cluster, Key, key_of
 from fencepost.adapters.wire.connection import Connection, Loss, LossError
 from fencepost.adapters.wire.pool import Address, gone

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fencepost.adapters.wire.client import RETRIABLE, Client
+from fencepost.adapters.wire.admin_client import RETRIABLE, Client
 from fencepost.adapters.wire.connection import Cause, Loss, LossError
 from fencepost.adapters.wire.pool import Address
 from fencepost.traces.events import Body

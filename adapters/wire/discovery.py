@@ -6,12 +6,12 @@ from dataclasses import fields
 from itertools import count
 
 from fencepost.adapters.target import TargetError
-from fencepost.adapters.wire.client import RETRIABLE, Client, error_codes
+from fencepost.adapters.wire.admin_client import RETRIABLE, Client, error_codes
 from fencepost.adapters.wire.cluster import GROUP, PAUSE, Cluster
 from fencepost.adapters.wire.connection import Cause, Loss, LossError
 from fencepost.adapters.wire.pool import Address
-from fencepost.model.reading import goes_by_ids
-from fencepost.model.requests import IDS_SINCE
+from fencepost.model.classic.messages.parsing import goes_by_ids
+from fencepost.model.classic.messages.requests import IDS_SINCE
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import API_NAMES, VERSIONS, fitted
 from fencepost.traces.events import Body

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 
 from fencepost.adapters.target import Description, Recorder, TargetError
 from fencepost.adapters.wire import discovery
+from fencepost.adapters.wire.admin_client import Client
 from fencepost.adapters.wire.channel import WireChannel
-from fencepost.adapters.wire.client import Client
 from fencepost.adapters.wire.cluster import PAUSE, Cluster
 from fencepost.adapters.wire.connection import LossError
-from fencepost.adapters.wire.lifecycle import Lifecycle, parse_address
 from fencepost.adapters.wire.pool import Address, Pool, connection_limit
+from fencepost.adapters.wire.process_control import Lifecycle, parse_address
 from fencepost.traces.events import Order
 
 SCHEME = "kafka://"

@@ -10,12 +10,12 @@ from functools import cache
 from pathlib import Path
 
 from fencepost.conformance.results import Coverage
-from fencepost.conformance.schedules.tally import Tally
-from fencepost.model.rules import RULES
-from fencepost.traces.judge.verdict import TraceVerdict
-from fencepost.traces.transitions import Transition
+from fencepost.conformance.schedules.statistics import Tally
+from fencepost.model.classic.rules import RULES
+from fencepost.traces.model_transitions import Transition
+from fencepost.traces.verdict import TraceVerdict
 
-KNOWN = Path(__file__).with_name("transitions.txt")
+KNOWN = Path(__file__).parent / "classic" / "transitions.txt"
 BY_ITSELF = "by itself"
 
 

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from fencepost.conformance.schedules.hunt import CHUNK, Source
-from fencepost.conformance.schedules.machine import API, MEMBERS, ROLE, TWISTED, TWISTS
+from fencepost.conformance.schedules.classic.state_machine import API, MEMBERS, ROLE, TWISTED, TWISTS
+from fencepost.conformance.schedules.falsify import CHUNK, Source
 from fencepost.conformance.schedules.schedule import LONG, SHORT, Move, Role, Schedule, Value
 
 STEPS = 40

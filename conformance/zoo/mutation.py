@@ -1,7 +1,7 @@
 """Mutants: each place of a module where the source could be wrong in a small way, made wrong in that way.
 
 Everything here is syntax: source text in, mutants out. `fencepost.conformance.zoo.operators` says what is tried and
-why, `fencepost.conformance.zoo.loading` runs what comes of it.
+why, `fencepost.conformance.zoo.module_copies` runs what comes of it.
 """
 
 import ast

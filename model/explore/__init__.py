@@ -21,6 +21,5 @@ settings for the same. That a reduced state can do just what all those can for w
 state in the tests. Liveness has no bounds on ids, generations and requests: names are made small again, so that a group
 that never settles comes back to where it was, and the check asks for such a cycle that is fair.
 
-`PHASES.md`, one room above, is the state machine as a picture; `tests/benchmarks/explore.py` counts the same world with
-Spin.
+`model/PHASES.md` is the state machine as a picture; `tests/benchmarks/explore.py` counts the same world with Spin.
 """

@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from fencepost.model.explore.layout import Layout
-from fencepost.model.explore.system import Move, Value
-from fencepost.model.explore.tables import Tables
+from fencepost.model.explore.bit_packing import Layout
+from fencepost.model.explore.transition_system import Move, Value
+from fencepost.model.explore.transition_tables import Tables
 
 NEVER = 1 << 62
 DEADLOCK = "no-deadlock"

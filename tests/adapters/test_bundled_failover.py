@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.adapters.bundled import records
-from fencepost.adapters.bundled.coordinator import Coordinator
-from fencepost.adapters.bundled.log import CorruptLogError, FileLog, Log, LogWriteError, MemoryLog
-from fencepost.adapters.bundled.records import (
+from fencepost.adapters.bundled.classic import records
+from fencepost.adapters.bundled.classic.coordinator import Coordinator
+from fencepost.adapters.bundled.classic.log import CorruptLogError, FileLog, Log, LogWriteError, MemoryLog
+from fencepost.adapters.bundled.classic.records import (
     GroupRecord,
     GroupTombstone,
     MemberRecord,
@@ -19,9 +19,9 @@ from fencepost.adapters.bundled.records import (
     Record,
     TransactionEnd,
 )
-from fencepost.adapters.bundled.topics import FixedTopics
+from fencepost.adapters.bundled.classic.topics import FixedTopics
 from fencepost.model.settings import Settings
-from tests.adapters.actors import PQ, Cluster, Party, answered, parked, reply, run
+from tests.support.group_driver import PQ, Cluster, Party, answered, parked, reply, run
 
 MEMBER = MemberRecord("a-1", None, "a", "/127.0.0.1", 6_000, 60_000, b"\x00\xff", b"mine")
 BATCHES: list[list[Record]] = [

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.bundled.subscription import UnreadableSubscription, read_topics
-from fencepost.adapters.bundled.topics import make_id
-from tests.adapters.actors import PQ, Cluster, answered, reply, run
+from fencepost.adapters.bundled.classic.subscription import UnreadableSubscription, read_topics
+from fencepost.adapters.bundled.classic.topics import make_id
+from tests.support.group_driver import PQ, Cluster, answered, reply, run
 
 
 def subscription(*topics: str) -> bytes:

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.bundled.coordinator import VERSIONS, Coordinator
-from fencepost.adapters.bundled.log import LogWriteError, MemoryLog
-from fencepost.adapters.bundled.messages import Answer, Request
-from fencepost.adapters.bundled.records import Record
-from fencepost.adapters.bundled.timers import Timers
-from fencepost.adapters.bundled.topics import FixedTopics, make_id
+from fencepost.adapters.bundled.classic.coordinator import VERSIONS, Coordinator
+from fencepost.adapters.bundled.classic.log import LogWriteError, MemoryLog
+from fencepost.adapters.bundled.classic.messages import Answer, Request
+from fencepost.adapters.bundled.classic.records import Record
+from fencepost.adapters.bundled.classic.timers import Timers
+from fencepost.adapters.bundled.classic.topics import FixedTopics, make_id
 from fencepost.model.settings import Settings
 
 SETTINGS = Settings(min_session_timeout=0, initial_rebalance_delay=5, max_group_size=4, retention_check_interval=500)

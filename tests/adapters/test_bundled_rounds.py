@@ -3,7 +3,7 @@
 import asyncio
 
 from fencepost.model.settings import Settings
-from tests.adapters.actors import PQ, QP, Cluster, D, P, Q, answered, now, parked, reply, run
+from tests.support.group_driver import PQ, QP, Cluster, D, P, Q, answered, now, parked, reply, run
 
 
 def test_a_lone_member_walks_through_a_round() -> None:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from fencepost.model.settings import Settings
-from tests.adapters.actors import PQ, Cluster, P, Party, Q, answered, now, parked, reply, run
+from tests.support.group_driver import PQ, Cluster, P, Party, Q, answered, now, parked, reply, run
 
 
 def restarted(party: Party) -> Party:

@@ -3,7 +3,7 @@
 import asyncio
 
 from fencepost.model.settings import Settings
-from tests.adapters.actors import Cluster, D, answered, now, parked, reply, run
+from tests.support.group_driver import Cluster, D, answered, now, parked, reply, run
 
 
 async def at(time: int) -> None:

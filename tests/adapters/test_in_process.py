@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.bundled.rounds import Rounds
+from fencepost.adapters.bundled.classic.rebalance import Rounds
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Recorder, TargetError
-from fencepost.adapters.virtual import Deadlock, VirtualClock, run_virtual
+from fencepost.adapters.virtual_clock import Deadlock, VirtualClock, run_virtual
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Kind, Order
-from tests.adapters.actors import Cluster, D, now, parked, reply, run
+from tests.support.group_driver import Cluster, D, now, parked, reply, run
 
 
 def test_time_jumps_to_the_next_timer() -> None:

@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from fencepost.adapters.record.recorder import Job
-from fencepost.conformance.judging import judge_files
+from fencepost.conformance.analysis.trace_report import judge_files
 from fencepost.conformance.results import Report
 from fencepost.traces.events import Kind
-from fencepost.traces.format import open_trace
-from fencepost.traces.importers.capture import Source, import_capture
-from fencepost.traces.tape import Conversation, Flight, Tape
-from tests.adapters.consuming import CLIENTS
-from tests.adapters.recording_session import at, recording
-from tests.adapters.serving import served
+from fencepost.traces.files.trace_files import open_trace
+from fencepost.traces.frames import Conversation, Flight, Tape
+from fencepost.traces.importers.packet_capture import Source, import_capture
 from tests.adapters.test_serve_clients import PATIENCE, TOPIC, Room, produce
+from tests.support.pcap_writer import PORT, Wire
+from tests.support.real_clients import CLIENTS
+from tests.support.recorder_thread import at, recording
+from tests.support.served_coordinator import served
 from tests.targets.running import Running
-from tests.traces.packets import PORT, Wire
 
 
 def job(upstream: str, path: Path, rotate: int | None = None) -> Job:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from fencepost.adapters.record.proxy import Proxy
 from fencepost.model.wire.codec import decode_response, encode_request, encode_response
 from fencepost.traces.events import Event
-from fencepost.traces.tape import Tape
+from fencepost.traces.frames import Tape
 
 PATIENCE = 10
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.record.rewriting import addresses, is_known, rewritten
+from fencepost.adapters.record.address_rewriting import addresses, is_known, rewritten
 from fencepost.model.wire.codec import VERSIONS, decode_response, encode_response
 
 OLD, NEW = ("broker-1.example", 9092), ("127.0.0.1", 40_001)

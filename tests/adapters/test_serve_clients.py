@@ -13,8 +13,8 @@ from confluent_kafka import ConsumerGroupState, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tests.adapters.consuming import CLIENTS, Consumer
-from tests.adapters.serving import served
+from tests.support.real_clients import CLIENTS, Consumer
+from tests.support.served_coordinator import served
 
 TOPIC = "orders"
 PARTITIONS = frozenset(range(4))

@@ -17,7 +17,7 @@ from fencepost.adapters.serve.server import serve
 from fencepost.adapters.serve.versions import OFFERED
 from fencepost.model.wire.codec import VERSIONS, decode_response, encode_request, fitted
 from fencepost.model.wire.records import Record, control_batch, decode_batches, encode_batch, make_batch, records_of
-from tests.adapters.peers import PATIENCE, SETTINGS, House, Peer, visit
+from tests.support.tcp_peer import PATIENCE, SETTINGS, House, Peer, visit
 
 
 def join(group: str = "g", member_id: str = "", metadata: bytes = b"m") -> dict[str, Any]:

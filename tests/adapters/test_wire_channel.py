@@ -13,7 +13,7 @@ from fencepost.adapters.wire.channel import WireChannel
 from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.model.wire.codec import Request, UnencodableError
 from fencepost.traces.events import Body, Event, Kind
-from tests.adapters.broker import HANG_UP, SILENCE, Broker, framed, running
+from tests.support.fake_broker import HANG_UP, SILENCE, Broker, framed, running
 
 BEAT = {"group_id": "g", "generation_id": 1, "member_id": "m"}
 JOIN = {"group_id": "g", "session_timeout_ms": 1000, "protocol_type": "consumer"}

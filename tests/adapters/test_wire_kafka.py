@@ -10,11 +10,11 @@ import pytest
 
 from fencepost.adapters.target import Description, Recorder
 from fencepost.adapters.wire.channel import WireChannel
-from fencepost.adapters.wire.lifecycle import Lifecycle
+from fencepost.adapters.wire.process_control import Lifecycle
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Header, Kind, Order
-from fencepost.traces.format import open_trace, write_trace
+from fencepost.traces.files.trace_files import open_trace, write_trace
 from tests.targets.running import Running, prepare
 
 LIMIT = 120.0

@@ -12,13 +12,13 @@ import pytest
 
 from fencepost.adapters.target import Description, Recorder, TargetError
 from fencepost.adapters.wire.discovery import java_hash, probe_groups
-from fencepost.adapters.wire.lifecycle import Lifecycle, parse_address
 from fencepost.adapters.wire.pool import connection_limit
+from fencepost.adapters.wire.process_control import Lifecycle, parse_address
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import VERSIONS, Request
 from fencepost.traces.events import Kind, Order
-from tests.adapters.broker import HANG_UP, SILENCE, TOPIC_ID, Broker, Reply, framed, running
+from tests.support.fake_broker import HANG_UP, SILENCE, TOPIC_ID, Broker, Reply, framed, running
 
 LIMIT = 20.0
 FEW = {"offsets_partitions": 2}

@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
-from fencepost.model.explore.group import explore, group_system
-from fencepost.model.explore.rows import Bounds, Setting, plain
+from fencepost.model.explore.classic.group_search import explore, group_system
+from fencepost.model.explore.classic.state_layout import Bounds, Setting, plain
 
 MODEL = Path(__file__).with_name("group.pml")
 COMPILER = ("gcc", "-O2", "-DSAFETY", "-DNOREDUCE", "-o", "pan", "pan.c")

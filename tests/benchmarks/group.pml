@@ -1,5 +1,5 @@
 /* One group at its coordinator, the processes that want to be members, and their network: the world that
-   model/explore/world.py builds from the shipped handlers, written a second time by hand so that Spin can count its
+   model/explore/classic/group_model.py builds from the shipped handlers, written a second time by hand so that Spin can count its
    states. Dynamic members of one protocol and one partition; every step is one d_step, so that every state that Spin
    stores is a state of that world, and the other way round. What would lead beyond the bounds starts anew, which adds
    no state. 0 stands for no id, no generation and no request. */

@@ -19,13 +19,13 @@ from typing import Any
 
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Recorder
-from fencepost.adapters.virtual import run_virtual
-from fencepost.conformance.bundled_run import BUNDLED_SETTINGS
-from fencepost.conformance.stage import Stage
+from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
+from fencepost.conformance.scenario.context import Stage
 from fencepost.traces.events import Event, Header, Order
-from fencepost.traces.format import open_trace, write_trace
+from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.judge.judge import judge
-from tests.traces.clients import seen_by_clients
+from tests.support.client_view import seen_by_clients
 
 MEMBERS = 10
 ROUNDS_BETWEEN_REBALANCES = 400

@@ -8,19 +8,19 @@ from functools import cache
 
 import pytest
 
-from fencepost.adapters.virtual import run_virtual
-from fencepost.conformance.blame import broken
-from fencepost.conformance.bundled_run import Bundled
-from fencepost.conformance.execution import Played
+from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.analysis.root_cause import broken
+from fencepost.conformance.execution.play import Played
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.scenario import Scenario
-from fencepost.conformance.scenarios import ALL
-from fencepost.conformance.selection import needed
-from fencepost.model.catalogue import CATALOGUE, Evidence, Requirement, is_advice
+from fencepost.conformance.run.bundled import Bundled
+from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.scenario.selection import needed
+from fencepost.conformance.scenarios.classic import ALL
+from fencepost.model.catalogue.classic import CATALOGUE, Evidence, Requirement, is_advice
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.judge.verdict import Standing
-from tests.conformance.alterations import altered, broken_by, marked_answers
+from fencepost.traces.verdict import Standing
+from tests.support.response_mutations import altered, broken_by, marked_answers
 
 UNMET = {"FIND-08", "HB-12"}
 """They speak of a coordinator that is not available for a while; the bundled one always is."""

@@ -15,12 +15,12 @@ from fencepost.adapters.target import TargetError
 from fencepost.conformance.cli import main
 from fencepost.conformance.plan import Plan, Replay, ReplayOutcome
 from fencepost.conformance.profile import ProfileError
-from fencepost.conformance.progress import Progress
-from fencepost.conformance.report import render
-from fencepost.conformance.report_json import from_json
+from fencepost.conformance.reports.json_report import from_json
+from fencepost.conformance.reports.progress import Progress
+from fencepost.conformance.reports.text import render
 from fencepost.conformance.results import Report
-from fencepost.traces.format import TraceError
-from tests.conformance.samples import JOIN_29, KEPT, VIOLATED
+from fencepost.traces.files.trace_files import TraceError
+from tests.support.sample_reports import JOIN_29, KEPT, VIOLATED
 
 Capture = pytest.CaptureFixture[str]
 

@@ -1,9 +1,9 @@
 from dataclasses import replace
 from xml.etree import ElementTree
 
-from fencepost.conformance.junit import to_junit
+from fencepost.conformance.reports.junit import to_junit
 from fencepost.conformance.results import RequirementResult, Verdict
-from tests.conformance.samples import JOIN_29, KEPT, VIOLATED
+from tests.support.sample_reports import JOIN_29, KEPT, VIOLATED
 
 VIOLATED_TEXT = """\
 <?xml version="1.0" encoding="UTF-8"?>

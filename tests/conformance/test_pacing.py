@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Iterator
 
-from fencepost.adapters.virtual import run_virtual
-from fencepost.conformance.pacing import LONGEST_SECONDS, Pace
+from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.execution.pacing import LONGEST_SECONDS, Pace
 
 
 def begins(lags: Iterator[float], count: int) -> list[float]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.conformance.profile import FOLLOWING, SECTIONS, Profile, ProfileError, load_profile
-from fencepost.model.catalogue import CAPABILITIES
+from fencepost.model.catalogue.classic import CAPABILITIES
 
 TARGETS = Path(__file__).parent.parent / "targets"
 

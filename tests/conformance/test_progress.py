@@ -2,7 +2,7 @@ import io
 
 import pytest
 
-from fencepost.conformance.progress import Progress, ProgressDisplay, describe, duration
+from fencepost.conformance.reports.progress import Progress, ProgressDisplay, describe, duration
 
 
 @pytest.mark.parametrize(

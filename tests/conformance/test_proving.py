@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.conformance import proving
 from fencepost.conformance.cli import main
-from fencepost.conformance.proving import Proof, real_steps
+from fencepost.conformance.reports import proofs
+from fencepost.conformance.reports.proofs import Proof, real_steps
 from fencepost.conformance.results import Exit
-from fencepost.model.core import session
-from fencepost.model.proofs import solving
-from fencepost.model.proofs.decode import Counterexample
-from fencepost.model.proofs.prover import Size
-from fencepost.model.proofs.theorems import Result, drained, inductive
+from fencepost.model.classic.core import membership
+from fencepost.model.proofs import solver
+from fencepost.model.proofs.classic.counterexample import Counterexample
+from fencepost.model.proofs.classic.induction import Size
+from fencepost.model.proofs.registry.results import Result, drained, inductive
 from tests.model.proofs.mutation import mutant
 
 TINY = Size(slots=1, partitions=1)
@@ -46,13 +46,13 @@ def test_exit_codes(verdicts: tuple[str, ...], code: Exit) -> None:
 
 
 def test_what_is_in_doubt_is_counted() -> None:
-    assert proving.summary(proof("proved", "refuted")) == (
+    assert proofs.summary(proof("proved", "refuted")) == (
         "1 theorems proved, 0 false wordings shown false, 1 in doubt, in 1.0 s, the longest query 0.20 s"
     )
 
 
 def test_a_query_over_its_limit_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solving, "LIMIT_MS", 1)
+    monkeypatch.setattr(solver, "LIMIT_MS", 1)
     results = tuple(drained(0, silent))
     assert "undecided" in {result.verdict for result in results}
     assert Proof(TINY, 0, results, 1.0).exit_code() is Exit.INCONCLUSIVE
@@ -75,26 +75,26 @@ def test_everything_is_proved_and_saved(tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.fixture(scope="module")
 def broken() -> Proof:
     """The proof of a coordinator that forgets to compare the generations of commits."""
-    with mutant(session.commit, "request.generation != group.generation", "False"):
+    with mutant(membership.commit, "request.generation != group.generation", "False"):
         results = tuple(inductive(TINY, 0, silent))
-        return Proof(TINY, 0, results, 1.0, proving.paired(results, 100_000, silent))
+        return Proof(TINY, 0, results, 1.0, proofs.paired(results, 100_000, silent))
 
 
 def test_a_broken_core_is_refuted_with_a_counterexample(broken: Proof) -> None:
     refuted = {result.id: result for result in broken.results}["T2"]
     assert refuted.verdict == "refuted"
     assert refuted.counterexamples[0].statement == "T2"
-    assert "counterexamples to induction; the first breaks T2 at commit (commit." in proving.line(refuted)
+    assert "counterexamples to induction; the first breaks T2 at commit (commit." in proofs.line(refuted)
 
 
 def test_a_counterexample_is_paired_with_a_real_trace(broken: Proof) -> None:
     assert broken.hunt is not None
-    text = proving.told(broken.results, broken.hunt).splitlines()
+    text = proofs.told(broken.results, broken.hunt).splitlines()
     assert f"T2: a real trace of 15 steps within {broken.hunt.states:,} states" in text
     assert "From the start to a state that breaks T2, with one member:" in text
     assert text[-15] == "   1. A joins  (generation 0, Empty)"
     assert text[-1] == "  15. A gets commit.stable  (generation 2, Stable)"
-    report = json.loads(proving.to_json(broken))
+    report = json.loads(proofs.to_json(broken))
     assert report["search"]["breaches"][0]["steps"][-1] == {
         "event": "A gets commit.stable",
         "generation": 2,
@@ -107,16 +107,16 @@ def test_a_counterexample_is_paired_with_a_real_trace(broken: Proof) -> None:
 def test_a_counterexample_without_a_real_trace_is_not_called_a_bug() -> None:
     example = Counterexample("join", "group-parked", None, (), None, ())
     results = (Result("T1", "Something holds.", "refuted", "this", "that", 0.1, 0.1, (example,)),)
-    found = proving.paired(results, 1_000, silent)
+    found = proofs.paired(results, 1_000, silent)
     assert found is not None
-    text = proving.told(results, found)
+    text = proofs.told(results, found)
     assert f"group-parked: no real trace within {found.states:,} states" in text
     assert "is not yet a bug" in text
     assert real_steps(found, "group-parked") is None
 
 
 def test_nothing_is_searched_where_nothing_is_refuted() -> None:
-    assert proving.paired(proof("proved", "undecided").results, 1_000, silent) is None
+    assert proofs.paired(proof("proved", "undecided").results, 1_000, silent) is None
 
 
 @pytest.mark.parametrize("arguments", [["--slots", "0"], ["--partitions", "x"], ["--states", "0"]])

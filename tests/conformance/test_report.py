@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 
 from fencepost.conformance.plan import Replay, ReplayOutcome
-from fencepost.conformance.report import headline, printable, render, render_replay
+from fencepost.conformance.reports.text import headline, printable, render, render_replay
 from fencepost.conformance.results import Report, RequirementResult, Verdict
-from tests.conformance.samples import JOIN_29, KEPT, VIOLATED
+from tests.support.sample_reports import JOIN_29, KEPT, VIOLATED
 
 VIOLATED_TEXT = """\
 Target: kafka://127.0.0.1:9092 (implementation made up 4.1, clock wall)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from fencepost.conformance.report_json import ReportError, from_json, to_json
-from tests.conformance.samples import KEPT, VIOLATED
+from fencepost.conformance.reports.json_report import ReportError, from_json, to_json
+from tests.support.sample_reports import KEPT, VIOLATED
 
 KEPT_TEXT = """\
 {

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from fencepost.conformance.results import Exit, RequirementResult, Verdict
-from tests.conformance.samples import KEPT, VIOLATED
+from tests.support.sample_reports import KEPT, VIOLATED
 
 
 def test_the_summary_counts_every_verdict() -> None:

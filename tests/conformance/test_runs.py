@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from fencepost.conformance.cli import main
-from fencepost.conformance.gathering import Gathering
+from fencepost.conformance.execution.restart_barrier import Gathering
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.scenario import Scenario
-from fencepost.conformance.scenarios import ALL
-from fencepost.conformance.stage import Stage
+from fencepost.conformance.scenario.context import Stage
+from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.scenarios.classic import ALL
 from fencepost.model.settings import Settings
-from tests.adapters.serving import served
-from tests.conformance.flaws import FORGIVING, install
+from tests.support.faulty_coordinators import FORGIVING, install
+from tests.support.served_coordinator import served
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
@@ -86,7 +86,7 @@ def stuck(monkeypatch: Patch) -> Iterator[None]:
         released.wait(PATIENCE)
 
     scenarios = (STABLE, Scenario("interrupted", ("HB-02",), play))
-    monkeypatch.setattr("fencepost.conformance.bundled_run.ALL", scenarios)
+    monkeypatch.setattr("fencepost.conformance.run.bundled.ALL", scenarios)
     yield
     released.set()
 
@@ -119,7 +119,7 @@ def test_ctrl_c_in_a_run_on_the_wire(tmp_path: Path, monkeypatch: Patch, capsys:
         await asyncio.Event().wait()
 
     scenarios = (STABLE, Scenario("interrupted", ("HB-02",), play))
-    monkeypatch.setattr("fencepost.conformance.remote_run.ALL", scenarios)
+    monkeypatch.setattr("fencepost.conformance.run.remote.ALL", scenarios)
     report = tmp_path / "r.json"
     with served(Settings(min_session_timeout=500, initial_rebalance_delay=200, offsets_partitions=2)) as bootstrap:
         options = ["--json", str(report), "--traces", str(tmp_path)]
@@ -132,7 +132,7 @@ def test_ctrl_c_in_a_run_on_the_wire(tmp_path: Path, monkeypatch: Patch, capsys:
 
 def test_a_run_that_is_cut_short_restarts_nothing(monkeypatch: Patch) -> None:
     """One of two scenarios waits for the restart, the other is on its way, when both are cancelled."""
-    from fencepost.conformance import remote_run
+    from fencepost.conformance.run import remote
 
     restarts = 0
     arrived = asyncio.Event()
@@ -141,7 +141,7 @@ def test_a_run_that_is_cut_short_restarts_nothing(monkeypatch: Patch) -> None:
         nonlocal restarts
         restarts += 1
 
-    class Run(remote_run.Remote):
+    class Run(remote.Remote):
         async def play(
             self, scenario: Scenario, description: Any, attempt: str, restart: Any = None, *, alone: bool = True
         ) -> Any:

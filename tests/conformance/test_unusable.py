@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from fencepost.conformance.cli import main
-from fencepost.traces.format import open_trace
-from tests.adapters.broker import HANG_UP, Broker, running
+from fencepost.traces.files.trace_files import open_trace
+from tests.support.fake_broker import HANG_UP, Broker, running
 
 Capture = pytest.CaptureFixture[str]
 PLAINTEXT = "Fencepost needs a PLAINTEXT listener"

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from fencepost.conformance.bundled_run import Bundled
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.report import render
+from fencepost.conformance.reports.text import render
 from fencepost.conformance.results import Exit, RequirementResult, Verdict
-from fencepost.conformance.zoo.specimens import specimen
-from fencepost.model.catalogue import CATALOGUE, is_advice
+from fencepost.conformance.run.bundled import Bundled
+from fencepost.conformance.zoo.faulty import specimen
+from fencepost.model.catalogue.classic import CATALOGUE, is_advice
 
 NAMED = "admin.Admin.find: always: known -> True"
 """Beside the error for an unknown kind of key a node is named all the same."""

@@ -7,22 +7,22 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.adapters.bundled.group import Group
-from fencepost.adapters.bundled.messages import JoinGroup, Request
-from fencepost.adapters.virtual import run_virtual
-from fencepost.conformance.blame import broken
-from fencepost.conformance.bundled_run import Bundled
+from fencepost.adapters.bundled.classic.group import Group
+from fencepost.adapters.bundled.classic.messages import JoinGroup, Request
+from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.analysis.root_cause import broken
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Verdict
-from fencepost.conformance.scenarios import ALL
-from fencepost.conformance.selection import wanted
-from fencepost.conformance.zoo import circumstances
-from fencepost.conformance.zoo.bug import Bug
-from fencepost.conformance.zoo.circumstances import Circumstances
-from fencepost.conformance.zoo.coordinator import COORDINATOR
-from fencepost.conformance.zoo.patch import Patch
-from fencepost.model.catalogue import CATALOGUE
+from fencepost.conformance.run.bundled import Bundled
+from fencepost.conformance.scenario.selection import wanted
+from fencepost.conformance.scenarios.classic import ALL
+from fencepost.conformance.zoo.classic import environments
+from fencepost.conformance.zoo.classic.bug import Bug
+from fencepost.conformance.zoo.classic.bugs import COORDINATOR
+from fencepost.conformance.zoo.classic.environments import Circumstances
+from fencepost.conformance.zoo.patching import Patch
+from fencepost.model.catalogue.classic import CATALOGUE
 
 SHOWN: Mapping[str, tuple[str, str]] = {
     "BUG-01": ("old-commit-to-an-unknown-group", "COMMIT-11"),
@@ -109,7 +109,7 @@ def shown_by(bug: Bug, scenario: str) -> frozenset[str]:
     return broken(first) & broken(again)
 
 
-@pytest.mark.parametrize("given", circumstances.ALL, ids=lambda given: given.name)
+@pytest.mark.parametrize("given", environments.ALL, ids=lambda given: given.name)
 def test_circumstances_alone_are_no_bug(given: Circumstances) -> None:
     with given.applied():
         report = asyncio.run(on(given).run(wanted(RELEVANT.get(given.name, ())), lambda progress: None))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.model.draining import Held, Prefetch, Resume, Ring, Supply, fetched, polled, polls, wants
+from fencepost.model.draining.polling import Held, Prefetch, Resume, Ring, Supply, fetched, polled, polls, wants
 
 NEVER: Supply = lambda poll, position: 0  # noqa: E731
 AFTER, AT, START = Resume.AFTER, Resume.AT, Resume.START

@@ -2,10 +2,10 @@
 
 import pytest
 
-from fencepost.model.core.values import Phase
+from fencepost.model.classic.core.state import Phase
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
-from tests.model.desk import PQ, QP, SETTINGS, Desk, P, Q, desk_in
+from tests.support.model_driver import PQ, QP, SETTINGS, Desk, P, Q, desk_in
 
 EMPTY, PREPARING, COMPLETING, STABLE = Phase.EMPTY, Phase.PREPARING, Phase.COMPLETING, Phase.STABLE
 ACTIVE = (PREPARING, COMPLETING, STABLE)

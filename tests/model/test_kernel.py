@@ -2,8 +2,8 @@
 
 import pytest
 
-from fencepost.model.kernel import ACTIONS, Finite, Kernel, Move, adopt, finite
-from fencepost.model.kernel_invariants import broken
+from fencepost.model.classic.kernel.actions import ACTIONS, Finite, Kernel, Move, adopt, finite
+from fencepost.model.classic.kernel.invariants import broken
 
 Script = list[tuple[str, tuple[object, ...]]]
 

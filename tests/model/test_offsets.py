@@ -1,15 +1,15 @@
 """Offsets: where targets may differ from the reference, and what may not come back."""
 
-from fencepost.model.answers import Fetched, PartitionErrors
-from fencepost.model.comparison import Seen, compare
-from fencepost.model.coordinator import handle
-from fencepost.model.core.values import Context, Dialect
+from fencepost.model.classic.coordinator.dispatch import handle
+from fencepost.model.classic.coordinator.offsets import over
+from fencepost.model.classic.coordinator.state import Cluster, World
+from fencepost.model.classic.core.state import Context, Dialect
+from fencepost.model.classic.messages.parsing import Body, read_requests
+from fencepost.model.classic.messages.requests import Offset
+from fencepost.model.classic.messages.responses import Fetched, PartitionErrors
 from fencepost.model.errors import Error
-from fencepost.model.offsets import over
-from fencepost.model.reading import Body, read_requests
-from fencepost.model.requests import Offset
 from fencepost.model.settings import Settings
-from fencepost.model.world import Cluster, World
+from fencepost.traces.judge.classic.matching import Seen, compare
 
 CLUSTER = Cluster(Settings(), {"t": 1})
 COMMIT = {"group_id": "g", "topics": [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 7}]}]}

@@ -9,13 +9,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from fencepost.model import refinement
-from fencepost.model.core import member as members
-from fencepost.model.core import rounds
-from fencepost.model.core.member import Member, MemberStep
-from fencepost.model.core.session import commit
-from fencepost.model.core.sync import sync
-from fencepost.model.core.values import (
+from fencepost.model.classic.core import join_phase
+from fencepost.model.classic.core.membership import commit
+from fencepost.model.classic.core.state import (
     FREE,
     CommitRequest,
     Context,
@@ -27,11 +23,15 @@ from fencepost.model.core.values import (
     Step,
     SyncRequest,
 )
-from fencepost.model.kernel import ACTIONS
-from fencepost.model.kernel_invariants import broken
-from fencepost.model.refinement import Action, NotRefined, Shadow, begun, coordinated
-from tests.model import walking
-from tests.model.walking import OLDER, walk
+from fencepost.model.classic.core.sync import sync
+from fencepost.model.classic.kernel import refinement
+from fencepost.model.classic.kernel.actions import ACTIONS
+from fencepost.model.classic.kernel.invariants import broken
+from fencepost.model.classic.kernel.refinement import Action, NotRefined, Shadow, begun, coordinated
+from fencepost.model.classic.member import member as members
+from fencepost.model.classic.member.member import Member, MemberStep
+from tests.support import random_run
+from tests.support.random_run import OLDER, walk
 
 STEPS = 250
 
@@ -133,25 +133,25 @@ def generous(views: object, view: object, plan: object, partition: int) -> bool:
     return getattr(view, "id", None) is not None
 
 
-def unbumped(group: Group, context: Context) -> rounds.Progress:
+def unbumped(group: Group, context: Context) -> join_phase.Progress:
     """The end of the join phase without a new generation."""
     after, outputs = COMPLETE_JOIN(group, context)
     return replace(after, generation=group.generation), outputs
 
 
-COMPLETE_JOIN = rounds.complete_join
+COMPLETE_JOIN = join_phase.complete_join
 
 
 @pytest.mark.parametrize(
     ("module", "name", "mutant", "reason"),
     [
-        (walking, "commit", stale_commit, "its generation is current"),
-        (walking, "sync", anyones_sync, "the leader hands it in"),
+        (random_run, "commit", stale_commit, "its generation is current"),
+        (random_run, "sync", anyones_sync, "the leader hands it in"),
         (members, "on_join_answer", uncorrelated("on_join_answer"), "it claimed what it owns"),
         (members, "on_sync_answer", uncorrelated("on_sync_answer"), "the assignment is known"),
         (members, "given", greedy, "claims are respected"),
         (members, "given", generous, "no partition goes to two"),
-        (rounds, "complete_join", unbumped, "open"),
+        (join_phase, "complete_join", unbumped, "open"),
     ],
 )
 def test_broken_cores_do_not_refine(

@@ -5,21 +5,14 @@ from random import Random
 
 import pytest
 
-from fencepost.model.core.member import PartitionCommit, Sent
-from fencepost.model.core.values import CommitAnswer, JoinAnswer, SyncRequest
+from fencepost.model.classic.core.state import CommitAnswer, JoinAnswer, SyncRequest
+from fencepost.model.classic.kernel.refinement import Shadow, coordinated, judged, moved
+from fencepost.model.classic.member.member import PartitionCommit, Sent
 from fencepost.model.errors import Error
-from fencepost.model.explore.group import after, group_system
-from fencepost.model.explore.rows import (
-    Bounds,
-    Coordinator,
-    Heard,
-    Process,
-    Setting,
-    plain,
-)
+from fencepost.model.explore.classic.group_search import after, group_system
+from fencepost.model.explore.classic.state_layout import Bounds, Coordinator, Heard, Process, Setting, plain
 from fencepost.model.explore.search import Row
-from fencepost.model.explore.system import Move, Site
-from fencepost.model.refinement import Shadow, coordinated, judged, moved
+from fencepost.model.explore.transition_system import Move, Site
 
 ACCEPTED = {"commit.stable", "commit.preparing"}
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.model.catalogue import CATALOGUE
-from fencepost.model.rules import RULES
+from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.classic.rules import RULES
 from fencepost.traces.judge.judge import judge
-from tests.traces.chaos import random_trace
+from tests.support.random_client import random_trace
 
 ROOT = Path(__file__).parents[2]
 HANDLERS = [
-    *sorted(path for path in (ROOT / "model" / "core").glob("*.py") if path.name != "member.py"),
-    *(ROOT / "model" / f"{name}.py" for name in ("coordinator", "offsets", "admin", "internal", "gate", "failures")),
-    *sorted((ROOT / "traces" / "judge").glob("*.py")),
+    *sorted((ROOT / "model" / "classic" / "core").glob("*.py")),
+    *sorted((ROOT / "model" / "classic" / "coordinator").glob("*.py")),
+    *sorted((ROOT / "traces" / "judge").rglob("*.py")),
 ]
 PREFIXES = {name.split(".")[0] for name in RULES}
 NOT_BY_CHANCE = {

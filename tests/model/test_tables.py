@@ -2,9 +2,9 @@
 
 import pytest
 
-from fencepost.model.core.values import Dialect, Phase
+from fencepost.model.classic.core.state import Dialect, Phase
 from fencepost.model.errors import Error
-from tests.model.desk import DELAY, PQ, Desk, desk_in
+from tests.support.model_driver import DELAY, PQ, Desk, desk_in
 
 EMPTY, PREPARING, COMPLETING, STABLE = Phase.EMPTY, Phase.PREPARING, Phase.COMPLETING, Phase.STABLE
 ACTIVE = (PREPARING, COMPLETING, STABLE)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from fencepost.model.core.timers import expire_join, expire_member, expire_sync
-from fencepost.model.core.values import Context, Dialect, Group, Holder, Phase, Slot
+from fencepost.model.classic.core.state import Context, Dialect, Group, Holder, Phase, Slot
+from fencepost.model.classic.core.timers import expire_join, expire_member, expire_sync
 from fencepost.model.errors import Error
 from fencepost.model.settings import NEW_MEMBER_TIMEOUT_MS, Settings
-from tests.model.desk import DELAY, PQ, REBALANCE, SESSION, Desk, P, desk_in
+from tests.support.model_driver import DELAY, PQ, REBALANCE, SESSION, Desk, P, desk_in
 
 EMPTY, PREPARING, COMPLETING, STABLE = Phase.EMPTY, Phase.PREPARING, Phase.COMPLETING, Phase.STABLE
 

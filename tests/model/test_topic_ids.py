@@ -2,15 +2,15 @@
 
 import pytest
 
-from fencepost.model.answers import Fetched, PartitionErrors
-from fencepost.model.comparison import Seen, compare
-from fencepost.model.coordinator import handle
-from fencepost.model.core.values import Context
+from fencepost.model.classic.coordinator.dispatch import handle
+from fencepost.model.classic.coordinator.state import Cluster, World
+from fencepost.model.classic.core.state import Context
+from fencepost.model.classic.messages.parsing import Body, goes_by_ids, read_requests
+from fencepost.model.classic.messages.requests import Offset, Topics
+from fencepost.model.classic.messages.responses import Fetched, PartitionErrors
 from fencepost.model.errors import Error
-from fencepost.model.reading import Body, goes_by_ids, read_requests
-from fencepost.model.requests import Offset, Topics
 from fencepost.model.settings import Settings
-from fencepost.model.world import Cluster, World
+from fencepost.traces.judge.classic.matching import Seen, compare
 
 T, GHOST = "11111111-0000-0000-0000-000000000000", "22222222-0000-0000-0000-000000000000"
 NAMES = {T: "t"}

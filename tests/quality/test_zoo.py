@@ -7,12 +7,12 @@ from statistics import median
 
 import pytest
 
-from fencepost.conformance.zoo.coordinator import COORDINATOR
-from fencepost.conformance.zoo.expedition import EQUIVALENT
-from fencepost.conformance.zoo.hunting import HANGS, Task, hunt
-from fencepost.conformance.zoo.methods import SCHEDULES
-from fencepost.conformance.zoo.record import MUTANTS, Row, recorded
-from fencepost.conformance.zoo.specimens import mutants
+from fencepost.conformance.zoo.classic.bugs import COORDINATOR
+from fencepost.conformance.zoo.faulty import mutants
+from fencepost.conformance.zoo.hunt import HANGS, Task, hunt
+from fencepost.conformance.zoo.hunt_plan import EQUIVALENT
+from fencepost.conformance.zoo.results import MUTANTS, Row, recorded
+from fencepost.conformance.zoo.strategies import SCHEDULES
 
 FOUND_AT_LEAST = 55
 MEDIAN_SECONDS = 5.0
@@ -53,7 +53,7 @@ def found_again(row: Row) -> bool:
 
 
 def test_the_mutants_are_those_of_the_bundled_coordinator() -> None:
-    # If it changed: tests/bars/3-schedules mutants, or `fencepost zoo --only PATTERN --record` for what is new.
+    # If it changed: `python -m tests.acceptance schedules mutants`, or `fencepost zoo --only PATTERN --record` for what is new.
     assert [row.name for row in MUTATED] == list(mutants())
 
 

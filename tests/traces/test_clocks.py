@@ -5,7 +5,7 @@ import pytest
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.judge.search import TICK_MS
+from fencepost.traces.judge.search.search import TICK_MS
 
 DELAY = 600
 JOIN = {

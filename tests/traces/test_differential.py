@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.judge.verdict import TraceVerdict
-from tests.traces.chaos import random_trace
-from tests.traces.clients import seen_by_clients
+from fencepost.traces.verdict import TraceVerdict
+from tests.support.client_view import seen_by_clients
+from tests.support.random_client import random_trace
 
 SHORT, LONG = 60, 300
 PAUSE_MS, TRAVEL_MS = 10, 12

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.adapters.virtual import run_virtual
-from fencepost.conformance.execution import Played, play
-from fencepost.conformance.scenario import Scenario
-from fencepost.conformance.scenarios.heartbeats import heartbeats
+from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.execution.play import Played, play
+from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.scenarios.classic.heartbeats import heartbeats
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Header, Kind, Order
-from fencepost.traces.format import open_trace, write_trace
-from tests.adapters.actors import Cluster, reply, run
+from fencepost.traces.files.trace_files import open_trace, write_trace
+from tests.support.group_driver import Cluster, reply, run
 
 
 @pytest.mark.parametrize("scenario", heartbeats.scenarios, ids=lambda scenario: scenario.name)

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.adapters.virtual import run_virtual
-from fencepost.conformance.execution import Played, play
-from fencepost.conformance.scenarios.replacements import replacements
+from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.execution.play import Played, play
+from fencepost.conformance.scenarios.classic.replacements import replacements
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.judge.verdict import Standing
+from fencepost.traces.verdict import Standing
 
 NAME = "restart-in-a-full-group"
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from fencepost.model.wire.codec import encode_request, encode_response
 from fencepost.traces.events import Event, Kind
-from fencepost.traces.format import TraceError, open_trace
-from fencepost.traces.importers.capture import Imported, Source, import_capture
-from fencepost.traces.importers.tcp import GAP, MOST_WAITING, Segment, Stream
-from tests.traces.packets import LINKS, PORT, RST, Wire
+from fencepost.traces.files.trace_files import TraceError, open_trace
+from fencepost.traces.importers.packet_capture import Imported, Source, import_capture
+from fencepost.traces.importers.tcp_reassembly import GAP, MOST_WAITING, Segment, Stream
+from tests.support.pcap_writer import LINKS, PORT, RST, Wire
 
 BEATS = 12
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from fencepost.traces.events import Event, Header, Kind
-from fencepost.traces.format import TraceError, open_trace
-from fencepost.traces.importers.lines import NEWER_LINES, OLDER_LINES
-from fencepost.traces.importers.log import import_log
+from fencepost.traces.files.trace_files import TraceError, open_trace
+from fencepost.traces.importers.broker_log import import_log
+from fencepost.traces.importers.broker_log_patterns import NEWER_LINES, OLDER_LINES
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.judge.steps import STEPS
-from fencepost.traces.judge.verdict import Standing, TraceVerdict
+from fencepost.traces.judge.observe.log_steps import STEPS
+from fencepost.traces.verdict import Standing, TraceVerdict
 
 DATA = Path(__file__).parent / "data"
 LOGS = [DATA / "kafka-3.log", DATA / "kafka-4.log"]

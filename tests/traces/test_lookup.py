@@ -7,8 +7,8 @@ import pytest
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Header, Kind, Order
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.judge.lookup import OFFSETS_TOPIC, abs_hash
-from fencepost.traces.judge.verdict import Fault
+from fencepost.traces.judge.observe.coordinator_lookup import OFFSETS_TOPIC, abs_hash
+from fencepost.traces.verdict import Fault
 
 Step = tuple[str, int, Body, Body, int | None]
 """API, version, request, answer, and the node it was sent to."""

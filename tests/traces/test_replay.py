@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.traces.events import Body, Event, Kind
-from fencepost.traces.replay import Step, Translation, script
+from fencepost.traces.replay_script import Step, Translation, script
 
 HEARTBEAT: Body = {"group_id": "g", "generation_id": 1, "member_id": "m", "group_instance_id": None}
 

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.adapters.virtual import run_virtual
-from fencepost.conformance.execution import Played, play
-from fencepost.conformance.scenarios.takeovers import takeovers
+from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.execution.play import Played, play
+from fencepost.conformance.scenarios.classic.takeovers import takeovers
 from fencepost.traces.events import Header, Order
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.judge.verdict import Standing
-from tests.traces.tape import GRACE, SESSION, SETTINGS, Tape, committed, fetched, granted, refused
+from fencepost.traces.verdict import Standing
+from tests.support.trace_builder import GRACE, SESSION, SETTINGS, Tape, committed, fetched, granted, refused
 
 ORDERS = pytest.mark.parametrize("order", list(Order))
 

@@ -7,7 +7,7 @@ import pytest
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Header, Kind, Order
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.judge.verdict import TraceVerdict
+from fencepost.traces.verdict import TraceVerdict
 
 T, GHOST = "11111111-0000-0000-0000-000000000000", "22222222-0000-0000-0000-000000000000"
 TOLD: Body = {"topics": {"t": 1}, "ids": {"t": T}}

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.adapters.virtual import run_virtual
-from fencepost.conformance.execution import Played, play
-from fencepost.conformance.scenarios.leaves import leaves
+from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.execution.play import Played, play
+from fencepost.conformance.scenarios.classic.leaves import leaves
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.judge.verdict import Standing
+from fencepost.traces.verdict import Standing
 
 NAME = "leave-answers-the-parked-join"
 

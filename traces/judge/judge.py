@@ -4,27 +4,27 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
-from fencepost.model.core.change import alter, changer
-from fencepost.model.reading import read_requests
-from fencepost.model.world import World
+from fencepost.model.classic.coordinator.state import World
+from fencepost.model.classic.messages.parsing import read_requests
+from fencepost.model.frozen import alter, changer
 from fencepost.traces.events import Event, Header, Kind, Order
-from fencepost.traces.judge.autopsy import Autopsy, adopted
-from fencepost.traces.judge.blame import fault_of
-from fencepost.traces.judge.configuration import Configuration, Part, Trail
-from fencepost.traces.judge.configuration import Fault as Misfit
-from fencepost.traces.judge.evidence import Judged, marked, weighed
-from fencepost.traces.judge.excuses import NOT_READY
-from fencepost.traces.judge.explanation import errors_in
-from fencepost.traces.judge.lookup import LookupCheck, unusual
-from fencepost.traces.judge.operations import Lookahead, Operation
-from fencepost.traces.judge.promptness import PROMPT_WIDTH
-from fencepost.traces.judge.restarting import restart
-from fencepost.traces.judge.search import BRISK_LIMIT, LIMIT, Search, Undecided
-from fencepost.traces.judge.sight import Sight
-from fencepost.traces.judge.steps import StepsSeen
-from fencepost.traces.judge.topics import TopicsSeen
-from fencepost.traces.judge.verdict import Evidence, Fault, TraceVerdict
-from fencepost.traces.transitions import Parts, Transition, parts
+from fencepost.traces.judge.checks import Judged, marked, weighed
+from fencepost.traces.judge.classic.failover import NOT_READY
+from fencepost.traces.judge.classic.restart import restart
+from fencepost.traces.judge.diagnosis.attribution import fault_of
+from fencepost.traces.judge.diagnosis.diagnosis import Autopsy, adopted
+from fencepost.traces.judge.diagnosis.wording import errors_in
+from fencepost.traces.judge.observe.coordinator_lookup import LookupCheck, unusual
+from fencepost.traces.judge.observe.log_steps import StepsSeen
+from fencepost.traces.judge.observe.partial_trace import Sight
+from fencepost.traces.judge.observe.topics import TopicsSeen
+from fencepost.traces.judge.search.configuration import Configuration, Part, Trail
+from fencepost.traces.judge.search.configuration import Fault as Misfit
+from fencepost.traces.judge.search.eager import PROMPT_WIDTH
+from fencepost.traces.judge.search.search import BRISK_LIMIT, LIMIT, Search, Undecided
+from fencepost.traces.model_transitions import Parts, Transition, parts
+from fencepost.traces.operations import Lookahead, Operation
+from fencepost.traces.verdict import Evidence, Fault, TraceVerdict
 
 NOTHING: frozenset[tuple[int, str]] = frozenset()
 REMEMBERED = 20_000

@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from fencepost.traces.events import Header
+from fencepost.traces.files.rotating_writer import part_of
 from fencepost.traces.pipeline.corpus import (
     EVENTS,
     QUARANTINE,
@@ -22,11 +23,10 @@ from fencepost.traces.pipeline.corpus import (
     partition,
 )
 from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.extraction import text
-from fencepost.traces.pipeline.fanning import fan_out
-from fencepost.traces.pipeline.reading import SHARED, Reader, Row
-from fencepost.traces.pipeline.tables import Writer
-from fencepost.traces.recording import part_of
+from fencepost.traces.pipeline.message_fields import text
+from fencepost.traces.pipeline.parallel import fan_out
+from fencepost.traces.pipeline.row_reader import SHARED, Reader, Row
+from fencepost.traces.pipeline.schema import Writer
 
 BATCH = 1 << 30
 """About how many bytes of input are committed at once."""

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from fencepost.model.settings import Settings
-from fencepost.traces.importers.capture import GRACE_MS, KAFKA_PORT, import_capture
-from fencepost.traces.importers.capture import Source as Capture
-from fencepost.traces.importers.log import import_log
+from fencepost.traces.importers.broker_log import import_log
+from fencepost.traces.importers.packet_capture import GRACE_MS, KAFKA_PORT, import_capture
+from fencepost.traces.importers.packet_capture import Source as Capture
 from fencepost.traces.pipeline.errors import PipelineError
 
 Source: TypeAlias = Callable[[Path, Path], Iterator[Path]]

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from fencepost.conformance.cli import main
-from fencepost.conformance.pipeline import command
+from fencepost.conformance.cli import main, pipeline
 from fencepost.traces.events import Kind
-from fencepost.traces.format import open_trace, write_trace
-from tests.traces.chaos import random_trace
-from tests.traces.packets import PORT, Wire
+from fencepost.traces.files.trace_files import open_trace, write_trace
+from tests.support.pcap_writer import PORT, Wire
+from tests.support.random_client import random_trace
 from tests.traces.test_import_capture import conversation
 
 Capture = pytest.CaptureFixture[str]
@@ -30,7 +29,7 @@ def running(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     def here(*_: Any) -> Iterator[SparkSession]:
         yield spark
 
-    monkeypatch.setattr(command, "session", here)
+    monkeypatch.setattr(pipeline, "session", here)
 
 
 @pytest.mark.usefixtures("running")
@@ -95,11 +94,11 @@ def test_a_setting_is_a_key_and_a_value(capsys: Capture) -> None:
 
 
 def test_without_the_extra_the_pipeline_says_what_to_install(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [each for each in sys.modules if each.startswith("fencepost.conformance.pipeline.command")]:
+    for name in [each for each in sys.modules if each.startswith("fencepost.conformance.cli.pipeline")]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr("fencepost.conformance.pipeline.command", None, raising=False)
-    monkeypatch.delattr("fencepost.conformance.pipeline.command")
-    monkeypatch.delitem(sys.modules, "fencepost.traces.pipeline.session")
+    monkeypatch.setattr("fencepost.conformance.cli.pipeline", None, raising=False)
+    monkeypatch.delattr("fencepost.conformance.cli.pipeline")
+    monkeypatch.delitem(sys.modules, "fencepost.traces.pipeline.spark_session")
     monkeypatch.setitem(sys.modules, "pyspark", None)
     assert main(["pipeline", "judge", "c"]) == 2
     assert capsys.readouterr().err == "fencepost: the pipeline needs pyspark: pip install 'fencepost[spark]'\n"

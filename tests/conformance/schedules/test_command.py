@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.bundled.messages import Answer
+from fencepost.adapters.bundled.classic.messages import Answer
 from fencepost.conformance.cli import main
-from fencepost.conformance.schedules.in_process import Field
-from fencepost.conformance.schedules.steering import Order
-from fencepost.conformance.schedules.tally import Outcome
+from fencepost.conformance.schedules.guidance import Order
+from fencepost.conformance.schedules.statistics import Outcome
+from fencepost.conformance.schedules.virtual_engine import Field
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Kind
-from fencepost.traces.format import open_trace
-from tests.adapters.serving import served
-from tests.conformance.flaws import FORGIVING, Hasty, flawed, install
+from fencepost.traces.files.trace_files import open_trace
+from tests.support.faulty_coordinators import FORGIVING, Hasty, flawed, install
+from tests.support.served_coordinator import served
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
@@ -28,7 +28,7 @@ Patch = pytest.MonkeyPatch
 @pytest.fixture
 def only_schedules(monkeypatch: Patch) -> None:
     """No scenario is there to find anything first."""
-    monkeypatch.setattr("fencepost.conformance.bundled_run.ALL", ())
+    monkeypatch.setattr("fencepost.conformance.run.bundled.ALL", ())
 
 
 def test_schedules_come_after_the_scenarios_and_find_nothing(tmp_path: Path, capsys: Capture) -> None:
@@ -151,7 +151,7 @@ def test_ctrl_c_keeps_what_was_judged(tmp_path: Path, monkeypatch: Patch, capsys
 
 
 def test_schedules_over_the_wire(tmp_path: Path, monkeypatch: Patch) -> None:
-    monkeypatch.setattr("fencepost.conformance.remote_run.ALL", ())
+    monkeypatch.setattr("fencepost.conformance.run.remote.ALL", ())
     report = tmp_path / "r.json"
     settings = Settings(min_session_timeout=300, initial_rebalance_delay=100, offsets_partitions=2)
     with served(settings) as bootstrap:

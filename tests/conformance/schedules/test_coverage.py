@@ -2,17 +2,17 @@
 
 from collections import Counter
 
-from fencepost.conformance.bundled_run import BUNDLED_SETTINGS
-from fencepost.conformance.report import render
-from fencepost.conformance.report_json import from_json, to_json
+from fencepost.conformance.reports.json_report import from_json, to_json
+from fencepost.conformance.reports.text import render
 from fencepost.conformance.results import Coverage, Report
+from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
+from fencepost.conformance.schedules.classic.generation import Ground, draw
 from fencepost.conformance.schedules.coverage import coverage, known, nearest
-from fencepost.conformance.schedules.generation import Ground, draw
-from fencepost.conformance.schedules.in_process import Field
-from fencepost.conformance.schedules.steering import Order
-from fencepost.conformance.schedules.tally import Tally
-from fencepost.model.rules import RULES
-from fencepost.traces.transitions import Transition
+from fencepost.conformance.schedules.guidance import Order
+from fencepost.conformance.schedules.statistics import Tally
+from fencepost.conformance.schedules.virtual_engine import Field
+from fencepost.model.classic.rules import RULES
+from fencepost.traces.model_transitions import Transition
 
 GROUND = Ground(BUNDLED_SETTINGS)
 WANTED = Transition("stable with one member", "Heartbeat by leader", "heartbeat.stable", "stable")

@@ -10,19 +10,19 @@ from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.serve import connection
 from fencepost.adapters.target import Description
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
-from fencepost.conformance.blame import broken
-from fencepost.conformance.bundled_run import BUNDLED_SETTINGS
-from fencepost.conformance.execution import Played, play
+from fencepost.conformance.analysis.root_cause import broken
+from fencepost.conformance.execution.play import Played, play
 from fencepost.conformance.plan import ReplayOutcome
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.replaying import replay
-from fencepost.conformance.schedules.generation import Ground, draw
-from fencepost.conformance.schedules.hunt import perform
-from fencepost.conformance.schedules.player import scenario_of
+from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
+from fencepost.conformance.run.replay import replay
+from fencepost.conformance.schedules.classic.generation import Ground, draw
+from fencepost.conformance.schedules.classic.interpreter import scenario_of
+from fencepost.conformance.schedules.falsify import perform
 from fencepost.conformance.schedules.schedule import Move, Role, Schedule
 from fencepost.traces.events import Event, Kind
-from fencepost.traces.format import write_trace
-from tests.adapters.serving import QUICK, served
+from fencepost.traces.files.trace_files import write_trace
+from tests.support.served_coordinator import QUICK, served
 
 GATHERED = (Move("join", 0), Move("join", 0), Move("wait", 0, (("for", "answers"),)), Move("sync", 0))
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.conformance.blame import broken
-from fencepost.conformance.execution import Played
-from fencepost.conformance.interrupts import started
+from fencepost.conformance.analysis.root_cause import broken
+from fencepost.conformance.execution.play import Played
+from fencepost.conformance.execution.signals import started
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.remote_run import JUDGES, Remote
-from fencepost.conformance.schedules.generation import Ground
-from fencepost.conformance.schedules.remote import RemoteSeries
+from fencepost.conformance.run.remote import JUDGES, Remote
+from fencepost.conformance.schedules.classic.generation import Ground
+from fencepost.conformance.schedules.concurrent_engine import RemoteSeries
 from fencepost.conformance.schedules.schedule import LONG, Move, Role, Schedule
 from fencepost.traces.events import Kind
 from tests.targets.running import Running

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from fencepost.conformance.cli import main
-from fencepost.conformance.schedules.remote import RemoteSeries
-from fencepost.conformance.zoo.coordinator import COORDINATOR
+from fencepost.conformance.schedules.concurrent_engine import RemoteSeries
+from fencepost.conformance.zoo.classic.bugs import COORDINATOR
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Kind
-from fencepost.traces.format import open_trace
-from tests.adapters.serving import served
+from fencepost.traces.files.trace_files import open_trace
+from tests.support.served_coordinator import served
 
 SETTINGS = Settings(min_session_timeout=300, initial_rebalance_delay=100, offsets_partitions=2)
 BUG, REQUIREMENT = "BUG-40", "JOIN-29"
@@ -32,7 +32,7 @@ def sick() -> Iterator[str]:
 def test_a_bug_is_found_made_short_saved_and_replayed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("fencepost.conformance.remote_run.ALL", ())
+    monkeypatch.setattr("fencepost.conformance.run.remote.ALL", ())
     monkeypatch.setattr(RemoteSeries, "shrink_seconds", SHRINK_SECONDS)
     report, folder, profile = tmp_path / "r.json", tmp_path / "failures", tmp_path / "p.toml"
     profile.write_text(PROFILE)

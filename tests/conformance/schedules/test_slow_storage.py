@@ -5,17 +5,17 @@ from collections.abc import Callable
 
 import pytest
 
-from fencepost.adapters.bundled.log import MemoryLog, SlowLog
+from fencepost.adapters.bundled.classic.log import MemoryLog, SlowLog
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.adapters.virtual import VirtualClock
-from fencepost.conformance.blame import broken, violations
-from fencepost.conformance.bundled_run import BUNDLED_SETTINGS
+from fencepost.adapters.virtual_clock import VirtualClock
+from fencepost.conformance.analysis.root_cause import broken, violations
 from fencepost.conformance.cli import main
-from fencepost.conformance.execution import Played
-from fencepost.conformance.schedules.generation import Ground, draw
-from fencepost.conformance.schedules.hunt import Field
+from fencepost.conformance.execution.play import Played
+from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
+from fencepost.conformance.schedules.classic.generation import Ground, draw
+from fencepost.conformance.schedules.falsify import Field
 from fencepost.model.settings import Settings
-from tests.adapters.serving import served
+from tests.support.served_coordinator import served
 
 SLOW_MS, GRACE_MS = 40, 2_000
 SETTINGS = Settings(min_session_timeout=300, initial_rebalance_delay=100, offsets_partitions=2)
@@ -51,6 +51,6 @@ def test_without_grace_the_late_answers_are_seen_and_nothing_else() -> None:
 
 
 def test_a_server_on_slow_storage_keeps_the_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fencepost.conformance.remote_run.ALL", ())
+    monkeypatch.setattr("fencepost.conformance.run.remote.ALL", ())
     with served(SETTINGS, slowness=SLOW_MS) as bootstrap:
         assert main(["test", f"kafka://{bootstrap}", "--schedules", "4", "--seed", "2"]) == 0

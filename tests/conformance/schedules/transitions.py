@@ -7,12 +7,12 @@ when the model or the rules of generation changed.
 import sys
 import time
 
-from fencepost.conformance.bundled_run import BUNDLED_SETTINGS
-from fencepost.conformance.progress import Progress, ProgressDisplay
+from fencepost.conformance.reports.progress import Progress, ProgressDisplay
+from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
+from fencepost.conformance.schedules.classic.generation import Ground, draw
 from fencepost.conformance.schedules.coverage import KNOWN
-from fencepost.conformance.schedules.generation import Ground, draw
-from fencepost.conformance.schedules.hunt import CHUNK
-from fencepost.traces.transitions import Transition
+from fencepost.conformance.schedules.falsify import CHUNK
+from fencepost.traces.model_transitions import Transition
 
 SEED, CHUNKS = 0, 500
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.conformance.cli import main
-from fencepost.conformance.zoo import command, specimens
-from fencepost.conformance.zoo.expedition import Expedition
-from fencepost.conformance.zoo.record import BUGS, Hunts, Row, Table
+from fencepost.conformance.cli import main, zoo
+from fencepost.conformance.zoo import faulty
+from fencepost.conformance.zoo.hunt_plan import Expedition
+from fencepost.conformance.zoo.results import BUGS, Hunts, Row, Table
 
 HUNTS = {"schedules": Hunts(1, 1, 1.0, 2, 3)}
 FOUND = Row("BUG-30", "Wrong.", "somewhere", ("FETCH-01",), "schedules", "FETCH-01", 1, 0, ("A fetch",), HUNTS)
@@ -38,7 +38,7 @@ def test_a_pattern_that_fits_nothing_is_an_error_in_one_line(capsys: pytest.Capt
 def test_what_is_recorded_has_to_be_found(
     now: Row, cut_short: bool, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(command, "recorded", lambda file: Table(1, 0, 60.0, (FOUND,) if file == BUGS else ()))
+    monkeypatch.setattr(zoo, "recorded", lambda file: Table(1, 0, 60.0, (FOUND,) if file == BUGS else ()))
     monkeypatch.setattr(Expedition, "run", lambda plan, progress: Table(1, 0, 60.0, (now,), cut_short))
     assert main(["zoo", "--only", "BUG-30"]) == code
     assert ("not found this time: BUG-30" in capsys.readouterr().out) == (code == 1)
@@ -46,8 +46,8 @@ def test_what_is_recorded_has_to_be_found(
 
 def test_the_records_are_written_only_when_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bugs, mutants = tmp_path / "record.json", tmp_path / "mutants.json"
-    monkeypatch.setattr(command, "BUGS", bugs)
-    monkeypatch.setattr(command, "MUTANTS", mutants)
+    monkeypatch.setattr(zoo, "BUGS", bugs)
+    monkeypatch.setattr(zoo, "MUTANTS", mutants)
     found = FOUND
     monkeypatch.setattr(Expedition, "run", lambda plan, progress: Table(1, 0, 60.0, (found,)))
     assert main(["zoo"]) == 0
@@ -56,7 +56,7 @@ def test_the_records_are_written_only_when_asked_for(tmp_path: Path, monkeypatch
     assert json.loads(bugs.read_text())["rows"][0]["name"] == "BUG-30"
     assert "| BUG-30 |" in bugs.with_suffix(".md").read_text()
     assert not mutants.exists()
-    found = replace(FOUND, name=next(iter(specimens.mutants())), source="", breaks=())
+    found = replace(FOUND, name=next(iter(faulty.mutants())), source="", breaks=())
     assert main(["zoo", "--record"]) == 0
     assert [row["name"] for row in json.loads(mutants.read_text())["rows"]] == [found.name]
     assert len(json.loads(bugs.read_text())["rows"]) == 1

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from fencepost.conformance.zoo.loading import source_of
+from fencepost.conformance.zoo.module_copies import source_of
 from fencepost.conformance.zoo.mutation import Mutant, all_mutants, mutated
 from fencepost.conformance.zoo.operators import OPERATORS
 
@@ -107,12 +107,12 @@ def f(x: "1" = None) -> "2":
 
 def core() -> tuple[Mutant, ...]:
     """The mutants of a real module."""
-    name = "fencepost.model.core.sync"
+    name = "fencepost.model.classic.core.sync"
     return all_mutants({name: source_of(name)})
 
 
 def test_every_mutant_has_a_name_of_its_own_and_differs_from_the_original() -> None:
-    name = "fencepost.model.core.sync"
+    name = "fencepost.model.classic.core.sync"
     source = source_of(name)
     found = core()
     assert len({mutant.name for mutant in found}) == len(found) > 100
@@ -122,6 +122,6 @@ def test_every_mutant_has_a_name_of_its_own_and_differs_from_the_original() -> N
 
 
 def test_names_do_not_depend_on_lines() -> None:
-    name = "fencepost.model.core.sync"
+    name = "fencepost.model.classic.core.sync"
     moved = source_of(name).replace("\n\n\ndef", "\n\n\n# moved\n\ndef")
     assert [one.name for one in all_mutants({name: moved})] == [one.name for one in core()]

@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import pytest
 
-from fencepost.model.catalogue import (
+from fencepost.model.catalogue.classic import (
     CAPABILITIES,
     CATALOGUE,
     Evidence,
@@ -13,7 +13,7 @@ from fencepost.model.catalogue import (
     UnknownRequirement,
     matching,
 )
-from fencepost.model.catalogue.presumed import PRESUMED
+from fencepost.model.catalogue.classic.prerequisites import PRESUMED
 
 FAMILY_SIZES = {
     "FIND": 10,

@@ -2,13 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from fencepost.model.core import member as core
-from fencepost.model.core.join import join
-from fencepost.model.core.member import Member, MemberSettings, MemberState, MemberStep, PartitionCommit, started
-from fencepost.model.core.session import commit, heartbeat, leave
-from fencepost.model.core.sync import sync
-from fencepost.model.core.timers import expire_join
-from fencepost.model.core.values import (
+from fencepost.model.classic.core.join import join
+from fencepost.model.classic.core.membership import commit, heartbeat, leave
+from fencepost.model.classic.core.state import (
     FREE,
     Choices,
     CommitAnswer,
@@ -23,6 +19,17 @@ from fencepost.model.core.values import (
     Step,
     SyncAnswer,
     SyncRequest,
+)
+from fencepost.model.classic.core.sync import sync
+from fencepost.model.classic.core.timers import expire_join
+from fencepost.model.classic.member import member as core
+from fencepost.model.classic.member.member import (
+    Member,
+    MemberSettings,
+    MemberState,
+    MemberStep,
+    PartitionCommit,
+    started,
 )
 from fencepost.model.errors import Error
 

@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.model.core.session import heartbeat, judged
-from fencepost.model.core.values import CommitRequest, Context, Group, HeartbeatRequest, Step
+from fencepost.model.classic.core.membership import heartbeat, judged
+from fencepost.model.classic.core.state import CommitRequest, Context, Group, HeartbeatRequest, Step
+from fencepost.model.classic.rules import RULES
 from fencepost.model.errors import Error
-from fencepost.model.explore import coordinator_tour
-from fencepost.model.explore.coordinator_inputs import Input, Universe, joinings
-from fencepost.model.explore.coordinator_tour import coordinator_machine
-from fencepost.model.explore.member_tour import member_machine
-from fencepost.model.explore.rows import plain
+from fencepost.model.explore.classic import coordinator_tour
+from fencepost.model.explore.classic.coordinator_inputs import Input, Universe, joinings
+from fencepost.model.explore.classic.coordinator_tour import coordinator_machine
+from fencepost.model.explore.classic.member_tour import member_machine
+from fencepost.model.explore.classic.state_layout import plain
 from fencepost.model.explore.tours import cover, strays, transition_graph
-from fencepost.model.rules import RULES
 
 
 def test_a_tour_takes_every_transition() -> None:

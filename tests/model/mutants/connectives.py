@@ -8,9 +8,9 @@ from typing import Any
 
 import z3
 
-from fencepost.model.core.values import Output, Silence
+from fencepost.model.classic.core.state import Output, Silence
 from fencepost.model.explore.tours import Machine, Reaction
-from fencepost.model.proofs.symbols import Boolean, Name, Number
+from fencepost.model.proofs.symbolic_values import Boolean, Name, Number
 
 _FIRST, _SECOND = z3.Bool("first"), z3.Bool("second")
 _WORLDS = ((False, False), (False, True), (True, False), (True, True))

@@ -9,33 +9,18 @@ from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
-from fencepost.conformance.zoo.loading import load, reached, source_of
+from fencepost.conformance.zoo.module_copies import load, reached, source_of
 from fencepost.conformance.zoo.mutation import Mutant, mutants, mutated
 from fencepost.conformance.zoo.syntax import Vocabulary
 from fencepost.model.explore.tours import Machine
 from tests.model.mutants.machines import MODULES, machine, module_of
+from tests.model.mutants.modules import BY_NAME, CORE
 
-CORE = "fencepost.model.core"
-NAMES = (
-    "logic",
-    "change",
-    "values",
-    "members",
-    "vote",
-    "rounds",
-    "join",
-    "replacement",
-    "sync",
-    "session",
-    "timers",
-    "member",
-)
-"""The modules of the core, from the bottom up."""
-FUNCTIONS = (f"{CORE}.logic",)
+FUNCTIONS = (BY_NAME["logic"],)
 """Modules below the values, which take no more than names of types from them."""
-BEFOREHAND = f"{CORE}.change"
+BEFOREHAND = BY_NAME["frozen"]
 """The module that makes the values' classes."""
-OF_TYPES = (f"{CORE}.values", "fencepost.model.explore.coordinator_inputs")
+OF_TYPES = (BY_NAME["state"], "fencepost.model.explore.classic.coordinator_inputs")
 """Modules of values: shared, so that they can be compared with the shipped ones."""
 HOUSE = tuple(sorted(reached(MODULES)))
 """All that the machines are made of."""
@@ -44,7 +29,7 @@ HOUSE = tuple(sorted(reached(MODULES)))
 @cache
 def core_mutants() -> tuple[Mutant, ...]:
     """Every mutant of the core as it is now."""
-    sources = {f"{CORE}.{name}": source_of(f"{CORE}.{name}") for name in NAMES}
+    sources = {name: source_of(name) for name in CORE}
     vocabulary = Vocabulary.of((*sources.values(), source_of("fencepost.model.errors")))
     return tuple(one for name, source in sources.items() for one in mutants(name, source, vocabulary))
 

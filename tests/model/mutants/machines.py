@@ -5,15 +5,15 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
-from fencepost.model.explore.coordinator_inputs import OTHER, RANGE, Joining, joinings
+from fencepost.model.explore.classic.coordinator_inputs import OTHER, RANGE, Joining, joinings
 from fencepost.model.explore.tours import Machine, Reaction
 from tests.model.mutants.connectives import connectives_machine
-from tests.model.mutants.corners import CORNERS, Corner
+from tests.model.mutants.corner_cases import CORNERS, Corner
 
-LOGIC = "fencepost.model.core.logic"
-MEMBERS = "fencepost.model.core.member"
-COORDINATOR = "fencepost.model.explore.coordinator_tour"
-MEMBER = "fencepost.model.explore.member_tour"
+LOGIC = "fencepost.model.logic"
+MEMBERS = "fencepost.model.classic.member.member"
+COORDINATOR = "fencepost.model.explore.classic.coordinator_tour"
+MEMBER = "fencepost.model.explore.classic.member_tour"
 OLDER = dict.fromkeys(
     (
         "sync_in_stable_keeps_session",

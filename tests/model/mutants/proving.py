@@ -6,17 +6,18 @@ from dataclasses import dataclass, field
 from functools import cache
 from types import CodeType, FrameType
 
-from fencepost.conformance.zoo.loading import load
+from fencepost.conformance.zoo.module_copies import load
 from fencepost.conformance.zoo.mutation import Mutant
-from fencepost.model.proofs.events import coordinator_events, member_events
-from fencepost.model.proofs.prover import STATEMENTS, Size, prove
-from tests.model.mutants.calls import CORE, name_of
+from fencepost.model.proofs.classic.induction import STATEMENTS, Size, prove
+from fencepost.model.proofs.classic.proof_events import coordinator_events, member_events
+from tests.model.mutants.call_sites import name_of
 from tests.model.mutants.core import Loaded, function_of
+from tests.model.mutants.modules import CORE
 
 PROVER, EVENTS, DECODE = (
-    "fencepost.model.proofs.prover",
-    "fencepost.model.proofs.events",
-    "fencepost.model.proofs.decode",
+    "fencepost.model.proofs.classic.induction",
+    "fencepost.model.proofs.classic.proof_events",
+    "fencepost.model.proofs.classic.counterexample",
 )
 SIZE = Size(slots=2, partitions=1)
 
@@ -32,7 +33,7 @@ def functions_in(name: str) -> frozenset[str]:
     codes: set[CodeType] = set()
 
     def note(frame: FrameType, kind: str, _: object) -> None:
-        if kind == "call" and frame.f_globals.get("__name__", "").startswith(CORE):
+        if kind == "call" and frame.f_globals.get("__name__") in CORE:
             codes.add(frame.f_code)
 
     (event,) = [one for one in (*coordinator_events(SIZE.slots), *member_events()) if one.name == name]

@@ -1,4 +1,4 @@
-"""How mutants of the core are compared with it: `python -m tests.bars.mutants` judges them all and writes a table."""
+"""Mutants of the core are compared with it; `python -m tests.acceptance.mutant_verdicts` judges all, writes a table."""
 
 import itertools
 from collections.abc import Iterable, Mapping
@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from fencepost.conformance.zoo.mutation import Mutant
-from fencepost.model.core.logic import and_, or_
-from fencepost.model.core.values import FREE, Slot
-from tests.model.mutants.calls import Calls, gives
+from fencepost.model.classic.core.state import FREE, Slot
+from fencepost.model.logic import and_, or_
+from tests.model.mutants.call_sites import Calls, gives
+from tests.model.mutants.classify import affected, judged, reached_in, recording
 from tests.model.mutants.core import Loaded, core_mutants, function_of
-from tests.model.mutants.corners import CORNERS
-from tests.model.mutants.further import found_further
-from tests.model.mutants.judging import affected, judged, reached_in, recording
-from tests.model.mutants.lockstep import compare, everything, found_by_tour, runs, toured
+from tests.model.mutants.corner_cases import CORNERS
+from tests.model.mutants.equivalence import compare, everything, found_by_tour, runs, toured
+from tests.model.mutants.extended_tours import found_further
+from tests.model.mutants.line_coverage import reaches, readers
 from tests.model.mutants.machines import NAMES
 from tests.model.mutants.proving import proof
-from tests.model.mutants.reach import reaches, readers
-from tests.model.mutants.verdicts import EQUIVALENT, REFUTED, TOUR, UNEXPLAINED, Verdict, markdown, read, write
+from tests.model.mutants.results import EQUIVALENT, REFUTED, TOUR, UNEXPLAINED, Verdict, markdown, read, write
 
 MUTANTS = {mutant.name: mutant for mutant in core_mutants()}
 QUICK = ("connectives", "one member", "odd joins", "odd static", "newcomers", "patient static", "static member")
@@ -37,10 +37,10 @@ ALIKE = (
     "logic.and_: never: term is False -> False",
     "logic.or_: always: term is not False -> True",
     "logic.emit: never: when is True -> False",
-    "members.find: never: absent(member) -> False",
-    "members.joined_count: term: and_(is_member(slot), slot.join != 0) -> slot.join != 0",
-    "rounds.anyone_unsynced: term: and_(is_member(slot), slot.unsynced) -> slot.unsynced",
-    "session.leave_one: never: absent(instance) -> False",
+    "member_table.find: never: absent(member) -> False",
+    "member_table.joined_count: term: and_(is_member(slot), slot.join != 0) -> slot.join != 0",
+    "join_phase.anyone_unsynced: term: and_(is_member(slot), slot.unsynced) -> slot.unsynced",
+    "membership.leave_one: never: absent(instance) -> False",
     "sync.sync_completing: always: is_member(member) -> True",
 )
 """Mutants that make no difference."""
@@ -63,16 +63,16 @@ def named(text: str) -> Mutant:
 
 
 def test_a_transition_that_does_not_run_the_function_is_the_same() -> None:
-    mutant = named("session.heartbeat: never: request.generation != group.generation")
+    mutant = named("membership.heartbeat: never: request.generation != group.generation")
     shipped = recording("one member")
     mine = Loaded(mutant).machine("one member")
-    (quick, whole) = (compare(shipped, mine, runs("session.heartbeat")), compare(shipped, mine, everything))
+    (quick, whole) = (compare(shipped, mine, runs("membership.heartbeat")), compare(shipped, mine, everything))
     assert quick.shortest == whole.shortest is not None
     assert quick.taken < whole.taken
 
 
 def test_a_transition_whose_calls_get_the_same_is_the_same() -> None:
-    shipped, function = recording("one member"), "members.check_member"
+    shipped, function = recording("one member"), "member_table.check_member"
     taken, needed = 0, 0
     for mutant in (one for one in core_mutants() if function_of(one) == function):
         loaded = Loaded(mutant)
@@ -170,7 +170,7 @@ def test_the_last_place_of_a_corner_is_taken() -> None:
 
 def test_lines_of_calls_are_lines_of_transitions() -> None:
     shipped = recording("odd static")
-    for name in ("members.check_member", "join.evict", "sync.sync_stable"):
+    for name in ("member_table.check_member", "join.evict", "sync.sync_stable"):
         of_function = [mutant for mutant in core_mutants() if function_of(mutant) == name]
         for mutant in {mutant.line: mutant for mutant in of_function}.values():
             assert reached_in("odd static", name, mutant) is reaches(shipped, mutant, everything)
@@ -183,13 +183,13 @@ def test_a_line_is_reached_or_not() -> None:
 
 
 def test_a_field_of_the_dialect_matters_where_it_is_read() -> None:
-    found = {readers(mutant) for name, mutant in MUTANTS.items() if name.startswith("values.Dialect")}
+    found = {readers(mutant) for name, mutant in MUTANTS.items() if name.startswith("state.Dialect")}
     assert found >= {frozenset(), frozenset({"sync.sync_stable"}), frozenset({"join.evict"})}
-    assert readers(named("values.Slot: constant: False -> True")) is None
+    assert readers(named("state.Slot: constant: False -> True")) is None
 
 
 def test_a_default_of_the_dialect_is_a_mutant_of_a_machine() -> None:
-    mutant = named("values.Dialect: constant: True -> False")
+    mutant = named("state.Dialect: constant: True -> False")
     shipped = recording("newcomers")
     universe = Loaded(mutant).machine("newcomers").follow.__self__.universe  # type: ignore[attr-defined]
     assert not universe.dialect.sync_in_stable_keeps_session
@@ -208,7 +208,7 @@ def test_a_table_is_read_back(tmp_path: Path) -> None:
     verdicts = {
         "sync.sync: never: a | b -> False": Verdict(EQUIVALENT, compared=7, asked=True),
         "sync.sync: term: x -> y": Verdict(REFUTED, compared=3, proof={"sync": ["T4"]}, asked=True),
-        "vote.vote: call: a -> b": Verdict(TOUR, "votes", 1, 2, 3),
+        "protocol_selection.vote: call: a -> b": Verdict(TOUR, "votes", 1, 2, 3),
     }
     file = tmp_path / "table.json"
     write(verdicts, file)

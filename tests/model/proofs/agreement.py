@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-from fencepost.model.core import member as members
-from fencepost.model.core.values import Group
-from fencepost.model.explore import world
-from fencepost.model.explore.group import group_system
-from fencepost.model.explore.rows import Bounds, Setting
+from fencepost.model.classic.core.state import Group
+from fencepost.model.classic.member import member as members
+from fencepost.model.explore.classic import group_model
+from fencepost.model.explore.classic.group_search import group_system
+from fencepost.model.explore.classic.state_layout import Bounds, Setting
 from fencepost.model.explore.search import NEVER, PlainSearch
-from fencepost.model.explore.system import System
-from fencepost.model.explore.tables import Tables
-from fencepost.model.proofs.decode import settled
-from fencepost.model.proofs.events import Event, coordinator_events, member_events
-from fencepost.model.proofs.prover import Size
-from fencepost.model.proofs.relation import Relation
+from fencepost.model.explore.transition_system import System
+from fencepost.model.explore.transition_tables import Tables
+from fencepost.model.proofs.classic.counterexample import settled
+from fencepost.model.proofs.classic.induction import Size
+from fencepost.model.proofs.classic.proof_events import Event, coordinator_events, member_events
+from fencepost.model.proofs.classic.transition_relation import Relation
 
 COORDINATOR = {
     "join": "join",
@@ -119,9 +119,9 @@ class Twins:
         """While this lasts, the explored world runs on the twins."""
         with pytest.MonkeyPatch.context() as patch:
             for handler, event in COORDINATOR.items():
-                patch.setattr(world, handler, self.twin(event, getattr(world, handler)))
+                patch.setattr(group_model, handler, self.twin(event, getattr(group_model, handler)))
             own = {name: self.twin(event, getattr(members, name)) for name, event in MEMBERS.items()}
-            patch.setattr(world, "members", SimpleNamespace(started=members.started, **own))
+            patch.setattr(group_model, "members", SimpleNamespace(started=members.started, **own))
             yield
 
 

@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
-from fencepost.model.core import member, rounds, session
-from fencepost.model.explore.group import group_system
-from fencepost.model.explore.rows import Bounds, Setting, plain
+from fencepost.model.classic.core import join_phase, membership
+from fencepost.model.classic.member import member
+from fencepost.model.explore.classic.group_search import group_system
+from fencepost.model.explore.classic.state_layout import Bounds, Setting, plain
 from fencepost.model.explore.search import PlainSearch
-from fencepost.model.explore.tables import Tables
-from fencepost.model.proofs import symbols
-from fencepost.model.proofs.events import coordinator_events
-from fencepost.model.proofs.executor import Path
-from fencepost.model.proofs.prover import Size
-from fencepost.model.proofs.relation import Relation, Uncovered
+from fencepost.model.explore.transition_tables import Tables
+from fencepost.model.proofs import symbolic_values
+from fencepost.model.proofs.classic.induction import Size
+from fencepost.model.proofs.classic.proof_events import coordinator_events
+from fencepost.model.proofs.classic.transition_relation import Relation, Uncovered
+from fencepost.model.proofs.symbolic_execution import Path
 from fencepost.model.proofs.terms import Term
 from tests.model.proofs.agreement import Agreement, Disagreement, agree, compare
 from tests.model.proofs.mutation import mutant
@@ -45,9 +46,9 @@ def test_three_engines_agree_on_every_state(agreement: Agreement) -> None:
 @pytest.mark.parametrize(
     ("function", "before", "after"),
     [
-        (session.commit, "request.generation != group.generation", "False"),
-        (session.judged, "CommitAnswer(error)", "CommitAnswer(Error.NONE)"),
-        (rounds.complete_join, "group.generation + 1", "group.generation"),
+        (membership.commit, "request.generation != group.generation", "False"),
+        (membership.judged, "CommitAnswer(error)", "CommitAnswer(Error.NONE)"),
+        (join_phase.complete_join, "group.generation + 1", "group.generation"),
         (member.thrown_out, "id=None", "id=member.id"),
     ],
 )
@@ -73,7 +74,7 @@ def test_an_executor_that_misses_a_branch_is_caught(monkeypatch: pytest.MonkeyPa
 
 
 def test_an_executor_that_merges_wrongly_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(symbols, "alternative", lambda condition, then, otherwise: otherwise)
+    monkeypatch.setattr(symbolic_values, "alternative", lambda condition, then, otherwise: otherwise)
     with pytest.raises(Disagreement, match="symbolic"):
         agree(ONE, TINY)
 

@@ -7,9 +7,9 @@ import pytest
 
 from fencepost.conformance.cli import main
 from fencepost.conformance.results import Exit
-from fencepost.model.false_theorems import FALSE_THEOREMS
-from fencepost.model.proofs.solving import LIMIT_MS
-from fencepost.model.proofs.theorems import registry
+from fencepost.model.classic.theorems.non_theorems import FALSE_THEOREMS
+from fencepost.model.proofs.registry.results import registry
+from fencepost.model.proofs.solver import LIMIT_MS
 
 ROOT = Path(__file__).parents[3]
 DOCUMENT = (ROOT / "model" / "PROOFS.md").read_text()
@@ -40,7 +40,8 @@ def test_the_false_wordings_are_those_that_are_shipped() -> None:
 
 def test_what_is_claimed_of_code_is_there() -> None:
     named = {path for path in re.findall(r"`([a-z_/]+(?:\.py)?)`", DOCUMENT) if "/" in path or path.endswith(".py")}
-    places = (ROOT, ROOT / "model", ROOT / "model" / "proofs")
+    folders = ("", "classic/theorems", "proofs", "proofs/classic")
+    places = (ROOT, *(ROOT / "model" / folder for folder in folders))
     assert [path for path in named if not any((place / path).exists() for place in places)] == []
     assert len(named) > 8
 

@@ -7,11 +7,11 @@ from time import process_time
 
 import pytest
 
-from fencepost.model import draining
-from fencepost.model.draining import Held, Prefetch, Resume, Ring, following, polls
-from fencepost.model.proofs import draining as theorems
-from fencepost.model.proofs.draining import THEOREMS, lasso, lemmas
-from fencepost.model.proofs.lemmas import findings
+from fencepost.model.draining import polling
+from fencepost.model.draining.polling import Held, Prefetch, Resume, Ring, following, polls
+from fencepost.model.proofs.draining import theorems
+from fencepost.model.proofs.draining.theorems import THEOREMS, lasso, lemmas
+from fencepost.model.proofs.obligations import findings
 
 BUDGET_SECONDS = 1.0
 
@@ -51,28 +51,28 @@ def test_lassos_are_found_where_the_theorems_leave_room_and_starve_natively(resu
 
 def stays(ring: Ring, resume: Resume) -> Ring:
     """A visit that never moves on."""
-    return replace(draining.visit(ring, resume), cursor=ring.cursor)
+    return replace(polling.visit(ring, resume), cursor=ring.cursor)
 
 
 def skips(ring: Ring, resume: Resume) -> Ring:
     """A visit that jumps over a partition."""
-    return replace(draining.visit(ring, resume), cursor=following(ring, following(ring, ring.cursor)))
+    return replace(polling.visit(ring, resume), cursor=following(ring, following(ring, ring.cursor)))
 
 
 def overdraws(ring: Ring, resume: Resume) -> Ring:
     """A visit that takes all records, whatever the limit."""
-    return replace(draining.visit(ring, resume), buffers=ring.buffers.put(ring.cursor, 0))
+    return replace(polling.visit(ring, resume), buffers=ring.buffers.put(ring.cursor, 0))
 
 
 def loses(ring: Ring, resume: Resume) -> Ring:
     """A visit that drops a record."""
-    after = draining.visit(ring, resume)
+    after = polling.visit(ring, resume)
     return replace(after, buffers=after.buffers.put(ring.cursor, after.buffers[ring.cursor] - 1))
 
 
 def forgets(ring: Ring, resume: Resume) -> Ring:
     """A visit that does not count against the limit."""
-    return replace(draining.visit(ring, resume), budget=ring.budget)
+    return replace(polling.visit(ring, resume), budget=ring.budget)
 
 
 @pytest.mark.parametrize("mutant", [stays, skips, overdraws, loses, forgets])
@@ -82,6 +82,6 @@ def test_other_visits_are_refuted(monkeypatch: pytest.MonkeyPatch, mutant: Calla
 
 
 def test_a_poll_that_goes_on_where_it_was_does_not_start_at_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(theorems, "begun", lambda ring, resume: draining.begun(ring, Resume.AFTER))
+    monkeypatch.setattr(theorems, "begun", lambda ring, resume: polling.begun(ring, Resume.AFTER))
     broken = {each.lemma.theorem for each in findings(lemmas()) if not each.as_expected}
     assert broken == {"draining.start"}

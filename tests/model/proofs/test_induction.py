@@ -5,15 +5,10 @@ from typing import Any
 
 import pytest
 
-from fencepost.model.core import member, rounds, session, sync
-from fencepost.model.core.logic import Truth
-from fencepost.model.core.values import Group, Phase
-from fencepost.model.false_theorems import one_assigned_id, one_leader_id, one_writer
-from fencepost.model.invariants import Statement, no_stale_commit, one_leader, statement
-from fencepost.model.proofs.decode import decoded, replayed
-from fencepost.model.proofs.events import Event, coordinator_events, member_events
-from fencepost.model.proofs.prover import STATEMENTS, Size, beginning, prove
-from fencepost.model.strengthening import (
+from fencepost.model.classic.core import join_phase, membership, sync
+from fencepost.model.classic.core.state import Group, Phase
+from fencepost.model.classic.member import member
+from fencepost.model.classic.theorems.lemmas import (
     group_empty,
     group_generation,
     group_ids,
@@ -22,6 +17,12 @@ from fencepost.model.strengthening import (
     group_parked,
     join_answer,
 )
+from fencepost.model.classic.theorems.non_theorems import one_assigned_id, one_leader_id, one_writer
+from fencepost.model.classic.theorems.statements import Statement, no_stale_commit, one_leader, statement
+from fencepost.model.logic import Truth
+from fencepost.model.proofs.classic.counterexample import decoded, replayed
+from fencepost.model.proofs.classic.induction import STATEMENTS, Size, beginning, prove
+from fencepost.model.proofs.classic.proof_events import Event, coordinator_events, member_events
 from tests.model.proofs.mutation import mutant
 
 SMALL = Size(slots=2, partitions=1)
@@ -40,11 +41,11 @@ ALONE = (
 )
 
 MUTANTS: list[tuple[Callable[..., Any], str, str, str, set[str]]] = [
-    (session.commit, "request.generation != group.generation", "False", "commit", {"T2"}),
+    (membership.commit, "request.generation != group.generation", "False", "commit", {"T2"}),
     (sync.sync, "request.generation != group.generation", "False", "sync", {"sync-answer"}),
-    (rounds.complete_join, "group.generation + 1", "group.generation", "expire-join", {"T1", "join-answer"}),
-    (rounds.complete_join, "join=0, is_new", "is_new", "expire-join", {"group-parked"}),
-    (rounds.prepare, "alter(cleared, sync=0)", "cleared", "expire-sync", {"group-parked"}),
+    (join_phase.complete_join, "group.generation + 1", "group.generation", "expire-join", {"T1", "join-answer"}),
+    (join_phase.complete_join, "join=0, is_new", "is_new", "expire-join", {"group-parked"}),
+    (join_phase.prepare, "alter(cleared, sync=0)", "cleared", "expire-sync", {"group-parked"}),
     (member.on_sync_answer, "handle != member.waiting", "False", "member-sync-answer", {"member-owns"}),
     (member.given, "plan[partition] == view.id", "True", "member-join-answer", {"sync-request"}),
     (member.given, ", not_(claimed)", "", "member-join-answer", {"sync-request-claims"}),

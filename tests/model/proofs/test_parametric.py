@@ -4,10 +4,10 @@ from time import process_time
 
 import pytest
 
-from fencepost.model.kernel import ACTIONS
-from fencepost.model.kernel_invariants import STRENGTHENINGS, THEOREMS
-from fencepost.model.proofs.lemmas import findings
-from fencepost.model.proofs.parametric import Scene, lemmas, scenes
+from fencepost.model.classic.kernel.actions import ACTIONS
+from fencepost.model.classic.kernel.invariants import STRENGTHENINGS, THEOREMS
+from fencepost.model.proofs.classic.kernel_proofs import Scene, lemmas, scenes
+from fencepost.model.proofs.obligations import findings
 
 BUDGET_SECONDS = 5.0
 
@@ -46,10 +46,10 @@ def test_without_a_guard_an_invariant_breaks(scene: Scene, guard: str) -> None:
 @pytest.mark.parametrize("claim", STRENGTHENINGS, ids=lambda claim: claim.__name__)
 def test_theorems_are_not_inductive_without_their_strengthenings(claim: object) -> None:
     """Each strengthening is used: with it alone left out, some action breaks what remains or the theorem it serves."""
-    from fencepost.model.proofs import parametric
+    from fencepost.model.proofs.classic import kernel_proofs
 
     rest = tuple(each for each in (*THEOREMS, *STRENGTHENINGS) if each is not claim)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parametric, "INVARIANTS", rest)
+        patch.setattr(kernel_proofs, "INVARIANTS", rest)
         found = findings(each for scene in scenes() for each in scene.lemmas())
         assert any(each.verdict == "refuted" for each in found)

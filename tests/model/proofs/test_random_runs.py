@@ -6,14 +6,14 @@ from random import Random
 
 import pytest
 
-from fencepost.model.core import member as members
-from fencepost.model.core.member import Member, MemberState, PartitionCommit
-from fencepost.model.core.timers import expire_join, expire_member, expire_sync
-from fencepost.model.core.values import CommitAnswer, HeartbeatAnswer, HeartbeatRequest, JoinRequest, SyncRequest
-from fencepost.model.false_theorems import COOPERATIVE, DYNAMIC, STATIC
-from fencepost.model.ledger import JoinAnswered, SyncAnswered
-from fencepost.model.proofs.prover import STATEMENTS
-from fencepost.model.story import SLOTS, Story
+from fencepost.model.classic.core.state import CommitAnswer, HeartbeatAnswer, HeartbeatRequest, JoinRequest, SyncRequest
+from fencepost.model.classic.core.timers import expire_join, expire_member, expire_sync
+from fencepost.model.classic.member import member as members
+from fencepost.model.classic.member.member import Member, MemberState, PartitionCommit
+from fencepost.model.classic.theorems.ghost_state import JoinAnswered, SyncAnswered
+from fencepost.model.classic.theorems.non_theorems import COOPERATIVE, DYNAMIC, STATIC
+from fencepost.model.classic.theorems.scripted_run import SLOTS, Story
+from fencepost.model.proofs.classic.induction import STATEMENTS
 
 PARTITIONS = 2
 SETTINGS = (

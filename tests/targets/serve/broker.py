@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from fencepost.adapters.serve.server import run
-from fencepost.conformance.bundled_run import BUNDLED_SETTINGS
+from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from tests.targets import probe
 from tests.targets.process import Folder, free_ports, report, run_folder
 

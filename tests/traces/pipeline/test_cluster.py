@@ -12,10 +12,10 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from fencepost.traces.format import write_trace
+from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.java import java_home
-from tests.traces.chaos import random_trace
+from tests.support.random_client import random_trace
 
 SPARK = Path(pyspark.__file__).parent
 MASTER, WORKER = (f"org.apache.spark.deploy.{name}" for name in ("master.Master", "worker.Worker"))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.traces.format import TraceError
+from fencepost.traces.files.trace_files import TraceError
 from fencepost.traces.pipeline.corpus import Batch, Corpus, Counts, Input, by_size, partition
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.sources import SOURCES, made, trace_files

@@ -8,14 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from fencepost.traces.format import open_trace, write_trace
+from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.pipeline import ingest as module
 from fencepost.traces.pipeline.corpus import Batch, Corpus, Counts, Input
 from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.fanning import in_parts
 from fencepost.traces.pipeline.ingest import ingest, reads
-from fencepost.traces.pipeline.reading import Reader
-from tests.traces.chaos import random_trace
+from fencepost.traces.pipeline.parallel import in_parts
+from fencepost.traces.pipeline.row_reader import Reader
+from tests.support.random_client import random_trace
 
 
 def quiet(done: int, total: int, doing: str) -> None:
@@ -119,7 +119,7 @@ def test_a_worker_that_cannot_write_says_so_in_a_line(spark: SparkSession, tmp_p
 
 
 def test_many_sources_do_not_keep_many_files_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fencepost.traces.pipeline.tables.OPEN", 1)
+    monkeypatch.setattr("fencepost.traces.pipeline.schema.OPEN", 1)
     paths = traces(tmp_path, 3)
     corpus = Corpus.create(tmp_path / "c", 2)
     inputs = [Input.of(path) for path in paths]

@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
-from fencepost.traces.format import write_trace
+from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.corpus import Batch, Corpus, Input
 from fencepost.traces.pipeline.ingest import reads
-from fencepost.traces.pipeline.judging import read
+from fencepost.traces.pipeline.judge_corpus import read
 from fencepost.traces.pipeline.queries import lag, longest_wait, no_stale_commit, one_leader, one_owner
-from tests.traces.pipeline.test_reading import ASSIGNMENT, exchange, join
+from tests.traces.pipeline.test_row_reader import ASSIGNMENT, exchange, join
 
 LEAVE = {"members": [{"member_id": "m"}, {"member_id": "n"}]}
 

@@ -1,0 +1,131 @@
+"""The coordinator: requests and the time in, answers out."""
+
+from collections.abc import Callable, Mapping
+
+from fencepost.adapters.bundled.classic.admin import Admin, Node
+from fencepost.adapters.bundled.classic.cleanup import Cleanup
+from fencepost.adapters.bundled.classic.commits import Commits
+from fencepost.adapters.bundled.classic.coordinator_state import Runtime
+from fencepost.adapters.bundled.classic.heartbeats import Heartbeats
+from fencepost.adapters.bundled.classic.joining import Joining
+from fencepost.adapters.bundled.classic.leaving import Leaving
+from fencepost.adapters.bundled.classic.loading import Loading
+from fencepost.adapters.bundled.classic.log import Log
+from fencepost.adapters.bundled.classic.messages import Answer, Error, Request
+from fencepost.adapters.bundled.classic.offset_store import Ledger
+from fencepost.adapters.bundled.classic.offsets import Offsets
+from fencepost.adapters.bundled.classic.rebalance import Rounds
+from fencepost.adapters.bundled.classic.static_membership import Statics
+from fencepost.adapters.bundled.classic.syncing import Syncing
+from fencepost.adapters.bundled.classic.timers import Action
+from fencepost.adapters.bundled.classic.topics import Topics
+from fencepost.adapters.bundled.classic.transactions import Transactions
+from fencepost.model.settings import Settings
+
+VERSIONS: Mapping[str, tuple[int, int]] = {
+    "OffsetCommit": (0, 10),
+    "OffsetFetch": (1, 10),
+    "FindCoordinator": (0, 6),
+    "JoinGroup": (0, 9),
+    "Heartbeat": (0, 4),
+    "LeaveGroup": (0, 5),
+    "SyncGroup": (0, 5),
+    "DescribeGroups": (0, 6),
+    "ListGroups": (0, 5),
+    "DeleteGroups": (0, 2),
+    "OffsetDelete": (0, 0),
+    "TxnOffsetCommit": (0, 5),
+    "InitProducerId": (0, 5),
+    "AddOffsetsToTxn": (0, 4),
+    "EndTxn": (0, 4),
+}
+"""Lowest and highest version of every API that `Coordinator` handles."""
+
+LOCAL = Node(0, "127.0.0.1", 9092)
+
+
+class Coordinator:
+    """A group coordinator for all groups, restored from its log when it is made.
+
+    `new_id` makes a member id from a prefix (client id or instance id) and must never make one twice, not even
+    after a restart on the same log. `coordinator_of` names the node for a key in FindCoordinator. All times are in
+    milliseconds on a clock that never goes back and, if the log outlives the process, goes on where it was. Raises
+    `CorruptLogError`.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        log: Log,
+        new_id: Callable[[str], str],
+        topics: Topics,
+        *,
+        now: int = 0,
+        coordinator_of: Callable[[str], Node] = lambda key: LOCAL,
+    ) -> None:
+        self._runtime = Runtime(settings, log, new_id, topics, now)
+        ledger = Ledger(self._runtime)
+        rounds = Rounds(self._runtime)
+        self._transactions = Transactions(self._runtime, ledger)
+        self._cleanup = Cleanup(self._runtime, ledger)
+        commits = Commits(self._runtime, rounds, ledger)
+        offsets = Offsets(self._runtime, ledger)
+        admin = Admin(self._runtime, ledger, coordinator_of)
+        self._handlers: Mapping[str, Callable[[Request], None]] = {
+            "OffsetCommit": commits.handle,
+            "OffsetFetch": offsets.handle_fetch,
+            "FindCoordinator": admin.handle_find,
+            "JoinGroup": Joining(self._runtime, rounds, Statics(self._runtime, rounds)).handle,
+            "Heartbeat": Heartbeats(self._runtime, rounds).handle,
+            "LeaveGroup": Leaving(self._runtime, rounds).handle,
+            "SyncGroup": Syncing(self._runtime, rounds).handle,
+            "DescribeGroups": admin.handle_describe,
+            "ListGroups": admin.handle_list,
+            "DeleteGroups": admin.handle_delete,
+            "OffsetDelete": offsets.handle_delete,
+            "TxnOffsetCommit": commits.handle,
+            "InitProducerId": self._transactions.handle_init,
+            "AddOffsetsToTxn": self._transactions.handle_add_offsets,
+            "EndTxn": self._transactions.handle_end,
+        }
+        Loading(self._runtime, rounds, ledger, self._transactions).load()
+        self._cleanup.schedule()
+
+    def handle(self, request: Request, now: int) -> list[Answer]:
+        """Handle a request: its answer, unless it is parked, and those of parked requests that it releases.
+
+        Timers are left alone: call `advance(now)` first for those that are due. Raises `ValueError` for an API or
+        version outside `VERSIONS`.
+        """
+        lowest, highest = VERSIONS.get(request.api, (0, -1))
+        if not lowest <= request.version <= highest:
+            raise ValueError(f"{request.api} version {request.version} is not handled here")
+        self._runtime.now = max(self._runtime.now, now)
+        self._handlers[request.api](request)
+        self._cleanup.schedule()
+        return self._collect()
+
+    def advance(self, now: int) -> list[Answer]:
+        """Fire all timers due until `now`, in the order of their deadlines, each at its own time."""
+        while (deadline := self.next_deadline()) is not None and deadline <= now:
+            self._runtime.now = max(self._runtime.now, deadline)
+            self._fire(self._runtime.timers.take())
+        self._runtime.now = max(self._runtime.now, now)
+        return self._collect()
+
+    def next_deadline(self) -> int | None:
+        """When `advance` has something to do next; None while nothing is timed."""
+        return self._runtime.timers.next_deadline()
+
+    def end_transaction(self, producer_id: int, committed: bool) -> Error:
+        """End a producer's transaction from inside, as EndTxn does from outside."""
+        return self._transactions.end(producer_id, committed)
+
+    def _fire(self, action: Action) -> None:
+        action()
+        if action != self._cleanup.on_timer:  # which knows itself whether there is to be another pass
+            self._cleanup.schedule()
+
+    def _collect(self) -> list[Answer]:
+        collected, self._runtime.answers = self._runtime.answers, []
+        return collected

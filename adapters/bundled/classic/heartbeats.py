@@ -1,0 +1,37 @@
+"""Heartbeat: a member shows that it is there, and learns whether a round is on."""
+
+from fencepost.adapters.bundled.classic.coordinator_state import Runtime
+from fencepost.adapters.bundled.classic.group import Group, State
+from fencepost.adapters.bundled.classic.messages import Body, Error, Request
+from fencepost.adapters.bundled.classic.rebalance import Rounds
+
+
+class Heartbeats:
+    """Handles Heartbeat."""
+
+    def __init__(self, runtime: Runtime, rounds: Rounds) -> None:
+        self._runtime = runtime
+        self._rounds = rounds
+
+    def handle(self, request: Request) -> None:
+        """Answer; a heartbeat of a member with the right generation extends its session, and no other does."""
+        group = self._runtime.groups.get(request.body.get("group_id", ""))
+        error = self.check(group, request.body)
+        if group is not None and not error:
+            self._rounds.touch_session(group, group.members[request.body.get("member_id", "")])
+            error = self.tell(group)
+        self._runtime.answer(request, {"error_code": error})
+
+    def check(self, group: Group | None, body: Body) -> Error:
+        """Member before generation (HB-03, HB-14)."""
+        if not body.get("group_id", ""):
+            return Error.INVALID_GROUP_ID
+        if group is None or group.state is State.EMPTY:
+            return Error.UNKNOWN_MEMBER_ID
+        if error := group.check_member(body.get("member_id", ""), body.get("group_instance_id")):
+            return error
+        return Error.NONE if body.get("generation_id", 0) == group.generation else Error.ILLEGAL_GENERATION
+
+    def tell(self, group: Group) -> Error:
+        """While preparing, members are told to rejoin; while completing they are not (KAFKA-10134)."""
+        return Error.REBALANCE_IN_PROGRESS if group.state is State.PREPARING else Error.NONE

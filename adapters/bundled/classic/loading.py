@@ -1,0 +1,85 @@
+"""Taking over: a coordinator's memory rebuilt from the log."""
+
+from fencepost.adapters.bundled.classic.coordinator_state import Runtime
+from fencepost.adapters.bundled.classic.group import Group, Member, State
+from fencepost.adapters.bundled.classic.offset_store import Ledger
+from fencepost.adapters.bundled.classic.rebalance import Rounds
+from fencepost.adapters.bundled.classic.records import (
+    GroupRecord,
+    GroupTombstone,
+    MemberRecord,
+    OffsetRecord,
+    OffsetTombstone,
+    ProducerRecord,
+    Record,
+    TransactionEnd,
+)
+from fencepost.adapters.bundled.classic.transactions import Transactions
+
+
+class Loading:
+    """Reads the log once, before the first request."""
+
+    def __init__(self, runtime: Runtime, rounds: Rounds, ledger: Ledger, transactions: Transactions) -> None:
+        self._runtime = runtime
+        self._rounds = rounds
+        self._ledger = ledger
+        self._transactions = transactions
+
+    def load(self) -> None:
+        """Replay all records, then set the groups going. Raises `CorruptLogError`."""
+        for record in self._runtime.log.read():
+            self.replay(record)
+        for group in list(self._runtime.groups.values()):
+            self.start_group(group)
+
+    def replay(self, record: Record) -> None:
+        """Do what the record says."""
+        match record:
+            case GroupRecord():
+                self.restore_group(record)
+            case GroupTombstone():
+                self._ledger.drop_group(record)
+            case OffsetRecord():
+                self._ledger.enter(record)
+            case OffsetTombstone():
+                self._ledger.strike(record)
+            case TransactionEnd():
+                self._ledger.end_transaction(record)
+            case ProducerRecord():
+                self._transactions.enter(record)
+
+    def restore_group(self, record: GroupRecord) -> None:
+        """The group as the record has it, with the offsets it has already: Stable with members, else Empty."""
+        group = self._ledger.group_for_offsets(record.group)
+        group.since = record.since
+        group.state = State.STABLE if record.members else State.EMPTY
+        group.generation = record.generation
+        group.protocol_type = record.protocol_type
+        group.protocol = record.protocol
+        group.leader = record.leader
+        group.members = {member.member_id: self.restore_member(member, record.protocol) for member in record.members}
+        group.instances = {
+            member.instance_id: member.member_id for member in record.members if member.instance_id is not None
+        }
+
+    def restore_member(self, record: MemberRecord, protocol: str | None) -> Member:
+        """A member that offers the selected protocol and no other (FAILOVER-13)."""
+        return Member(
+            record.member_id,
+            record.instance_id,
+            record.client_id,
+            record.client_host,
+            record.session_timeout,
+            record.rebalance_timeout,
+            ((protocol or "", record.metadata),),
+            record.assignment,
+        )
+
+    def start_group(self, group: Group) -> None:
+        """Every member gets a full session; a group that has become too large sheds members in a round."""
+        group.subscribed = group.find_subscriptions()
+        for member in group.members.values():
+            self._rounds.touch_session(group, member)
+        if len(group.members) > self._runtime.settings.max_group_size:
+            self._rounds.prepare_rebalance(group)

@@ -1,0 +1,66 @@
+"""Committed offsets and open transactions: the one way in and out, for live requests and for loading alike."""
+
+from fencepost.adapters.bundled.classic.coordinator_state import Runtime
+from fencepost.adapters.bundled.classic.group import Group, Offset, Partition
+from fencepost.adapters.bundled.classic.records import GroupTombstone, OffsetRecord, OffsetTombstone, TransactionEnd
+
+
+class Ledger:
+    """Applies records that are on the log to the groups' offsets."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    def group_for_offsets(self, group_id: str) -> Group:
+        """The group; one that is not there yet is made as a simple group (COMMIT-07)."""
+        group = self._runtime.groups.get(group_id)
+        if group is None:
+            group = self._runtime.groups[group_id] = Group(group_id, self._runtime.now)
+        return group
+
+    def enter(self, record: OffsetRecord) -> None:
+        """Take in an offset; a transactional one stays out of sight until its transaction ends."""
+        group = self.group_for_offsets(record.group)
+        offset = Offset(
+            record.offset,
+            record.leader_epoch,
+            record.metadata,
+            record.committed_at,
+            record.expires_at,
+            self._runtime.number_commit(),
+        )
+        partition = (record.topic, record.partition)
+        if record.producer is None:
+            group.offsets[partition] = offset
+        else:
+            group.uncommitted.setdefault(record.producer, {})[partition] = offset
+
+    def end_transaction(self, record: TransactionEnd) -> None:
+        """Let the producer's offsets count, or forget them, in every group (FETCH-12)."""
+        for group in self._runtime.groups.values():
+            offsets = group.uncommitted.pop(record.producer, {})
+            if record.committed:
+                for partition, offset in offsets.items():
+                    self.settle(group, partition, offset)
+
+    def settle(self, group: Group, partition: Partition, offset: Offset) -> None:
+        """An offset that was written later than the transaction's stays."""
+        present = group.offsets.get(partition)
+        if present is None or present.number < offset.number:
+            group.offsets[partition] = offset
+
+    def strike(self, record: OffsetTombstone) -> None:
+        """Remove a partition's offset, the uncommitted ones too; a transaction stays open until its end."""
+        group = self._runtime.groups.get(record.group)
+        if group is None:
+            return
+        partition = (record.topic, record.partition)
+        group.offsets.pop(partition, None)
+        for offsets in group.uncommitted.values():
+            offsets.pop(partition, None)
+
+    def drop_group(self, record: GroupTombstone) -> None:
+        """Remove a group with all it has."""
+        group = self._runtime.groups.pop(record.group, None)
+        for member_id in group.pending if group is not None else ():
+            self._runtime.timers.cancel(("member", record.group, member_id))

@@ -1,0 +1,281 @@
+"""The join phase: members come and go, a round starts, everybody is waited for, a generation begins.
+
+The operations, under the names that the requirements use: ADD, UPDATE, TRIGGER, PREPARE, TRY-COMPLETE, COMPLETE-JOIN.
+"""
+
+from fencepost.adapters.bundled.classic import responses
+from fencepost.adapters.bundled.classic.coordinator_state import Runtime
+from fencepost.adapters.bundled.classic.group import Group, Member, State
+from fencepost.adapters.bundled.classic.log import LogWriteError
+from fencepost.adapters.bundled.classic.messages import Error, JoinGroup
+
+
+class Rounds:
+    """Runs the rounds of all groups, and the timers that members and rounds live by."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    # -- members ------------------------------------------------------------------------------------------------
+
+    def add_member(self, group: Group, member_id: str, join: JoinGroup) -> None:
+        """ADD: a new member with its first JoinGroup parked."""
+        if group.state is State.PREPARING and group.is_initial_round:
+            group.newcomer = True
+        member = Member(
+            member_id,
+            join.instance_id,
+            join.request.client_id or "",
+            join.request.client_host,
+            join.session_timeout,
+            join.rebalance_timeout,
+            join.protocols,
+            is_new=True,
+            parked_join=join.request,
+        )
+        group.add(member, join.protocol_type)
+        self.start_new_member_timer(group, member)
+        self.trigger_round(group)
+
+    def update_member(self, group: Group, member: Member, join: JoinGroup) -> None:
+        """UPDATE: a member rejoins with what its request says. No timer is touched."""
+        member.renew(join)
+        self.trigger_round(group)
+
+    def remove_member(self, group: Group, member: Member) -> None:
+        """REMOVE, with an end to whatever the member waits for and is timed by."""
+        self.refuse_parked_join(member, Error.UNKNOWN_MEMBER_ID, "")
+        self.stop_member_timer(group, member.member_id)
+        group.remove(member.member_id)
+
+    def expel(self, group: Group, member: Member) -> None:
+        """EXPEL: the member is gone for good; the others go on without it."""
+        self.remove_member(group, member)
+        if group.state is State.PREPARING:
+            self.complete_join_if_all_joined(group)
+        else:
+            self.trigger_round(group)
+
+    def refuse_parked_join(self, member: Member, error: Error, member_id: str) -> None:
+        """Answer the member's parked JoinGroup, if there is one, with an error."""
+        request, member.parked_join = member.parked_join, None
+        if request is not None:
+            self._runtime.answer(request, responses.join_refused(error, member_id, request.version))
+
+    def refuse_parked_sync(self, member: Member, error: Error) -> bool:
+        """Answer the member's parked SyncGroup, if there is one, with an error; True if there was one."""
+        request, member.parked_sync = member.parked_sync, None
+        if request is None:
+            return False
+        self._runtime.answer(request, responses.sync_refused(error))
+        return True
+
+    # -- member timers ------------------------------------------------------------------------------------------
+
+    def touch_session(self, group: Group, member: Member) -> None:
+        """Give the member a full session timeout from now (HB-09, TIMER-05)."""
+        self._arm_member_timer(group, member, member.session_timeout)
+
+    def start_new_member_timer(self, group: Group, member: Member) -> None:
+        """A first JoinGroup is parked for so long at most, whatever the session timeout (KAFKA-7610)."""
+        self._arm_member_timer(group, member, self._runtime.settings.new_member_timeout)
+
+    def start_pending_timer(self, group: Group, member_id: str, session_timeout: int) -> None:
+        """A handed-out id is good for the session timeout of the request that got it (KIP-394)."""
+        group_id, deadline = group.group_id, self._runtime.now + session_timeout
+        self._runtime.timers.arm(
+            ("member", group_id, member_id), deadline, lambda: self.on_pending_timer(group_id, member_id)
+        )
+
+    def stop_member_timer(self, group: Group, member_id: str) -> None:
+        """The id is timed no more."""
+        self._runtime.timers.cancel(("member", group.group_id, member_id))
+
+    def _arm_member_timer(self, group: Group, member: Member, timeout: int) -> None:
+        group_id, member_id = group.group_id, member.member_id
+        self._runtime.timers.arm(
+            ("member", group_id, member_id),
+            self._runtime.now + timeout,
+            lambda: self.on_member_timer(group_id, member_id),
+        )
+
+    def on_member_timer(self, group_id: str, member_id: str) -> None:
+        """New members go; others that wait for an answer stay untimed until they get it; the rest go."""
+        group = self._runtime.groups.get(group_id)
+        member = group.members.get(member_id) if group is not None else None
+        if group is None or member is None:
+            return  # the id of a static member that was replaced
+        if member.is_new or not member.is_waiting:
+            self.expel(group, member)
+
+    def on_pending_timer(self, group_id: str, member_id: str) -> None:
+        """The owner of a handed-out id has not come back (TIMER-08)."""
+        group = self._runtime.groups.get(group_id)
+        if group is None or member_id not in group.pending:
+            return
+        group.remove(member_id)
+        if group.state is State.PREPARING:
+            self.complete_join_if_all_joined(group)
+
+    # -- a round begins -----------------------------------------------------------------------------------------
+
+    def trigger_round(self, group: Group) -> None:
+        """TRIGGER: start a round, or see whether the one that runs is done."""
+        if group.state is State.PREPARING:
+            self.try_complete_join(group)
+        else:
+            self.prepare_rebalance(group)
+
+    def prepare_rebalance(self, group: Group) -> None:
+        """PREPARE: from here on everybody has to rejoin."""
+        if group.state is State.COMPLETING:
+            self.reset_assignments(group)
+            self.abort_sync_phase(group, Error.REBALANCE_IN_PROGRESS)
+        self.forget_unsynced(group)
+        was_empty = group.state is State.EMPTY
+        group.enter(State.PREPARING, self._runtime.now)
+        if was_empty:
+            self.start_initial_delay(group)
+        elif group.all_joined:
+            self.complete_join(group)
+        else:
+            self.start_join_timer(group)
+
+    def reset_assignments(self, group: Group) -> None:
+        """What an interrupted round has assigned must not be seen later (SYNC-19)."""
+        for member in group.members.values():
+            member.assignment = b""
+
+    def abort_sync_phase(self, group: Group, error: Error) -> None:
+        """Answer all parked SyncGroups with the error, and time those members again."""
+        for member in list(group.members.values()):
+            if self.refuse_parked_sync(member, error):
+                self.touch_session(group, member)
+
+    def start_initial_delay(self, group: Group) -> None:
+        """Wait a while for more members before the first generation of an empty group (KIP-134)."""
+        delay = self._runtime.settings.initial_rebalance_delay
+        group.remaining_delay = max(group.rebalance_timeout - delay, 0)
+        self._arm_initial_delay(group, delay)
+
+    def on_initial_delay(self, group_id: str) -> None:
+        """Extend the delay by another step if somebody came during the last one, else go ahead."""
+        group = self._runtime.groups[group_id]
+        if group.newcomer and group.remaining_delay:
+            self.extend_initial_delay(group)
+        else:
+            self.complete_join(group)
+
+    def extend_initial_delay(self, group: Group) -> None:
+        """One more step, within the first joiner's rebalance timeout (TIMER-17)."""
+        group.newcomer = False
+        step = min(self._runtime.settings.initial_rebalance_delay, group.remaining_delay)
+        group.remaining_delay -= step
+        self._arm_initial_delay(group, step)
+
+    def _arm_initial_delay(self, group: Group, delay: int) -> None:
+        group_id = group.group_id
+        self._runtime.timers.arm(("join", group_id), self._runtime.now + delay, lambda: self.on_initial_delay(group_id))
+
+    def start_join_timer(self, group: Group) -> None:
+        """Wait for the members for the longest of their rebalance timeouts; later joiners do not extend it."""
+        group_id, deadline = group.group_id, self._runtime.now + group.rebalance_timeout
+        self._runtime.timers.arm(("join", group_id), deadline, lambda: self.on_join_timer(group_id))
+
+    def on_join_timer(self, group_id: str) -> None:
+        """Time is up: go ahead with those who came (JOIN-44)."""
+        self.complete_join(self._runtime.groups[group_id])
+
+    # -- a round ends -------------------------------------------------------------------------------------------
+
+    def try_complete_join(self, group: Group) -> None:
+        """TRY-COMPLETE: go ahead once all have joined, but never cut an initial delay short (TIMER-18)."""
+        if not group.is_initial_round:
+            self.complete_join_if_all_joined(group)
+
+    def complete_join_if_all_joined(self, group: Group) -> None:
+        """Go ahead if nobody is missing. Expiries come here even during the initial delay (DIV-09)."""
+        if group.all_joined:
+            self.complete_join(group)
+
+    def complete_join(self, group: Group) -> None:
+        """COMPLETE-JOIN: drop the dynamic members that did not come, and begin a generation with the rest."""
+        self._runtime.timers.cancel(("join", group.group_id))
+        self.drop_absent_members(group)
+        if group.members and not group.choose_leader():
+            self.wait_for_anybody(group)
+            return
+        group.begin_generation(self._runtime.now)
+        if group.state is State.EMPTY:
+            self.store_emptied(group)
+        else:
+            self.open_sync_phase(group)
+
+    def drop_absent_members(self, group: Group) -> None:
+        """Dynamic members that did not rejoin are out; static ones stay until their session ends (KIP-345)."""
+        for member in list(group.members.values()):
+            if not member.has_rejoined and not member.is_static:
+                self.remove_member(group, member)
+
+    def wait_for_anybody(self, group: Group) -> None:
+        """Only absent static members are left: no generation without a leader that is there (STATIC-20)."""
+        group_id = group.group_id
+        # At least 1 ms, or a rebalance timeout of 0 would have no time pass between one try and the next.
+        deadline = self._runtime.now + max(group.rebalance_timeout, 1)
+        self._runtime.timers.arm(("join", group_id), deadline, lambda: self.on_join_timer(group_id))
+
+    def store_emptied(self, group: Group) -> None:
+        """The generation of an emptied group goes on the log; that failing changes nothing."""
+        try:
+            self._runtime.write(group.record())
+        except LogWriteError:
+            return
+
+    def open_sync_phase(self, group: Group) -> None:
+        """Tell every member its generation; each now owes a SyncGroup."""
+        for member in group.members.values():
+            self.confirm_join(group, member)
+            self.touch_session(group, member)
+            member.is_new = False
+            group.unsynced.add(member.member_id)
+        self.start_sync_timer(group)
+
+    def confirm_join(self, group: Group, member: Member) -> None:
+        """Answer the parked JoinGroup, if any, with the group's generation."""
+        request, member.parked_join = member.parked_join, None
+        if request is not None:
+            self._runtime.answer(request, responses.join_accepted(group, member))
+
+    # -- the sync timer -----------------------------------------------------------------------------------------
+
+    def start_sync_timer(self, group: Group) -> None:
+        """Members have the longest rebalance timeout to sync as well (KAFKA-12890)."""
+        group_id, generation = group.group_id, group.generation
+        deadline = self._runtime.now + group.rebalance_timeout
+        self._runtime.timers.arm(("sync", group_id), deadline, lambda: self.on_sync_timer(group_id, generation))
+
+    def on_sync_timer(self, group_id: str, generation: int) -> None:
+        """Whoever has not synced is out, static or not, heartbeats or not (TIMER-11, STATIC-22)."""
+        group = self._runtime.groups.get(group_id)
+        if group is None or group.generation != generation:
+            return
+        if group.state in (State.COMPLETING, State.STABLE) and group.unsynced:
+            self.drop_unsynced_members(group)
+            self.prepare_rebalance(group)
+
+    def drop_unsynced_members(self, group: Group) -> None:
+        """Remove them; an id that was replaced meanwhile is in nobody's way."""
+        for member_id in list(group.unsynced):
+            self.stop_member_timer(group, member_id)
+            group.remove(member_id)
+
+    def note_synced(self, group: Group, member: Member) -> None:
+        """The member has synced; with the last one the sync timer has nothing left to do."""
+        group.unsynced.discard(member.member_id)
+        if not group.unsynced:
+            self._runtime.timers.cancel(("sync", group.group_id))
+
+    def forget_unsynced(self, group: Group) -> None:
+        """The sync phase is over, one way or another."""
+        group.unsynced.clear()
+        self._runtime.timers.cancel(("sync", group.group_id))

@@ -1,0 +1,94 @@
+"""Playing one scenario on a target, and having the judge say what its trace shows."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from fencepost.adapters.target import Channel, Description, Recorder, Target, TargetError
+from fencepost.conformance.scenario.context import Blocked, Stage, Unsupported
+from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.traces.events import Event, Header
+from fencepost.traces.judge.judge import judge
+from fencepost.traces.verdict import TraceVerdict
+
+DEFAULT_GRACE_MS = 2_000
+"""How late a timer of a real target may fire, and how long it may take over an answer."""
+
+
+Judging = Callable[[Header, tuple[Event, ...]], Awaitable[TraceVerdict]]
+"""Has a trace judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A scenario that was played: its trace, the judge's findings, and why it ended early if it did.
+
+    `unsupported` names what the target does not offer; `blocked` says what was in the way; `crashed` that the
+    target was gone afterwards; `late` is how many milliseconds the kit itself was late at worst.
+    """
+
+    scenario: Scenario
+    header: Header
+    events: tuple[Event, ...]
+    verdict: TraceVerdict
+    unsupported: str = ""
+    blocked: str = ""
+    crashed: bool = False
+    late: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a play ended."""
+
+    unsupported: str = ""
+    blocked: str = ""
+
+
+async def play(
+    scenario: Scenario,
+    target: Target,
+    description: Description,
+    group: str,
+    *,
+    grace: int,
+    restart: Callable[..., Awaitable[None]] | None = None,
+    judging: Judging | None = None,
+) -> Played:
+    """Play a scenario in a group of its own and judge the trace: here, unless `judging` does it elsewhere."""
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    recorder = Recorder(lambda: int((loop.time() - begun) * 1000 + 1e-6))
+    header = Header(
+        source=f"scenario {scenario.name}",
+        order=description.order,
+        clock=description.clock,
+        settings=description.settings,
+        grace=grace,
+        implementation=description.implementation,
+    )
+    channel = target.channel(recorder)
+    stage = Stage(description, channel, recorder, group, grace=grace, restart=restart)
+    try:
+        ending = await perform(scenario, stage, channel)
+    finally:
+        await channel.close()
+    stage.write_marks()
+    verdict = judge(header, recorder.events) if judging is None else await judging(header, recorder.events)
+    return Played(scenario, header, recorder.events, verdict, ending.unsupported, ending.blocked)
+
+
+async def perform(scenario: Scenario, stage: Stage, channel: Channel) -> Ending:
+    """Run the schedule to its end, or to where it cannot go on."""
+    try:
+        await scenario.play(stage)
+    except Unsupported as missing:
+        return Ending(unsupported=f"the target does not offer {missing}")
+    except Blocked as reason:
+        return Ending(blocked=str(reason))
+    except TargetError as reason:
+        return Ending(blocked=str(reason))
+    except (KeyError, IndexError, TypeError) as broken:
+        # An answer without the fields it has to have; the judge says which.
+        return Ending(blocked=f"an answer was not well formed ({type(broken).__name__}: {broken})")
+    return Ending()

@@ -1,0 +1,156 @@
+"""An exploration for people and programs: lines, the summary, JSON, and how far a search has come."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from time import monotonic
+from typing import Any, TextIO
+
+from fencepost.conformance.reports.progress import duration
+from fencepost.conformance.results import Exit
+from fencepost.conformance.run.exploration import Explored, Instance, Result, counted
+from fencepost.model.explore.search import NEVER, Pulse
+
+_CLEAR = "\r\x1b[K"
+_BETWEEN_LINES = 5.0
+"""Seconds between two lines of progress where lines are not rewritten."""
+_CONCLUSIONS = {
+    Exit.CONFORMANT: "CONFORMANT: everything that was looked for holds within the bounds.",
+    Exit.VIOLATION: "VIOLATION: something does not hold; the sequence above shows it.",
+    Exit.INCONCLUSIVE: "INCONCLUSIVE: something is open, for the search was cut short or its bounds are too small.",
+}
+
+
+def heading(instance: Instance) -> str:
+    """What is explored."""
+    kind = "eager" if instance.eager else "cooperative"
+    static = f", {instance.static} of them static" if instance.static else ""
+    who = f"{counted(instance.members, f'{kind} member')}{static}, {counted(instance.partitions, 'partition')}"
+    limits = (
+        f"{counted(instance.ids, 'id')}, {counted(instance.generations, 'generation')}, "
+        f"{counted(instance.requests, 'JoinGroup or SyncGroup', 'JoinGroups and SyncGroups')} of each, "
+        f"{counted(instance.slots, 'slot')}"
+    )
+    events = "crashes, leaves, commits" + (", heartbeats" if instance.heartbeats else ", no heartbeats")
+    return (
+        f"One group, {who}; up to {limits}. Requests come late, twice or never, answers get lost, "
+        f"timers fire at any moment; {events}."
+    )
+
+
+def line(result: Result) -> str:
+    """One result in one line, and the sequence that shows it below, if there is one to show."""
+    one = result.property
+    text = f"{result.verdict}  {one.name}: {one.sentence} Covers {one.covers} {result.where}. Not: {one.excludes}."
+    return "\n".join([text, *sequence(result)]) if result.verdict == "violated" else text
+
+
+def sequence(result: Result) -> Iterator[str]:
+    """The steps of a story, numbered."""
+    for number, step in enumerate(result.story, 1):
+        yield f"  {number:3}. {step.label}" + (f"  [{step.after}]" if step.after else "")
+
+
+def summary(explored: Explored) -> str:
+    """The last lines."""
+    found = explored.exploration
+    rate = found.states / found.seconds if found.seconds else 0.0
+    reduced = ", reduced" if explored.instance.reduced else ""
+    end = "exhausted" if found.finished else "cut short"
+    return (
+        f"{found.states:,} states{reduced}, {found.transitions:,} moves, {found.depth} deep, {end} in "
+        f"{duration(found.seconds)} ({rate:,.0f} states/s, {explored.engine}); "
+        f"{found.cut:,} moves lead beyond the bounds.\n{_CONCLUSIONS[explored.exit_code()]}"
+    )
+
+
+def to_json(explored: Explored) -> str:
+    """The exploration as JSON."""
+    found, instance, liveness = explored.exploration, explored.instance, explored.liveness
+    sizes = {name: value for name, value in asdict(instance).items() if name != "limit" or value != NEVER}
+    report: dict[str, Any] = {
+        "fencepost": 1,
+        "instance": sizes,
+        "engine": explored.engine.value,
+        "states": found.states,
+        "transitions": found.transitions,
+        "beyond": found.cut,
+        "depth": found.depth,
+        "deadlocks": found.deadlocks,
+        "exhausted": found.finished,
+        "seconds": round(found.seconds, 3),
+        "properties": [
+            {
+                "id": result.property.name,
+                "sentence": result.property.sentence,
+                "verdict": result.verdict,
+                "covers": f"{result.property.covers} {result.where}",
+                "excludes": result.property.excludes,
+                "story": [asdict(step) for step in result.story],
+            }
+            for result in explored.results
+        ],
+        "liveness": None
+        if liveness is None
+        else {name: getattr(liveness, name) for name in ("starts", "states", "edges", "cycles", "finals", "cut")}
+        | {"stalls": len(liveness.stalls)},
+        "rules": found.rules(),
+    }
+    return json.dumps(report, indent=2) + "\n"
+
+
+class SearchDisplay:
+    """Shows how far a search has come: one line that is rewritten on a terminal, else a line every few seconds."""
+
+    def __init__(self, stream: TextIO, *, live: bool, limit: int = NEVER) -> None:
+        self._stream = stream
+        self._live = live
+        self._limit = limit
+        self._began = self._shown = monotonic()
+        self._levels: list[int] = []
+
+    def __call__(self, pulse: Pulse) -> None:
+        """Show how far the search is, if it is time."""
+        if pulse.done == 0:
+            self._levels = [*self._levels[-1:], pulse.level]
+        now = monotonic()
+        if self._live or now - self._shown >= _BETWEEN_LINES:
+            self._shown = now
+            self._write(describe(pulse, now - self._began, self._levels, self._limit))
+
+    def doing(self, what: str) -> None:
+        """Show what is being done."""
+        self._write(what)
+
+    def clear(self) -> None:
+        """Leave the stream at the beginning of an empty line."""
+        if self._live:
+            self._stream.write(_CLEAR)
+            self._stream.flush()
+
+    def _write(self, text: str) -> None:
+        self._stream.write(f"{_CLEAR}{text}" if self._live else f"{text}\n")
+        self._stream.flush()
+
+
+def describe(pulse: Pulse, seconds: float, levels: list[int], limit: int = NEVER) -> str:
+    """How far a search has come in one line; what is left can be told once the levels get smaller, or by the limit."""
+    text = f"{pulse.states:,} states, level {pulse.depth}: {pulse.done:,} of {pulse.level:,}, {duration(seconds)}"
+    if seconds <= 0:
+        return text
+    text += f", {pulse.states / seconds:,.0f} states/s"
+    left = remaining(pulse, levels)
+    if left is not None:
+        expanded = pulse.states - pulse.level + pulse.done
+        text += f", about {duration(seconds * left / max(expanded, 1))} left"
+    elif limit != NEVER:
+        text += f", at most {duration(seconds * max(limit - pulse.states, 0) / pulse.states)} left"
+    return text
+
+
+def remaining(pulse: Pulse, levels: list[int]) -> float | None:
+    """How many states are left to look at if the levels go on getting smaller as they do; None if they do not."""
+    if len(levels) < 2 or levels[-1] >= levels[-2]:
+        return None
+    ratio = levels[-1] / levels[-2]
+    return pulse.level - pulse.done + pulse.level * ratio / (1 - ratio)

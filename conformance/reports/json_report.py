@@ -1,0 +1,216 @@
+"""The report as JSON: what `--json` writes and later commands read back."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from fencepost.conformance.results import Coverage, Failure, Report, RequirementResult, RuleCoverage, Verdict
+from fencepost.model.catalogue.classic import CATALOGUE
+
+REPORT_VERSION = 1
+
+
+class ReportError(Exception):
+    """A text is not a report; the message is one clear line."""
+
+
+def to_json(report: Report) -> str:
+    """The report as indented JSON text that ends in a newline. Equal reports give equal texts."""
+    document = {
+        "fencepost": REPORT_VERSION,
+        "target": dict(report.target),
+        "seed": report.seed,
+        "summary": {str(verdict): count for verdict, count in report.summary().items()},
+        "requirements": [_from_result(result) for result in report.results],
+        "rules": {
+            name: {"seen": rule.seen, "requirements": list(rule.requirements)}
+            for name, rule in sorted(report.rules.items())
+        },
+        "schedules": report.schedules,
+        "events": report.events,
+        "seconds": report.seconds,
+        "cut_short": report.cut_short,
+    }
+    if report.coverage is not None:
+        document["coverage"] = asdict(report.coverage)
+    if report.undecided:
+        document["undecided"] = list(report.undecided)
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def from_json(text: str) -> Report:
+    """The report that `to_json` wrote. Raises `ReportError` for anything else, and says where it is wrong."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ReportError(f"not JSON: {error}") from None
+    version = document.get("fencepost") if isinstance(document, dict) else None
+    if type(version) is not int or version != REPORT_VERSION:
+        raise ReportError(f"not a Fencepost report of version {REPORT_VERSION}")
+    top = _Fields(document, "report")
+    top.take("fencepost", int)
+    report = Report(
+        target=_target(top.take("target", dict)),
+        seed=top.take("seed", int),
+        results=tuple(_result(item, n) for n, item in enumerate(top.take("requirements", list))),
+        rules={name: _rule(rule, name) for name, rule in top.take("rules", dict).items()},
+        schedules=top.count("schedules"),
+        events=top.count("events"),
+        seconds=top.seconds("seconds"),
+        cut_short=top.take("cut_short", bool),
+        coverage=_coverage(top.take("coverage", dict)) if "coverage" in document else None,
+        undecided=tuple(map(str, top.take("undecided", list))) if "undecided" in document else (),
+    )
+    if top.take("summary", dict) != report.summary():
+        raise ReportError("report: the summary does not agree with the requirements")
+    top.end()
+    return report
+
+
+def _from_result(result: RequirementResult) -> dict[str, Any]:
+    requirement = CATALOGUE[result.id]
+    return {
+        "id": result.id,
+        "level": str(requirement.level),
+        "title": requirement.title,
+        "source": requirement.source,
+        "verdict": str(result.verdict),
+        "note": result.note,
+        "checks": result.checks,
+        "failures": [_from_failure(failure) for failure in result.failures],
+    }
+
+
+def _from_failure(failure: Failure) -> dict[str, Any]:
+    return {
+        "trace": failure.trace,
+        "step": failure.step,
+        "observed": failure.observed,
+        "allowed": list(failure.allowed),
+        "guard": failure.guard,
+        "schedule": list(failure.schedule),
+        "replay": failure.replay,
+        "replayed": failure.replayed,
+    }
+
+
+class _Fields:
+    """The fields of one JSON object, taken one by one; what is missing, surplus or of another type is an error."""
+
+    def __init__(self, value: object, where: str) -> None:
+        if not isinstance(value, dict):
+            raise ReportError(f"{where}: expected an object")
+        self._left: dict[str, Any] = dict(value)
+        self._where = where
+
+    def take(self, name: str, kind: type) -> Any:
+        if name not in self._left:
+            raise ReportError(f"{self._where}: {name!r} is missing")
+        value = self._left.pop(name)
+        # A bool is an int to isinstance, but not to a reader of the file.
+        if type(value) is not kind:
+            raise ReportError(f"{self._where}: {name!r} should be {_KIND_NAMES[kind]}")
+        return value
+
+    def count(self, name: str) -> int:
+        value: int = self.take(name, int)
+        if value < 0:
+            raise ReportError(f"{self._where}: {name!r} is negative")
+        return value
+
+    def seconds(self, name: str) -> float:
+        kind = int if type(self._left.get(name)) is int else float
+        value = float(self.take(name, kind))
+        if not math.isfinite(value) or value < 0:
+            raise ReportError(f"{self._where}: {name!r} is not a duration")
+        return value
+
+    def strings(self, name: str) -> tuple[str, ...]:
+        values = self.take(name, list)
+        if not all(type(value) is str for value in values):
+            raise ReportError(f"{self._where}: {name!r} should hold strings")
+        return tuple(values)
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._left)
+
+    def end(self) -> None:
+        if self._left:
+            raise ReportError(f"{self._where}: unknown field {min(self._left)!r}")
+
+
+_KIND_NAMES = {
+    int: "a whole number",
+    float: "a number",
+    str: "a string",
+    bool: "true or false",
+    list: "a list",
+    dict: "an object",
+}
+
+
+def _coverage(value: Mapping[str, object]) -> Coverage:
+    fields = _Fields(value, "coverage")
+    counts = _Fields(fields.take("transitions", dict), "coverage transitions")
+    coverage = Coverage(
+        schedules=fields.count("schedules"),
+        undecided=_texts(fields.take("undecided", dict), "coverage undecided"),
+        transitions={name: counts.count(name) for name in counts.names()},
+        missed=_texts(fields.take("missed", dict), "coverage missed"),
+        rules=_texts(fields.take("rules", dict), "coverage rules"),
+    )
+    fields.end()
+    return coverage
+
+
+def _texts(value: Mapping[str, object], where: str) -> dict[str, str]:
+    fields = _Fields(value, where)
+    return {name: str(fields.take(name, str)) for name in value}
+
+
+def _target(value: Mapping[str, object]) -> dict[str, str]:
+    target = _texts(value, "target")
+    if "name" not in target:
+        raise ReportError("target: 'name' is missing")
+    return target
+
+
+def _result(value: object, index: int) -> RequirementResult:
+    fields = _Fields(value, f"requirement {index + 1}")
+    id = fields.take("id", str)
+    if id not in CATALOGUE:
+        raise ReportError(f"requirement {index + 1}: there is no requirement {id!r}")
+    for derived in ("level", "title", "source"):  # the catalogue's; its wording may change between releases
+        fields.take(derived, str)
+    verdict = fields.take("verdict", str)
+    if verdict not in list(Verdict):
+        raise ReportError(f"{id}: unknown verdict {verdict!r}")
+    failures = tuple(_failure(item, f"{id} failure {n + 1}") for n, item in enumerate(fields.take("failures", list)))
+    result = RequirementResult(id, Verdict(verdict), fields.take("note", str), fields.count("checks"), failures)
+    fields.end()
+    return result
+
+
+def _failure(value: object, where: str) -> Failure:
+    fields = _Fields(value, where)
+    failure = Failure(
+        trace=fields.take("trace", str),
+        step=fields.count("step"),
+        observed=fields.take("observed", str),
+        allowed=fields.strings("allowed"),
+        guard=fields.take("guard", str),
+        schedule=fields.strings("schedule"),
+        replay=fields.take("replay", str),
+        replayed=fields.take("replayed", bool),
+    )
+    fields.end()
+    return failure
+
+
+def _rule(value: object, name: str) -> RuleCoverage:
+    fields = _Fields(value, f"rule {name!r}")
+    rule = RuleCoverage(fields.count("seen"), fields.strings("requirements"))
+    fields.end()
+    return rule

@@ -1,0 +1,75 @@
+"""The report as JUnit XML, for continuous integration: a suite per family, a test case per requirement."""
+
+import re
+from xml.etree import ElementTree
+
+from fencepost.conformance.results import Report, RequirementResult, Verdict
+from fencepost.model.catalogue.classic import CATALOGUE
+
+_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_SKIPPED = (Verdict.KNOWN, Verdict.UNSUPPORTED, Verdict.NOT_OBSERVED)
+
+
+def to_junit(report: Report) -> str:
+    """The report as an XML document. A violation is a failure, an undecided requirement an error, and one that
+    was not judged is skipped; a run that was cut short is one more error."""
+    root = ElementTree.Element("testsuites", name=_legal(f"fencepost {report.target['name']}"))
+    families: dict[str, list[RequirementResult]] = {}
+    for result in report.results:
+        families.setdefault(CATALOGUE[result.id].family, []).append(result)
+    for family, results in families.items():
+        suite = ElementTree.SubElement(root, "testsuite", name=family)
+        for result in results:
+            _add_case(suite, family, result)
+        _count(suite, [suite])
+    if report.cut_short:
+        _add_interruption(root)
+    _count(root, list(root))
+    root.set("time", f"{report.seconds:.3f}")
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _add_case(suite: ElementTree.Element, family: str, result: RequirementResult) -> None:
+    requirement = CATALOGUE[result.id]
+    name = f"{result.id} {requirement.title}"
+    case = ElementTree.SubElement(suite, "testcase", classname=f"fencepost.{family}", name=name)
+    if result.verdict is Verdict.FAIL:
+        element = ElementTree.SubElement(case, "failure", type=str(requirement.level), message=requirement.sentence)
+        element.text = _legal(_evidence(result))
+    elif result.verdict is Verdict.INCONCLUSIVE:
+        ElementTree.SubElement(case, "error", type=str(result.verdict), message=_legal(result.note))
+    elif result.verdict in _SKIPPED:
+        message = f"{result.verdict}: {result.note}" if result.note else str(result.verdict)
+        ElementTree.SubElement(case, "skipped", message=_legal(message))
+
+
+def _evidence(result: RequirementResult) -> str:
+    lines = [f"source: {CATALOGUE[result.id].source}"]
+    for failure in result.shortest_first():
+        lines += ["", f"observed: {failure.observed}"]
+        lines += (f"allowed: {allowed}" for allowed in failure.allowed)
+        if failure.guard:
+            lines.append(f"false guard: {failure.guard}")
+        lines += (f"{n}. {step}" for n, step in enumerate(failure.schedule, 1))
+        if failure.replay:
+            lines.append(f"replay: {failure.replay}")
+    return "\n".join(lines)
+
+
+def _add_interruption(root: ElementTree.Element) -> None:
+    suite = ElementTree.SubElement(root, "testsuite", name="run")
+    case = ElementTree.SubElement(suite, "testcase", classname="fencepost.run", name="the run is complete")
+    ElementTree.SubElement(case, "error", type="cut-short", message="the run was cut short")
+    _count(suite, [suite])
+
+
+def _count(element: ElementTree.Element, suites: list[ElementTree.Element]) -> None:
+    """Set on `element` how many cases, failures, errors and skips `suites` hold."""
+    for attribute, path in (("tests", "."), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        element.set(attribute, str(sum(len(suite.findall(f"testcase/{path}")) for suite in suites)))
+
+
+def _legal(text: str) -> str:
+    """`text` without the characters that XML 1.0 cannot carry, not even escaped."""
+    return _ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text)

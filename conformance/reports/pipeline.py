@@ -1,0 +1,86 @@
+"""What `fencepost pipeline judge` tells besides the report: rounds, lag, waits, and what queries found."""
+
+from collections.abc import Iterator
+from heapq import nlargest
+from itertools import islice
+from operator import itemgetter
+from typing import Any
+
+from fencepost.traces.pipeline.queries import INVARIANTS
+from fencepost.traces.pipeline.results import Judged
+
+SHOWN = 5
+"""How many of each kind are shown; the tables have all of them."""
+HOLDS = {
+    "one-leader": "one leader per generation",
+    "no-stale-commit": "no commit of a stale generation accepted",
+    "one-owner": "each partition owned at most once in a generation",
+}
+PHASES = {"Preparing": "PreparingRebalance", "Completing": "CompletingRebalance"}
+
+
+def account(judged: Judged) -> list[str]:
+    """Everything, in lines."""
+    return [*rounds(judged), *stuck(judged), *query_account(judged)]
+
+
+def query_account(judged: Judged) -> list[str]:
+    """What needs no judge, in lines."""
+    return [*lags(judged), *waits(judged), *queried(judged)]
+
+
+def rounds(judged: Judged) -> Iterator[str]:
+    """How long rebalances take."""
+    durations = sorted(each["duration"] for each in judged.rebalances())
+    if not durations:
+        return
+    half, most = (durations[int(share * (len(durations) - 1))] for share in (0.5, 0.99))
+    longest = f"the longest {durations[-1]} ms"
+    yield f"Rebalances: {len(durations)}, half within {half} ms, 99 % within {most} ms, {longest}"
+    for each in largest(judged.rebalances(), "duration"):
+        yield f"  {each['duration']} ms: {each['group']!r} to generation {each['generation']}, over by {each['by']}"
+
+
+def stuck(judged: Judged) -> Iterator[str]:
+    """Rounds that are not over, and who holds them up."""
+    count = sum(1 for _ in judged.stuck())
+    if count:
+        yield f"Rebalances that were not over at the end: {count}"
+    for each in islice(judged.stuck(), SHOWN):
+        awaited = ", ".join(each["awaited"]) or "a timer"
+        yield f"  {each['group']!r} in {PHASES[each['phase']]} since {each['since']} ms waits for {awaited}"
+
+
+def lags(judged: Judged) -> Iterator[str]:
+    """How far groups are behind."""
+    found = list(judged.table("lag"))
+    known = [each for each in found if each["lag"] is not None]
+    if not found:
+        return
+    unknown = f"unknown for {len(found) - len(known)}" if len(known) < len(found) else "known for all"
+    most = f", at most {max(each['lag'] for each in known)} records" if known else ""
+    yield f"Lag of {len(found)} partitions: {unknown}{most}"
+    for each in largest((each for each in known if each["lag"]), "lag"):
+        yield f"  {each['lag']} records: {each['group']!r}, {each['topic']}/{each['partition']}"
+
+
+def waits(judged: Judged) -> Iterator[str]:
+    """How long buffered partitions wait."""
+    for each in largest(judged.table("longest-wait"), "polls")[:1]:
+        where = f"{each['partition']} at {each['member'] or each['connection']}"
+        yield f"Longest wait of a buffered partition: {each['polls']} polls, {where}"
+
+
+def queried(judged: Judged) -> Iterator[str]:
+    """What the queries found."""
+    yield "Invariants, queried"
+    for name in INVARIANTS:
+        number = sum(1 for _ in judged.table(name))
+        yield f"  {HOLDS[name]}: {'holds' if not number else f'{number} violations'}"
+        for each in islice(judged.table(name), SHOWN):
+            yield f"    {each['group']!r} in generation {each['generation']}: {each['trace']}, event {each['sequence']}"
+
+
+def largest(rows: Iterator[dict[str, Any]], column: str) -> list[dict[str, Any]]:
+    """The first few by this column."""
+    return nlargest(SHOWN, rows, key=itemgetter(column))

@@ -1,0 +1,1 @@
+"""What the zoo knows of classic coordinators: their bugs, environments and error responses."""

@@ -1,0 +1,23 @@
+"""Bugs of group coordinators, put back into the bundled one.
+
+Each is a bug that an implementation shipped, under its number in the collection that it was taken from. Bugs of
+members, assignors and clients belong into folders of their own.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from fencepost.conformance.zoo.classic.bug import Bug
+from fencepost.conformance.zoo.classic.bugs.admission import admission
+from fencepost.conformance.zoo.classic.bugs.offsets import offsets
+from fencepost.conformance.zoo.classic.bugs.rebalances import rounds
+from fencepost.conformance.zoo.classic.bugs.sessions import sessions
+from fencepost.conformance.zoo.classic.bugs.static_members import statics
+from fencepost.conformance.zoo.classic.bugs.storage import storage
+
+_FAMILIES = (admission, statics, rounds, sessions, offsets, storage)
+
+COORDINATOR: Mapping[str, Bug] = MappingProxyType(
+    {bug.number: bug for bug in sorted((bug for one in _FAMILIES for bug in one.bugs), key=lambda bug: bug.number)}
+)
+"""Every coordinator bug by its number."""

@@ -1,0 +1,204 @@
+"""What some bugs need in order to show, and what is no bug by itself: storage that is slow or fails, slow loading.
+
+A coordinator without bugs has to be blameless under all of them. What happens then is in functions with a name, so that
+a bug can replace them.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from fencepost.adapters.bundled.classic.commits import Commit, Commits
+from fencepost.adapters.bundled.classic.coordinator import Coordinator
+from fencepost.adapters.bundled.classic.coordinator_state import Runtime
+from fencepost.adapters.bundled.classic.group import Group, State
+from fencepost.adapters.bundled.classic.loading import Loading
+from fencepost.adapters.bundled.classic.log import LogWriteError
+from fencepost.adapters.bundled.classic.messages import Answer, Request
+from fencepost.adapters.bundled.classic.offsets import Offsets
+from fencepost.adapters.bundled.classic.records import GroupRecord, OffsetRecord, Record
+from fencepost.adapters.bundled.classic.syncing import Syncing
+from fencepost.adapters.target import Target
+from fencepost.conformance.zoo.classic.error_responses import NOT_COORDINATOR, refusal
+from fencepost.conformance.zoo.crashing_target import MortalTarget
+from fencepost.conformance.zoo.patching import Patch
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Order
+
+STORE_MS = 200
+"""How long a slow log takes over a record."""
+LOADING_MS = 400
+"""How long loading takes where it takes a while."""
+OUTAGE_MS = 5_000
+"""How long after a restart the log takes no offsets."""
+LOADING, OUTAGE = "loading", "outage"
+"""The timers that end them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """Circumstances under which a coordinator runs. `grace` (ms) is what they make its answers take; `order` says
+    how far a trace can tell when a request was handled."""
+
+    name: str
+    arrange: Callable[[Patch], None]
+    grace: int = 0
+    order: Order = Order.TOTAL
+
+    @contextmanager
+    def applied(self) -> Iterator[Patch]:
+        """For as long as this lasts, what runs in this process runs under them."""
+        with Patch() as patch:
+            self.arrange(patch)
+            yield patch
+
+    def make_target(self, settings: Settings) -> Target:
+        """A bundled coordinator under these circumstances, as long as they are applied."""
+        return MortalTarget(settings, order=self.order)
+
+
+# --- a log that takes its time over assignments ---------------------------------------------------------------------
+
+
+def is_current(group: Group, generation: int) -> bool:
+    """Whether an assignment stored just now is still the one that is waited for."""
+    return group.state is State.COMPLETING and group.generation == generation
+
+
+def store_assignments_slowly(patch: Patch) -> None:
+    """The leader's assignment is stored in the background, as on a real broker."""
+
+    def accept_later(syncing: Syncing, group: Group, assignments: dict[str, bytes]) -> None:
+        runtime, generation = syncing._runtime, group.generation
+        record: GroupRecord = syncing.assigned_record(group, assignments)
+
+        def stored() -> None:
+            runtime.write(record)
+            if is_current(group, generation):
+                syncing.distribute(group, {each: assignments.get(each, b"") for each in group.members})
+
+        runtime.timers.arm(("store", group.group_id, generation), runtime.now + STORE_MS, stored)
+
+    patch.replace(Syncing, "accept_assignment", accept_later)
+
+
+# --- a log that takes its time over offsets -------------------------------------------------------------------------
+
+
+def after_a_restart(loading: Loading, under_way: list[tuple[int, list[OffsetRecord]]]) -> None:
+    """What becomes of writes that were under way when the coordinator went: nothing."""
+    under_way.clear()
+
+
+def store_offsets_slowly(patch: Patch) -> None:
+    """A commit is checked at once, and written and answered a while later."""
+    handle, load = Commits.handle, Loading.load
+
+    def handle_slowly(commits: Commits, request: Request) -> None:
+        commit, entries = Commit.read(request), commits.partitions(request)
+        if not entries or commits.admit(commit) or commit.is_transactional:
+            handle(commits, request)
+            return
+        runtime, absent = commits._runtime, commits.refuse_absent(request)
+        batch = [commits.record(commit, topic, row) for topic, row in entries if not commits.is_metadata_too_long(row)]
+        due = runtime.now + STORE_MS
+        writes = vars(runtime.log).setdefault("under_way", [])
+        writes.append((due, batch))
+
+        def stored() -> None:
+            writes.remove((due, batch))
+            commits.answer(request, absent | commits.store(commit))
+
+        runtime.timers.arm(("store", request.handle), due, stored)
+
+    def load_and_look(loading: Loading) -> None:
+        load(loading)
+        after_a_restart(loading, vars(loading._runtime.log).setdefault("under_way", []))
+
+    patch.replace(Commits, "handle", handle_slowly)
+    patch.replace(Loading, "load", load_and_look)
+
+
+# --- a log that takes no offsets for a while ------------------------------------------------------------------------
+
+
+def is_armed(runtime: Runtime, timer: str) -> bool:
+    """Whether one of the timers of these circumstances runs."""
+    return timer in runtime.timers._live
+
+
+def refuse_stable_fetch(offsets: Offsets, request: Request) -> None:
+    """A fetch that waits for writes is told to look elsewhere."""
+    offsets._runtime.answer(request, refusal(request, NOT_COORDINATOR))
+
+
+def refuse_offsets_for_a_while(patch: Patch) -> None:
+    """For a while after a restart the log takes no offsets, and a stable fetch waits for it in vain."""
+    write, load, handle_fetch = Runtime.write, Loading.load, Offsets.handle_fetch
+
+    def write_or_fail(runtime: Runtime, *batch: Record) -> None:
+        if is_armed(runtime, OUTAGE) and any(isinstance(record, OffsetRecord) for record in batch):
+            raise LogWriteError("the log takes no offsets at the moment")
+        write(runtime, *batch)
+
+    def load_into_an_outage(loading: Loading) -> None:
+        runtime = loading._runtime
+        load(loading)
+        if any(True for _ in runtime.log.read()):
+            runtime.timers.arm(OUTAGE, runtime.now + OUTAGE_MS, lambda: None)
+
+    def fetch_or_fail(offsets: Offsets, request: Request) -> None:
+        if request.body.get("require_stable", False) and is_armed(offsets._runtime, OUTAGE):
+            refuse_stable_fetch(offsets, request)
+        else:
+            handle_fetch(offsets, request)
+
+    patch.replace(Runtime, "write", write_or_fail)
+    patch.replace(Loading, "load", load_into_an_outage)
+    patch.replace(Offsets, "handle_fetch", fetch_or_fail)
+
+
+# --- loading that takes a while -------------------------------------------------------------------------------------
+
+LOAD_IN_PROGRESS = 14
+_UNGATED = ("FindCoordinator", "InitProducerId")
+
+
+def is_loaded(runtime: Runtime) -> bool:
+    """Whether the groups can be looked at."""
+    return not is_armed(runtime, LOADING)
+
+
+def refuse_while_loading(request: Request) -> int:
+    """What a request is told until then."""
+    return LOAD_IN_PROGRESS
+
+
+def load_slowly(patch: Patch) -> None:
+    """After a restart the groups are there only after a while."""
+    handle, load = Coordinator.handle, Loading.load
+
+    def load_later(loading: Loading) -> None:
+        runtime = loading._runtime
+        if any(True for _ in runtime.log.read()):
+            runtime.timers.arm(LOADING, runtime.now + LOADING_MS, partial(load, loading))
+
+    def handle_when_loaded(coordinator: Coordinator, request: Request, now: int) -> list[Answer]:
+        runtime = coordinator._runtime
+        if request.api in _UNGATED or is_loaded(runtime):
+            return handle(coordinator, request, now)
+        runtime.now = max(runtime.now, now)
+        runtime.answer(request, refusal(request, refuse_while_loading(request)))
+        return coordinator._collect()
+
+    patch.replace(Loading, "load", load_later)
+    patch.replace(Coordinator, "handle", handle_when_loaded)
+
+
+PLAIN = Circumstances("plain", lambda patch: None)
+SLOW_ASSIGNMENTS = Circumstances("slow assignments", store_assignments_slowly, STORE_MS, Order.INTERVALS)
+SLOW_OFFSETS = Circumstances("slow offsets", store_offsets_slowly, STORE_MS, Order.INTERVALS)
+OFFSETS_REFUSED = Circumstances("offsets refused for a while", refuse_offsets_for_a_while)
+SLOW_LOADING = Circumstances("slow loading", load_slowly, LOADING_MS)
+ALL = (PLAIN, SLOW_ASSIGNMENTS, SLOW_OFFSETS, OFFSETS_REFUSED, SLOW_LOADING)

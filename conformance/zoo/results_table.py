@@ -1,0 +1,101 @@
+"""The zoo's table for people: one line for each specimen, and what all of them together say of the kit."""
+
+from collections.abc import Sequence
+from statistics import median
+
+from fencepost.conformance.zoo.results import Hunts, Row, Table
+from fencepost.conformance.zoo.strategies import HYPOTHESIS, SCHEDULES, WALK
+
+COLUMNS = (
+    "bug",
+    "what it does",
+    "forbidden by",
+    "found by",
+    "seeds",
+    "s",
+    "schedules",
+    "requests",
+    "named",
+    "plain Hypothesis",
+    "random walk",
+)
+_NONE = Hunts(0, 0)
+
+
+def lines(table: Table) -> list[str]:
+    """The table in plain text."""
+    head = f"{'bug':8} {'found by':10} {'seeds':>6} {'seconds':>8} {'schedules':>10} {'requests':>9}  requirement"
+    return [head, *(line(each) for each in table.rows), *summary(table.rows)]
+
+
+def line(row: Row) -> str:
+    """One specimen in plain text."""
+    hunts = row.hunts.get(row.found_by, _NONE)
+    name = row.name if len(row.name) < 9 else f"{row.name}\n{'':8}"
+    if not row.found_by:
+        return f"{name:8} not found  {row.reason}"
+    return (
+        f"{name:8} {row.found_by:10} {f'{hunts.found}/{hunts.of}':>6} {hunts.median_seconds:8.2f} "
+        f"{hunts.median_schedules:10.0f} {hunts.median_requests:9.0f}  {row.requirement}"
+    )
+
+
+def summary(rows: Sequence[Row]) -> list[str]:
+    """What the rows come to."""
+    caught = [row for row in rows if row.found_by]
+    drawn = [row.hunts[SCHEDULES] for row in caught if row.found_by == SCHEDULES]
+    told = [f"{len(caught)} of {len(rows)} found, {len(drawn)} of them by random schedules"]
+    if drawn:
+        told[0] += (
+            f"; median {median(each.median_seconds for each in drawn):.1f} s and "
+            f"{median(each.median_requests for each in drawn):.0f} requests"
+        )
+    for method, title in ((HYPOTHESIS, "plain Hypothesis"), (WALK, "a random walk")):
+        tried = [row.hunts[method] for row in rows if method in row.hunts]
+        if tried:
+            told.append(f"{title} found {sum(each.found > 0 for each in tried)} of {len(tried)}")
+    return told
+
+
+def markdown(table: Table) -> str:
+    """The table as a page."""
+    page = [
+        "# The zoo",
+        "",
+        "Bugs that coordinators shipped, put back into the bundled one, and what finds them, seen by `fencepost zoo`:",
+        f"{table.seeds} seeds each, {table.baseline_seeds} for plain Hypothesis (one request for each rule) and for a",
+        f"random walk, each for at most {table.seconds:.0f} s of one core. Medians are of what found something.",
+        "",
+        f"| {' | '.join(COLUMNS)} |",
+        f"|{'---|' * len(COLUMNS)}",
+        *(markdown_row(row) for row in table.rows),
+        "",
+        *(f"{told}." for told in summary(table.rows)),
+    ]
+    return "\n".join(page) + "\n"
+
+
+def markdown_row(row: Row) -> str:
+    """One specimen as a row."""
+    hunts = row.hunts.get(row.found_by, _NONE)
+    by = row.found_by if row.found_by in ("", SCHEDULES) else f"{row.found_by}: {' '.join(row.shortest)}"
+    figures = [f"{hunts.found}/{hunts.of}", f"{hunts.median_seconds:.1f}", f"{hunts.median_schedules:.0f}"]
+    cells = [
+        row.name,
+        row.sentence,
+        ", ".join(row.breaks),
+        by or f"not found: {row.reason}",
+        *(figures if row.found_by else ["", "", ""]),
+        f"{hunts.median_requests:.0f}" if row.found_by else "",
+        row.requirement,
+        beside(row.hunts.get(HYPOTHESIS)),
+        beside(row.hunts.get(WALK)),
+    ]
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def beside(hunts: Hunts | None) -> str:
+    """A baseline's figures."""
+    if hunts is None:
+        return ""
+    return f"{hunts.found}/{hunts.of}" + (f", {hunts.median_seconds:.1f} s" if hunts.found else "")

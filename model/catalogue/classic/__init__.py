@@ -1,0 +1,62 @@
+"""The requirement catalogue: what a coordinator of classic groups owes its clients, as data.
+
+One module per family. Whoever judges, reports or documents reads it; nobody interprets it to run the protocol.
+"""
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+
+from fencepost.model.catalogue.classic.admin import ADMIN
+from fencepost.model.catalogue.classic.commit import COMMIT
+from fencepost.model.catalogue.classic.failover import FAILOVER
+from fencepost.model.catalogue.classic.fetch import FETCH
+from fencepost.model.catalogue.classic.find import FIND
+from fencepost.model.catalogue.classic.generation import GEN
+from fencepost.model.catalogue.classic.heartbeat import HB
+from fencepost.model.catalogue.classic.join import JOIN
+from fencepost.model.catalogue.classic.leave import LEAVE
+from fencepost.model.catalogue.classic.static import STATIC
+from fencepost.model.catalogue.classic.sync import SYNC
+from fencepost.model.catalogue.classic.timer import TIMER
+from fencepost.model.catalogue.requirement import CAPABILITIES, Evidence, Level, Requirement
+
+__all__ = [
+    "CAPABILITIES",
+    "CATALOGUE",
+    "Evidence",
+    "Level",
+    "Requirement",
+    "UnknownRequirement",
+    "is_advice",
+    "matching",
+]
+
+_FAMILIES = (FIND, JOIN, SYNC, HB, LEAVE, COMMIT, FETCH, ADMIN, STATIC, TIMER, GEN, FAILOVER)
+
+CATALOGUE: Mapping[str, Requirement] = MappingProxyType(
+    {requirement.id: requirement for family in _FAMILIES for requirement in family}
+)
+"""Every requirement by its id, in the order of the families."""
+
+
+def is_advice(id: str) -> bool:
+    """The requirement only says what should be: who does otherwise is unusual, and breaks nothing."""
+    return id in CATALOGUE and CATALOGUE[id].level is Level.SHOULD
+
+
+class UnknownRequirement(Exception):
+    """A pattern matches no requirement; the message is one clear line."""
+
+
+def matching(pattern: str) -> tuple[Requirement, ...]:
+    """The requirements whose id fits a shell pattern such as "JOIN-29" or "JOIN-*", in catalogue order.
+
+    Raises `UnknownRequirement` when there is none.
+    """
+    found = tuple(requirement for requirement in CATALOGUE.values() if fnmatchcase(requirement.id, pattern))
+    if not found:
+        raise UnknownRequirement(
+            f"no requirement matches {pattern!r}; try an id like JOIN-29 or a pattern like 'JOIN-*'"
+        )
+    return found

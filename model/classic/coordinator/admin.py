@@ -1,0 +1,71 @@
+"""The calls of administrators on one group: describe, list, delete (coordinator.md 2.8 to 2.10)."""
+
+from fencepost.model.classic.coordinator.state import Outcome, World, answer
+from fencepost.model.classic.core.member_table import is_member
+from fencepost.model.classic.core.protocol_selection import metadata_for
+from fencepost.model.classic.core.state import Group, Phase, Slot
+from fencepost.model.classic.messages.requests import Delete, Describe, List
+from fencepost.model.classic.messages.responses import Described, Listed, MemberDescription, Single
+from fencepost.model.errors import Error
+
+STATE_NAMES = {
+    Phase.EMPTY: "Empty",
+    Phase.PREPARING: "PreparingRebalance",
+    Phase.COMPLETING: "CompletingRebalance",
+    Phase.STABLE: "Stable",
+}
+"""States as they are named on the wire."""
+DEAD = "Dead"
+"""The state of a group that does not exist."""
+CLASSIC = "classic"
+"""The type of every group of this protocol (KIP-848)."""
+
+
+def on_describe(world: World, request: Describe) -> Outcome:
+    """DescribeGroups of one group; v6 names an unknown group as an error (KIP-1043)."""
+    group = world.group
+    if group is None:
+        error = Error.GROUP_ID_NOT_FOUND if request.version >= 6 else Error.NONE
+        return answer(world, request, Described(error, DEAD), "describe.unknown-group")
+    stable = group.phase == Phase.STABLE
+    described = Described(
+        error=Error.NONE,
+        state=STATE_NAMES[group.phase],
+        protocol_type=group.protocol_type or "",
+        protocol=(group.protocol or "") if stable else "",
+        members=tuple(described_member(group, slot) for slot in group.slots if is_member(slot)),
+    )
+    return answer(world, request, described, "describe.stable" if stable else "describe.group")
+
+
+def described_member(group: Group, slot: Slot) -> MemberDescription:
+    """One member; between rounds its metadata is hidden and its assignment may be (LAT-20)."""
+    stable = group.phase == Phase.STABLE
+    return MemberDescription(
+        id=slot.id,
+        instance=slot.instance,
+        metadata=metadata_for(slot, group.protocol) if stable else None,
+        assignment=slot.assignment,
+        any_assignment=not stable,
+    )
+
+
+def on_list(world: World, request: List) -> Outcome:
+    """ListGroups, as far as this group is concerned; filters are compared without regard to case (ADMIN-12)."""
+    group = world.group
+    if group is None:
+        return answer(world, request, Listed(False), "list.unknown-group")
+    state = STATE_NAMES[group.phase]
+    wanted = (not request.states or state.lower() in request.states) and (not request.types or CLASSIC in request.types)
+    if not wanted:
+        return answer(world, request, Listed(False), "list.filtered")
+    return answer(world, request, Listed(True, state, group.protocol_type or ""), "list.group")
+
+
+def on_delete(world: World, request: Delete) -> Outcome:
+    """DeleteGroups of one group."""
+    if world.group is None:
+        return answer(world, request, Single(Error.GROUP_ID_NOT_FOUND), "delete.unknown-group")
+    if world.group.phase != Phase.EMPTY:
+        return answer(world, request, Single(Error.NON_EMPTY_GROUP), "delete.active")
+    return answer(World(), request, Single(Error.NONE), "delete.empty")

@@ -1,0 +1,66 @@
+"""The world of one group id: all that a coordinator holds about it, and what comes of an input."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fencepost.model.classic.core.state import Group
+from fencepost.model.classic.messages.requests import Offset, Partition, Request, TopicNames, Topics, handle_of
+from fencepost.model.classic.messages.responses import Answer
+from fencepost.model.frozen import quick
+from fencepost.model.logic import Time
+from fencepost.model.settings import Settings
+
+Pending = Mapping[int, Mapping[Partition, Offset]]
+"""Offsets of open transactions by producer id."""
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything a coordinator holds about one group id. Times in milliseconds."""
+
+    group: Group | None = None
+    subscribed: frozenset[str] | None = None
+    """Topics of the last completed generation; None while unknown."""
+    offsets: Mapping[Partition, Offset] = field(default_factory=dict, hash=False)
+    pending: Pending = field(default_factory=dict, hash=False)
+    ending: tuple[tuple[int, bool, int], ...] = ()
+    """Transactions whose end was accepted but not yet applied: producer, committed, since when."""
+    emptied: Time = 0
+    """When the group last became Empty."""
+    stored: Group | None = None
+    """The group as its log has it (coordinator.md 5.1)."""
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The target around the group: its settings, the topics that exist (None: not known), and their names by id."""
+
+    settings: Settings
+    topics: Topics | None = None
+    names: TopicNames = field(default_factory=dict, hash=False)
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer for the request `handle`."""
+
+    handle: int
+    answer: Answer
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one input: the world after it, the replies, the rule that applied."""
+
+    world: World
+    replies: tuple[Reply, ...]
+    rule: str
+
+
+def answer(world: World, request: Request, reply: Answer, rule: str) -> Outcome:
+    """An outcome that leaves the world as it is given and answers this request alone."""
+    return Outcome(world, (Reply(handle_of(request), reply),), rule)

@@ -1,0 +1,157 @@
+"""JoinGroup once the request is admitted: tables A to D of coordinator.md 2.2."""
+
+from fencepost.model.classic.core.join_phase import Progress, current_answer, trigger, try_complete
+from fencepost.model.classic.core.member_table import (
+    NOWHERE,
+    accepts,
+    added,
+    check_member,
+    find,
+    find_free,
+    find_instance,
+    removed,
+    same_protocols,
+    supports,
+    with_slot,
+)
+from fencepost.model.classic.core.state import (
+    Context,
+    Group,
+    Holder,
+    JoinAnswer,
+    JoinRequest,
+    Output,
+    Phase,
+    Silence,
+    Slot,
+    Step,
+)
+from fencepost.model.classic.core.static_replacement import replace_static
+from fencepost.model.errors import Error
+from fencepost.model.frozen import alter
+from fencepost.model.logic import Token, Truth, absent, and_, emit, not_, or_
+
+
+def refusal(request: JoinRequest, error: Error, member: Token) -> tuple[Output, ...]:
+    """JOIN-ERR."""
+    return (Output(request.handle, JoinAnswer(error=error, member=member)),)
+
+
+def join(group: Group, request: JoinRequest, context: Context) -> Step:
+    """Handle JoinGroup on a group that exists; the table has a free slot."""
+    known = find(group, request.member, Holder.MEMBER)
+    has_room = accepts(group, request.member, context.max_group_size)
+    if and_(not_(has_room), or_(not_(returns(group, request)), context.dialect.restart_needs_room)):
+        return evict(group, known, request, context)
+    if not_(supports(group, request)):
+        member = None if known == NOWHERE else request.member
+        return Step(group, refusal(request, Error.INCONSISTENT_GROUP_PROTOCOL, member), "join.unsupported-protocols")
+    if absent(request.member):
+        if absent(request.instance):
+            return join_newcomer(group, request, context)
+        return join_static(group, request, context)
+    pending = find(group, request.member, Holder.PENDING)
+    if pending != NOWHERE:
+        if not_(absent(request.instance)):
+            answer = refusal(request, Error.UNKNOWN_SERVER_ERROR, request.member)
+            return Step(group, answer, "join.pending-with-instance")
+        return admit(group, pending, request.member, request, context, "join.pending")
+    error, index = check_member(group, request.member, request.instance)
+    if error == Error.UNKNOWN_MEMBER_ID:
+        return Step(group, refusal(request, error, request.member), "join.unknown-member")
+    if error == Error.FENCED_INSTANCE_ID:
+        return Step(group, refusal(request, error, request.member), "join.fenced")
+    return rejoin(group, index, request, context)
+
+
+def returns(group: Group, request: JoinRequest) -> Truth:
+    """A static member of the group comes back without its id."""
+    named = and_(absent(request.member), not_(absent(request.instance)))
+    return and_(named, find_instance(group, request.instance) != NOWHERE)
+
+
+def evict(group: Group, known: int, request: JoinRequest, context: Context) -> Step:
+    """The group is full: refuse, and let go of a member that came too late (KIP-389, KAFKA-9885)."""
+    answer = refusal(request, Error.GROUP_MAX_SIZE_REACHED, None)
+    if known == NOWHERE:
+        pending = find(group, request.member, Holder.PENDING)
+        rest = group if pending == NOWHERE else removed(group, pending)
+        return Step(rest, answer, "join.full")
+    rest = removed(group, known)
+    if context.dialect.eviction_waits:
+        return Step(rest, answer, "join.evicted")
+    after, outputs = try_complete(rest, context)
+    return Step(after, answer + outputs, "join.evicted")
+
+
+def join_newcomer(group: Group, request: JoinRequest, context: Context) -> Step:
+    """Table A: a dynamic member without an id (KIP-394)."""
+    free = find_free(group)
+    if not_(request.requires_id):
+        return admit(group, free, context.choices.member_id, request, context, "join.new")
+    slot = Slot(
+        holder=Holder.PENDING,
+        id=context.choices.member_id,
+        armed=True,
+        deadline=context.now + request.session_timeout,
+    )
+    answer = refusal(request, Error.MEMBER_ID_REQUIRED, context.choices.member_id)
+    return Step(with_slot(group, free, slot), answer, "join.id-required")
+
+
+def admit(group: Group, index: int, member: Token, request: JoinRequest, context: Context, rule: str) -> Step:
+    """ADD."""
+    after, outputs = trigger(added(group, index, request, member, context), context)
+    return Step(after, outputs, rule)
+
+
+def join_static(group: Group, request: JoinRequest, context: Context) -> Step:
+    """Table B: a static member without an id (KIP-345)."""
+    index = find_instance(group, request.instance)
+    if index == NOWHERE:
+        free = find_free(group)
+        return admit(group, free, context.choices.member_id, request, context, "join.new-static")
+    return replace_static(group, index, request, context)
+
+
+def rejoin(group: Group, index: int, request: JoinRequest, context: Context) -> Step:
+    """Table D: a member comes again."""
+    slot = group.slots[index]
+    same = same_protocols(slot, request.protocols)
+    leads = slot.id == group.leader
+    if group.phase == Phase.PREPARING:
+        return updated(group, index, request, context, "join.preparing")
+    if group.phase == Phase.COMPLETING:
+        if same:
+            return resent(group, slot, request, "join.completing.same-protocols")
+        return updated(group, index, request, context, "join.completing.changed-protocols")
+    if leads:
+        return updated(group, index, request, context, "join.stable.leader")
+    if same:
+        return resent(group, slot, request, "join.stable.same-protocols")
+    return updated(group, index, request, context, "join.stable.changed-protocols")
+
+
+def resent(group: Group, slot: Slot, request: JoinRequest, rule: str) -> Step:
+    """The current generation once more; nothing changes (JOIN-29, JOIN-32)."""
+    return Step(group, (Output(request.handle, current_answer(group, slot)),), rule)
+
+
+def updated(group: Group, index: int, request: JoinRequest, context: Context, rule: str) -> Step:
+    """UPDATE."""
+    changed, dropped = parked(group, index, request)
+    after, outputs = trigger(changed, context)
+    return Step(after, dropped + outputs, rule)
+
+
+def parked(group: Group, index: int, request: JoinRequest) -> Progress:
+    """The member with this request's protocols and timeouts; an earlier parked JoinGroup loses its place."""
+    slot = group.slots[index]
+    changed = alter(
+        slot,
+        protocols=request.protocols,
+        session_timeout=request.session_timeout,
+        rebalance_timeout=request.rebalance_timeout,
+        join=request.handle,
+    )
+    return with_slot(group, index, changed), emit(slot.join != 0, Output(slot.join, Silence()))

@@ -1,0 +1,175 @@
+"""The join phase: how a rebalance begins, and how its join phase completes (coordinator.md 1.6)."""
+
+from fencepost.model.classic.core.member_table import all_joined, group_timeout, is_member, no_members, rearm
+from fencepost.model.classic.core.protocol_selection import choose_leader, has_rejoined, metadata_for, select_protocol
+from fencepost.model.classic.core.state import (
+    FREE,
+    Context,
+    Group,
+    JoinAnswer,
+    MemberView,
+    Output,
+    Phase,
+    Slot,
+    SyncAnswer,
+)
+from fencepost.model.errors import Error
+from fencepost.model.frozen import alter
+from fencepost.model.logic import Time, Token, Truth, absent, and_, any_, emit, ite, not_, or_
+
+Progress = tuple[Group, tuple[Output, ...]]
+"""A group on its way through a step, and the answers so far."""
+
+
+def trigger(group: Group, context: Context) -> Progress:
+    """TRIGGER: begin a rebalance, or see whether the one under way is complete."""
+    if group.phase == Phase.PREPARING:
+        return try_complete(group, context)
+    return prepare(group, context)
+
+
+def prepare(group: Group, context: Context) -> Progress:
+    """PREPARE: enter the join phase, sending away those who wait for an assignment."""
+    interrupted = group.phase == Phase.COMPLETING
+    outputs: tuple[Output, ...] = ()
+    slots: list[Slot] = []
+    for slot in group.slots:
+        parked = and_(interrupted, is_member(slot), slot.sync != 0)
+        outputs += emit(parked, Output(slot.sync, SyncAnswer(Error.REBALANCE_IN_PROGRESS)))
+        cleared = alter(slot, unsynced=False, assignment=ite(interrupted, None, slot.assignment))
+        slots.append(ite(parked, rearm(alter(cleared, sync=0), context.now), cleared))
+    begun = alter(
+        group,
+        phase=Phase.PREPARING,
+        slots=tuple(slots),
+        from_empty=group.phase == Phase.EMPTY,
+        sync_armed=False,
+        stale_unsynced=False,
+    )
+    if group.phase == Phase.EMPTY:
+        delay = context.initial_rebalance_delay
+        timeout = group_timeout(begun)
+        left = ite(timeout > delay, timeout - delay, 0)
+        return alter(
+            begun,
+            join_armed=True,
+            join_deadline=context.now + delay,
+            initial=True,
+            initial_wait=delay,
+            initial_left=left,
+        ), outputs
+    if all_joined(begun):
+        done, answers = complete_join(begun, context)
+        return done, outputs + answers
+    return armed_for_rebalance(begun, context.now), outputs
+
+
+def armed_for_rebalance(group: Group, now: Time) -> Group:
+    """The group waiting for its members for the rebalance timeout."""
+    return alter(group, join_armed=True, join_deadline=now + group_timeout(group), initial=False)
+
+
+def armed_again(group: Group, now: Time) -> Group:
+    """Only static members are left and none came: another rebalance timeout, of some length at least (STATIC-20)."""
+    timeout = group_timeout(group)
+    return alter(group, join_armed=True, join_deadline=now + ite(timeout > 0, timeout, 1), initial=False)
+
+
+def try_complete(group: Group, context: Context) -> Progress:
+    """TRY-COMPLETE: complete the join phase if everyone is there and it is not an initial round."""
+    if and_(group.phase == Phase.PREPARING, not_(group.from_empty), all_joined(group)):
+        return complete_join(group, context)
+    return group, ()
+
+
+def complete_join(group: Group, context: Context) -> Progress:
+    """COMPLETE-JOIN: drop who did not come, elect, raise the generation, answer every parked JoinGroup."""
+    slots = tuple(ite(and_(is_member(slot), slot.join == 0, absent(slot.instance)), FREE, slot) for slot in group.slots)
+    group = alter(group, slots=slots, join_armed=False, initial=False)
+    if no_members(group):
+        return emptied(group), ()
+    leader = choose_leader(group, context.choices.leader)
+    if absent(leader):
+        return armed_again(group, context.now), ()
+    group = alter(
+        group,
+        generation=group.generation + 1,
+        leader=leader,
+        leader_open=False,
+        protocol=select_protocol(group, context.choices.protocol),
+        phase=Phase.COMPLETING,
+        sync_armed=True,
+        sync_deadline=context.now + group_timeout(group),
+    )
+    outputs: tuple[Output, ...] = ()
+    for slot in group.slots:
+        outputs += emit(has_rejoined(slot), Output(slot.join, current_answer(group, slot)))
+    slots = tuple(
+        ite(
+            is_member(slot),
+            rearm(alter(slot, join=0, is_new=False, unsynced=True), context.now),
+            slot,
+        )
+        for slot in group.slots
+    )
+    return alter(group, slots=slots), outputs
+
+
+def emptied(group: Group) -> Group:
+    """The group after a join phase that ended with nobody; the generation counts it (GEN-02)."""
+    return alter(
+        group,
+        phase=Phase.EMPTY,
+        generation=group.generation + 1,
+        protocol=None,
+        leader=None,
+        leader_open=False,
+        from_empty=False,
+        sync_armed=False,
+    )
+
+
+def roster(group: Group) -> tuple[MemberView, ...]:
+    """All members as the leader is told of them; free slots have no id."""
+    return tuple(
+        ite(
+            is_member(slot),
+            MemberView(slot.id, slot.instance, metadata_for(slot, group.protocol)),
+            MemberView(None, None, None),
+        )
+        for slot in group.slots
+    )
+
+
+def current_answer(group: Group, slot: Slot) -> JoinAnswer:
+    """JOIN-OK for a member of the current generation; only the leader is told of the others (JOIN-37)."""
+    return join_answer(group, slot.id, ite(slot.id == group.leader, roster(group), ()))
+
+
+def join_answer(group: Group, member: Token, members: tuple[MemberView, ...]) -> JoinAnswer:
+    """JOIN-OK of the current generation with the given member list."""
+    return JoinAnswer(
+        error=Error.NONE,
+        generation=group.generation,
+        protocol_type=group.protocol_type,
+        protocol=group.protocol,
+        leader=group.leader,
+        member=member,
+        members=members,
+    )
+
+
+def remaining_wait(group: Group) -> Truth:
+    """Somebody came during this step of the initial delay and time is left for another."""
+    return and_(group.newcomer, group.initial_left != 0)
+
+
+def anyone_unsynced(group: Group) -> Truth:
+    """Some member has yet to send SyncGroup in this generation."""
+    return any_(and_(is_member(slot), slot.unsynced) for slot in group.slots)
+
+
+def settle_sync_timer(group: Group) -> Group:
+    """The group with its sync timer cancelled if nobody is waited for any more."""
+    waiting = or_(anyone_unsynced(group), group.stale_unsynced)
+    return alter(group, sync_armed=and_(group.sync_armed, waiting))

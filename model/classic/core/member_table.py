@@ -1,0 +1,175 @@
+"""Who is in the group: look-up, membership checks, adding, removing and the predicates over all slots."""
+
+from fencepost.model.classic.core.state import FREE, Context, Group, Holder, JoinRequest, Phase, Protocol, Slot
+from fencepost.model.errors import Error
+from fencepost.model.frozen import alter
+from fencepost.model.logic import Time, Token, Truth, absent, all_, and_, any_, count, ite, largest, not_, or_
+
+NOWHERE = -1
+"""The index of a slot that does not exist."""
+
+
+def put(slots: tuple[Slot, ...], index: int, slot: Slot) -> tuple[Slot, ...]:
+    """The table with one slot exchanged."""
+    return (*slots[:index], slot, *slots[index + 1 :])
+
+
+def with_slot(group: Group, index: int, slot: Slot) -> Group:
+    """The group with one slot exchanged."""
+    return alter(group, slots=put(group.slots, index, slot))
+
+
+def is_member(slot: Slot) -> Truth:
+    """The slot holds a member."""
+    return slot.holder == Holder.MEMBER
+
+
+def find(group: Group, member: Token, holder: Holder) -> int:
+    """Index of the slot in which `holder` has this id, else NOWHERE."""
+    if absent(member):
+        return NOWHERE
+    for index, slot in enumerate(group.slots):
+        if and_(slot.holder == holder, slot.id == member):
+            return index
+    return NOWHERE
+
+
+def find_instance(group: Group, instance: Token) -> int:
+    """Index of the slot of the static member with this instance id, else NOWHERE."""
+    for index, slot in enumerate(group.slots):
+        if and_(is_member(slot), not_(absent(slot.instance)), slot.instance == instance):
+            return index
+    return NOWHERE
+
+
+def find_free(group: Group) -> int:
+    """Index of a free slot, else NOWHERE."""
+    for index, slot in enumerate(group.slots):
+        if slot.holder == Holder.NOBODY:
+            return index
+    return NOWHERE
+
+
+def check_member(group: Group, member: Token, instance: Token) -> tuple[Error, int]:
+    """CHECK-MEMBER (coordinator.md 1.5): the error, NONE if there is none, and the member's slot."""
+    if not_(absent(instance)):
+        index = find_instance(group, instance)
+        if index == NOWHERE:
+            return Error.UNKNOWN_MEMBER_ID, NOWHERE
+        if or_(absent(member), group.slots[index].id != member):
+            return Error.FENCED_INSTANCE_ID, NOWHERE
+        return Error.NONE, index
+    index = find(group, member, Holder.MEMBER)
+    return (Error.UNKNOWN_MEMBER_ID if index == NOWHERE else Error.NONE), index
+
+
+def no_members(group: Group) -> Truth:
+    """Nobody is a member."""
+    return not_(any_(is_member(slot) for slot in group.slots))
+
+
+def all_joined(group: Group) -> Truth:
+    """ALL-JOINED: every member has a parked JoinGroup and no id is pending."""
+    return all_(
+        and_(slot.holder != Holder.PENDING, or_(slot.holder != Holder.MEMBER, slot.join != 0)) for slot in group.slots
+    )
+
+
+def joined_count(group: Group) -> int:
+    """How many members have a parked JoinGroup."""
+    return count(and_(is_member(slot), slot.join != 0) for slot in group.slots)
+
+
+def member_count(group: Group) -> int:
+    """How many members there are; pending ids are not counted (JOIN-50)."""
+    return count(is_member(slot) for slot in group.slots)
+
+
+def group_timeout(group: Group) -> int:
+    """GROUP-TIMEOUT: the largest rebalance timeout of all members, 0 of none (TIMER-09)."""
+    return largest(ite(is_member(slot), slot.rebalance_timeout, 0) for slot in group.slots)
+
+
+def offers(slot: Slot, name: Token) -> Truth:
+    """The member offers a protocol of this name."""
+    return any_(protocol.name == name for protocol in slot.protocols)
+
+
+def offered_by_all(group: Group, name: Token) -> Truth:
+    """Every member offers a protocol of this name."""
+    return and_(not_(absent(name)), all_(or_(not_(is_member(slot)), offers(slot, name)) for slot in group.slots))
+
+
+def supports(group: Group, request: JoinRequest) -> Truth:
+    """SUPPORTS: the protocol type fits and one of the names is offered by every current member."""
+    named = any_(not_(absent(protocol.name)) for protocol in request.protocols)
+    shared = any_(offered_by_all(group, protocol.name) for protocol in request.protocols)
+    return ite(
+        group.phase == Phase.EMPTY,
+        and_(not_(absent(request.protocol_type)), named),
+        and_(request.protocol_type == group.protocol_type, shared),
+    )
+
+
+def accepts(group: Group, member: Token, limit: int) -> Truth:
+    """ACCEPTS (KIP-389): there is room for this id."""
+    index = find(group, member, Holder.MEMBER)
+    if group.phase == Phase.EMPTY:
+        return True
+    if group.phase == Phase.PREPARING:
+        has_joined = False if index == NOWHERE else group.slots[index].join != 0
+        return or_(has_joined, joined_count(group) < limit)
+    return or_(index != NOWHERE, member_count(group) < limit)
+
+
+def same_protocols(slot: Slot, protocols: tuple[Protocol, ...]) -> Truth:
+    """MATCHES: the same names in the same order with equal metadata (JOIN-34)."""
+    if len(slot.protocols) != len(protocols):
+        return False
+    return all_(
+        and_(mine.name == theirs.name, mine.metadata == theirs.metadata)
+        for mine, theirs in zip(slot.protocols, protocols, strict=True)
+    )
+
+
+def rearm(slot: Slot, now: Time) -> Slot:
+    """The slot with a full session before it."""
+    return alter(slot, armed=True, deadline=now + slot.session_timeout)
+
+
+def added(group: Group, index: int, request: JoinRequest, member: Token, context: Context) -> Group:
+    """The group with a new member in the slot, its JoinGroup parked (ADD without TRIGGER)."""
+    slot = Slot(
+        holder=Holder.MEMBER,
+        id=member,
+        instance=request.instance,
+        is_new=True,
+        join=request.handle,
+        session_timeout=request.session_timeout,
+        rebalance_timeout=request.rebalance_timeout,
+        protocols=request.protocols,
+        armed=True,
+        deadline=context.now + context.new_member_timeout,
+        client=request.client,
+    )
+    first = no_members(group)
+    leads = and_(absent(group.leader), not_(group.leader_open))
+    return alter(
+        group,
+        slots=put(group.slots, index, slot),
+        newcomer=or_(group.newcomer, and_(group.phase == Phase.PREPARING, group.from_empty)),
+        protocol_type=ite(first, request.protocol_type, group.protocol_type),
+        leader=ite(leads, member, group.leader),
+    )
+
+
+def removed(group: Group, index: int) -> Group:
+    """The group without the member or pending id in the slot (REMOVE)."""
+    gone = group.slots[index]
+    rest = alter(group, slots=put(group.slots, index, FREE))
+    led = and_(is_member(gone), not_(absent(group.leader)), group.leader == gone.id)
+    return alter(
+        rest,
+        leader=ite(led, None, group.leader),
+        leader_open=and_(or_(group.leader_open, led), not_(no_members(rest))),
+    )

@@ -1,0 +1,323 @@
+"""What a group is: its state, its member slots, the requests that reach it and the answers it gives."""
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from fencepost.model.errors import Error
+from fencepost.model.frozen import quick
+from fencepost.model.logic import Time, Token, Truth
+
+
+class Phase(IntEnum):
+    """State of a group that exists (coordinator.md 1.3)."""
+
+    EMPTY = 0
+    PREPARING = 1
+    COMPLETING = 2
+    STABLE = 3
+
+
+class Holder(IntEnum):
+    """What a slot of the member table holds."""
+
+    NOBODY = 0
+    PENDING = 1
+    """An id handed out with MEMBER_ID_REQUIRED whose owner has not come back (KIP-394)."""
+    MEMBER = 2
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """One protocol that a member offers."""
+
+    name: Token
+    metadata: Token
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place in the member table. Times in milliseconds; `join` and `sync` name parked requests, 0 for none."""
+
+    holder: Holder = Holder.NOBODY
+    id: Token = None
+    instance: Token = None
+    is_new: Truth = False
+    """From being added until the first join phase completes."""
+    join: int = 0
+    sync: int = 0
+    unsynced: Truth = False
+    """Has not sent SyncGroup since the join phase completed."""
+    session_timeout: int = 0
+    rebalance_timeout: int = 0
+    protocols: tuple[Protocol, ...] = ()
+    assignment: Token = None
+    armed: Truth = False
+    deadline: Time = 0
+    client: Token = None
+
+
+FREE = Slot()
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group that exists. A round is a join phase and the sync phase that follows it."""
+
+    phase: Phase = Phase.EMPTY
+    generation: int = 0
+    protocol_type: Token = None
+    protocol: Token = None
+    leader: Token = None
+    leader_open: Truth = False
+    """The leader is gone and any member that rejoins may follow it (LAT-02)."""
+    slots: tuple[Slot, ...] = ()
+    from_empty: Truth = False
+    """The present join phase was entered from Empty."""
+    newcomer: Truth = False
+    """A member was added during the present step of the initial delay (KIP-134)."""
+    join_armed: Truth = False
+    join_deadline: Time = 0
+    initial: Truth = False
+    """The join timer is an initial delay, not the rebalance timeout."""
+    initial_wait: int = 0
+    initial_left: int = 0
+    sync_armed: Truth = False
+    sync_deadline: Time = 0
+    stale_unsynced: Truth = False
+    """A replaced member's old id is still waited for by the sync timer."""
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class JoinRequest:
+    """JoinGroup. `member` is None for the empty id; `requires_id` is true from v4, `can_skip` from v9."""
+
+    handle: int
+    member: Token
+    instance: Token
+    protocol_type: Token
+    protocols: tuple[Protocol, ...]
+    session_timeout: int
+    rebalance_timeout: int
+    requires_id: Truth
+    can_skip: Truth
+    client: Token = None
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class SyncRequest:
+    """SyncGroup. Protocol type and name are None below v5; `assignments` are (member id, bytes) pairs."""
+
+    handle: int
+    member: Token
+    instance: Token
+    generation: int
+    protocol_type: Token
+    protocol: Token
+    assignments: tuple[tuple[Token, Token], ...]
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class HeartbeatRequest:
+    """Heartbeat."""
+
+    handle: int
+    member: Token
+    instance: Token
+    generation: int
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class LeaveRequest:
+    """LeaveGroup, as (member id, instance id) pairs; one pair below v3."""
+
+    handle: int
+    entries: tuple[tuple[Token, Token], ...]
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class CommitRequest:
+    """The membership part of OffsetCommit."""
+
+    handle: int
+    member: Token
+    instance: Token
+    generation: int
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class MemberView:
+    """A member as the leader sees it; `id` is None for a free slot."""
+
+    id: Token
+    instance: Token
+    metadata: Token
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class JoinAnswer:
+    """Answer to JoinGroup; `members` is empty but for the leader."""
+
+    error: Error
+    generation: int = -1
+    protocol_type: Token = None
+    protocol: Token = None
+    leader: Token = None
+    member: Token = None
+    members: tuple[MemberView, ...] = ()
+    skip_assignment: Truth = False
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class SyncAnswer:
+    """Answer to SyncGroup; no assignment with an error."""
+
+    error: Error
+    protocol_type: Token = None
+    protocol: Token = None
+    assignment: Token = None
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class HeartbeatAnswer:
+    """Answer to Heartbeat."""
+
+    error: Error
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class LeaveAnswer:
+    """Answer to LeaveGroup: the top-level error and one error for each entry, in order."""
+
+    error: Error
+    entries: tuple[Error, ...] = ()
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class CommitAnswer:
+    """What membership says of an OffsetCommit."""
+
+    error: Error
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """The request has lost its place and need not be answered; an error is tolerated (LAT-09, LAT-10)."""
+
+
+CoreAnswer = JoinAnswer | SyncAnswer | HeartbeatAnswer | LeaveAnswer | CommitAnswer | Silence
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An answer for the request `handle`, sent where `when` holds."""
+
+    handle: int
+    answer: CoreAnswer
+    when: Truth = True
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the protocol leaves open in one step. A choice that does not fit falls back to the first that does."""
+
+    member_id: Token = None
+    """The id for a member that has none (LAT-01)."""
+    leader: Token = None
+    """Who leads if the leader did not rejoin (LAT-02)."""
+    protocol: Token = None
+    """Which of the protocols with the most votes is selected (LAT-03)."""
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Where the two reference coordinators differ in the core (DIV-nn); true as the newer one does."""
+
+    sync_in_stable_keeps_session: Truth = True
+    """DIV-03: the older one re-arms the session timer."""
+    initial_delay_grows_always: Truth = True
+    """DIV-04: the older one extends the initial delay only in generation 0."""
+    initial_delay_grows: Truth = True
+    """LAT-08: not a difference of the reference ones; others may keep the initial delay fixed."""
+    batch_leave_settles_once: Truth = True
+    """DIV-06: the older one starts the rebalance at the first removal."""
+    pending_leave_rebalances: Truth = True
+    """DIV-07: the older one does not notice that a pending id leaves a settled group."""
+    eviction_waits: Truth = True
+    """DIV-08: the older one checks at once whether the join phase is complete."""
+    expiry_cuts_initial_delay: Truth = True
+    """DIV-09: the older one waits for the initial delay."""
+    unselected_protocol_fits_any: Truth = True
+    """DIV-21: before a first protocol is selected, the older one says 23 to a SyncGroup that names one."""
+    unknown_group_named: Truth = True
+    """DIV-05: OffsetCommit v9 to an unknown group gets 69; the older one says 22."""
+    unknown_group_fences_transaction: Truth = True
+    """DIV-19: TxnOffsetCommit to an unknown group gets 22; the older one says 25."""
+    keeps_version_0: Truth = True
+    """Not a DIV: offsets of version 0 lived elsewhere, and Kafka refuses them with 35 (COMMIT-27, FETCH-14)."""
+    new_group_is_stored: Truth = True
+    """DIV-15: the older one writes no record of a group that has had no generation yet."""
+    replaced_sync_is_missed: Truth = True
+    """Not a DIV: the sync timer waits for an id replaced on the fast path (coordinator.md 9)."""
+    replaced_stays_new: Truth = True
+    """DIV-20, true as the older one does: a static member that is replaced in its first join phase stays new, so its
+    timer may end it while it waits. To the newer one it is new no more."""
+    restart_needs_room: Truth = True
+    """Not a DIV: a static member that restarts into a full group is refused, but may be let in (STATIC-26)."""
+    other_protocols_are_forgotten: Truth = True
+    """Not a DIV: the record of a member has the selected protocol only; a target may keep them all (FAILOVER-13)."""
+    validity_comes_before_place: Truth = True
+    """DIV-01: group id and session timeout are checked after 15 and before 16 and 14; the older one checks the group
+    id before all of these and the session timeout after them."""
+    loading_refuses_sync: Truth = True
+    """DIV-02: SyncGroup gets 14 while the group is loading; the older one says 27."""
+    loading_lists_nothing: Truth = True
+    """DIV-14: ListGroups has no groups beside its 14; the older one has those it knows."""
+    gate_hides_member_id: Truth = True
+    """DIV-18: JoinGroup carries no member id beside 14, 15 and 16; the older one echoes it."""
+    absent_partitions_come_first: Truth = True
+    """Not a DIV: partitions that do not exist are refused before the coordinator is asked (LAT-27)."""
+    oversized_is_unexpected: Truth = True
+    """DIV-16: OffsetCommit with too large a record gets -1; the older one says 28."""
+    late_replication_is_unavailable: Truth = True
+    """DIV-17: a group record that is replicated too late gets 15; the older one says 27, and 7 for offsets."""
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a step happens in: the moment, the open choices, the dialect and the limits; times in milliseconds."""
+
+    now: Time
+    choices: Choices = Choices()
+    dialect: Dialect = Dialect()
+    max_group_size: int = 2_147_483_647
+    initial_rebalance_delay: int = 3_000
+    new_member_timeout: int = 300_000
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What came of one input: the group after it, the answers, and the rule that applied."""
+
+    group: Group
+    outputs: tuple[Output, ...] = field(default=())
+    rule: str = ""

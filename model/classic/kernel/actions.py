@@ -1,0 +1,330 @@
+"""The kernel of the protocol: twelve actions on relations between members, partitions and generations.
+
+It leaves out how a coordinator works and keeps what safety rests on: who joined which generation, what each claimed,
+what was assigned, what members believe and commit. Part of the state can be read off a coordinator and its members;
+the rest is history. The actions run on finite relations, where they check that the model refines them, and on
+symbolic ones, where they are proved for any number of members, partitions and generations.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from fencepost.model.frozen import alter
+from fencepost.model.logic import Token, Truth, not_, or_
+
+
+def implies(premise: Truth, conclusion: Truth) -> Truth:
+    """The conclusion holds wherever the premise does."""
+    return or_(not_(premise), conclusion)
+
+
+class Relation(Protocol):
+    """A set of tuples."""
+
+    def has(self, *elements: Token) -> Truth:
+        """The tuple is in the relation."""
+        ...
+
+    def every(self, claim: Callable[..., Truth]) -> Truth:
+        """The claim holds of each tuple."""
+        ...
+
+    def at(self, *prefix: Token) -> "Relation":
+        """The rest of each tuple that begins so."""
+        ...
+
+    def plus(self, *elements: Token) -> "Relation":
+        """With this tuple."""
+        ...
+
+    def without(self, *prefix: Token) -> "Relation":
+        """Less the tuples that begin so."""
+        ...
+
+    def plus_all(self, prefix: tuple[Token, ...], rest: "Relation") -> "Relation":
+        """With each tuple of `rest` behind the prefix."""
+        ...
+
+    def less(self, other: "Relation") -> "Relation":
+        """Without the tuples of the other relation."""
+        ...
+
+    def none(self) -> "Relation":
+        """The empty relation of the same kind."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Finite:
+    """A relation as a set of tuples."""
+
+    tuples: frozenset[tuple[Token, ...]] = frozenset()
+
+    def has(self, *elements: Token) -> Truth:
+        """The tuple is in the relation."""
+        return elements in self.tuples
+
+    def every(self, claim: Callable[..., Truth]) -> Truth:
+        """The claim holds of each tuple."""
+        return all(claim(*each) for each in self.tuples)
+
+    def at(self, *prefix: Token) -> "Finite":
+        """The rest of each tuple that begins so."""
+        length = len(prefix)
+        return Finite(frozenset(each[length:] for each in self.tuples if each[:length] == prefix))
+
+    def plus(self, *elements: Token) -> "Finite":
+        """With this tuple."""
+        return self if elements in self.tuples else Finite(self.tuples | {elements})
+
+    def without(self, *prefix: Token) -> "Finite":
+        """Less the tuples that begin so."""
+        length = len(prefix)
+        return Finite(frozenset(each for each in self.tuples if each[:length] != prefix))
+
+    def plus_all(self, prefix: tuple[Token, ...], rest: Any) -> "Finite":
+        """With each tuple of `rest` behind the prefix."""
+        return Finite(self.tuples.union(prefix + each for each in rest.tuples))
+
+    def less(self, other: Any) -> "Finite":
+        """Without the tuples of the other relation."""
+        return Finite(self.tuples - other.tuples)
+
+    def none(self) -> "Finite":
+        """The empty relation."""
+        return Finite()
+
+    def __iter__(self) -> Iterator[tuple[Token, ...]]:
+        return iter(self.tuples)
+
+
+def finite(*tuples: tuple[Token, ...]) -> Finite:
+    """The relation of these tuples."""
+    return Finite(frozenset(tuples))
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """What is true now, and all that ever was. g is a generation, m a member, p a partition."""
+
+    current: Token = 0
+    """The group's generation."""
+    open: Truth = False
+    """The assignment of the current generation is awaited."""
+    registered: Relation = field(default_factory=Finite)
+    """(m): is a member of the group."""
+    owned: Relation = field(default_factory=Finite)
+    """(m, p): m believes that it owns p."""
+    syncing: Relation = field(default_factory=Finite)
+    """(m): was told its generation and awaits its assignment."""
+    stable: Relation = field(default_factory=Finite)
+    """(m): was told its assignment."""
+    believed: Relation = field(default_factory=Finite)
+    """(m, g): m believes that it is in g."""
+    joined: Relation = field(default_factory=Finite)
+    """(g, m): m was a member when the join phase of g completed."""
+    led: Relation = field(default_factory=Finite)
+    """(g, m): m was named leader of g."""
+    claimed: Relation = field(default_factory=Finite)
+    """(g, m, p): m said that it owned p when it joined g."""
+    published: Relation = field(default_factory=Finite)
+    """(g): the assignment of g is known."""
+    assigned: Relation = field(default_factory=Finite)
+    """(g, m, p): g gives p to m."""
+    sent: Relation = field(default_factory=Finite)
+    """(m, g, p): m sent a commit for p in g."""
+    accepted: Relation = field(default_factory=Finite)
+    """(m, g, p): such a commit was accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """An action with its arguments: the kernel after it, and the guards by name."""
+
+    after: Kernel
+    guards: Mapping[str, Truth] = field(default_factory=dict)
+
+
+def exclusive(assignment: Relation) -> Truth:
+    """No partition is given to two members."""
+    return assignment.every(lambda m, p: assignment.every(lambda x, q: implies(q == p, x == m)))
+
+
+def adopt(kernel: Kernel, generation: Token, leader: Token, members: Relation, assignment: Relation) -> Move:
+    """A coordinator begins its tenure with a group that is Stable, and with no other past (coordinator.md 5.2)."""
+    after = alter(
+        kernel,
+        current=generation,
+        registered=members,
+        joined=kernel.joined.plus_all((generation,), members),
+        led=kernel.led.plus(generation, leader),
+        published=kernel.published.plus(generation),
+        assigned=kernel.assigned.plus_all((generation,), assignment),
+    )
+    guards = {
+        "no partition goes to two": exclusive(assignment),
+        "members get them": assignment.every(lambda m, p: members.has(m)),
+    }
+    return Move(after, guards)
+
+
+def complete(kernel: Kernel, generation: Token, leader: Token, members: Relation, claims: Relation) -> Move:
+    """The join phase completes: a new generation, its members and what each claims to own."""
+    after = alter(
+        kernel,
+        current=generation,
+        open=True,
+        registered=members,
+        joined=kernel.joined.plus_all((generation,), members),
+        led=kernel.led.plus(generation, leader),
+        claimed=kernel.claimed.plus_all((generation,), claims),
+    )
+    guards = {
+        "the generation is new": generation > kernel.current,
+        "the leader is a member": members.has(leader),
+        "members claim": claims.every(lambda m, p: members.has(m)),
+    }
+    return Move(after, guards)
+
+
+def complete_empty(kernel: Kernel, generation: Token) -> Move:
+    """The join phase ends with nobody; the generation counts it."""
+    after = alter(kernel, current=generation, open=False, registered=kernel.registered.none())
+    return Move(after, {"the generation is new": generation > kernel.current})
+
+
+def prepare(kernel: Kernel) -> Move:
+    """A rebalance begins; if the assignment was awaited, it is not any more."""
+    return Move(alter(kernel, open=False))
+
+
+def register(kernel: Kernel, members: Relation) -> Move:
+    """Newcomers are added."""
+    return Move(alter(kernel, registered=kernel.registered.plus_all((), members)))
+
+
+def unregister(kernel: Kernel, members: Relation) -> Move:
+    """Members leave or are removed, which ends the wait for an assignment."""
+    return Move(alter(kernel, registered=kernel.registered.less(members), open=False))
+
+
+def publish(kernel: Kernel, leader: Token, assignment: Relation) -> Move:
+    """The leader hands in the assignment of the current generation."""
+    current = kernel.current
+    claimed = kernel.claimed.at(current)
+    after = alter(
+        kernel,
+        open=False,
+        published=kernel.published.plus(current),
+        assigned=kernel.assigned.plus_all((current,), assignment),
+    )
+    guards = {
+        "the assignment is awaited": kernel.open,
+        "the leader hands it in": kernel.led.has(current, leader),
+        "no partition goes to two": exclusive(assignment),
+        "members get them": assignment.every(lambda m, p: kernel.joined.has(current, m)),
+        "claims are respected": assignment.every(lambda m, p: claimed.every(lambda x, q: implies(q == p, x == m))),
+    }
+    return Move(after, guards)
+
+
+def join_answered(kernel: Kernel, member: Token, generation: Token) -> Move:
+    """A member takes the answer to the JoinGroup it waits for; what it owns is what it claimed in that."""
+    after = alter(
+        kernel,
+        syncing=kernel.syncing.plus(member),
+        stable=kernel.stable.without(member),
+        believed=kernel.believed.without(member).plus(member, generation),
+    )
+    guards = {
+        "the member joined": kernel.joined.has(generation, member),
+        "it claimed what it owns": kernel.owned.at(member).every(lambda p: kernel.claimed.has(generation, member, p)),
+    }
+    return Move(after, guards)
+
+
+def sync_answered(kernel: Kernel, member: Token, generation: Token) -> Move:
+    """A member takes its assignment; what it gives up it may commit, in the new generation (onPartitionsRevoked)."""
+    given = kernel.assigned.at(generation, member)
+    lost = kernel.owned.at(member).less(given)
+    after = alter(
+        kernel,
+        owned=kernel.owned.without(member).plus_all((member,), given),
+        syncing=kernel.syncing.without(member),
+        stable=kernel.stable.plus(member),
+        sent=kernel.sent.plus_all((member, generation), lost),
+    )
+    guards = {
+        "the member awaits it": kernel.syncing.has(member),
+        "in this generation": kernel.believed.has(member, generation),
+        "the assignment is known": kernel.published.has(generation),
+    }
+    return Move(after, guards)
+
+
+def commit(kernel: Kernel, member: Token, generation: Token, partition: Token) -> Move:
+    """A member commits a partition that it believes to own, in the generation that it believes in."""
+    after = alter(kernel, sent=kernel.sent.plus(member, generation, partition))
+    guards = {
+        "the member has a generation": or_(kernel.stable.has(member), kernel.syncing.has(member)),
+        "this one": kernel.believed.has(member, generation),
+        "the member owns the partition": kernel.owned.has(member, partition),
+    }
+    return Move(after, guards)
+
+
+def accept(kernel: Kernel, member: Token, generation: Token, partition: Token) -> Move:
+    """The coordinator accepts a commit."""
+    after = alter(kernel, accepted=kernel.accepted.plus(member, generation, partition))
+    guards = {
+        "it was sent": kernel.sent.has(member, generation, partition),
+        "its generation is current": generation == kernel.current,
+        "no assignment is awaited": not_(kernel.open),
+        "its sender is a member": kernel.registered.has(member),
+    }
+    return Move(after, guards)
+
+
+def shrink(kernel: Kernel, member: Token, keeps: Relation) -> Move:
+    """A member gives partitions up before it joins again, or all if it keeps none."""
+    kept = kernel.owned.at(member).less(kernel.owned.at(member).less(keeps))
+    after = alter(
+        kernel,
+        owned=kernel.owned.without(member).plus_all((member,), kept),
+        syncing=kernel.syncing.without(member),
+        stable=kernel.stable.without(member),
+    )
+    return Move(after)
+
+
+def lose(kernel: Kernel, member: Token) -> Move:
+    """A member learns that it is none, stops, or has its place taken by another process under its instance id."""
+    after = alter(
+        kernel,
+        owned=kernel.owned.without(member),
+        syncing=kernel.syncing.without(member),
+        stable=kernel.stable.without(member),
+        believed=kernel.believed.without(member),
+    )
+    return Move(after)
+
+
+ACTIONS: Mapping[str, Callable[..., Move]] = {
+    action.__name__.replace("_", "-"): action
+    for action in (
+        complete,
+        complete_empty,
+        prepare,
+        register,
+        unregister,
+        publish,
+        join_answered,
+        sync_answered,
+        commit,
+        accept,
+        shrink,
+        lose,
+    )
+}
+"""Every action by name; a kernel begins empty or with `adopt`."""

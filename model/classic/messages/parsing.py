@@ -1,0 +1,202 @@
+"""From messages by field name to the requests of the model: one request for each group that a message concerns."""
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from fencepost.model.classic.core.state import (
+    CommitRequest,
+    HeartbeatRequest,
+    JoinRequest,
+    LeaveRequest,
+    Protocol,
+    SyncRequest,
+)
+from fencepost.model.classic.messages.requests import (
+    IDS_SINCE,
+    Commit,
+    Delete,
+    DeleteOffsets,
+    Describe,
+    EndTransaction,
+    Fetch,
+    Heartbeat,
+    Join,
+    Leave,
+    List,
+    Offset,
+    Partition,
+    Request,
+    Sync,
+    TopicNames,
+    TransactionalCommit,
+)
+from fencepost.model.logic import Token
+
+Body = Mapping[str, Any]
+"""A message by field name (Kafka's schema names in snake case)."""
+NO_NAMES: TopicNames = MappingProxyType({})
+
+
+def id_token(value: str | None) -> Token:
+    """A member id or type as the core sees it: the empty string is no id."""
+    return value or None
+
+
+def goes_by_ids(api: str, version: int) -> bool:
+    """Messages of this API and version name topics by their ids."""
+    return api in TOPIC_READERS and version >= IDS_SINCE
+
+
+def topic_of(row: Body, names: TopicNames) -> Any:
+    """The topic that a row of a message is about: its name, or its id where no topic has that id."""
+    return names.get(row["topic_id"], row["topic_id"]) if "topic_id" in row else row["name"]
+
+
+def read_requests(
+    api: str, version: int, body: Body, handle: int, groups: Iterable[str], names: TopicNames = NO_NAMES
+) -> tuple[Request, ...]:
+    """The requests in a message. `groups` are those that calls without a group id concern, `names` the topics by
+    their ids. Other APIs have none."""
+    if api == "ListGroups":
+        states = frozenset(state.lower() for state in body.get("states_filter") or ())
+        types = frozenset(kind.lower() for kind in body.get("types_filter") or ())
+        return tuple(List(group, handle, states, types) for group in groups)
+    if api == "EndTxn":
+        producer, committed = body["producer_id"], body["committed"]
+        return tuple(EndTransaction(group, handle, producer, committed) for group in groups)
+    if api in TOPIC_READERS:
+        return TOPIC_READERS[api](version, body, handle, names)
+    reader = READERS.get(api)
+    return () if reader is None else reader(version, body, handle)
+
+
+def read_join(version: int, body: Body, handle: int) -> tuple[Request, ...]:
+    """JoinGroup; below v1 the rebalance timeout is the session timeout (JOIN-42)."""
+    session = body["session_timeout_ms"]
+    core = JoinRequest(
+        handle=handle,
+        member=id_token(body["member_id"]),
+        instance=body.get("group_instance_id"),
+        protocol_type=id_token(body["protocol_type"]),
+        protocols=tuple(Protocol(protocol["name"], protocol["metadata"]) for protocol in body["protocols"]),
+        session_timeout=session,
+        rebalance_timeout=body["rebalance_timeout_ms"] if version >= 1 else session,
+        requires_id=version >= 4,
+        can_skip=version >= 9,
+    )
+    return (Join(body["group_id"], core),)
+
+
+def read_sync(version: int, body: Body, handle: int) -> tuple[Request, ...]:
+    """SyncGroup."""
+    protocol_type, protocol = body.get("protocol_type"), body.get("protocol_name")
+    core = SyncRequest(
+        handle=handle,
+        member=id_token(body["member_id"]),
+        instance=body.get("group_instance_id"),
+        generation=body["generation_id"],
+        protocol_type=protocol_type if version >= 5 else None,
+        protocol=protocol if version >= 5 else None,
+        assignments=tuple((given["member_id"], given["assignment"]) for given in body.get("assignments") or ()),
+    )
+    complete = version < 5 or (protocol_type is not None and protocol is not None)
+    return (Sync(body["group_id"], core, complete),)
+
+
+def read_heartbeat(version: int, body: Body, handle: int) -> tuple[Request, ...]:
+    """Heartbeat."""
+    member, instance = id_token(body["member_id"]), body.get("group_instance_id")
+    return (Heartbeat(body["group_id"], HeartbeatRequest(handle, member, instance, body["generation_id"])),)
+
+
+def read_leave(version: int, body: Body, handle: int) -> tuple[Request, ...]:
+    """LeaveGroup; below v3 it names one member."""
+    if version < 3:
+        entries: tuple[tuple[Token, Token], ...] = ((id_token(body["member_id"]), None),)
+    else:
+        entries = tuple((id_token(entry["member_id"]), entry.get("group_instance_id")) for entry in body["members"])
+    return (Leave(body["group_id"], LeaveRequest(handle, entries)),)
+
+
+def committed(body: Body, names: TopicNames = NO_NAMES) -> tuple[tuple[Partition, Offset], ...]:
+    """Every offset in a commit; null metadata is stored as the empty string (COMMIT-16)."""
+    return tuple(
+        (
+            (topic_of(topic, names), partition["partition_index"]),
+            Offset(
+                partition["committed_offset"],
+                partition.get("committed_leader_epoch", -1),
+                partition.get("committed_metadata") or "",
+            ),
+        )
+        for topic in body["topics"]
+        for partition in topic["partitions"]
+    )
+
+
+def read_commit(version: int, body: Body, handle: int, names: TopicNames) -> tuple[Request, ...]:
+    """OffsetCommit."""
+    generation = body.get("generation_id_or_member_epoch", -1)
+    core = CommitRequest(handle, id_token(body.get("member_id")), body.get("group_instance_id"), generation)
+    retention = body.get("retention_time_ms", -1) if 2 <= version <= 4 else -1
+    return (Commit(body["group_id"], core, version, committed(body, names), None if retention < 0 else retention),)
+
+
+def read_transactional_commit(version: int, body: Body, handle: int) -> tuple[Request, ...]:
+    """TxnOffsetCommit."""
+    member, instance = id_token(body.get("member_id")), body.get("group_instance_id")
+    core = CommitRequest(handle, member, instance, body.get("generation_id", -1))
+    return (TransactionalCommit(body["group_id"], core, body["producer_id"], committed(body)),)
+
+
+def read_fetch(version: int, body: Body, handle: int, names: TopicNames) -> tuple[Request, ...]:
+    """OffsetFetch, of one group or of several from v8; null topics ask for all partitions."""
+    stable = bool(body.get("require_stable", False))
+    asked = body["groups"] if version >= 8 else (body,)
+    return tuple(
+        Fetch(one["group_id"], handle, version, asked_partitions(one["topics"], names), stable) for one in asked
+    )
+
+
+def asked_partitions(topics: Iterable[Body] | None, names: TopicNames) -> tuple[Partition, ...] | None:
+    """The partitions named in an OffsetFetch, None for all."""
+    if topics is None:
+        return None
+    return tuple((topic_of(topic, names), index) for topic in topics for index in topic["partition_indexes"])
+
+
+def read_describe(version: int, body: Body, handle: int) -> tuple[Request, ...]:
+    """DescribeGroups."""
+    return tuple(Describe(group, handle, version) for group in body["groups"])
+
+
+def read_delete(version: int, body: Body, handle: int) -> tuple[Request, ...]:
+    """DeleteGroups; duplicates are collapsed."""
+    return tuple(Delete(group, handle) for group in dict.fromkeys(body["groups_names"]))
+
+
+def read_delete_offsets(version: int, body: Body, handle: int) -> tuple[Request, ...]:
+    """OffsetDelete."""
+    partitions = tuple(
+        (topic["name"], partition["partition_index"]) for topic in body["topics"] for partition in topic["partitions"]
+    )
+    return (DeleteOffsets(body["group_id"], handle, partitions),)
+
+
+READERS: Mapping[str, Callable[[int, Body, int], tuple[Request, ...]]] = {
+    "JoinGroup": read_join,
+    "SyncGroup": read_sync,
+    "Heartbeat": read_heartbeat,
+    "LeaveGroup": read_leave,
+    "TxnOffsetCommit": read_transactional_commit,
+    "DescribeGroups": read_describe,
+    "DeleteGroups": read_delete,
+    "OffsetDelete": read_delete_offsets,
+}
+"""How to read each request that names its group."""
+TOPIC_READERS: Mapping[str, Callable[[int, Body, int, TopicNames], tuple[Request, ...]]] = {
+    "OffsetCommit": read_commit,
+    "OffsetFetch": read_fetch,
+}
+"""How to read those that may name topics by their ids."""

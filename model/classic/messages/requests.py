@@ -1,0 +1,179 @@
+"""What reaches a coordinator, for one group: the core's requests with what stands around them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fencepost.model.classic.core.state import CommitRequest, HeartbeatRequest, JoinRequest, LeaveRequest, SyncRequest
+from fencepost.model.frozen import quick
+from fencepost.model.logic import Time
+
+Partition = tuple[str, int]
+"""A topic and the number of one of its partitions."""
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """A committed offset. `expires` is the moment an explicit retention ends, None if the broker's applies;
+    `committed` is when it was stored; of two for one partition the one with the higher `number` was sent later."""
+
+    offset: int
+    epoch: int = -1
+    metadata: str = ""
+    expires: Time | None = None
+    committed: Time = 0
+    number: int = 0
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Join:
+    """JoinGroup as sent."""
+
+    group: str
+    core: JoinRequest
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """SyncGroup as sent; `complete` is false from v5 if protocol type or name is null (SYNC-06)."""
+
+    group: str
+    core: SyncRequest
+    complete: bool
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """Heartbeat as sent."""
+
+    group: str
+    core: HeartbeatRequest
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """LeaveGroup as sent."""
+
+    group: str
+    core: LeaveRequest
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """OffsetCommit as sent. `retention` is in milliseconds, None for the broker's."""
+
+    group: str
+    core: CommitRequest
+    version: int
+    offsets: tuple[tuple[Partition, Offset], ...]
+    retention: int | None = None
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class TransactionalCommit:
+    """TxnOffsetCommit as sent."""
+
+    group: str
+    core: CommitRequest
+    producer: int
+    offsets: tuple[tuple[Partition, Offset], ...]
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class EndTransaction:
+    """EndTxn, as far as one group is concerned."""
+
+    group: str
+    handle: int
+    producer: int
+    committed: bool
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """OffsetFetch for one group; `partitions` is None for all."""
+
+    group: str
+    handle: int
+    version: int
+    partitions: tuple[Partition, ...] | None
+    require_stable: bool
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """DescribeGroups for one group."""
+
+    group: str
+    handle: int
+    version: int
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class List:
+    """ListGroups, as far as one group is concerned; empty filters let everything through."""
+
+    group: str
+    handle: int
+    states: frozenset[str]
+    types: frozenset[str]
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """DeleteGroups for one group."""
+
+    group: str
+    handle: int
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class DeleteOffsets:
+    """OffsetDelete."""
+
+    group: str
+    handle: int
+    partitions: tuple[Partition, ...]
+
+
+Request = (
+    Join
+    | Sync
+    | Heartbeat
+    | Leave
+    | Commit
+    | TransactionalCommit
+    | EndTransaction
+    | Fetch
+    | Describe
+    | List
+    | Delete
+    | DeleteOffsets
+)
+
+
+def handle_of(request: Request) -> int:
+    """The handle that the answer to this request will carry."""
+    if isinstance(request, Join | Sync | Heartbeat | Leave | Commit | TransactionalCommit):
+        return request.core.handle
+    return request.handle
+
+
+Topics = Mapping[str, int]
+"""Number of partitions by topic."""
+TopicNames = Mapping[str, str]
+"""Name of each topic by its id (KIP-516)."""
+IDS_SINCE = 10
+"""From this version on OffsetCommit and OffsetFetch name topics by their ids."""

@@ -1,0 +1,113 @@
+"""The theorems: what is always true of a group and its members, each in one sentence.
+
+A theorem is a predicate whose annotations say what it is about: `def t(a: JoinAnswered, b: JoinAnswered)` means
+"for any two answers ever given". Their scope is one coordinator tenure and one life of the group; a static member
+that comes back is the same person under a new id; commits with a generation below 0 claim no membership.
+Without that scope they are false: see `false_theorems`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import get_type_hints
+
+from fencepost.model.classic.member.member import NO_GENERATION
+from fencepost.model.classic.theorems.ghost_state import (
+    Accepted,
+    JoinAnswered,
+    Ledger,
+    Process,
+    SyncAnswered,
+    disjoint,
+    joined,
+)
+from fencepost.model.errors import Error
+from fencepost.model.logic import Truth, absent, all_, and_, not_, or_
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A predicate and the kinds of things it is about, in order."""
+
+    id: str
+    sentence: str
+    holds: Callable[..., Truth]
+    about: tuple[type, ...]
+
+
+def statement(name: str, sentence: str) -> Callable[[Callable[..., Truth]], Statement]:
+    """Make a statement of an annotated predicate."""
+
+    def make(predicate: Callable[..., Truth]) -> Statement:
+        hints = get_type_hints(predicate)
+        return Statement(name, sentence, predicate, tuple(kind for key, kind in hints.items() if key != "return"))
+
+    return make
+
+
+def imply(premise: Truth, conclusion: Truth) -> Truth:
+    """The conclusion holds wherever the premise does."""
+    return or_(not_(premise), conclusion)
+
+
+@statement("T1", "Any two members that are told who leads a generation are told of the same leader.")
+def one_leader(ledger: Ledger, a: JoinAnswered, b: JoinAnswered) -> Truth:
+    """One leader per generation."""
+    return imply(
+        and_(
+            a.answer.error == Error.NONE,
+            b.answer.error == Error.NONE,
+            a.answer.generation == b.answer.generation,
+        ),
+        ledger.person(a.answer.leader) == ledger.person(b.answer.leader),
+    )
+
+
+@statement("T2", "An accepted commit with a generation carries the current one, and its sender is a member.")
+def no_stale_commit(moment: Accepted) -> Truth:
+    """No stale-generation commit."""
+    request = moment.commit.request
+    return imply(
+        request.generation >= 0,
+        and_(request.generation == moment.group.generation, joined(moment.group, request.member)),
+    )
+
+
+@statement("T3", "A partition in an accepted commit is assigned, in that generation, to the sender or to nobody.")
+def commit_by_owner(ledger: Ledger, moment: Accepted) -> Truth:
+    """Nobody commits what another owns."""
+    request = moment.commit.request
+    person = ledger.person(request.member)
+    owners = tuple(ledger.owner(request.generation, part) for part in range(len(moment.commit.partitions)))
+    return all_(
+        imply(and_(request.generation >= 0, covered), or_(absent(owner), owner == person))
+        for covered, owner in zip(moment.commit.partitions, owners, strict=True)
+    )
+
+
+@statement("T4", "The assignments of one generation that two members receive share no partition.")
+def one_assignee(ledger: Ledger, a: SyncAnswered, b: SyncAnswered) -> Truth:
+    """Each partition is assigned at most once."""
+    same_generation = ledger.asked_in(a.handle) == ledger.asked_in(b.handle)
+    same_person = ledger.person(ledger.asked_as(a.handle)) == ledger.person(ledger.asked_as(b.handle))
+    granted = and_(a.answer.error == Error.NONE, b.answer.error == Error.NONE)
+    shared = and_(granted, same_generation, not_(same_person))
+    return imply(shared, disjoint(a.answer.assignment, b.answer.assignment))
+
+
+@statement("T4-belief", "Two members that believe to own a partition by the same generation are the same person.")
+def one_owner(ledger: Ledger, a: Process, b: Process) -> Truth:
+    """Each partition is owned at most once."""
+    first, second = a.member, b.member
+    valid = and_(first.generation != NO_GENERATION, second.generation != NO_GENERATION)
+    shared = and_(valid, first.owned_in == second.owned_in)
+    same_person = ledger.person(first.id) == ledger.person(second.id)
+    return imply(and_(shared, not_(same_person)), disjoint(first.owned, second.owned))
+
+
+@statement("T6", "A member id belongs to one process.")
+def one_process(a: Process, b: Process) -> Truth:
+    """Nobody else goes by a member's id."""
+    return imply(and_(not_(absent(a.member.id)), a.member.id == b.member.id), a.name == b.name)
+
+
+THEOREMS = (one_leader, no_stale_commit, commit_by_owner, one_assignee, one_owner, one_process)

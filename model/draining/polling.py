@@ -1,0 +1,164 @@
+"""How a consumer hands out what it has fetched: `max.poll.records`, draining and prefetching (KIP-41).
+
+The assigned partitions form a ring. A poll visits them from a cursor on, each at most once, and takes from each
+what is left of its limit. One visit is one step, so that the theorems can speak of any number of partitions: these
+functions run on plain numbers and, in the proofs, on symbolic ones.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import Protocol, Self
+
+from fencepost.model.frozen import alter
+from fencepost.model.logic import Truth, and_, ite
+
+
+class Resume(Enum):
+    """Where the next poll starts. Always from the start is not KIP-41's rule; it is the one that starves."""
+
+    AFTER = "after"
+    """After the partition visited last."""
+    AT = "at"
+    """At the partition visited last if records of it are left (what today's Java client does in effect)."""
+    START = "start"
+    """At the first partition, always: an iteration over a map in its fixed order."""
+
+
+class Prefetch(Enum):
+    """When fetches are sent as a poll returns: the two heuristics of KIP-41, today's rule, and a trap."""
+
+    TOTAL = "total"
+    """For every partition if fewer records are retained in total than a poll may return."""
+    SHARE = "share"
+    """For a partition that retains less than its share of a poll, as a rational number."""
+    INTEGER_SHARE = "integer-share"
+    """SHARE in integer division: with more partitions than records in a poll the share is 0, and nothing is fetched."""
+    EMPTY = "empty"
+    """For a partition of which nothing is retained."""
+
+
+class Buffers(Protocol):
+    """Records retained, by position in the ring."""
+
+    def __getitem__(self, position: int, /) -> int:
+        """How many records are retained of this partition."""
+        ...
+
+    def put(self, position: int, records: int, /) -> Self:
+        """The buffers with this many records of this partition."""
+        ...
+
+
+class Held(tuple[int, ...]):
+    """Buffers of plain numbers."""
+
+    __slots__ = ()
+
+    def put(self, position: int, records: int, /) -> "Held":
+        """The buffers with this many records of this partition."""
+        return Held((*self[:position], records, *self[position + 1 :]))
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """The assigned partitions, what is buffered of them, and how far the present poll has come."""
+
+    partitions: int
+    limit: int
+    """`max.poll.records`, at least 1, over all partitions together."""
+    buffers: Buffers
+    cursor: int = 0
+    budget: int = 0
+    """Records that the present poll may still take."""
+    visited: int = 0
+    """Partitions that the present poll has visited."""
+
+
+def begun(ring: Ring, resume: Resume) -> Ring:
+    """The ring at the beginning of a poll."""
+    cursor = 0 if resume is Resume.START else ring.cursor
+    return alter(ring, cursor=cursor, budget=ring.limit, visited=0)
+
+
+def goes_on(ring: Ring) -> Truth:
+    """The poll has records to take and partitions to visit."""
+    return and_(ring.budget > 0, ring.visited < ring.partitions)
+
+
+def takes(ring: Ring) -> int:
+    """How many records a visit of the partition at the cursor takes."""
+    held = ring.buffers[ring.cursor]
+    return ite(held <= ring.budget, held, ring.budget)
+
+
+def following(ring: Ring, position: int) -> int:
+    """The next position in the ring."""
+    return ite(position + 1 < ring.partitions, position + 1, 0)
+
+
+def visit(ring: Ring, resume: Resume) -> Ring:
+    """Take from the partition at the cursor and go on to the next."""
+    taken = takes(ring)
+    rest = ring.buffers[ring.cursor] - taken
+    onward = following(ring, ring.cursor)
+    return alter(
+        ring,
+        buffers=ring.buffers.put(ring.cursor, rest),
+        cursor=ite(rest > 0, ring.cursor, onward) if resume is Resume.AT else onward,
+        budget=ring.budget - taken,
+        visited=ring.visited + 1,
+    )
+
+
+def fetched(ring: Ring, position: int, records: int) -> Ring:
+    """More records of a partition have arrived."""
+    return alter(ring, buffers=ring.buffers.put(position, ring.buffers[position] + records))
+
+
+def wants(prefetch: Prefetch, ring: Ring, position: int, retained: int) -> Truth:
+    """A fetch for this partition may be sent as the poll returns; `retained` counts the records of all partitions."""
+    held = ring.buffers[position]
+    if prefetch is Prefetch.TOTAL:
+        return retained < ring.limit
+    if prefetch is Prefetch.SHARE:
+        return held * ring.partitions < ring.limit
+    if prefetch is Prefetch.INTEGER_SHARE:
+        return held < ring.limit // ring.partitions
+    return held == 0
+
+
+def polled(ring: Ring, resume: Resume) -> Ring:
+    """The ring after a whole poll; the number of partitions has to be a plain number."""
+    ring = begun(ring, resume)
+    for _ in range(ring.partitions):
+        ring = ite(goes_on(ring), visit(ring, resume), ring)
+    return ring
+
+
+def refilled(ring: Ring, prefetch: Prefetch, brings: Callable[[int], int]) -> Ring:
+    """The ring after the fetches that a returning poll sends were answered; `brings` says with how many records."""
+    retained = 0
+    for position in range(ring.partitions):
+        retained = retained + ring.buffers[position]
+    after = ring
+    for position in range(ring.partitions):
+        wanted = wants(prefetch, ring, position, retained)
+        after = ite(wanted, fetched(after, position, brings(position)), after)
+    return after
+
+
+Supply = Callable[[int, int], int]
+"""How many records a fetch brings, by poll (the first is 1) and position."""
+
+
+def polls(ring: Ring, resume: Resume, prefetch: Prefetch, supply: Supply) -> Iterator[tuple[int, ...]]:
+    """What each poll returns, by position, when every fetch is answered before the next poll; without end."""
+    number = 0
+    while True:
+        number += 1
+        before, ring = ring, polled(ring, resume)
+        positions = range(ring.partitions)
+        yield tuple(before.buffers[position] - ring.buffers[position] for position in positions)
+        ring = refilled(ring, prefetch, partial(supply, number))

@@ -1,0 +1,216 @@
+"""What a tour asks of a coordinator: a small universe of requests, and how each of them reads."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from fencepost.model.classic.core.state import (
+    CommitRequest,
+    Dialect,
+    Group,
+    HeartbeatRequest,
+    JoinRequest,
+    LeaveRequest,
+    Protocol,
+    SyncRequest,
+)
+from fencepost.model.logic import Token
+
+RANGE, CONSUMER, OTHER = "range", "consumer", "other"
+NEWER = Dialect()
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A request, or "wait": let time pass until some timer fires; or "rest": until it is just about to.
+
+    `member` is 0 for none, else which of the ids handed out so far, one more for an id that nobody has; `instance`
+    likewise (one that nobody has is odd). `variant` tells apart how a JoinGroup is made and what a SyncGroup carries
+    (0: nothing; n: all to the n-th member; more: see `sync_request`), and whether a LeaveGroup is of two members.
+    "look" is DescribeGroups, "fire" a timer that goes off now, whether or not it is time.
+    """
+
+    kind: str
+    member: int = 0
+    generation: int = -1
+    variant: int = 0
+    instance: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """What is asked: the group, its times counted from now, and how many ids were handed out."""
+
+    group: Group
+    ids: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """How a member joins. Times in milliseconds."""
+
+    names: tuple[str, ...] = (RANGE,)
+    metadata: int = 0
+    session_timeout: int = 6_000
+    rebalance_timeout: int = 9_000
+    requires_id: bool = True
+    can_skip: bool = True
+    protocol_type: Token = CONSUMER
+    alike: bool = False
+    """Every protocol carries the same metadata."""
+    rising: int = 0
+    """How much is added to the metadata from each protocol to the next."""
+
+
+def joinings(count: int, session_timeout: int = 6_000, rebalance_timeout: int = 9_000) -> tuple[Joining, ...]:
+    """As many ways to join that differ in their metadata alone."""
+    return tuple(Joining((RANGE,), each, session_timeout, rebalance_timeout) for each in range(count))
+
+
+@dataclass(frozen=True, slots=True)
+class Universe:
+    """What a tour tries. Times in milliseconds; the defaults suit a target whose bounds allow them.
+
+    `odd` adds requests that no proper client sends but for its own mistake, `fires` timers at any moment and `rests`
+    moments just before a timer, which only the model itself can be asked.
+    """
+
+    ids: int = 2
+    generations: int = 2
+    joinings: tuple[Joining, ...] = joinings(2)
+    instances: int = 0
+    only: tuple[str, ...] = ()
+    """The kinds of inputs, all of them if empty."""
+    strangers: bool = True
+    """Ids that nobody has, and a generation that never was."""
+    odd: bool = False
+    fires: bool = False
+    rests: bool = False
+    initial_delay: int = 3_000
+    new_member_timeout: int = 300_000
+    max_group_size: int = 2_147_483_647
+    dialect: Dialect = NEWER
+    leader: int = 0
+    """Which id is to lead where that is open, 0 for any."""
+    protocol: Token = None
+    """Which protocol is to be selected where that is open."""
+    clock: int = 0
+    """What the coordinator's clock shows whenever something is asked. Nothing depends on it, unless by a mistake."""
+
+
+def inputs(universe: Universe) -> Iterator[Input]:
+    """Every input of the kinds that the universe has."""
+    return (each for each in all_inputs(universe) if not universe.only or each.kind in universe.only)
+
+
+def all_inputs(universe: Universe) -> Iterator[Input]:
+    """Every input, of whatever kind."""
+    somebody = range(1, universe.ids + 1 + universe.strangers)
+    generations = range(not universe.strangers, universe.generations + 1)
+    instances = range(universe.instances + 1 + (universe.odd and universe.instances > 0))
+    for member, variant, instance in product((0, *somebody), range(len(universe.joinings)), instances):
+        yield Input("join", member, variant=variant, instance=instance)
+    for member, generation, instance in product(somebody, generations, instances):
+        yield Input("heartbeat", member, generation, instance=instance)
+        yield Input("commit", member, generation, instance=instance)
+        for variant in range(universe.ids + 1):
+            yield Input("sync", member, generation, variant, instance)
+    for member, instance in product((0, *somebody) if universe.instances else somebody, instances):
+        yield Input("leave", member, instance=instance)
+    if universe.odd:
+        yield from odd_inputs(universe, somebody, instances)
+    if universe.rests:
+        yield Input("rest")
+    if universe.fires:
+        yield from (Input("fire", member) for member in (*range(-1, 1), *somebody))
+    yield Input("look")
+    yield Input("wait")
+
+
+def odd_inputs(universe: Universe, somebody: range, instances: range) -> Iterator[Input]:
+    """Requests of other kinds of clients, and those that make no sense."""
+    for generation, instance in product(range(-1, universe.generations + 1), instances):
+        yield Input("commit", 0, generation, instance=instance)
+        yield Input("heartbeat", 0, generation, instance=instance)
+    for member, instance in product(somebody, instances):
+        yield Input("commit", member, -1, instance=instance)
+    for member, generation, variant in product(somebody, range(1, universe.generations + 1), range(1, 6)):
+        yield Input("sync", member, generation, universe.ids + variant)
+    for member, instance in product((0, *somebody), instances):
+        yield Input("leave", member, variant=1, instance=instance)
+
+
+# -- what they read ----------------------------------------------------------------------------------------------
+
+
+def handle(universe: Universe, given: Input, newcomer: int) -> int:
+    """A handle that tells who sent a request, of which kind and variant; a newcomer is known by the id it will get."""
+    kinds = ("join", "sync", "heartbeat", "commit", "leave")
+    sender = (given.member or newcomer) * len(kinds) + kinds.index(given.kind)
+    return sender * (universe.ids + len(universe.joinings) + 7) + given.variant + 1
+
+
+def instance_name(given: Input) -> Token:
+    """The instance id, if there is one; no number, for an id is never an instance id."""
+    return f"instance {given.instance}" if given.instance else None
+
+
+def join_request(universe: Universe, given: Input, newcomer: int) -> JoinRequest:
+    """JoinGroup."""
+    how = universe.joinings[given.variant]
+    return JoinRequest(
+        handle=handle(universe, given, newcomer),
+        member=given.member or None,
+        instance=instance_name(given),
+        protocol_type=how.protocol_type,
+        protocols=tuple(
+            Protocol(name, (not how.alike and name, how.metadata + place * how.rising))
+            for place, name in enumerate(how.names)
+        ),
+        session_timeout=how.session_timeout,
+        rebalance_timeout=how.rebalance_timeout,
+        requires_id=how.requires_id,
+        can_skip=how.can_skip,
+        client=f"client {given.member}",
+    )
+
+
+def sync_request(universe: Universe, given: Input, newcomer: int) -> SyncRequest:
+    """SyncGroup. Its variants after those that name an owner: an older version; another protocol, or another type;
+    another protocol without a type; two entries for the same member, of which the last one counts."""
+    beyond = max(0, given.variant - universe.ids)
+    owner = 1 if beyond else given.variant
+    assigned = tuple((one, b"all" if one == owner else b"") for one in range(1, universe.ids + 1))
+    name = (universe.joinings[0].names[0], None, OTHER, universe.joinings[0].names[0], OTHER, None)[beyond]
+    kind = (universe.joinings[0].protocol_type, None, universe.joinings[0].protocol_type, OTHER, None, None)[beyond]
+    twice = ((1, b"first"), *assigned) if beyond == 5 else assigned
+    return SyncRequest(
+        handle(universe, given, newcomer),
+        given.member or None,
+        instance_name(given),
+        given.generation,
+        kind,
+        name,
+        twice if given.variant else (),
+    )
+
+
+def heartbeat_request(universe: Universe, given: Input, newcomer: int) -> HeartbeatRequest:
+    """Heartbeat."""
+    return HeartbeatRequest(
+        handle(universe, given, newcomer), given.member or None, instance_name(given), given.generation
+    )
+
+
+def commit_request(universe: Universe, given: Input, newcomer: int) -> CommitRequest:
+    """OffsetCommit."""
+    return CommitRequest(
+        handle(universe, given, newcomer), given.member or None, instance_name(given), given.generation
+    )
+
+
+def leave_request(universe: Universe, given: Input, newcomer: int) -> LeaveRequest:
+    """LeaveGroup of one member, or of it and the one after it."""
+    first = (given.member or None, instance_name(given))
+    entries = (first, (given.member + 1, None)) if given.variant else (first,)
+    return LeaveRequest(handle(universe, given, newcomer), entries)

@@ -1,0 +1,192 @@
+"""The coordinator as a machine for tours: the shipped core on a clock, under every request of a small universe."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+
+from fencepost.model.classic.coordinator.admin import on_describe
+from fencepost.model.classic.coordinator.state import World
+from fencepost.model.classic.core.join import join
+from fencepost.model.classic.core.membership import commit, heartbeat, leave
+from fencepost.model.classic.core.state import FREE, Choices, Context, Group, Slot, Step
+from fencepost.model.classic.core.sync import sync
+from fencepost.model.classic.core.timers import expire_join, expire_member, expire_sync
+from fencepost.model.classic.messages.requests import Describe
+from fencepost.model.explore.classic.absent_group import absent_group
+from fencepost.model.explore.classic.coordinator_inputs import (
+    Input,
+    Local,
+    Universe,
+    commit_request,
+    heartbeat_request,
+    inputs,
+    join_request,
+    leave_request,
+    sync_request,
+)
+from fencepost.model.explore.tours import Machine, Reaction
+
+__all__ = ["Coordinating", "Input", "Local", "Universe", "coordinator_machine"]
+
+
+WAITS = ("wait", "rest")
+"""What takes time."""
+ENDLESS = 200
+"""How much may happen in a wait; a timer that is due again and again would never come to an end."""
+
+
+def coordinator_machine(universe: Universe) -> Machine[Local, Input]:
+    """The coordinator under every request of the universe."""
+    group = Group(slots=(FREE,) * (universe.ids + 1))
+    coordinating = Coordinating(universe)
+    return Machine(Local(group), tuple(inputs(universe)), coordinating.react, coordinating.follow)
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinating:
+    """What the coordinator makes of an input."""
+
+    universe: Universe
+
+    def react(self, state: Local, given: Input) -> Reaction[Local] | None:
+        """Within the bounds of the universe; timers that are due come first."""
+        times = deadlines(state.group)
+        if given.kind in WAITS:
+            milliseconds = min(times, default=-1) - (given.kind == "rest")
+            if milliseconds < (given.kind == "rest"):
+                return None
+        elif times and min(times) == 0:
+            return None
+        else:
+            milliseconds = 0
+        reaction = self.follow(state, given, milliseconds)
+        return None if self.is_beyond(reaction.state) else reaction
+
+    def follow(self, state: Local, given: Input, milliseconds: int) -> Reaction[Local]:
+        """Whatever comes of it; a timer that is due goes off unasked."""
+        if given.kind in WAITS:
+            return self.waited(state, milliseconds)
+        if not due(state.group, 0):
+            return self.asked(state, given)
+        late = self.waited(state, 0)
+        reaction = self.asked(late.state, given)
+        return replace(reaction, rule=late.rule, answers=late.answers + reaction.answers)
+
+    def is_beyond(self, state: Local) -> bool:
+        """The bounds are left."""
+        full = all(slot != FREE for slot in state.group.slots)
+        return full or state.ids > self.universe.ids or state.group.generation > self.universe.generations
+
+    def asked(self, state: Local, given: Input) -> Reaction[Local]:
+        """An input at once; its answers are what the group's clients see of it."""
+        if given.kind == "look":
+            return looked(state)
+        clock = self.universe.clock
+        before = state if clock == 0 else Local(counted_from(state.group, -clock), state.ids)
+        step = self.nudged(before, given) if given.kind == "fire" else self.handled(before, given)
+        if step.group is before.group:
+            return Reaction(state, step.rule, answers=seen(step, 0))
+        ids = state.ids + any(slot.id == state.ids + 1 for slot in step.group.slots)
+        return Reaction(Local(counted_from(step.group, clock), ids), step.rule, answers=seen(step, 0))
+
+    def waited(self, state: Local, milliseconds: int) -> Reaction[Local]:
+        """All timers that are due by then, each at its time, those of members first; the rule of the last one.
+
+        The rules of all of them are told with the answers.
+        """
+        clock = self.universe.clock
+        group, rule, answers = counted_from(state.group, -clock), "", list[Hashable]()
+        while due(group, clock + milliseconds) and len(answers) < ENDLESS:
+            now = min(deadlines(group))
+            step = self.fired(replace(state, group=group), now)
+            rule = step.rule
+            answers += [*seen(step, now - clock), (now - clock, step.rule)]
+            group = step.group
+        after = Local(counted_from(group, clock + milliseconds), state.ids)
+        return Reaction(after, rule, milliseconds, tuple(answers))
+
+    def context(self, state: Local, now: int) -> Context:
+        """The moment of a step, with the choices that the universe makes."""
+        universe = self.universe
+        return Context(
+            now,
+            Choices(state.ids + 1, universe.leader or None, universe.protocol),
+            universe.dialect,
+            universe.max_group_size,
+            universe.initial_delay,
+            universe.new_member_timeout,
+        )
+
+    def handled(self, state: Local, given: Input) -> Step:
+        """A request, at once."""
+        universe, newcomer = self.universe, state.ids + 1
+        group, context = state.group, self.context(state, universe.clock)
+        match given.kind:
+            case "join":
+                return join(group, join_request(universe, given, newcomer), context)
+            case "sync":
+                syncing = sync_request(universe, given, newcomer)
+                return absent_group(group, syncing) or sync(group, syncing, context)
+            case "heartbeat":
+                beating = heartbeat_request(universe, given, newcomer)
+                return absent_group(group, beating) or heartbeat(group, beating, context)
+            case "commit":
+                return commit(group, commit_request(universe, given, newcomer), context)
+            case _:
+                return leave(group, leave_request(universe, given, newcomer), context)
+
+    def nudged(self, state: Local, given: Input) -> Step:
+        """A timer before its time: that of a slot, the join timer (0) or the sync timer (-1)."""
+        context = self.context(state, self.universe.clock)
+        if given.member > 0:
+            return expire_member(state.group, given.member - 1, context)
+        return (expire_join if given.member == 0 else expire_sync)(state.group, context)
+
+    def fired(self, state: Local, now: int) -> Step:
+        """The first timer that is due."""
+        group, context = state.group, self.context(state, now)
+        for index, slot in enumerate(group.slots):
+            if slot.armed and slot.deadline <= now:
+                return expire_member(group, index, context)
+        if group.join_armed and group.join_deadline <= now:
+            return expire_join(group, context)
+        return expire_sync(group, context)
+
+
+def deadlines(group: Group) -> list[int]:
+    """The deadlines of all timers that are armed."""
+    times = [slot.deadline for slot in group.slots if slot.armed]
+    times += [group.join_deadline] * group.join_armed
+    times += [group.sync_deadline] * group.sync_armed
+    return times
+
+
+def due(group: Group, now: int) -> bool:
+    """Some timer is due."""
+    return any(time <= now for time in deadlines(group))
+
+
+def counted_from(group: Group, now: int) -> Group:
+    """The group with its times counted from `now`, and none where nothing is armed."""
+
+    def slot_from(slot: Slot) -> Slot:
+        left = slot.deadline - now if slot.armed else 0
+        return slot if left == slot.deadline else replace(slot, deadline=left)
+
+    slots = tuple(slot_from(slot) for slot in group.slots)
+    join_left = group.join_deadline - now if group.join_armed else 0
+    sync_left = group.sync_deadline - now if group.sync_armed else 0
+    if (slots, join_left, sync_left) == (group.slots, group.join_deadline, group.sync_deadline):
+        return group
+    return replace(group, slots=slots, join_deadline=join_left, sync_deadline=sync_left)
+
+
+def seen(step: Step, now: int) -> tuple[Hashable, ...]:
+    """The answers of a step, each with its request and its time."""
+    return tuple((now, output.handle, output.answer) for output in step.outputs if output.when)
+
+
+def looked(state: Local) -> Reaction[Local]:
+    """What DescribeGroups shows, clients included."""
+    outcome = on_describe(World(state.group), Describe("", 0, 5))
+    shown = tuple(reply.answer for reply in outcome.replies)
+    return Reaction(state, outcome.rule, answers=(*shown, tuple(slot.client for slot in state.group.slots)))

@@ -1,0 +1,233 @@
+"""What has to hold in every state and of every step, and what has to happen in some state lest the rest say nothing."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+
+from fencepost.model.classic.core.state import CommitAnswer, Context, Group, Holder, JoinAnswer, Phase, Step
+from fencepost.model.classic.core.timers import expire_join, expire_sync
+from fencepost.model.classic.member.member import NO_GENERATION, MemberRequest, MemberState, PartitionCommit, Parts
+from fencepost.model.errors import Error
+from fencepost.model.explore.classic.state_layout import COORDINATOR, PROCESS, Coordinator, Process, column_of
+from fencepost.model.explore.search import DEADLOCK
+from fencepost.model.explore.transition_system import Check
+from fencepost.model.logic import Token
+
+SETTLED = (Phase.COMPLETING, Phase.STABLE)
+"""The phases in which a generation has a leader whom members are told of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A property by name: where it is looked for, and what is not meant. `always` ones hold everywhere, the others
+    somewhere."""
+
+    name: str
+    sentence: str
+    covers: str
+    excludes: str
+    always: bool = True
+
+
+ONE_LEADER = Property(
+    "one-leader",
+    "Whoever is told of a generation is told of the same leader; a static member is the same under its next id.",
+    "every answer of the coordinator",
+    "failover, and numbers used again when a group was deleted",
+)
+ONE_LEADER_ID = Property(
+    "one-leader-id",
+    "Whoever is told of a generation is told the same leader id (false: KIP-814).",
+    ONE_LEADER.covers,
+    ONE_LEADER.excludes,
+)
+NO_STALE_COMMIT = Property(
+    "no-stale-commit",
+    "A commit is accepted from a member of the group alone, and under the present generation.",
+    "every commit that the coordinator accepts",
+    "commits without a generation, and transactions",
+)
+NO_FOREIGN_COMMIT = Property(
+    "no-foreign-commit",
+    "A commit is accepted only for partitions that are assigned to its sender or to nobody.",
+    "every commit that the coordinator accepts",
+    "leaders that assign a partition which another member claims",
+)
+ONE_OWNER = Property(
+    "one-owner",
+    "No partition is assigned to two members.",
+    "every state of the coordinator",
+    "leaders that assign a partition twice",
+)
+ONE_BELIEVER = Property(
+    "one-believer",
+    "No two processes with a generation believe that they own a partition by the same assignment.",
+    "every pair of processes",
+    "what a process still believes by an older assignment, which zombie shows",
+)
+TIMERS_ANSWER = Property(
+    "timers-answer",
+    "Whatever is parked is answered by the timer that is armed to end the phase, if by nothing before.",
+    "every state of the coordinator",
+    "how long that takes",
+)
+NO_DEADLOCK = Property(
+    DEADLOCK,
+    "Something can always happen.",
+    "every state",
+    "runs that never get anywhere, of which settles speaks",
+)
+EVERYONE_STABLE = Property(
+    "everyone-stable",
+    "At some point every process is a stable member of the present generation.",
+    "a shortest way there",
+    "that it has to come to this",
+    always=False,
+)
+ZOMBIE = Property(
+    "zombie",
+    "At some point a process believes that it owns what another was given.",
+    "a shortest way there",
+    "that it does harm: its commits are refused",
+    always=False,
+)
+PROPERTIES = (
+    ONE_LEADER,
+    NO_STALE_COMMIT,
+    NO_FOREIGN_COMMIT,
+    ONE_OWNER,
+    ONE_BELIEVER,
+    TIMERS_ANSWER,
+    NO_DEADLOCK,
+    EVERYONE_STABLE,
+    ZOMBIE,
+)
+"""What a search looks for, the witnesses last. The plain wording ONE_LEADER_ID is false and looked for on request."""
+
+
+def breached(before: Group, request: MemberRequest | None, step: Step, by_id: bool = False) -> str:
+    """The name of the property that a step of the coordinator breaks, empty if there is none.
+
+    `by_id` asks for the plain wording of the first one as well.
+    """
+    if not one_leader(before, step, same_member):
+        return ONE_LEADER.name
+    if by_id and not one_leader(before, step, same_id):
+        return ONE_LEADER_ID.name
+    if isinstance(request, PartitionCommit) and accepted(step):
+        if not current(before, request):
+            return NO_STALE_COMMIT.name
+        if foreign(before, request):
+            return NO_FOREIGN_COMMIT.name
+    return ""
+
+
+Same = Callable[[Group, Token, Group, Token], bool]
+"""Whether an id in a group and an id in a later group mean the same member."""
+
+
+def same_id(before: Group, old: Token, after: Group, new: Token) -> bool:
+    """By the id."""
+    return bool(old == new)
+
+
+def same_member(before: Group, old: Token, after: Group, new: Token) -> bool:
+    """By the id, or a static member that has come back under another one."""
+    instances = [slot.instance for slot in before.slots if slot.id == old and slot.instance is not None]
+    return bool(old == new or (instances and instances[0] in [s.instance for s in after.slots if s.id == new]))
+
+
+def one_leader(before: Group, step: Step, same: Same) -> bool:
+    """The leader stays while the generation does, and is the one that members are told of.
+
+    So it holds of whole runs: within a generation, all that is told is the same.
+    """
+    after = step.group
+    stays = before.generation == after.generation and before.phase in SETTLED and after.phase in SETTLED
+    if stays and not same(before, before.leader, after, after.leader):
+        return False
+    told = [output.answer for output in step.outputs if isinstance(output.answer, JoinAnswer)]
+    return all(
+        answer.generation == after.generation
+        and (answer.leader == after.leader or (stays and same(before, answer.leader, after, after.leader)))
+        for answer in told
+        if answer.error == Error.NONE
+    )
+
+
+def accepted(step: Step) -> bool:
+    """Some commit is accepted."""
+    return any(isinstance(o.answer, CommitAnswer) and o.answer.error == Error.NONE for o in step.outputs)
+
+
+def current(group: Group, commit: PartitionCommit) -> bool:
+    """The sender is a member, and its generation the group's."""
+    known = any(slot.holder == Holder.MEMBER and slot.id == commit.request.member for slot in group.slots)
+    return known and commit.request.generation == group.generation
+
+
+def foreign(group: Group, commit: PartitionCommit) -> bool:
+    """Some partition of the commit is assigned to another member."""
+    others = [slot.assignment for slot in group.slots if slot.id != commit.request.member]
+    return any(overlap(commit.partitions, assignment) for assignment in others)
+
+
+def overlap(mine: Parts, theirs: Parts | None) -> bool:
+    """Some partition is in both."""
+    return theirs is not None and any(one and other for one, other in zip(mine, theirs, strict=True))
+
+
+def one_owner(coordinator: Coordinator) -> bool:
+    """ONE_OWNER."""
+    given = [slot.assignment for slot in coordinator.group.slots if slot.assignment is not None]
+    return not any(overlap(mine, theirs) for mine, theirs in combinations(given, 2))
+
+
+def timers_answer(coordinator: Coordinator) -> bool:
+    """TIMERS_ANSWER."""
+    group = coordinator.group
+    parked = {handle for slot in group.slots for handle in (slot.join, slot.sync) if handle != 0}
+    fire = expire_join if group.phase == Phase.PREPARING else expire_sync
+    return parked <= {output.handle for output in fire(group, Context(now=0)).outputs}
+
+
+def one_believer(one: Process, other: Process) -> bool:
+    """ONE_BELIEVER; two processes with one instance id are one member."""
+    mine, theirs = one.member, other.member
+    instance = mine.settings.instance
+    if instance is not None and instance == theirs.settings.instance:
+        return True
+    present = mine.generation != NO_GENERATION and theirs.generation != NO_GENERATION
+    return not (present and mine.owned_in == theirs.owned_in and overlap(mine.owned, theirs.owned))
+
+
+def everyone_owns(coordinator: Coordinator, *processes: Process) -> bool:
+    """Every process is a stable member of the present generation."""
+    group = coordinator.group
+    return group.phase == Phase.STABLE and all(
+        process.member.state == MemberState.STABLE and process.member.generation == group.generation
+        for process in processes
+    )
+
+
+def believes_wrongly(coordinator: Coordinator, process: Process) -> bool:
+    """A process believes that it owns what the group has given to another."""
+    mine = process.member
+    others = [slot.assignment for slot in coordinator.group.slots if slot.id != mine.id]
+    return coordinator.group.phase == Phase.STABLE and any(overlap(mine.owned, theirs) for theirs in others)
+
+
+def checks(count: int) -> tuple[Check, ...]:
+    """The properties of states and the witnesses, for so many processes."""
+    processes = [column_of(index, PROCESS) for index in range(count)]
+    found = [Check(ONE_OWNER.name, (COORDINATOR,), one_owner), Check(TIMERS_ANSWER.name, (COORDINATOR,), timers_answer)]
+    found += [Check(ONE_BELIEVER.name, pair, one_believer) for pair in combinations(processes, 2)]
+    found.append(sometimes(EVERYONE_STABLE.name, (COORDINATOR, *processes), everyone_owns))
+    if count > 1:
+        found += [sometimes(ZOMBIE.name, (COORDINATOR, process), believes_wrongly) for process in processes]
+    return tuple(found)
+
+
+def sometimes(name: str, columns: tuple[int, ...], happens: Callable[..., bool]) -> Check:
+    """A witness."""
+    return Check(name, columns, happens, always=False)

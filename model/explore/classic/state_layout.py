@@ -1,0 +1,78 @@
+"""What the columns of the group's world hold, and who is in it."""
+
+from dataclasses import dataclass
+
+from fencepost.model.classic.core.state import CommitRequest, CoreAnswer, Dialect, Group, HeartbeatRequest
+from fencepost.model.classic.member.member import Member, MemberSettings
+from fencepost.model.logic import Token
+
+NEWER = Dialect()
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How far the search goes. What would need more is cut off there, and counted.
+
+    `ids`: member ids given out; `generations`: the group's; `requests`: JoinGroup and SyncGroup of one process.
+    """
+
+    ids: int = 2
+    generations: int = 2
+    requests: int = 3
+    slots: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Who is there: one entry for each process, how many partitions, how the coordinator is set."""
+
+    members: tuple[MemberSettings, ...]
+    partitions: int = 1
+    dialect: Dialect = NEWER
+    max_group_size: int = 2_147_483_647
+    heartbeats: bool = True
+    by_id: bool = False
+    """Also look for the plain wording of the first property, which is false."""
+
+
+def plain(cooperative: bool = True, instance: Token = None, names: tuple[str, ...] = ("range",)) -> MemberSettings:
+    """A member whose timeouts do not matter."""
+    return MemberSettings(names, cooperative, instance, session_timeout=0, rebalance_timeout=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinator:
+    """The coordinator's column: the group, and the last member id given out."""
+
+    group: Group
+    last_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process's column: the member, and the number of its last JoinGroup or SyncGroup."""
+
+    member: Member
+    last: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The answer column: to which JoinGroup or SyncGroup of the process, or else to which other request."""
+
+    answer: CoreAnswer
+    number: int = 0
+    request: HeartbeatRequest | CommitRequest | None = None
+
+
+COORDINATOR = 0
+COLUMNS = 4
+"""How many columns a process has."""
+
+
+def column_of(process: int, which: int) -> int:
+    """The column of a process: 0 itself, 1 its request, 2 its answer, 3 its commit."""
+    return 1 + COLUMNS * process + which
+
+
+PROCESS, REQUEST, ANSWER, COMMIT = range(COLUMNS)

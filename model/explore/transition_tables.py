@@ -1,0 +1,201 @@
+"""What each site does, by the numbers of the values it reads: the handlers run here, once for each combination."""
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from fencepost.model.explore.bit_packing import Layout, layout_for
+from fencepost.model.explore.transition_system import Check, Clearing, Move, Site, System, Value
+
+Writes = tuple[tuple[int, int], ...]
+"""Numbers to write, by column."""
+Effect = tuple[int, int]
+"""A move on packed states: `state & keep | put`."""
+
+
+@dataclass(slots=True)
+class SiteTable:
+    """The moves of a site for each combination seen; `effects` are those that are followed, in the present layout."""
+
+    site: Site
+    mask: int = 0
+    moves: dict[tuple[int, ...], tuple[tuple[Move, Writes], ...]] = field(default_factory=dict)
+    effects: dict[int, tuple[Effect, ...]] = field(default_factory=dict)
+    cuts: dict[int, int] = field(default_factory=dict)
+
+
+class Tables:
+    """The numbers of all values, and what the sites do with them."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+        self._values: dict[Hashable, list[Value]] = {column.kind: [None] for column in system.columns}
+        self._held = [self._values[column.kind] for column in system.columns]
+        self._numbers: dict[Hashable, dict[Value, int]] = {column.kind: {None: 0} for column in system.columns}
+        self._renamed: dict[Hashable, list[list[int]]] = {}
+        self._blocks = {column for block in (system.symmetry.blocks if system.symmetry else ()) for column in block}
+        self.sites = [SiteTable(site) for site in system.sites]
+        self._over: list[dict[int, bool]] = [{} for _ in system.clearings]
+        self.layout = self._layout()
+        self._lay_out()
+        self.initial, *_ = self.admit([system.initial])
+
+    # -- values -------------------------------------------------------------------------------------------------
+
+    def values(self, state: int, columns: Sequence[int] | None = None) -> tuple[Value, ...]:
+        """The values in these columns of a state, by default in all."""
+        chosen = range(len(self.system.columns)) if columns is None else columns
+        return tuple([self._held[column][self.layout.field(state, column)] for column in chosen])
+
+    def interned(self, column: int) -> Sequence[Value]:
+        """All values that columns of this kind can have; the first is None."""
+        return self._held[column]
+
+    def admit(self, rows: Sequence[Sequence[Value]]) -> list[int]:
+        """The states of these rows, whose values become known before anything was learned."""
+        numbers = [[self._number(column, value) for column, value in enumerate(row)] for row in rows]
+        self._widen()
+        return [self.canonical(self.layout.packed(row)) for row in numbers]
+
+    def _number(self, column: int, value: Value) -> int:
+        kind = self.system.columns[column].kind
+        number = self._numbers[kind].get(value)
+        if number is not None:
+            return number
+        symmetry = self.system.symmetry
+        if symmetry is None or column in self._blocks:
+            return self._add(kind, value)
+        orbit = [symmetry.rename(value, permutation) for permutation in symmetry.permutations]
+        for image in orbit:
+            if image not in self._numbers[kind]:
+                self._add(kind, image)
+        return self._numbers[kind][value]
+
+    def _add(self, kind: Hashable, value: Value) -> int:
+        number = self._numbers[kind][value] = len(self._values[kind])
+        self._values[kind].append(value)
+        return number
+
+    def renamed(self, column: int) -> list[list[int]]:
+        """For each permutation, the number that each number of this column turns into."""
+        symmetry = self.system.symmetry
+        assert symmetry is not None
+        kind = self.system.columns[column].kind
+        rows = self._renamed.setdefault(kind, [[] for _ in symmetry.permutations])
+        for value in self._values[kind][len(rows[0]) :]:
+            for row, permutation in zip(rows, symmetry.permutations, strict=True):
+                row.append(self._numbers[kind][symmetry.rename(value, permutation)])
+        return rows
+
+    # -- moves --------------------------------------------------------------------------------------------------
+
+    def learn(self, fresh: Sequence[Iterable[int]]) -> tuple[Layout | None, list[Move]]:
+        """Run the handlers on combinations not seen before, one collection for each site.
+
+        Returns the layout so far if it had to become wider, and the moves that break a property.
+        """
+        breaches: list[Move] = []
+        learned: list[list[tuple[int, ...]]] = []
+        for table, states in zip(self.sites, fresh, strict=True):
+            keys = [tuple(self.layout.field(state, column) for column in table.site.columns) for state in states]
+            for key in keys:
+                table.moves[key] = self._run(table.site, key)
+                breaches += [move for move, _ in table.moves[key] if move.breach]
+            learned.append(keys)
+        before = self._widen()
+        if before is not None:
+            return before, breaches
+        for table, keys in zip(self.sites, learned, strict=True):
+            self._pack(table, keys)
+        return None, breaches
+
+    def _run(self, site: Site, key: tuple[int, ...]) -> tuple[tuple[Move, Writes], ...]:
+        values = [self._held[column][number] for column, number in zip(site.columns, key, strict=True)]
+        return tuple((move, self._writes(move)) for move in site.moves(*values))
+
+    def _writes(self, move: Move) -> Writes:
+        return tuple((column, self._number(column, value)) for column, value in move.writes)
+
+    def _pack(self, table: SiteTable, keys: Iterable[tuple[int, ...]]) -> None:
+        for key in keys:
+            state = self.layout.packed(key, table.site.columns)
+            moves = table.moves[key]
+            table.effects[state] = tuple(self._effect(writes) for move, writes in moves if not move.cut)
+            table.cuts[state] = sum(move.cut for move, _ in moves)
+
+    def _effect(self, writes: Writes) -> Effect:
+        layout = self.layout
+        columns = [column for column, _ in writes]
+        return layout.everything & ~layout.mask(columns), layout.packed([number for _, number in writes], columns)
+
+    def _layout(self) -> Layout:
+        widths = [max(1, (len(self._values[column.kind]) - 1).bit_length()) for column in self.system.columns]
+        return layout_for(self.system, widths)
+
+    def _widen(self) -> Layout | None:
+        """Make room for the numbers of all values. Returns the layout so far if it was too narrow."""
+        before, after = self.layout, self._layout()
+        if before == after:
+            return None
+        self.layout = after
+        self._over = [{before.moved(local, after): held for local, held in over.items()} for over in self._over]
+        self._lay_out()
+        return before
+
+    def _lay_out(self) -> None:
+        """Write every table anew for the present layout."""
+        for table in self.sites:
+            table.mask = self.layout.mask(table.site.columns)
+            table.effects, table.cuts = {}, {}
+            self._pack(table, table.moves)
+
+    # -- normal forms -------------------------------------------------------------------------------------------
+
+    def over(self, index: int, state: int) -> bool:
+        """Whether what a clearing's column holds in a state is over."""
+        clearing: Clearing = self.system.clearings[index]
+        local = state & self.layout.mask(clearing.columns)
+        over = self._over[index].get(local)
+        if over is None:
+            over = self._over[index][local] = clearing.over(*self.values(state, clearing.columns))
+        return over
+
+    @property
+    def reduces(self) -> bool:
+        """Whether some states stand for others."""
+        return bool(self.system.clearings) or self.system.symmetry is not None
+
+    def canonical(self, state: int) -> int:
+        """The state that stands for this one and all that differ from it by what is over and by names."""
+        for index, clearing in enumerate(self.system.clearings):
+            held = self.layout.mask((clearing.column,))
+            if state & held and self.over(index, state):
+                state &= ~held
+        symmetry = self.system.symmetry
+        return state if symmetry is None else min(self.images(state))
+
+    def stands_for(self, row: Sequence[Value]) -> tuple[Value, ...] | None:
+        """The row of the state that stands for this row; None if it holds a value that was never met."""
+        kinds = [self._numbers[column.kind] for column in self.system.columns]
+        numbers = [numbers.get(value) for numbers, value in zip(kinds, row, strict=True)]
+        known = [number for number in numbers if number is not None]
+        return self.values(self.canonical(self.layout.packed(known))) if len(known) == len(numbers) else None
+
+    def images(self, state: int) -> list[int]:
+        """The state under every permutation of its blocks."""
+        symmetry = self.system.symmetry
+        assert symmetry is not None
+        layout = self.layout
+        width = sum(layout.widths[column] for column in symmetry.blocks[0])
+        blocks = [state >> index * width & (1 << width) - 1 for index in range(len(symmetry.blocks))]
+        others = [column for column in range(len(layout.shifts)) if column not in self._blocks]
+        images = []
+        for which, permutation in enumerate(symmetry.permutations):
+            image = sum(block << place * width for block, place in zip(blocks, permutation, strict=True))
+            for column in others:
+                image |= self.renamed(column)[which][layout.field(state, column)] << layout.shifts[column]
+            images.append(image)
+        return images
+
+    def holds(self, check: Check, state: int) -> bool:
+        """Whether a property holds in a state."""
+        return check.holds(*self.values(state, check.columns))

@@ -1,0 +1,1 @@
+"""The proof of the classic protocol by induction: arbitrary states, every event, counterexamples as plain values."""

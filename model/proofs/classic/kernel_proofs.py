@@ -1,0 +1,216 @@
+"""The theorems of the kernel for any number of members, partitions and generations.
+
+The actions of `model.classic.kernel.actions` run on predicates over uninterpreted sorts; generations are totally
+ordered and nothing else is known of them. Each action, from any state in which all invariants hold, leads to one in
+which they hold.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from inspect import signature
+from typing import Any
+
+import z3
+
+from fencepost.model.classic.kernel.actions import ACTIONS, Kernel, Move, adopt
+from fencepost.model.classic.kernel.invariants import INVARIANTS, SORTS, STEP_THEOREMS, Invariant, parameters
+from fencepost.model.proofs.obligations import Lemma
+from fencepost.model.proofs.symbolic_values import Boolean, formula
+
+GENERATION, MEMBER, PARTITION = (z3.DeclareSort(name) for name in ("Generation", "Member", "Partition"))
+SORT = {"generation": GENERATION, "member": MEMBER, "partition": PARTITION}
+NOT_AFTER = z3.Function("not_after", GENERATION, GENERATION, z3.BoolSort())
+KINDS: dict[str, tuple[Any, ...]] = {
+    "registered": (MEMBER,),
+    "owned": (MEMBER, PARTITION),
+    "syncing": (MEMBER,),
+    "stable": (MEMBER,),
+    "believed": (MEMBER, GENERATION),
+    "joined": (GENERATION, MEMBER),
+    "led": (GENERATION, MEMBER),
+    "claimed": (GENERATION, MEMBER, PARTITION),
+    "published": (GENERATION,),
+    "assigned": (GENERATION, MEMBER, PARTITION),
+    "sent": (MEMBER, GENERATION, PARTITION),
+    "accepted": (MEMBER, GENERATION, PARTITION),
+}
+"""The relations of a kernel and what they are between."""
+ARGUMENTS: dict[str, Any] = {
+    "generation": GENERATION,
+    "leader": MEMBER,
+    "member": MEMBER,
+    "partition": PARTITION,
+    "members": (MEMBER,),
+    "claims": (MEMBER, PARTITION),
+    "assignment": (MEMBER, PARTITION),
+    "keeps": (PARTITION,),
+}
+"""The arguments of the actions: elements, and relations."""
+
+
+class Element:
+    """Any element of a sort; generations are ordered."""
+
+    __slots__ = ("term",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, constant: Any) -> None:
+        self.term = constant
+
+    def __eq__(self, other: object) -> Any:
+        assert isinstance(other, Element)
+        return Boolean(self.term == other.term)
+
+    def __gt__(self, other: "Element") -> Boolean:
+        return Boolean(z3.Not(NOT_AFTER(self.term, other.term)))
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A relation of any size: what it is between, and which tuples of terms are in it."""
+
+    sorts: tuple[Any, ...]
+    body: Callable[..., Any]
+
+    def has(self, *elements: Element) -> Boolean:
+        """The tuple is in the relation."""
+        return Boolean(self.body(*(each.term for each in elements)))
+
+    def every(self, claim: Callable[..., Any]) -> Boolean:
+        """The claim holds of each tuple."""
+        bound = [z3.FreshConst(sort) for sort in self.sorts]
+        return Boolean(z3.ForAll(bound, z3.Implies(self.body(*bound), formula(claim(*map(Element, bound))))))
+
+    def at(self, *prefix: Element) -> "Predicate":
+        """The rest of each tuple that begins so."""
+        terms = [each.term for each in prefix]
+        return Predicate(self.sorts[len(prefix) :], lambda *rest: self.body(*terms, *rest))
+
+    def plus(self, *elements: Element) -> "Predicate":
+        """With this tuple."""
+        return self.plus_all(elements, Predicate((), z3.And))
+
+    def without(self, *prefix: Element) -> "Predicate":
+        """Less the tuples that begin so."""
+        terms = [each.term for each in prefix]
+        return Predicate(self.sorts, lambda *each: z3.And(self.body(*each), z3.Not(equal(each, terms))))
+
+    def plus_all(self, prefix: tuple[Element, ...], rest: "Predicate") -> "Predicate":
+        """With each tuple of `rest` behind the prefix."""
+        terms = [each.term for each in prefix]
+        count = len(terms)
+        return Predicate(
+            self.sorts,
+            lambda *each: z3.Or(self.body(*each), z3.And(equal(each, terms), rest.body(*each[count:]))),
+        )
+
+    def less(self, other: "Predicate") -> "Predicate":
+        """Without the tuples of the other relation."""
+        return Predicate(self.sorts, lambda *each: z3.And(self.body(*each), z3.Not(other.body(*each))))
+
+    def none(self) -> "Predicate":
+        """The empty relation of the same kind."""
+        return Predicate(self.sorts, lambda *each: z3.BoolVal(False))
+
+
+def equal(each: tuple[Any, ...], prefix: list[Any]) -> Any:
+    """A tuple begins so."""
+    return z3.And(*(one == other for one, other in zip(each, prefix, strict=False)))
+
+
+def relation(name: str, sorts: tuple[Any, ...]) -> Any:
+    """Any relation between these sorts."""
+    return Predicate(sorts, z3.Function(name, *sorts, z3.BoolSort()))
+
+
+def anything() -> Kernel:
+    """A kernel in any state."""
+    relations = {name: relation(name, sorts) for name, sorts in KINDS.items()}
+    return Kernel(Element(z3.Const("current", GENERATION)), Boolean(z3.Bool("open")), **relations)  # type: ignore[arg-type]
+
+
+def nothing() -> Kernel:
+    """The kernel of a new group: no member and no past."""
+    empty = {name: relation(name, sorts).none() for name, sorts in KINDS.items()}
+    return replace(anything(), open=False, **empty)
+
+
+def order() -> tuple[Any, ...]:
+    """Generations are totally ordered."""
+    a, b, c = (z3.Const(name, GENERATION) for name in ("a", "b", "c"))
+    return (
+        z3.ForAll([a], NOT_AFTER(a, a)),
+        z3.ForAll([a, b, c], z3.Implies(z3.And(NOT_AFTER(a, b), NOT_AFTER(b, c)), NOT_AFTER(a, c))),
+        z3.ForAll([a, b], z3.Implies(z3.And(NOT_AFTER(a, b), NOT_AFTER(b, a)), a == b)),
+        z3.ForAll([a, b], z3.Or(NOT_AFTER(a, b), NOT_AFTER(b, a))),
+    )
+
+
+def universal(claim: Invariant, kernel: Kernel) -> Any:
+    """The invariant as a formula about all elements."""
+    bound = [z3.FreshConst(SORT[SORTS[name]]) for name in parameters(claim)]
+    body = formula(claim(kernel, *map(Element, bound)))
+    return z3.ForAll(bound, body) if bound else body
+
+
+def generic(claim: Invariant, *kernels: Kernel) -> Any:
+    """The invariant about any elements."""
+    return formula(claim(*kernels, *(Element(z3.Const(name, SORT[SORTS[name]])) for name in parameters(claim))))
+
+
+def arguments(action: Callable[..., Move]) -> dict[str, Any]:
+    """Any arguments for an action."""
+    found: dict[str, Any] = {}
+    for name in list(signature(action).parameters)[1:]:
+        kind = ARGUMENTS[name]
+        found[name] = (
+            relation(f"any_{name}", kind) if isinstance(kind, tuple) else Element(z3.Const(f"any_{name}", kind))
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """An action taken in some state: what is assumed of that, the guards by name, the kernel before and after."""
+
+    action: str
+    before: Kernel
+    after: Kernel
+    assumed: tuple[Any, ...]
+    guards: dict[str, Any]
+    claims: tuple[Invariant, ...] = INVARIANTS
+    step_claims: tuple[Invariant, ...] = STEP_THEOREMS
+
+    def lemmas(self, dropped: str = "") -> Iterator[Lemma]:
+        """Each invariant after the action; with a guard dropped, to see whether it is needed."""
+        guards = tuple(guard for name, guard in self.guards.items() if name != dropped)
+        hypotheses = (*self.assumed, *guards)
+        for claim in self.claims:
+            yield Lemma(f"kernel.{claim.__name__}", self.action, hypotheses, generic(claim, self.after))
+        for claim in self.step_claims:
+            goal = generic(claim, self.before, self.after)
+            yield Lemma(f"kernel.{claim.__name__}", self.action, hypotheses, goal)
+
+
+def scenes() -> Iterator[Scene]:
+    """Both ways to begin, and every action taken anywhere the invariants hold."""
+    new, ordered = nothing(), order()
+    yield Scene("new group", new, new, ordered, {}, step_claims=())
+    adopted = adopt(new, **arguments(adopt))
+    yield Scene("adopt", new, adopted.after, ordered, guards_of(adopted), step_claims=())
+    before = anything()
+    assumed = (*ordered, *(universal(claim, before) for claim in INVARIANTS))
+    for name, action in ACTIONS.items():
+        move = action(before, **arguments(action))
+        yield Scene(name, before, move.after, assumed, guards_of(move))
+
+
+def guards_of(move: Move) -> dict[str, Any]:
+    """The guards of a symbolic action as formulas."""
+    return {name: formula(guard) for name, guard in move.guards.items()}
+
+
+def lemmas() -> Iterator[Lemma]:
+    """Everything that is proved of the kernel."""
+    for each in scenes():
+        yield from each.lemmas()

@@ -1,0 +1,96 @@
+"""The ledger of an arbitrary run: uninterpreted functions, and what the step at hand writes over them."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import z3
+
+from fencepost.model.logic import Token, Truth, and_
+from fencepost.model.proofs.symbolic_values import Name, Number, formula, name_term, number_term
+from fencepost.model.proofs.terms import Term, alternative, application, equation, identical, numeral
+
+_PERSON = z3.Function("person", z3.IntSort(), z3.IntSort())
+_HOLDER = z3.Function("holder", z3.IntSort(), z3.IntSort())
+_SENDER = z3.Function("sender", z3.IntSort(), z3.IntSort())
+_ASKED_AS = z3.Function("asked_as", z3.IntSort(), z3.IntSort())
+_ASKED_IN = z3.Function("asked_in", z3.IntSort(), z3.IntSort())
+_OWNER = z3.Function("owner", z3.IntSort(), z3.IntSort(), z3.IntSort())
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A ledger about which nothing is known but what was written since."""
+
+    ids: tuple[tuple[Term, Term, Term], ...] = ()
+    requests: tuple[tuple[Term, Term, Term, Term], ...] = ()
+    owners: tuple[tuple[Any, Term, tuple[Term, ...]], ...] = ()
+
+    def person(self, member: Token) -> Token:
+        """See Ledger."""
+        at = name_term(member)
+        found = application(_PERSON, at)
+        for born, person, _ in self.ids:
+            found = _where(at, born, person, found)
+        return Name(found)
+
+    def holder(self, member: Token) -> int:
+        """See Ledger."""
+        at = name_term(member)
+        found = application(_HOLDER, at)
+        for born, _, holder in self.ids:
+            found = _where(at, born, holder, found)
+        return _number(found)
+
+    def sender(self, handle: int) -> int:
+        """See Ledger."""
+        return _number(self._request(handle, _SENDER, 1))
+
+    def asked_as(self, handle: int) -> Token:
+        """See Ledger."""
+        return Name(self._request(handle, _ASKED_AS, 2))
+
+    def asked_in(self, handle: int) -> int:
+        """See Ledger."""
+        return _number(self._request(handle, _ASKED_IN, 3))
+
+    def _request(self, handle: int, before: Any, column: int) -> Term:
+        at = number_term(handle)
+        found = application(before, at)
+        for row in self.requests:
+            found = _where(at, row[0], row[column], found)
+        return found
+
+    def owner(self, generation: int, partition: int) -> Token:
+        """See Ledger."""
+        at = number_term(generation)
+        found = application(_OWNER, at, numeral(partition))
+        for when, written, owners in self.owners:
+            here = formula(and_(when, Number(at) == Number(written)))
+            if not z3.is_false(here):
+                found = owners[partition] if z3.is_true(here) else alternative(here, owners[partition], found)
+        return Name(found)
+
+    def with_id(self, member: Token, person: Token, holder: int) -> "History":
+        """See Ledger."""
+        return replace(self, ids=(*self.ids, (name_term(member), name_term(person), number_term(holder))))
+
+    def with_request(self, handle: int, sender: int, asked_as: Token, asked_in: int) -> "History":
+        """See Ledger."""
+        row = (number_term(handle), number_term(sender), name_term(asked_as), number_term(asked_in))
+        return replace(self, requests=(*self.requests, row))
+
+    def with_owners(self, when: Truth, generation: int, owners: tuple[Token, ...]) -> "History":
+        """See Ledger."""
+        if when is False:
+            return self
+        row = (when, number_term(generation), tuple(name_term(owner) for owner in owners))
+        return replace(self, owners=(*self.owners, row))
+
+
+def _number(term: Term) -> int:
+    number: Any = Number(term)
+    return number  # type: ignore[no-any-return]
+
+
+def _where(at: Term, key: Term, there: Term, elsewhere: Term) -> Term:
+    return there if identical(at, key) else alternative(equation(at, key), there, elsewhere)

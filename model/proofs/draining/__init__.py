@@ -1,0 +1,1 @@
+"""Who starves under greedy draining: theorems about `model.draining`."""

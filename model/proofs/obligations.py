@@ -1,0 +1,60 @@
+"""A claim with its hypotheses, and what the solver says of it."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import z3
+
+from fencepost.model.proofs.solver import LimitedSolver
+
+
+@dataclass(frozen=True, slots=True)
+class Lemma:
+    """From the hypotheses follows the goal. A lemma with `holds` false is a false theorem that has to be refuted."""
+
+    theorem: str
+    name: str
+    hypotheses: tuple[Any, ...]
+    goal: Any
+    holds: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What became of a lemma: "proved", "refuted" (with a model), "vacuous" or "unknown"."""
+
+    lemma: Lemma
+    verdict: str
+    seconds: float
+    longest: float
+    """The seconds of the longest query so far that shares the hypotheses."""
+    model: Any = None
+
+    @property
+    def as_expected(self) -> bool:
+        """Proved what is true, refuted what is false."""
+        return self.verdict == ("proved" if self.lemma.holds else "refuted")
+
+
+def findings(lemmas: Iterable[Lemma], seed: int = 0) -> Iterator[Finding]:
+    """Ask the solver whether the hypotheses can hold at all, and then whether the goal can fail.
+
+    Lemmas in a row that share their hypotheses, as one tuple, share a solver and the first question.
+    """
+    solver, possible, shared = LimitedSolver(seed), z3.unknown, None
+    for lemma in lemmas:
+        started = perf_counter()
+        if lemma.hypotheses is not shared:
+            shared, solver = lemma.hypotheses, LimitedSolver(seed)
+            solver.add(*lemma.hypotheses)
+            possible = solver.check()
+        verdict, model = "vacuous" if possible == z3.unsat else "unknown", None
+        if possible == z3.sat:
+            with solver.scope():
+                solver.add(z3.Not(lemma.goal))
+                answer = solver.check()
+                verdict = "proved" if answer == z3.unsat else "refuted" if answer == z3.sat else "unknown"
+                model = solver.model() if answer == z3.sat else None
+        yield Finding(lemma, verdict, perf_counter() - started, solver.longest, model)

@@ -1,0 +1,154 @@
+"""What is proved, about which code and within which bounds: the results that people read."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+from fencepost.model.classic.theorems.non_theorems import FALSE_THEOREMS
+from fencepost.model.classic.theorems.statements import THEOREMS, Statement
+from fencepost.model.proofs.classic import kernel_proofs
+from fencepost.model.proofs.classic.counterexample import Counterexample, decoded
+from fencepost.model.proofs.classic.induction import STATEMENTS, Size, Verdict, beginning, prove
+from fencepost.model.proofs.classic.proof_events import coordinator_events, member_events
+from fencepost.model.proofs.draining import theorems
+from fencepost.model.proofs.obligations import Finding, Lemma, findings
+
+Progress = Callable[[str, int, int], None]
+"""Told what is being proved, its number and how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a theorem: "proved", "refuted", "undecided" (the solver gave up) or "vacuous"."""
+
+    id: str
+    sentence: str
+    verdict: str
+    covers: str
+    excludes: str
+    seconds: float
+    longest: float = 0.0
+    """The seconds of the longest query."""
+    counterexamples: tuple[Counterexample, ...] = ()
+
+
+_EXCLUDES = {
+    "T1": "fail-over, deletion; a static member's next id counts as the same leader",
+    "T2": "commits below generation 0",
+    "T3": "fail-over, deletion, commits below generation 0; several writers that nobody was assigned (T5 is false)",
+    "T4": "fail-over, deletion; a static member's next id counts as the same member",
+    "T4-belief": "fail-over, deletion; beliefs from different generations",
+    "T6": "fail-over, deletion",
+}
+
+
+def inductive(size: Size, seed: int, progress: Progress) -> Iterator[Result]:
+    """The theorems about the handlers: one induction for all of them, over everything that can happen."""
+    events = [*coordinator_events(size.slots), *member_events()]
+    verdicts: list[Verdict] = []
+    for number, event in enumerate(events, 1):
+        progress(event.name, number, len(events))
+        verdicts.append(prove(event, STATEMENTS, size, seed))
+    broken = beginning(STATEMENTS, size)
+    seconds = sum(verdict.seconds for verdict in verdicts)
+    for theorem in THEOREMS:
+        yield result_of(theorem, verdicts, broken, size, seconds)
+
+
+def result_of(
+    theorem: Statement, verdicts: Sequence[Verdict], broken: tuple[str, ...], size: Size, seconds: float
+) -> Result:
+    """The theorem is proved if the whole induction is; it is only as good as the statements that it rests on."""
+    examples = tuple(decoded(one.event, refuted) for one in verdicts for refuted in one.refutations)
+    outcome = "proved"
+    if any(verdict.undecided for verdict in verdicts):
+        outcome = "undecided"
+    if not all(verdict.possible for verdict in verdicts):
+        outcome = "vacuous"
+    if examples or broken:
+        outcome = "refuted"
+    bounds = (
+        f"up to {size.slots} members and pending ids, {size.protocols} protocols each, partitions: {size.partitions}"
+    )
+    covers = (
+        f"the shipped coordinator core with clients that behave like the shipped member core, {bounds};"
+        " any ids, generations, times and processes, messages lost, late, twice or in any order, static members"
+    )
+    mine = sorted(examples, key=lambda example: example.statement != theorem.id)
+    longest = max(verdict.longest for verdict in verdicts)
+    return Result(theorem.id, theorem.sentence, outcome, covers, _EXCLUDES[theorem.id], seconds, longest, tuple(mine))
+
+
+_KERNEL = {
+    "kernel.one_leader": "A generation has one leader.",
+    "kernel.one_owner": "A generation gives a partition to one member.",
+    "kernel.no_foreign_commit": "An accepted commit is for a partition of its sender or of nobody.",
+    "kernel.no_stale_commit": "An accepted commit carries the current generation.",
+    "kernel.one_believer": "Two members of one generation never believe that they own the same partition.",
+}
+_DRAINING = {
+    "draining.after": "Going on after the partition visited last serves every buffered partition within n polls.",
+    "draining.after-unrefilled": "Going on after it serves whatever is buffered, also if nothing is fetched again.",
+    "draining.at-unrefilled": "Going on at it serves every partition, if none is refilled ahead of it.",
+    "draining.at-refilled-when-empty": "Going on at it serves every partition, if none is refilled before it is empty.",
+}
+
+
+def registry() -> dict[str, str]:
+    """Every theorem that people read: its id and its sentence."""
+    return {one.id: one.sentence for one in THEOREMS} | _KERNEL | _DRAINING
+
+
+def parametrical(seed: int, progress: Progress) -> Iterator[Result]:
+    """The theorems about the kernel."""
+    covers = "the kernel, for any number of members, partitions and generations"
+    excludes = "the handlers themselves: tests tie them to the kernel, step by step"
+    yield from settled("kernel", list(kernel_proofs.lemmas()), _KERNEL, covers, excludes, seed, progress)
+
+
+def drained(seed: int, progress: Progress) -> Iterator[Result]:
+    """The theorems about draining."""
+    covers = "the draining rules of KIP-41, for any number of partitions, records and any max.poll.records"
+    excludes = "what a fetch returns and when"
+    yield from settled("draining", list(theorems.lemmas()), _DRAINING, covers, excludes, seed, progress)
+
+
+def settled(
+    room: str,
+    lemmas: list[Lemma],
+    sentences: dict[str, str],
+    covers: str,
+    excludes: str,
+    seed: int,
+    progress: Progress,
+) -> Iterator[Result]:
+    """One result for each theorem that people read; the lemmas below them count for all."""
+    found: list[Finding] = []
+    for number, finding in enumerate(findings(lemmas, seed), 1):
+        if number % 20 == 1:
+            progress(room, number, len(lemmas))
+        found.append(finding)
+    below = [one for one in found if one.lemma.theorem not in sentences]
+    for theorem, sentence in sentences.items():
+        own = [one for one in found if one.lemma.theorem == theorem]
+        verdict = worst([*own, *below]) if own else "vacuous"
+        longest = max((one.longest for one in (*own, *below)), default=0.0)
+        yield Result(theorem, sentence, verdict, covers, excludes, sum(one.seconds for one in own), longest)
+
+
+def worst(found: list[Finding]) -> str:
+    """Proved only if every lemma is what it should be."""
+    wrong = {one.verdict for one in found if not one.as_expected}
+    if not wrong:
+        return "proved"
+    return "undecided" if wrong == {"unknown"} else "vacuous" if "vacuous" in wrong else "refuted"
+
+
+def false_ones() -> Iterator[Result]:
+    """The plain wordings that are false, each broken by its story once more."""
+    for false in FALSE_THEOREMS:
+        began = perf_counter()
+        story = false.story()
+        verdict = "false, as it should be" if story.breaches(false.statement) else "not broken"
+        covers = f"a run of {len(story.lines)} steps: {false.reason}"
+        yield Result(false.statement.id, false.statement.sentence, verdict, covers, "", perf_counter() - began)

@@ -1,0 +1,168 @@
+"""Real input for the pipeline: one run of three real clients on Apache Kafka, seen three ways.
+
+Through the recorder, in a packet capture and in the broker's log, ingested and judged, it comes to the same verdict
+where all three can see: the same rounds, with the same generations, leaders and members, and no requirement kept here
+and broken there.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from pyspark.sql import SparkSession
+
+from fencepost.adapters.record.recorder import Job
+from fencepost.conformance.analysis.trace_report import judge_files
+from fencepost.conformance.pipeline.merge import summed
+from fencepost.conformance.pipeline.shard_findings import opinion
+from fencepost.conformance.results import Report, Verdict
+from fencepost.traces.events import Event, Kind
+from fencepost.traces.files.trace_files import open_trace
+from fencepost.traces.importers.broker_log import import_log
+from fencepost.traces.importers.packet_capture import Source, import_capture
+from fencepost.traces.pipeline.corpus import Corpus
+from fencepost.traces.pipeline.ingest import ingest
+from fencepost.traces.pipeline.results import Judged, judge_corpus
+from fencepost.traces.pipeline.sources import Source as TraceSource
+from fencepost.traces.pipeline.sources import captures, logs, trace_files
+from fencepost.traces.pipeline.sources import recorded as traces
+from fencepost.traces.pipeline.spark_session import session as spark_session
+from tests.acceptance.checks.conformance import target
+from tests.acceptance.crash_recovery import CONF, quiet
+from tests.acceptance.framework import Bar, Figure, Unmeasured, exactly, told
+from tests.acceptance.loopback_capture import RawSocketRefused, sniffed
+from tests.adapters.test_serve_clients import TOPIC, Room, produce
+from tests.support.real_clients import CLIENTS
+from tests.support.recorder_thread import at, recording
+from tests.targets.kafka.broker import VERSIONS
+
+GROUP = "three-ways"
+HEARTBEATS_S = 2.0
+"""How long the group is left in peace between two rebalances."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One completed round, as every source can see it."""
+
+    generation: int
+    members: int
+    leader: str
+
+
+def live(bootstrap: str) -> None:
+    """Three clients come, consume, go and come again."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(TOPIC, 4, 1)])[TOPIC].result(30)
+    room = Room(bootstrap, GROUP)
+    wanted = produce(bootstrap, range(100))
+    for client in CLIENTS:
+        room.enter(client)
+    room.wait_until(lambda: room.is_shared_out() and room.has_consumed(wanted))
+    for client in CLIENTS:
+        time.sleep(HEARTBEATS_S)
+        room.leave(room.members[0])
+        room.wait_until(room.is_shared_out)
+        room.enter(client)
+        room.wait_until(room.is_shared_out)
+    while room.members:
+        room.leave(room.members[0])
+
+
+def rounds_answered(events: Iterator[Event]) -> list[Round]:
+    """The rounds that answers tell of: what their leaders were told."""
+    return [
+        Round(event.body["generation_id"], len(event.body["members"]), event.body["leader"])
+        for event in events
+        if event.kind is Kind.ANSWER and event.api == "JoinGroup" and event.body.get("members")
+    ]
+
+
+def rounds_logged(events: Iterator[Event]) -> list[Round]:
+    """The rounds that a log tells of: whose assignment came in."""
+    return [
+        Round(event.body["generation"], event.body["count"], event.body["member"])
+        for event in events
+        if event.body.get("step") == "publish" and event.body["group"] == GROUP
+    ]
+
+
+def three_ways(name: str, folder: Path) -> Iterator[Figure]:
+    """One run, its three traces, and their verdicts."""
+    recorded, captured, logged = (folder / f"{way}.jsonl" for way in ("recorded", "captured", "logged"))
+    with target(name, folder) as address:
+        upstream = at(address.removeprefix("kafka://"))
+        try:
+            with sniffed(upstream[1], folder / "kafka.pcap"):
+                job = Job(("127.0.0.1", 0), upstream, recorded)
+                with recording(job) as session:
+                    live(session.bootstrap)
+        except RawSocketRefused as reason:
+            raise Unmeasured(str(reason)) from None
+        log = folder / "run" / f"kafka-{name[-1]}" / "target.log"
+        lines = import_log([log], logged)
+    header, _ = open_trace(recorded)
+    capture = Source([folder / "kafka.pcap"], frozenset({upstream[1]}), header.settings)
+    packets = import_capture(capture, captured)
+    yield exactly("recorder: messages not decoded", session.recorded[0].undecoded, 0)
+    yield exactly("capture: gaps, messages not decoded", packets.gaps + packets.undecoded, 0)
+    yield exactly("log: lines of the coordinator that are not known", lines.unknown, 0)
+    seen = [rounds_answered(open_trace(recorded)[1]), rounds_answered(open_trace(captured)[1])]
+    seen.append(rounds_logged(open_trace(logged)[1]))
+    alike = sum(one == two == three for one, two, three in zip(*seen, strict=False))
+    yield exactly("rounds that all three show alike", alike, len(seen[0]))
+    yield exactly("rounds in the log", len(seen[2]), len(seen[0]))
+    reports = {path.stem: judge_files([path], lambda _: None) for path in (recorded, captured, logged)}
+    inputs = {
+        "recorded": (recorded, traces),
+        "captured": (folder / "kafka.pcap", captures(capture.ports, header.settings)),
+        "logged": (log, logs),
+    }
+    with spark_session("bars", "local[2]", CONF) as spark:
+        for way, (path, source) in inputs.items():
+            report = through_pipeline(spark, folder / f"corpus-{way}", path, source)
+            yield told(f"{way}: events", report.events)
+            yield exactly(f"{way}: in quarantine or left open", len(report.undecided), 0)
+            yield exactly(
+                f"{way}: requirements that fail", sum(each.verdict is Verdict.FAIL for each in report.results), 0
+            )
+            pairs = zip(report.results, reports[way].results, strict=True)
+            other = sum(one.verdict is not two.verdict for one, two in pairs)
+            yield exactly(f"{way}: requirements with another verdict than the judge's", other, 0)
+            reports[way] = report
+    for ways in (("recorded", "captured"), tuple(reports)):
+        both = seen_by(*(reports[way] for way in ways))
+        yield told(f"requirements that {', '.join(ways)} can see", len(both))
+        yield exactly("of them with different verdicts", sum(len(set(each)) > 1 for each in both), 0)
+
+
+def through_pipeline(spark: SparkSession, folder: Path, path: Path, source: TraceSource) -> Report:
+    """The report on a corpus of one source."""
+    corpus = Corpus.create(folder, 16)
+    counts = ingest(spark, corpus, trace_files([path], folder / "made", source), quiet).counts
+    out = folder / "judged"
+    out.mkdir()
+    judge_corpus(spark, corpus, out, opinion, quiet)
+    report = summed(Judged(out).essential(), counts.events, 0)
+    return replace(report, undecided=(*report.undecided, *["in quarantine"] * counts.quarantined))
+
+
+def seen_by(*reports: Report) -> list[tuple[Verdict, ...]]:
+    """The verdicts on each requirement that was observed in all of these."""
+    rows = zip(*(report.results for report in reports), strict=True)
+    found = [tuple(result.verdict for result in row) for row in rows]
+    return [each for each in found if Verdict.NOT_OBSERVED not in each]
+
+
+SOURCES = tuple(
+    Bar(
+        f"real-input-kafka{key}",
+        f"one run on Apache Kafka {version}, seen three ways, ingested and judged",
+        partial(three_ways, f"kafka{key}"),
+    )
+    for key, version in VERSIONS.items()
+)

@@ -1,0 +1,157 @@
+"""`fencepost explore`: what is shown and saved, what breaks it, what cuts it short, and the exit codes."""
+
+import json
+import re
+import signal
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+from fencepost.conformance.cli import explore, main
+from fencepost.conformance.reports.exploration import SearchDisplay, describe, remaining
+from fencepost.conformance.results import Exit
+from fencepost.model.classic.core.membership import judged
+from fencepost.model.classic.core.state import CommitRequest, Context, Group, Step
+from fencepost.model.errors import Error
+from fencepost.model.explore.classic import group_model
+from fencepost.model.explore.classic.properties import PROPERTIES
+from fencepost.model.explore.search import Pulse
+
+Capture = pytest.CaptureFixture[str]
+TINY = ["explore", "--members", "1", "--ids", "1", "--generations", "1", "--slots", "1"]
+LONG = ["explore", "--members", "1", "--requests", "4", "--no-liveness"]
+SHOWN = """\
+One group, 1 cooperative member, 1 partition; up to 1 id, 1 generation, 3 JoinGroups and SyncGroups of each, 1 slot. \
+Requests come late, twice or never, answers get lost, timers fire at any moment; crashes, leaves, commits, heartbeats.
+holds  one-leader: Whoever is told of a generation is told of the same leader; a static member is the same under its \
+next id. Covers every answer of the coordinator in 172 states. Not: failover, and numbers used again when a group was \
+deleted.
+"""
+END = """\
+seen  everyone-stable: At some point every process is a stable member of the present generation. Covers a shortest way \
+there in 172 states. Not: that it has to come to this.
+holds  settles: Once the members stop changing, every fair run ends in a stable group of the living, with nothing \
+parked. Covers every run without end from the 21 states on that 1 request of each lead to, through 114 states without \
+bounds. Not: leaders that change their plan in every round, and how long it takes.
+172 states, reduced, 607 moves, 13 deep, exhausted in TIME (RATE states/s, ENGINE); 219 moves \
+lead beyond the bounds.
+CONFORMANT: everything that was looked for holds within the bounds.
+"""
+
+
+def lenient(group: Group, request: CommitRequest, context: Context) -> Step:
+    return judged(group, request, Error.NONE, "commit.stable")
+
+
+def idle(group: Group, context: Context) -> Step:
+    return Step(group, (), "timer.not-due")
+
+
+def timeless(text: str) -> str:
+    """The output without what differs from run to run."""
+    return re.sub(r"in [\d.]+ s \([\d,]+ states/s, \w+\)", "in TIME (RATE states/s, ENGINE)", text)
+
+
+def test_everything_is_shown_and_saved(tmp_path: Path, capsys: Capture) -> None:
+    saved, dot, graphml, page = (tmp_path / name for name in ("f.json", "f.dot", "f.graphml", "f.md"))
+    files = ["--json", str(saved), "--dot", str(dot), "--graphml", str(graphml), "--picture", str(page)]
+    assert main([*TINY, *files]) == Exit.CONFORMANT
+    shown = capsys.readouterr()
+    assert timeless(shown.out).startswith(SHOWN)
+    assert timeless(shown.out)[-len(END) :] == END
+    assert "runs without end, alive: A (2 of 2 sets of living members)" in shown.err
+    report = json.loads(saved.read_text())
+    assert (report["states"], report["transitions"], report["deadlocks"], report["exhausted"]) == (172, 607, 0, True)
+    assert {one["verdict"] for one in report["properties"]} == {"holds", "seen"}
+    assert [one["id"] for one in report["properties"]] == [
+        *(p.name for p in PROPERTIES if p.name != "zombie"),
+        "settles",
+    ]
+    assert report["liveness"]["stalls"] == 0 and report["rules"]["sync.leader"] > 0
+    graph = nx.read_graphml(graphml)
+    assert (graph.number_of_nodes(), graph.number_of_edges()) == (172, 607)
+    assert dot.read_text().count(" -> ") == 607 and dot.read_text().count(" [label=") == 172 + 607
+    assert "Completing --> Stable: sync.leader" in page.read_text()
+
+
+def test_a_broken_handler_is_a_violation_with_a_sequence(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setattr(group_model, "commit", lenient)
+    assert main(LONG) == Exit.VIOLATION
+    lines = capsys.readouterr().out.splitlines()
+    begin = next(number for number, line in enumerate(lines) if line.startswith("violated  no-stale-commit"))
+    steps = [line for line in lines[begin + 1 :] if re.match(r" +\d+\. ", line)]
+    assert steps[0] == (
+        "    1. A joins  [A process: preparing rebalance, waits for answer 1; A request: 1. JoinGroup of a newcomer]"
+    )
+    assert len(steps) == 12 and steps[-1].startswith("   12. A gets commit.stable")
+    assert lines[-1].startswith("VIOLATION")
+
+
+def test_a_world_in_which_nothing_happens_is_a_deadlock(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setattr(group_model.Acting, "__call__", lambda acting, process: ())
+    assert main([*TINY, "--no-liveness"]) == Exit.VIOLATION
+    assert "violated  no-deadlock" in capsys.readouterr().out
+
+
+def test_a_group_that_waits_for_ever_is_a_violation(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setattr(group_model, "expire_sync", idle)
+    monkeypatch.setattr(group_model, "expire_member", lambda group, index, context: idle(group, context))
+    assert main([*TINY, "--settle", "2"]) == Exit.VIOLATION
+    shown = capsys.readouterr().out
+    assert "violated  settles" in shown and re.search(r"\d+\. and then for ever among \d+ states", shown)
+
+
+def test_a_witness_that_is_not_seen_leaves_it_open(capsys: Capture) -> None:
+    assert main([*TINY, "--requests", "1", "--no-liveness"]) == Exit.INCONCLUSIVE
+    shown = capsys.readouterr().out
+    assert "not seen  everyone-stable" in shown and "INCONCLUSIVE" in shown
+
+
+def test_a_limit_cuts_the_search_short(tmp_path: Path, capsys: Capture) -> None:
+    dot = tmp_path / "f.dot"
+    assert main([*LONG, "--limit", "100", "--dot", str(dot)]) == Exit.INCONCLUSIVE
+    shown = capsys.readouterr().out
+    assert "open  no-stale-commit" in shown and "cut short" in shown
+    assert dot.read_text().startswith("digraph explored {") and "the graph has the first" in shown
+
+
+def test_ctrl_c_keeps_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    class Pressing(SearchDisplay):
+        def __call__(self, pulse: Pulse) -> None:
+            if pulse.depth == 5:
+                signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(explore, "SearchDisplay", Pressing)
+    saved = tmp_path / "f.json"
+    assert main([*TINY, "--json", str(saved)]) == Exit.INCONCLUSIVE
+    report = json.loads(saved.read_text())
+    assert 5 < report["states"] < 172 and not report["exhausted"] and report["liveness"] is None
+    assert {one["verdict"] for one in report["properties"]} == {"open"}
+    assert "cut short" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--members", "0"], "fencepost explore: argument --members: '0' is not a number above 0"),
+        (["--members", "7"], "fencepost: --members 7: at most 6 can be explored"),
+        (["--static", "3"], "fencepost: --static 3: there are only 2 members"),
+        (["--dot", "/nowhere/f.dot"], "fencepost: /nowhere/f.dot: No such file or directory"),
+        (["--json", "/nowhere/f.json"], "fencepost: /nowhere/f.json: No such file or directory"),
+    ],
+)
+def test_what_cannot_run_says_why_in_one_line(arguments: list[str], complaint: str, capsys: Capture) -> None:
+    assert main(["explore", *arguments]) == Exit.COULD_NOT_RUN
+    shown = capsys.readouterr()
+    (line,) = shown.err.splitlines()
+    assert line.startswith(complaint) and shown.out == ""
+
+
+def test_how_far_a_search_has_come() -> None:
+    growing, shrinking = Pulse(3, 700, 400, 100), Pulse(9, 5_000, 200, 0)
+    assert remaining(growing, [200, 400]) is None
+    assert remaining(shrinking, [400, 200]) == 400
+    assert describe(growing, 2.0, [200, 400]) == "700 states, level 3: 100 of 400, 2.0 s, 350 states/s"
+    assert describe(growing, 2.0, [200, 400], 1_400).endswith("350 states/s, at most 2.0 s left")
+    assert describe(shrinking, 4.8, [400, 200]).endswith("1,042 states/s, about 0.4 s left")

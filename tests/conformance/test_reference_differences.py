@@ -1,0 +1,52 @@
+"""A pass that rests on an ambiguous source says which side the target takes."""
+
+import json
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from fencepost.conformance.analysis.reference_differences import agreed, noted
+from fencepost.conformance.cli import main
+from fencepost.conformance.results import RequirementResult, Verdict
+from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.catalogue.classic.differences import DIFFERENCES, taken
+from fencepost.model.classic.core.state import Dialect
+
+PASS = RequirementResult("COMMIT-11", Verdict.PASS)
+NAMED = "from version 9 on a commit with a generation to an unknown group gets GROUP_ID_NOT_FOUND"
+
+
+def test_each_difference_is_one_that_the_judge_asks_for_and_of_a_requirement() -> None:
+    assert DIFFERENCES.keys() <= {each.name for each in fields(Dialect)}
+    assert all(re.fullmatch(r"DIV-\d\d", each.id) and each.requirement in CATALOGUE for each in DIFFERENCES.values())
+    assert len({each.id for each in DIFFERENCES.values()}) == len(DIFFERENCES)
+
+
+def test_sides_are_those_of_the_coordinators() -> None:
+    assert taken("unknown_group_named", True) == f"as the newer coordinator, {NAMED} (DIV-05)"
+    assert taken("unknown_group_named", False).startswith("as the older coordinator, ")
+    assert taken("replaced_stays_new", True).startswith("as the older coordinator, ")
+    assert taken("replaced_stays_new", False).startswith("as the newer coordinator, ")
+
+
+def test_a_pass_with_nothing_else_to_say_tells_the_side() -> None:
+    (result,) = noted([PASS], {"unknown_group_named": True, "initial_delay_grows": False})
+    assert result.note == f"ambiguous in the sources: as the newer coordinator, {NAMED} (DIV-05)"
+    unusual = RequirementResult("COMMIT-11", Verdict.PASS, "unusual: odd")
+    failed = RequirementResult("COMMIT-11", Verdict.FAIL)
+    other = RequirementResult("COMMIT-12", Verdict.PASS)
+    assert [*noted([unusual, failed, other], {"unknown_group_named": True})] == [unusual, failed, other]
+
+
+def test_traces_that_disagree_take_no_side() -> None:
+    assert agreed([{"a": True, "b": True}, {"b": False, "c": False}, {}]) == {"a": True, "c": False}
+
+
+def test_a_run_tells_its_sides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = tmp_path / "report.json"
+    assert main(["test", "bundled", "--only", "COMMIT-11", "--json", str(report)]) == 0
+    assert "ambiguous in the sources: as the newer coordinator" in capsys.readouterr().out.replace("\n    ", " ")
+    (result,) = (one for one in json.loads(report.read_text())["requirements"] if one["id"] == "COMMIT-11")
+    assert (result["verdict"], result["note"].partition(":")[0]) == ("pass", "ambiguous in the sources")

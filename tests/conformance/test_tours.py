@@ -1,0 +1,114 @@
+"""Tours on a target: every transition of a small coordinator, nothing to object to, and what is wrong is found."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.analysis.root_cause import broken
+from fencepost.conformance.cli import main
+from fencepost.conformance.execution.play import Played
+from fencepost.conformance.plan import Plan
+from fencepost.conformance.profile import Profile
+from fencepost.conformance.run import bundled
+from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, Bundled
+from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.scenarios.classic.tours import chosen, scenarios, timed
+from fencepost.conformance.zoo.classic.bugs import COORDINATOR
+from fencepost.model.explore.classic.coordinator_inputs import Universe, joinings
+from tests.support.faulty_coordinators import FORGIVING, install
+from tests.targets.running import Running
+
+Capture = pytest.CaptureFixture[str]
+SMALL = (
+    Universe(1, 2, joinings(2)),
+    Universe(2, 1, joinings(1)),
+    Universe(1, 2, joinings(1), instances=1),
+)
+FOUND = ("BUG-29", "BUG-47", "BUG-51", "BUG-52", "BUG-55")
+"""Bugs that show in a small group without a restart, without many members and without long waits."""
+
+
+def played(plays: Iterable[Scenario]) -> list[Played]:
+    """Scenarios on the bundled coordinator, each on one of its own."""
+    bundled = Bundled(Plan("bundled"), Profile())
+    return [run_virtual(bundled.play(one, "run")) for one in plays]
+
+
+@cache
+def some(count: int, seed: int) -> tuple[Scenario, ...]:
+    """Some tours for the bundled coordinator."""
+    return chosen(BUNDLED_SETTINGS, count, seed)
+
+
+@pytest.mark.parametrize("universe", SMALL, ids=["one member", "two members", "a static one"])
+def test_the_bundled_coordinator_on_tour(universe: Universe) -> None:
+    runs = played(scenarios(timed(BUNDLED_SETTINGS, universe)))
+    assert [fault for run in runs for fault in run.verdict.faults] == []
+    assert {(run.blocked, run.unsupported, run.verdict.inconclusive) for run in runs} == {("", "", ())}
+    rules = sum((Counter(run.verdict.rules) for run in runs), Counter[str]())
+    assert {"join.stable.leader", "commit.completing", "sync.other-generation", "timer.session"} <= set(rules)
+
+
+def test_a_seed_draws_the_same_tours_again_and_another_draws_others() -> None:
+    names = [one.name for one in some(12, 1)]
+    assert names == [one.name for one in chosen(BUNDLED_SETTINGS, 12, 1)]
+    assert names != [one.name for one in some(12, 2)]
+    assert len(set(names)) == 12
+    assert {one.name.rpartition("-")[0] for one in some(12, 1)} == {"tour", "static-tour"}
+
+
+@pytest.mark.parametrize("number", FOUND)
+def test_known_bugs_are_found_on_tour(number: str) -> None:
+    bug = COORDINATOR[number]
+    with bug.applied():
+        found = frozenset[str]().union(*(broken(run) for run in played(some(60, 0)[:6])))
+    assert found & set(bug.breaks)
+
+
+def test_tours_are_part_of_a_run_and_of_its_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(bundled, "ALL", ())
+    report = tmp_path / "report.json"
+    command = ["test", "bundled", "--tours", "20", "--json", str(report)]
+    assert main(command) == 0
+    assert json.loads(report.read_text())["schedules"] == 20
+    install(monkeypatch, FORGIVING)
+    assert main(command) == 1
+    (failed, *_) = [row for row in json.loads(report.read_text())["requirements"] if row["verdict"] == "fail"]
+    assert failed["id"] == "HB-04"
+    assert failed["failures"][0]["replay"] == "fencepost test bundled --tours 20 --seed 0"
+    capsys.readouterr()
+
+
+def test_without_the_flag_there_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setattr(bundled, "ALL", ())
+    report = tmp_path / "report.json"
+    main(["test", "bundled", "--json", str(report)])
+    assert json.loads(report.read_text())["schedules"] == 0
+    assert main(["test", "bundled", "--tours", "-1"]) == 2
+    assert "argument --tours: '-1' is not" in capsys.readouterr().err
+
+
+def on_kafka(running: Running, file: Path) -> None:
+    """A smoke run with tours breaks nothing."""
+    options = ["--profile", str(running.profile.folder / f"{running.name}.toml"), "--smoke", "--json", str(file)]
+    main(["test", f"kafka://{running.bootstrap}", "--tours", "40", *options])
+    document = json.loads(file.read_text())
+    assert document["summary"]["fail"] == 0
+    assert document["schedules"] >= 40
+
+
+@pytest.mark.kafka4
+def test_kafka_4_on_tour(kafka4: Running, tmp_path: Path) -> None:
+    on_kafka(kafka4, tmp_path / "report.json")
+
+
+@pytest.mark.kafka3
+def test_kafka_3_on_tour(kafka3: Running, tmp_path: Path) -> None:
+    on_kafka(kafka3, tmp_path / "report.json")

@@ -1,0 +1,205 @@
+"""`fencepost judge`: traces without a target."""
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fencepost.conformance.analysis.trace_report import SHOWN, STRIDE, judge_files
+from fencepost.conformance.cli import main
+from fencepost.conformance.reports.json_report import from_json, to_json
+from fencepost.conformance.reports.progress import Progress
+from fencepost.conformance.reports.text import render
+from fencepost.conformance.results import Report, Verdict
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Body, Event, Header, Kind, Order
+from fencepost.traces.files.trace_files import write_trace
+from tests.support.faulty_coordinators import FORGIVING, install
+
+Capture = pytest.CaptureFixture[str]
+HEADER = Header("somebody's broker", Order.TOTAL, "wall", Settings(), 0, {"name": "made up", "version": "1"})
+
+
+def heartbeats(times: int, error: int = 25, group: str = "g") -> Iterator[Event]:
+    """Heartbeats to a group that does not exist, each answered at once."""
+    body = {"group_id": group, "generation_id": 1, "member_id": "m", "group_instance_id": None}
+    answer = {"throttle_time_ms": 0, "error_code": error}
+    for number in range(times):
+        yield Event(2 * number, number, 0, "A", Kind.REQUEST, "Heartbeat", 4, body)
+        yield Event(2 * number + 1, number, 0, "A", Kind.ANSWER, "Heartbeat", 4, answer, 2 * number)
+
+
+def quiet(progress: Progress) -> None:
+    """Nobody wants to know."""
+
+
+def written(path: Path, events: Iterator[Event], header: Header = HEADER) -> Path:
+    write_trace(path, header, events)
+    return path
+
+
+def verdict_on(requirement: str, report: Report) -> Verdict:
+    return next(result.verdict for result in report.results if result.id == requirement)
+
+
+def test_a_trace_without_marks_gets_verdicts_by_the_rules_it_shows(tmp_path: Path, capsys: Capture) -> None:
+    trace = written(tmp_path / "t.jsonl", heartbeats(3))
+    assert main(["judge", str(trace)]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("Target: somebody's broker (version 1)\n")
+    assert "CONFORMANT: everything that was checked is kept." in text
+    report = judge_files([trace], quiet)
+    assert verdict_on("HB-02", report) is Verdict.PASS
+    assert verdict_on("HB-01", report) is Verdict.NOT_OBSERVED
+    assert report.rules["heartbeat.unknown-group"].seen == 3
+    assert (report.schedules, report.events, report.cut_short) == (1, 6, False)
+
+
+def test_a_fault_without_a_mark_breaks_the_requirement_of_its_rule(tmp_path: Path) -> None:
+    trace = written(tmp_path / "t.jsonl", heartbeats(1, error=0))
+    report = judge_files([trace], quiet)
+    assert verdict_on("HB-02", report) is Verdict.FAIL
+    (failure,) = next(result.failures for result in report.results if result.id == "HB-02")
+    assert (failure.trace, failure.step, failure.replayed) == (str(trace), 0, False)
+    assert failure.schedule == ("at 0 ms A: Heartbeat v4 member_id='m', generation_id=1",)
+    assert main(["judge", str(trace)]) == 1
+
+
+def test_marks_count_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, FORGIVING)
+    assert main(["test", "bundled", "--only", "HB-04", "--traces", str(tmp_path)]) == 1
+    report = judge_files(sorted(tmp_path.glob("*.jsonl")), quiet)
+    assert verdict_on("HB-04", report) is Verdict.FAIL
+    assert verdict_on("HB-05", report) is Verdict.PASS
+
+
+def test_several_traces_add_up(tmp_path: Path, capsys: Capture) -> None:
+    good = written(tmp_path / "good.jsonl.gz", heartbeats(2), replace(HEADER, implementation={"version": "1"}))
+    bad = written(tmp_path / "bad.jsonl", heartbeats(1, error=0), replace(HEADER, source="another"))
+    assert main(["judge", str(good), str(bad)]) == 1
+    output = capsys.readouterr()
+    assert output.out.startswith("Target: 2 traces (version 1)\n")
+    assert "2 schedules, 6 events" in output.out
+    assert output.err.splitlines()[-1].startswith("2/2 schedules, 1 violated, ")
+
+
+def test_the_schedule_of_a_failure_is_that_of_its_group(tmp_path: Path) -> None:
+    def both() -> Iterator[Event]:
+        yield from heartbeats(SHOWN, group="other")
+        for event in heartbeats(1, error=0):
+            sequence = event.sequence + 2 * SHOWN
+            yield replace(event, sequence=sequence, time=SHOWN, of=None if event.of is None else 2 * SHOWN)
+
+    report = judge_files([written(tmp_path / "t", both())], quiet)
+    (failure,) = next(result.failures for result in report.results if result.id == "HB-02")
+    assert failure.schedule == (f"at {SHOWN} ms A: Heartbeat v4 member_id='m', generation_id=1",)
+
+
+def pressing_ctrl_c_after(events: int) -> Callable[[Progress], None]:
+    def progress(progress: Progress) -> None:
+        if f"{events} events" in progress.doing:
+            signal.raise_signal(signal.SIGINT)
+
+    return progress
+
+
+def test_ctrl_c_keeps_what_was_judged(tmp_path: Path) -> None:
+    trace = written(tmp_path / "t", heartbeats(2 * STRIDE))
+    report = judge_files([trace, trace], pressing_ctrl_c_after(STRIDE))
+    assert (report.schedules, report.events, report.cut_short) == (0, STRIDE, True)
+    assert verdict_on("HB-02", report) is Verdict.PASS
+    assert report.exit_code() == 3
+
+
+def test_what_the_judge_gives_up_on_is_no_pass(tmp_path: Path, capsys: Capture) -> None:
+    """A coordinator that is not ready may say so at any time; nothing is known of the group after that."""
+    trace = written(tmp_path / "t", heartbeats(2, error=16))
+    assert main(["judge", str(trace)]) == 3
+    assert capsys.readouterr().out.endswith("INCONCLUSIVE: the run was cut short.\n")
+
+
+# --- traces that cannot be judged
+
+
+def remark(api: str, body: Body) -> str:
+    """A line of a trace in which the schedule says something about itself."""
+    event = {"sequence": 0, "time": 0, "connection": 0, "member": "", "kind": "internal", "api": api, "version": 0}
+    return json.dumps({**event, "body": body})
+
+
+@pytest.mark.parametrize(
+    ("lines", "complaint"),
+    [
+        ([], "the file is empty: a trace begins with a header line"),
+        (["{}"], "1: not a header: a trace begins with a line that has the key 'fencepost_trace'"),
+        (["HEADER", "REQUEST", "nonsense"], "3: not JSON: Expecting value at column 1"),
+        (["HEADER", "REQUEST", '{"sequence": 1, "ti'], "3: not JSON: Unterminated string starting at at column 17"),
+        (["HEADER", "REQUEST", "REQUEST"], "3: sequence 0 does not rise: 0 came before"),
+        (["HEADER", "EVIDENCE"], "2: key 'requirement' is missing"),
+        (["HEADER", "FIELDS"], "2: 'fields' is not an array of strings"),
+        (["HEADER", "TOPICS"], "2: 'topics' has a number of partitions that is not an integer"),
+        (["HEADER", "IDS"], "2: 'ids' has an id that is not a string"),
+    ],
+)
+@pytest.mark.parametrize("command", [["judge"], ["replay"]])
+def test_a_malformed_trace(
+    command: list[str], lines: list[str], complaint: str, tmp_path: Path, capsys: Capture
+) -> None:
+    header, request, *_ = written(tmp_path / "good", heartbeats(1)).read_text().splitlines()
+    known = {"HEADER": header, "REQUEST": request, "EVIDENCE": remark("evidence", {})}
+    known["FIELDS"] = remark("evidence", {"requirement": "HB-01", "fields": [1]})
+    known["TOPICS"] = remark("topics", {"topics": {"t": None}})
+    known["IDS"] = remark("topics", {"topics": {}, "ids": {"t": 1}})
+    trace = tmp_path / "bad"
+    trace.write_text("\n".join(known.get(line, line) for line in lines))
+    assert main([*command, str(trace), *(["bundled"] if command == ["replay"] else [])]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.splitlines()[-1].startswith(f"fencepost: {trace}:")
+    assert output.err.splitlines()[-1].endswith(complaint)
+
+
+@pytest.mark.parametrize("command", ["judge", "replay"])
+def test_a_truncated_gzip(command: str, tmp_path: Path, capsys: Capture) -> None:
+    trace = written(tmp_path / "t.gz", heartbeats(50))
+    trace.write_bytes(trace.read_bytes()[:-20])
+    assert main([command, str(trace), *(["bundled"] if command == "replay" else [])]) == 2
+    assert "damaged or truncated gzip" in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("command", ["judge", "replay"])
+def test_a_trace_that_is_not_there(command: str, tmp_path: Path, capsys: Capture) -> None:
+    assert main([command, str(tmp_path / "t"), *(["bundled"] if command == "replay" else [])]) == 2
+    assert capsys.readouterr().err == f"fencepost: {tmp_path}/t: cannot be read: No such file or directory\n"
+
+
+@pytest.mark.parametrize("command", ["judge", "replay"])
+def test_a_body_that_no_message_has(command: str, tmp_path: Path, capsys: Capture) -> None:
+    def odd() -> Iterator[Event]:
+        for event in heartbeats(1):
+            yield replace(event, body={**event.body, "group_id": {}}) if event.kind is Kind.REQUEST else event
+
+    trace = written(tmp_path / "t", odd())
+    assert main([command, str(trace), *(["bundled"] if command == "replay" else [])]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"fencepost: {trace}: event 0: HeartbeatRequest v4 group_id: ")
+
+
+def test_what_a_trace_leaves_open_is_told(tmp_path: Path) -> None:
+    beat = {"group_id": "g", "generation_id": 1, "member_id": "m"}
+    events = [
+        Event(0, 0, 0, "", Kind.INTERNAL, "unknown", 0, {"reason": "the recording begins"}),
+        Event(1, 1, 1, "A", Kind.REQUEST, "Heartbeat", 0, beat),
+        Event(2, 2, 1, "A", Kind.ANSWER, "Heartbeat", 0, {"error_code": 0}, 1),
+    ]
+    write_trace(tmp_path / "t.jsonl", Header("here", Order.INTERVALS, "wall", Settings(), 1_000), events)
+    report = judge_files([tmp_path / "t.jsonl"], lambda _: None)
+    (line,) = report.undecided
+    assert "group 'g': what was before is not known" in line
+    assert f"Left open\n  {line}\n" in render(report) and report.exit_code() == 3
+    assert from_json(to_json(report)) == report
+    many = render(replace(report, undecided=(line,) * 30))
+    assert many.count(line) == 20 and "  and 10 more\n" in many

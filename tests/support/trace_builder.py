@@ -1,0 +1,110 @@
+"""Short traces by hand: one member of one group, its requests and their answers, restarts and marks."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Event, Header, Kind, Order
+from fencepost.traces.judge.judge import judge
+from fencepost.traces.verdict import TraceVerdict
+
+SETTINGS = Settings(min_session_timeout=500, initial_rebalance_delay=0)
+SESSION = 10_000
+GRACE = 100
+OK = {"error_code": 0}
+
+
+class Tape:
+    """A trace in the making: what was asked, what was answered, and when. Times in milliseconds."""
+
+    def __init__(self, order: Order) -> None:
+        self.order = order
+        self.events: list[Event] = [Event(0, 0, 0, "", Kind.INTERNAL, "topics", 0, {"topics": {"t": 4}})]
+
+    def note(self, kind: Kind, time: int, api: str, body: Mapping[str, Any], **more: Any) -> int:
+        number = len(self.events)
+        self.events.append(Event(number, time, 1, "A", kind, api, more.pop("version", 0), body, **more))
+        return number
+
+    def ask(self, time: int, api: str, body: Mapping[str, Any], answer: Mapping[str, Any] | None, version: int) -> int:
+        """A request of group "g" and its answer a millisecond later; None if it never came."""
+        request = self.begin(time, api, body, version)
+        if answer is not None:
+            self.end(time + 1, request, answer)
+        return request
+
+    def begin(self, time: int, api: str, body: Mapping[str, Any], version: int) -> int:
+        return self.note(Kind.REQUEST, time, api, {"group_id": "g", **body}, version=version)
+
+    def end(self, time: int, request: int, answer: Mapping[str, Any]) -> None:
+        asked = self.events[request]
+        self.note(Kind.ANSWER, time, asked.api, answer, version=asked.version, of=request)
+
+    def restart(self, time: int) -> None:
+        self.note(Kind.FAULT, time, "restart", {})
+
+    def mark(self, requirement: str, request: int) -> None:
+        time = self.events[-1].time
+        self.note(Kind.INTERNAL, time, "evidence", {"requirement": requirement}, of=request)
+
+    def verdict(self) -> TraceVerdict:
+        return judge(Header("test", self.order, "wall", SETTINGS, GRACE), self.events)
+
+    # --- one member, A ------------------------------------------------------------------------------------------
+
+    def join(self, time: int, generation: int, member: str = "") -> int:
+        body = {
+            "session_timeout_ms": SESSION,
+            "rebalance_timeout_ms": 60_000,
+            "member_id": member,
+            "protocol_type": "x",
+            "protocols": [{"name": "p", "metadata": b"m"}],
+        }
+        answer = {
+            "error_code": 0,
+            "generation_id": generation,
+            "protocol_name": "p",
+            "leader": "a",
+            "member_id": "a",
+            "members": [{"member_id": "a", "metadata": b"m"}],
+        }
+        return self.ask(time, "JoinGroup", body, answer, 2)
+
+    def sync(self, time: int, generation: int, answer: Mapping[str, Any] | None, given: bytes = b"plan") -> int:
+        rows = [{"member_id": "a", "assignment": given}]
+        body = {"generation_id": generation, "member_id": "a", "assignments": rows}
+        return self.ask(time, "SyncGroup", body, answer, 1)
+
+    def beat(self, time: int, error: int, generation: int = 1, member: str = "a") -> int:
+        body = {"generation_id": generation, "member_id": member}
+        return self.ask(time, "Heartbeat", body, {"error_code": error}, 1)
+
+    def stable(self) -> "Tape":
+        self.join(10, 1)
+        self.sync(20, 1, granted(b"plan"))
+        return self
+
+
+def granted(assignment: bytes) -> dict[str, Any]:
+    return {"error_code": 0, "assignment": assignment}
+
+
+def refused(error: int) -> dict[str, Any]:
+    return {"error_code": error, "assignment": b""}
+
+
+def fetched(tape: Tape, time: int, offset: int, error: int = 0) -> int:
+    row = {"partition_index": 0, "committed_offset": offset, "metadata": "", "error_code": 0}
+    answer = {"topics": [{"name": "t", "partitions": [row]}] if not error else [], "error_code": error}
+    return tape.ask(time, "OffsetFetch", {"topics": [{"name": "t", "partition_indexes": [0]}]}, answer, 2)
+
+
+def committed(tape: Tape, time: int, offset: int, answered: bool, error: int = 0) -> None:
+    row = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
+    body = {
+        "generation_id_or_member_epoch": -1,
+        "member_id": "",
+        "topics": [{"name": "t", "partitions": [row]}],
+    }
+    answer = {"topics": [{"name": "t", "partitions": [{"partition_index": 0, "error_code": error}]}]}
+    tape.ask(time, "OffsetCommit", body, answer if answered else None, 3)

@@ -1,0 +1,220 @@
+"""The pipeline says of a trace what the judge says, however it is split, and queries find what the judge finds."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from fencepost.conformance.analysis.trace_report import judge_files
+from fencepost.conformance.pipeline.merge import summed
+from fencepost.conformance.pipeline.shard_findings import opinion
+from fencepost.traces.events import Header
+from fencepost.traces.files.jsonl import read_event
+from fencepost.traces.files.rotating_writer import Shelf, part_of
+from fencepost.traces.files.trace_files import write_trace
+from fencepost.traces.judge.classic.failover import NOT_READY
+from fencepost.traces.judge.judge import Judge
+from fencepost.traces.operations import Lookahead, Moment
+from fencepost.traces.pipeline.corpus import EVENTS, TRACES, Corpus
+from fencepost.traces.pipeline.ingest import ingest
+from fencepost.traces.pipeline.judge_corpus import Finding, Unit, buckets_of, judge_unit, sorted_lines, units_of
+from fencepost.traces.pipeline.queries import INVARIANTS
+from fencepost.traces.pipeline.recordings import File, places, put_together
+from fencepost.traces.pipeline.results import Judged, judge_corpus, query_corpus
+from fencepost.traces.pipeline.row_reader import SHARED, Reader, Row
+from fencepost.traces.pipeline.shards import LOOKUPS, LookupJudge, UnitJudge, moments
+from fencepost.traces.verdict import Fault, TraceVerdict
+from tests.support.altered_traces import altered_trace, in_parts, judged_alone, shown
+
+TRACES_IN_CI = 40
+BUCKETS = 3
+
+
+def quiet(done: int, total: int, doing: str) -> None:
+    """Nobody wants to know."""
+
+
+def file_of(corpus: Corpus, reader: Reader) -> File:
+    """What a corpus knows of a trace file that was read."""
+    assert reader.header is not None
+    sizes = Counter({corpus.bucket(group): 0 for group in reader.groups})
+    for group, size in reader.groups.items():
+        sizes[corpus.bucket(group)] += size
+    counts = (reader.trace, reader.events, reader.lines, reader.flawed, reader.marked, dict(sizes))
+    return File(*counts, *part_of(reader.header), reader.continued)
+
+
+def verdicts(corpus: Corpus, paths: Sequence[Path], split: int) -> Iterator[TraceVerdict]:
+    """The verdicts on all units of a trace, without Spark."""
+    readers = {str(path): Reader(str(path)) for path in paths}
+    rows = {name: [row for row in reader.rows() if isinstance(row, Row)] for name, reader in readers.items()}
+    found: list[TraceVerdict] = []
+
+    def keep(unit: Unit, header: Header, judge: UnitJudge | LookupJudge, events: Iterator[Moment]) -> Iterator[Finding]:
+        for moment in events:
+            judge.take(moment.event, moment.operation)
+        found.append(judge.finish())
+        yield from ()
+
+    (whole,) = put_together(file_of(corpus, reader) for reader in readers.values())
+    for unit in units_of(whole, split):
+        mine = [
+            (row.line - begins + before, row.text)
+            for file, begins, before in places(whole)
+            for row in rows[file.trace]
+            if row.line > begins and belongs(row, unit, corpus)
+        ]
+        list(judge_unit(unit, corpus, [(1, readers[unit.trace].header_line), *mine], keep))
+    return iter(found)
+
+
+def belongs(row: Row, unit: Unit, corpus: Corpus) -> bool:
+    """The event is one of this unit."""
+    bucket = SHARED if row.group is None else corpus.bucket(row.group)
+    told = row.kind == "answer" and row.error in NOT_READY
+    return bucket in buckets_of(unit, corpus) and (unit.bucket != LOOKUPS or bucket == SHARED or told)
+
+
+@pytest.mark.parametrize("seed", range(TRACES_IN_CI))
+def test_verdicts_are_the_judges_however_a_trace_is_split(seed: int, tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    header, events = altered_trace(seed)
+    write_trace(path, header, events)
+    alone = judged_alone(header, events)
+    for split in (0, 10**9):
+        assert shown(verdicts(Corpus(tmp_path, BUCKETS), [path], split)) == alone
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 5, 6, 8, 9, 10])
+def test_a_recording_in_parts_is_one_trace(seed: int, tmp_path: Path) -> None:
+    paths = in_parts(tmp_path, *altered_trace(seed), 4)
+    ((_, header, events),) = ((path, header, list(events)) for path, header, events in Shelf(paths).traces())
+    alone = judged_alone(header, events)
+    for split in (0, 10**9):
+        assert shown(verdicts(Corpus(tmp_path, BUCKETS), paths, split)) == alone
+
+
+def test_the_traces_are_worth_it() -> None:
+    found = [judged_alone(*altered_trace(seed)) for seed in range(20)]
+    assert sum(1 for faults, *_ in found if faults) > 5
+    assert sum(1 for faults, *_ in found if not faults) > 3
+    assert len({fault.group for faults, *_ in found for fault in faults}) > 1
+
+
+def test_a_unit_looks_as_far_ahead_as_all_of_the_trace() -> None:
+    _, events = altered_trace(3, 200)
+    whole = [(each.event, each.operation and each.operation.answer) for each in Lookahead(events, 4).moments()]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fencepost.traces.pipeline.shards.WINDOW", 4)
+        seen = [(each.event, each.operation and each.operation.answer) for each in moments(enumerate(events))]
+    assert seen == whole
+
+
+@pytest.fixture(scope="module")
+def corpus(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """Some traces, one of them with a bad line, and one in parts."""
+    folder = tmp_path_factory.mktemp("judging")
+    paths = []
+    for seed in range(12):
+        write_trace(folder / f"{seed}.jsonl", *altered_trace(seed))
+        paths.append(folder / f"{seed}.jsonl")
+    lines = paths[-1].read_bytes().splitlines(keepends=True)
+    paths[-1].write_bytes(b"".join([*lines[:40], b"?\n", *lines[41:]]))
+    corpus = Corpus.create(folder / "c", BUCKETS)
+    ingest(spark, corpus, [*paths, *in_parts(folder, *altered_trace(14), 3)], quiet)
+    return corpus
+
+
+@pytest.fixture(scope="module")
+def judged(spark: SparkSession, corpus: Corpus) -> Judged:
+    """All of them judged, each split as far as it goes, and queried."""
+    folder = corpus.folder / "out"
+    folder.mkdir()
+    judge_corpus(spark, corpus, folder, opinion, quiet, split=0)
+    query_corpus(spark, corpus, folder, quiet)
+    return Judged(folder)
+
+
+def paths_of(corpus: Corpus) -> list[Path]:
+    names = (row for file in corpus.files(TRACES) for row in pq.ParquetFile(file).read()["trace"].to_pylist())
+    return sorted(map(Path, names))
+
+
+def test_findings_are_the_judges(corpus: Corpus, judged: Judged) -> None:
+    found: dict[str, Counter[Fault]] = {}
+    for row in judged.values("fault"):
+        trace = row.pop("trace")
+        fields: dict[str, Any] = {key: tuple(each) if isinstance(each, list) else each for key, each in row.items()}
+        fault = Fault(**fields)
+        found.setdefault(trace, Counter())[fault] += 1
+    flawed: list[Path] = []
+    for path in paths_of(corpus):
+        reader = Reader(str(path))
+        rows = [row for row in reader.rows() if isinstance(row, Row) and row.intact]
+        if reader.flawed is not None:
+            assert reader.header is not None
+            verdict = Judge(reader.header).read([read_event(row.text) for row in rows])
+            assert Counter(verdict.faults) == found.pop(str(path), Counter())
+            flawed.append(path)
+    assert len(flawed) == 1
+    for path, header, events in Shelf(path for path in paths_of(corpus) if path not in flawed).traces():
+        assert Counter(Judge(header).read(events).faults) == found.pop(str(path), Counter())
+    assert not found
+
+
+def test_the_report_is_the_one_of_fencepost_judge(corpus: Corpus, judged: Judged) -> None:
+    flawed = [row["trace"] for row in judged.values("inconclusive") if "quarantine" in row["reason"]]
+    assert len(flawed) == 1
+    whole = [each for each in judged.essential() if each.trace not in flawed]
+    report = summed(whole, 0, 0)
+    expected = judge_files([path for path in paths_of(corpus) if str(path) not in flawed], lambda _: None)
+    assert report.rules == expected.rules
+    for mine, theirs in zip(report.results, expected.results, strict=True):
+        assert (mine.id, mine.verdict, mine.checks) == (theirs.id, theirs.verdict, theirs.checks)
+        whole_of = {(each.trace, each.step, each.observed): each.schedule for each in theirs.failures}
+        for each in mine.failures:
+            # A part of a split trace shows of its past what it has of it.
+            assert set(each.schedule) <= set(whole_of[each.trace, each.step, each.observed])
+            assert each.schedule
+    everything = summed(judged.essential(), 0, 0)
+    assert everything.cut_short
+    assert [each for each in everything.undecided if flawed[0] in each and "in quarantine" in each]
+
+
+def test_queries_find_nothing_that_the_judge_does_not(judged: Judged) -> None:
+    blamed = {(row["trace"], row["group"]) for row in judged.values("fault")}
+    found = {(row["trace"], row["group"]) for name in INVARIANTS for row in judged.table(name)}
+    assert found <= blamed
+
+
+def test_lines_come_together_and_in_order(spark: SparkSession, corpus: Corpus) -> None:
+    readers = [Reader(str(path)) for path in paths_of(corpus)[:3]]
+    rows = {reader.trace: [row for row in reader.rows() if isinstance(row, Row) and row.intact] for reader in readers}
+    wholes = put_together(file_of(corpus, reader) for reader in readers)
+    found = [unit for whole in wholes for unit in units_of(whole, 0)]
+    seen: dict[int, list[int]] = {}
+    for row in sorted_lines(spark, corpus, wholes, found).collect():
+        seen.setdefault(row.unit, []).append(row.line)
+    assert seen.keys() == set(range(len(found)))
+    for number, unit in enumerate(found):
+        mine = [row.line for row in rows[unit.trace] if belongs(row, unit, corpus)]
+        assert seen[number] == [1, *mine]
+
+
+def test_states_and_rounds_are_told(judged: Judged) -> None:
+    assert {json.loads(row["value"])["phase"] for row in judged.findings("state")} >= {"Preparing", "Stable"}
+    rounds = list(judged.rebalances())
+    assert rounds and all(row["duration"] >= 0 for row in rounds)
+    assert {row["phase"] for row in judged.stuck()} <= {"Preparing", "Completing"}
+
+
+def test_events_are_where_they_belong(corpus: Corpus) -> None:
+    for file in corpus.files(EVENTS):
+        bucket = int(file.rpartition("bucket=")[2].partition("/")[0])
+        for group in pq.ParquetFile(file).read(["group"])["group"].to_pylist():
+            assert bucket == (SHARED if group is None else corpus.bucket(group))

@@ -1,0 +1,43 @@
+"""Spark as it is started: workers are this Python and find Fencepost; what cannot start is one line."""
+
+import signal
+import sys
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import fencepost
+from fencepost.traces.pipeline import spark_session
+from fencepost.traces.pipeline.errors import PipelineError
+
+
+def test_workers_are_this_python_and_find_fencepost(spark: SparkSession) -> None:
+    def whereabouts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"python": [sys.executable], "package": [fencepost.__file__]})
+
+    row = spark.range(1, numPartitions=1).mapInArrow(whereabouts, "python string, package string").collect()[0]
+    assert (row.python, row.package) == (sys.executable, fencepost.__file__)
+
+
+def test_what_is_asked_for_outweighs_what_is_usual(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("session")
+    settings = spark_session.configuration("local[2]", {"spark.ui.enabled": "true", "spark.x": "1"}, folder)
+    assert (settings["spark.ui.enabled"], settings["spark.x"]) == ("true", "1")
+
+
+def test_nobody_is_kept_from_the_driver_of_a_cluster(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("session")
+    assert spark_session.LOOPBACK.keys().isdisjoint(spark_session.configuration("spark://somewhere:7077", {}, folder))
+
+
+def test_ctrl_c_is_left_alone(spark: SparkSession) -> None:
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_reason_is_one_line() -> None:
+    assert spark_session.first_line(OSError("\n  first \n second")) == "first"
+    assert spark_session.first_line(OSError()) == "OSError"
+    assert issubclass(PipelineError, ValueError)

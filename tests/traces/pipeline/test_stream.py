@@ -1,0 +1,61 @@
+"""A watch says of traces that land in pieces what the judge says of the whole, once, also when it is started again."""
+
+import pickle
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from fencepost.traces.files.trace_files import open_trace, write_trace
+from fencepost.traces.judge.judge import Judge
+from fencepost.traces.pipeline.shards import LOOKUPS
+from fencepost.traces.pipeline.stream import Watched, committed, found_in, go_on, landed, watch
+from tests.support.altered_traces import altered_trace, in_parts, judged_alone
+
+BUCKETS = 2
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 5, 6, 8, 9, 10])
+@pytest.mark.parametrize("count", [1, 4])
+def test_a_trace_in_parts_is_judged_as_a_whole(seed: int, count: int, tmp_path: Path) -> None:
+    header, events = altered_trace(seed)
+    known: dict[int, bytes] = {}
+    faults: Counter[str] = Counter()
+    for path in in_parts(tmp_path, header, events, count):
+        seen = list(landed(str(path), BUCKETS))
+        for bucket in (LOOKUPS, *range(BUCKETS)):
+            news = sorted((row[3], row[2], *row[4:]) for row in seen if row[1] == bucket)
+            before: Watched | None = pickle.loads(known[bucket]) if bucket in known else None
+            found: list[tuple[object, ...]] = []
+            after = go_on("t", bucket, BUCKETS, before, news, found)
+            assert after is not None
+            known[bucket] = pickle.dumps(after)
+            faults.update(str(row[6]) for row in found)
+    for each in known.values():
+        watched = pickle.loads(each)
+        watched.end()
+        faults.update(kind + str(sorted(asdict(fault).items())) for kind, fault in watched.news())
+    assert faults.total() == judged_alone(header, events)[0].total()
+
+
+def rows(to: Path) -> list[tuple[str, str, int]]:
+    return sorted((Path(row["path"]).name, row["kind"], row["sequence"] or 0) for _, row in found_in(to))
+
+
+def test_a_watch_loses_and_repeats_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    landing, to = tmp_path / "landing", tmp_path / "to"
+    landing.mkdir()
+    expected: list[tuple[str, str, int]] = []
+    for batch in ((1, 2), (5, 6)):
+        for seed in batch:
+            path = landing / f"{seed}.jsonl"
+            write_trace(path, *altered_trace(seed))
+            header, events = open_trace(path)
+            expected += [(path.name, "fault", fault.sequence) for fault in Judge(header).read(list(events)).faults]
+        (landing / "bad.jsonl").write_bytes(b"?\n")
+        watch(spark, landing, to, BUCKETS, once=True).awaitTermination()
+    assert len(expected) > 2
+    assert rows(to) == sorted([*expected, ("bad.jsonl", "quarantine", 0)])
+    assert committed(to / "found")

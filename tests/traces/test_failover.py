@@ -1,0 +1,270 @@
+"""What the judge excuses around a failover: not being ready, failing to write, moving elsewhere; and nothing else."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from fencepost.adapters.bundled.classic.log import LogWriteError, MemoryLog
+from fencepost.adapters.bundled.classic.records import Record
+from fencepost.adapters.in_process import InProcessTarget
+from fencepost.adapters.target import Recorder
+from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.traces.events import Event, Header, Order
+from fencepost.traces.judge.judge import judge
+from fencepost.traces.verdict import TraceVerdict
+from tests.support.trace_builder import GRACE, SESSION, SETTINGS, Tape, committed, fetched, granted, refused
+
+ORDERS = pytest.mark.parametrize("order", list(Order))
+
+
+def faulty(order: Order, tape: Tape) -> int:
+    """How many faults there are on a target whose silence about being ready is not taken for an excuse."""
+    return len(judge(Header("test", order, "virtual", SETTINGS, GRACE), tape.events).faults)
+
+
+# --- not ready
+
+
+@ORDERS
+@pytest.mark.parametrize(("member", "faults"), [("a", 0), ("stranger", 0)])
+def test_a_heartbeat_is_not_looked_at_while_loading(order: Order, member: str, faults: int) -> None:
+    tape = Tape(order).stable()
+    tape.restart(1_000)
+    tape.beat(1_100, 0, 7, member)
+    fetched(tape, 1_200, -1, error=14)
+    assert faulty(order, tape) == faults
+    fetched(tape, 1_300, -1)
+    tape.beat(1_400, 0, 7, member)
+    assert faulty(order, tape) == 1
+
+
+@ORDERS
+def test_a_sync_while_loading_shows_which_reference_a_target_follows(order: Order) -> None:
+    tape = Tape(order).stable()
+    tape.restart(1_000)
+    tape.sync(1_100, 1, refused(27))
+    assert tape.verdict().decisions["loading_refuses_sync"] is False
+    newer = Tape(order).stable()
+    newer.restart(1_000)
+    newer.sync(1_100, 1, refused(14))
+    assert newer.verdict().decisions["loading_refuses_sync"] is True
+    newer.sync(1_200, 1, refused(27))
+    assert faulty(order, newer) == 1
+
+
+@ORDERS
+def test_a_join_while_loading_shows_whether_it_echoes_the_id(order: Order) -> None:
+    for shown, hides in (("", True), ("a", False)):
+        tape = Tape(order).stable()
+        tape.restart(1_000)
+        answer = {"error_code": 14, "member_id": shown, "generation_id": -1, "protocol_name": "", "leader": ""}
+        tape.ask(1_100, "JoinGroup", joining("a"), answer, 2)
+        verdict = tape.verdict()
+        assert not verdict.faults
+        assert verdict.decisions["gate_hides_member_id"] is hides
+
+
+def joining(member: str, session: int = SESSION) -> dict[str, Any]:
+    return {
+        "session_timeout_ms": session,
+        "rebalance_timeout_ms": 60_000,
+        "member_id": member,
+        "protocol_type": "x",
+        "protocols": [{"name": "p", "metadata": b"m"}],
+    }
+
+
+@ORDERS
+def test_an_invalid_request_does_not_show_that_loading_is_over(order: Order) -> None:
+    tape = Tape(order).stable()
+    tape.restart(1_000)
+    answer = {"error_code": 26, "member_id": "a", "generation_id": -1, "protocol_name": "", "leader": ""}
+    tape.ask(1_100, "JoinGroup", joining("a", 1), answer, 2)
+    tape.beat(1_200, 0, 7, "stranger")
+    assert faulty(order, tape) == 0
+    early = Tape(order).stable()
+    early.restart(1_000)
+    early.ask(1_100, "JoinGroup", joining("a", 1), answer | {"error_code": 14}, 2)
+    verdict = early.verdict()
+    assert not verdict.faults and verdict.decisions["validity_comes_before_place"] is False
+
+
+@ORDERS
+@pytest.mark.parametrize(("ready", "faults"), [(False, 0), (True, 1)])
+def test_a_group_that_is_still_elsewhere_is_not_listed(order: Order, ready: bool, faults: int) -> None:
+    tape = Tape(order).stable()
+    tape.restart(1_000)
+    if ready:
+        fetched(tape, 1_100, -1)
+    tape.ask(1_200, "ListGroups", {}, {"error_code": 0, "groups": []}, 0)
+    assert faulty(order, tape) == faults
+
+
+@ORDERS
+def test_any_answer_may_be_that_it_is_not_ready_even_where_the_references_say_otherwise(order: Order) -> None:
+    tape = Tape(order).stable()
+    tape.restart(1_000)
+    tape.beat(1_100, 14)
+    tape.sync(1_200, 1, refused(27))
+    tape.sync(1_300, 1, refused(14))
+    verdict = tape.verdict()
+    assert not verdict.faults
+    assert verdict.rules["gate.not-ready"] == 2 and verdict.rules["gate.loading.sync"] == 1
+
+
+@ORDERS
+@pytest.mark.parametrize("error", [-1, 3, 22, 28, 42])
+def test_other_errors_are_no_excuse(order: Order, error: int) -> None:
+    tape = Tape(order).stable()
+    tape.restart(1_000)
+    tape.beat(1_100, error)
+    assert faulty(order, tape) == 1
+
+
+@ORDERS
+def test_an_error_with_an_assignment_is_no_excuse(order: Order) -> None:
+    tape = Tape(order).stable()
+    tape.restart(1_000)
+    tape.sync(1_100, 1, granted(b"plan") | {"error_code": 16})
+    assert faulty(order, tape) == 1
+
+
+# --- writes that fail
+
+
+@ORDERS
+@pytest.mark.parametrize("error", [15, 16, -1])
+@pytest.mark.parametrize(("offset", "faults"), [(7, 0), (9, 0), (8, 1), (-1, 1)])
+def test_a_commit_that_failed_may_have_been_stored(order: Order, error: int, offset: int, faults: int) -> None:
+    tape = Tape(order)
+    committed(tape, 10, 7, True)
+    tape.restart(1_000)
+    fetched(tape, 1_100, 7)
+    committed(tape, 1_200, 9, True, error)
+    fetched(tape, 1_300, offset)
+    assert faulty(order, tape) == faults
+
+
+@ORDERS
+@pytest.mark.parametrize("error", [15, 16, -1])
+def test_without_a_failover_no_write_may_fail(order: Order, error: int) -> None:
+    tape = Tape(order)
+    committed(tape, 10, 7, True, error)
+    assert faulty(order, tape) == 1
+
+
+@ORDERS
+@pytest.mark.parametrize(("error", "faults"), [(27, 0), (22, 1), (0, 1)])
+def test_an_assignment_that_was_not_stored_begins_another_round(order: Order, error: int, faults: int) -> None:
+    tape = Tape(order).stable()
+    tape.restart(1_000)
+    tape.join(1_100, 2, "a")
+    tape.sync(1_200, 2, refused(-1), b"new")
+    tape.beat(1_300, error, 2)
+    assert faulty(order, tape) == faults
+
+
+class Torn(MemoryLog):
+    """A log that does not take one record."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.broken = False
+
+    def append(self, batch: Sequence[Record]) -> None:
+        if self.broken:
+            self.broken = False
+            raise LogWriteError
+        super().append(batch)
+
+
+@pytest.mark.parametrize("what", ["commit", "assignment", "replacement", "creation", "deletion", "offset-deletion"])
+@pytest.mark.parametrize("restarts", [True, False])
+def test_the_bundled_coordinator_fails_as_the_model_says(what: str, restarts: bool) -> None:
+    verdict = run_virtual(failing(what, restarts))
+    if restarts:
+        assert not verdict.faults and not verdict.inconclusive
+        # The others may as well not have been looked at, as far as anybody can see.
+        assert what != "assignment" or verdict.rules["failure.assignment"] == 1
+    else:
+        assert len(verdict.faults) == 1
+
+
+async def failing(what: str, restarts: bool) -> TraceVerdict:
+    """One write of the bundled coordinator fails, around a restart or not."""
+    log = Torn()
+    target = InProcessTarget(SETTINGS, topics={"t": 4}, log=log)
+    await target.open()
+    loop = asyncio.get_running_loop()
+    recorder = Recorder(lambda: round(loop.time() * 1000))
+    channel = target.channel(recorder)
+
+    async def ask(api: str, version: int, **body: Any) -> dict[str, Any]:
+        answer = await channel.send(api, version, {"group_id": "g", **body}).answer
+        assert answer is not None
+        return dict(answer)
+
+    offer = {key: value for key, value in joining("").items() if key != "member_id"}
+
+    async def join(group: str = "g") -> dict[str, Any]:
+        return await ask("JoinGroup", 9, **offer, member_id="", group_instance_id="i", group_id=group)
+
+    async def sync(joined: dict[str, Any]) -> dict[str, Any]:
+        who = {"generation_id": joined["generation_id"], "member_id": joined["member_id"]}
+        names = {"protocol_type": "x", "protocol_name": "p"}
+        given = [{"member_id": joined["member_id"], "assignment": b"plan"}]
+        return await ask("SyncGroup", 5, **who, **names, assignments=given)
+
+    row = {"partition_index": 0, "committed_offset": 7, "committed_metadata": ""}
+    topics = [{"name": "t", "partitions": [row]}]
+    bare = [{"name": "t", "partitions": [{"partition_index": 0}]}]
+    if restarts:
+        await target.restart()
+    if what in ("deletion", "offset-deletion"):
+        await ask("OffsetCommit", 6, topics=topics)
+    joined = await join() if what in ("assignment", "replacement") else {}
+    if what == "replacement":
+        await sync(joined)
+    log.broken = True
+    match what:
+        case "commit":
+            await ask("OffsetCommit", 6, topics=topics)
+        case "assignment":
+            await sync(joined)
+        case "replacement":
+            await join()
+        case "creation":
+            await join("new")
+        case "deletion":
+            await ask("DeleteGroups", 1, groups_names=["g"])
+        case "offset-deletion":
+            await ask("OffsetDelete", 0, topics=bare)
+    assert not log.broken
+    if joined:
+        await ask("Heartbeat", 3, member_id=joined["member_id"], generation_id=joined["generation_id"])
+    await ask("DescribeGroups", 5, groups=["g", "new"])
+    await ask("OffsetFetch", 5, topics=None)
+    events: tuple[Event, ...] = recorder.events
+    await target.close()
+    return judge(Header("test", Order.TOTAL, "virtual", SETTINGS, 0), events)
+
+
+# --- moving
+
+
+@ORDERS
+@pytest.mark.parametrize(("restarts", "faults"), [(True, 0), (False, 1)])
+def test_a_parked_join_is_sent_elsewhere(order: Order, restarts: bool, faults: int) -> None:
+    tape = Tape(order).stable()
+    if restarts:
+        tape.restart(1_000)
+        fetched(tape, 1_100, -1)
+    moved = {"error_code": 16, "member_id": "b", "generation_id": -1, "protocol_name": "", "leader": ""}
+    parked = tape.begin(1_200, "JoinGroup", joining(""), 2)
+    tape.beat(1_300, 27)
+    tape.end(1_500, parked, moved)
+    fetched(tape, 1_600, -1, error=14)
+    tape.beat(2_000, 0)
+    assert bool(faulty(order, tape)) is bool(faults)

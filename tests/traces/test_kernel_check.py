@@ -1,0 +1,79 @@
+"""What accepted traces went through refines the kernel: random schedules, and every scenario of the kit."""
+
+import random
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.plan import BUNDLED, Plan
+from fencepost.conformance.profile import Profile
+from fencepost.conformance.run.bundled import Bundled
+from fencepost.conformance.scenarios.classic import ALL
+from fencepost.model.classic.coordinator.state import Outcome, World
+from fencepost.model.classic.core.state import FREE, CommitRequest, Group, Holder, Phase, Slot
+from fencepost.model.classic.kernel.refinement import NotRefined
+from fencepost.model.classic.messages.requests import Commit
+from fencepost.traces.judge.classic.matching import Fresh
+from fencepost.traces.judge.kernel_check import Shadowed, refined
+from fencepost.traces.judge.search.configuration import Trail
+from tests.support.random_client import random_trace
+
+STEPS = 80
+
+
+def test_random_schedules_refine() -> None:
+    rules: Counter[str] = Counter()
+    for seed in range(40):
+        rules += refined(*random_trace(random.Random(seed), STEPS)).rules
+    assert rules.total() > 2_000
+    assert {"sync.leader", "join.replace.completing", "timer.rebalance", "commit.stable"} <= set(rules)
+
+
+def test_every_scenario_refines() -> None:
+    run = Bundled(Plan(BUNDLED), Profile())
+    rules: Counter[str] = Counter()
+    for scenario in ALL:
+        played = run_virtual(run.play(scenario, "run"))
+        rules += refined(played.header, played.events).rules
+    assert rules.total() > 2_000
+    assert {"join.replace.stable", "leave.member", "timer.sync", "commit.preparing", "join.evicted"} <= set(rules)
+
+
+STABLE = Group(Phase.STABLE, 4, leader="a", slots=(Slot(Holder.MEMBER, "a"), FREE))
+
+
+def step(before: Group, after: Group, rule: str, request: Commit | None = None) -> Trail:
+    """A step of the model as the judge tells of it."""
+    return Trail(rule, 1, None, World(before), Outcome(World(after), (), rule), request)
+
+
+def commit(generation: int, member: str = "a") -> Commit:
+    """OffsetCommit."""
+    return Commit("g", CommitRequest(1, member, None, generation), 8, ())
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        (step(STABLE, STABLE, "commit.stable", commit(3)), "its generation is current"),
+        (step(STABLE, STABLE, "commit.stable", commit(4, "b")), "its sender is a member"),
+        (step(STABLE, replace(STABLE, generation=3), "sync.leader"), "current"),
+        (step(STABLE, replace(STABLE, phase=Phase.COMPLETING), "sync.leader"), "open"),
+    ],
+)
+def test_steps_that_no_action_explains_are_told(told: Trail, reason: str) -> None:
+    with pytest.raises(NotRefined, match=reason):
+        Shadowed()("g", told)
+
+
+def test_an_id_that_comes_to_light_is_the_member_it_was() -> None:
+    shadowed = Shadowed()
+    unseen = replace(STABLE, slots=(STABLE.slots[0], Slot(Holder.MEMBER, Fresh(7))))
+    known = replace(STABLE, slots=(STABLE.slots[0], Slot(Holder.MEMBER, "b")))
+    shadowed("g", step(STABLE, unseen, "join.new"))
+    shadowed("g", step(known, known, "commit.stable", commit(4, "b")))
+    assert shadowed.begun == 1
+    shadowed("g", step(STABLE, STABLE, "commit.stable", commit(4)))
+    assert shadowed.begun == 2

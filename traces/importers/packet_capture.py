@@ -1,0 +1,285 @@
+"""Packet captures as traces: the Kafka messages on the wire, as a recorder between clients and brokers would see them.
+
+pcap and pcapng are read with dpkt, which the extra `capture` brings. Wherever bytes are missing, it is not known what
+happened to groups: the trace says so. A connection that began before the capture is read from the first packet on that
+looks like the beginning of a request.
+"""
+
+import gzip
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from fencepost.model.settings import Settings
+from fencepost.model.wire.codec import API_NAMES
+from fencepost.traces.events import Header, Order
+from fencepost.traces.files.trace_files import TraceError, trace_writer
+from fencepost.traces.frames import Conversation, Splitter, Tape
+from fencepost.traces.importers.tcp_reassembly import Address, Gap, Segment, Stream
+
+KAFKA_PORT = 9092
+GRACE_MS = 1_000
+MOST_BYTES = 128 * 1024 * 1024
+KNOWN_KEYS = range(100)
+KNOWN_VERSIONS = range(24)
+ETHERNET, NULL, LOOP, SLL, SLL2 = 1, 0, 108, 113, 276
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What to read, and what is known of it. `ports` are those of the brokers; `grace` is in milliseconds."""
+
+    paths: Sequence[Path]
+    ports: frozenset[int]
+    settings: Settings | None = None
+    """None if they are not known: Kafka's defaults are assumed then, and what depends on them is inconclusive."""
+    grace: int = GRACE_MS
+    everything: bool = False
+
+
+@dataclass(slots=True)
+class Imported:
+    """What came of an import: events, packets read, connections, gaps, and messages that could not be decoded."""
+
+    events: int = 0
+    packets: int = 0
+    connections: int = 0
+    gaps: int = 0
+    undecoded: int = 0
+
+
+@dataclass(slots=True)
+class Flow:
+    """One connection: its two directions, and what was said on it."""
+
+    talk: Conversation
+    asked: Stream = field(default_factory=Stream)
+    told: Stream = field(default_factory=Stream)
+    questions: Splitter = field(default_factory=lambda: Splitter(MOST_BYTES))
+    answers: Splitter = field(default_factory=lambda: Splitter(MOST_BYTES))
+    knows_questions: bool = False
+    """It is known where a request begins."""
+    knows_answers: bool = False
+    closed: list[str] = field(default_factory=list)
+
+
+class Reader:
+    """Turns segments into events on a tape."""
+
+    def __init__(self, tape: Tape, ports: frozenset[int], imported: Imported) -> None:
+        self.tape = tape
+        self.ports = ports
+        self.imported = imported
+        self.flows: dict[tuple[Address, Address], Flow] = {}
+
+    def take(self, segment: Segment) -> None:
+        """Take one segment in."""
+        from_client = segment.target[1] in self.ports
+        ends = (segment.source, segment.target) if from_client else (segment.target, segment.source)
+        flow = self.flows.get(ends)
+        if flow is not None and segment.syn and from_client and is_new(flow.asked, segment):
+            self.over(ends, flow)
+            flow = None
+        if flow is None:
+            if segment.rst or (segment.fin and not segment.data):
+                return
+            flow = self.flows[ends] = Flow(self.tape.conversation())
+            self.imported.connections += 1
+        if segment.syn and from_client:
+            flow.knows_questions = True
+        elif segment.syn:
+            flow.knows_answers = True
+        mine, other = (flow.asked, flow.told) if from_client else (flow.told, flow.asked)
+        read, read_other = (self.questions, self.answers) if from_client else (self.answers, self.questions)
+        for piece in mine.feed(segment):
+            read(flow, piece)
+        if segment.acknowledged is not None:
+            for piece in other.seen(segment.acknowledged, segment.time):
+                read_other(flow, piece)
+        if segment.fin or segment.rst:
+            flow.closed.append("client" if from_client else "broker")
+            if segment.rst or len(set(flow.closed)) == 2:
+                self.over(ends, flow)
+
+    def finish(self) -> None:
+        """The capture ends: holes will not be filled."""
+        for flow in self.flows.values():
+            for stream, read in ((flow.asked, self.questions), (flow.told, self.answers)):
+                while stream.waiting:
+                    for piece in stream.skip():
+                        read(flow, piece)
+
+    def over(self, ends: tuple[Address, Address], flow: Flow) -> None:
+        """A connection has ended."""
+        first = next(iter(flow.closed), "client")
+        flow.talk.ended("lost" if first == "broker" else "drop", f"the {first} closed the connection")
+        del self.flows[ends]
+
+    def questions(self, flow: Flow, piece: bytes | Gap) -> None:
+        """Bytes from the client."""
+        if isinstance(piece, Gap):
+            self.lose(flow)
+        elif flow.knows_questions or begins_request(piece):
+            flow.knows_questions = True
+            for frame in flow.questions.feed(piece):
+                flow.talk.request(frame)
+            if flow.questions.broken:
+                self.lose(flow)
+
+    def answers(self, flow: Flow, piece: bytes | Gap) -> None:
+        """Bytes from the broker."""
+        if isinstance(piece, Gap):
+            self.lose(flow)
+        elif flow.knows_answers or begins_answer(piece, flow.talk):
+            flow.knows_answers = True
+            for frame in flow.answers.feed(piece):
+                flow.talk.answer(frame)
+            if flow.answers.broken:
+                self.lose(flow)
+
+    def lose(self, flow: Flow) -> None:
+        """Something is missing: what is in flight, and where messages begin, is not known any more."""
+        self.imported.gaps += 1
+        concerned = flow.talk.concerns_groups
+        flow.talk.ended("drop", "bytes are missing in the capture")
+        if concerned:
+            self.tape.unknown(f"connection {flow.talk.number}: bytes are missing in the capture")
+        flow.talk = self.tape.conversation()
+        flow.questions, flow.answers = Splitter(MOST_BYTES), Splitter(MOST_BYTES)
+        flow.knows_questions = flow.knows_answers = False
+
+
+def is_new(stream: Stream, syn: Segment) -> bool:
+    """Another connection begins, between the same ends; not the same packet comes once more."""
+    return stream.next is not None and stream.first != syn.sequence
+
+
+def begins_request(data: bytes) -> bool:
+    """A piece looks like the beginning of a request: nearly always clients send one in a packet of its own."""
+    if len(data) < 14:
+        return False
+    size, key, version = (int.from_bytes(data[i : i + n], signed=True) for i, n in ((0, 4), (4, 2), (6, 2)))
+    client = int.from_bytes(data[12:14], signed=True)
+    fits = size == len(data) - 4 or (size > len(data) - 4 and API_NAMES.get(key) == "Produce")
+    return fits and key in KNOWN_KEYS and version in KNOWN_VERSIONS and -1 <= client <= size
+
+
+def begins_answer(data: bytes, talk: Conversation) -> bool:
+    """A piece looks like the beginning of an answer to something in flight."""
+    if len(data) < 8:
+        return False
+    size, correlation = (int.from_bytes(data[i : i + 4], signed=True) for i in (0, 4))
+    return size >= 4 and any(flight.correlation == correlation for flight in talk.flights)
+
+
+def import_capture(source: Source, output: Path) -> Imported:
+    """Write the Kafka messages in these captures as a trace. Raises `TraceError` if a file cannot be read or has
+    nothing of those ports, and OSError if the trace cannot be written."""
+    imported, begun, clock = Imported(), 0, 0
+    found = heapq.merge(*(segments(path, source.ports, imported) for path in source.paths), key=lambda each: each.time)
+    first = next(found, None)
+    files = ", ".join(map(str, source.paths))
+    if first is None:
+        ports = ", ".join(map(str, sorted(source.ports)))
+        raise TraceError(files, 0, f"no TCP to or from port {ports} in {imported.packets} packets; name it with --port")
+    begun = first.time
+    told = {"recorder": "fencepost import capture"}
+    told["began"] = datetime.fromtimestamp(begun / 1_000, UTC).isoformat(timespec="milliseconds")
+    told |= {} if source.settings else {"settings": "assumed"}
+    header = Header(files, Order.INTERVALS, "wall", source.settings or Settings(), source.grace, told)
+    with trace_writer(output, header) as write:
+        tape = Tape(write, lambda: clock, everything=source.everything)
+        tape.unknown("the capture begins")
+        reader = Reader(tape, source.ports, imported)
+        for segment in chain((first,), found):
+            clock = max(clock, segment.time - begun)
+            reader.take(segment)
+        reader.finish()
+    imported.events, imported.undecoded = tape.events, tape.undecoded
+    return imported
+
+
+# --- packets
+
+
+def segments(path: Path, ports: frozenset[int], imported: Imported) -> Iterator[Segment]:
+    """The TCP segments of some ports in one file."""
+    try:
+        import dpkt
+    except ImportError:
+        raise TraceError(str(path), 0, "captures need dpkt: pip install 'fencepost[capture]'") from None
+    number = 0
+    try:
+        opened = gzip.open if path.suffix == ".gz" else open
+        with opened(path, "rb") as file:
+            packets = reader_of(dpkt, path, file)
+            for stamp, data in packets:
+                number += 1
+                imported.packets += 1
+                found = segment_in(dpkt, packets.datalink(), round(float(stamp) * 1_000), data)
+                if found is not None and (found.source[1] in ports) != (found.target[1] in ports):
+                    yield found
+    except OSError as error:
+        raise TraceError(str(path), 0, f"cannot be read: {error.strerror or error}") from None
+    except (dpkt.Error, EOFError, ValueError) as error:
+        raise TraceError(str(path), 0, f"damaged after packet {number}: {error or type(error).__name__}") from None
+
+
+def reader_of(dpkt: Any, path: Path, file: Any) -> Any:
+    """The packets of a pcap or a pcapng file."""
+    for kind in (dpkt.pcap.Reader, dpkt.pcapng.Reader):
+        try:
+            file.seek(0)
+            return kind(file)
+        except (ValueError, dpkt.Error):
+            continue
+    raise TraceError(str(path), 0, "not a packet capture (pcap or pcapng)")
+
+
+def segment_in(dpkt: Any, link: int, time: int, data: bytes) -> Segment | None:
+    """The TCP segment in a packet, if there is one."""
+    try:
+        packet = network_packet(dpkt, link, data)
+    except dpkt.Error:
+        return None
+    tcp = getattr(packet, "data", None)
+    if not isinstance(tcp, dpkt.tcp.TCP):
+        return None
+    missing = whole_length(dpkt, packet) - tcp.off * 4 - len(tcp.data)
+    return Segment(
+        time=time,
+        source=(packet.src, tcp.sport),
+        target=(packet.dst, tcp.dport),
+        sequence=tcp.seq,
+        acknowledged=tcp.ack if tcp.flags & dpkt.tcp.TH_ACK else None,
+        syn=bool(tcp.flags & dpkt.tcp.TH_SYN),
+        fin=bool(tcp.flags & dpkt.tcp.TH_FIN),
+        rst=bool(tcp.flags & dpkt.tcp.TH_RST),
+        data=bytes(tcp.data),
+        missing=max(missing, 0),
+    )
+
+
+def network_packet(dpkt: Any, link: int, data: bytes) -> Any:
+    """The IP packet in a frame."""
+    if link == ETHERNET:
+        return dpkt.ethernet.Ethernet(data).data
+    if link in (NULL, LOOP):
+        return dpkt.loopback.Loopback(data).data
+    if link == SLL:
+        return dpkt.sll.SLL(data).data
+    if link == SLL2:
+        return dpkt.sll2.SLL2(data).data
+    return dpkt.ip6.IP6(data) if data[:1] and data[0] >> 4 == 6 else dpkt.ip.IP(data)
+
+
+def whole_length(dpkt: Any, packet: Any) -> int:
+    """How long the TCP segment is by its IP header; where the header does not say (segmentation by the network card),
+    as long as it was captured."""
+    if isinstance(packet, dpkt.ip6.IP6):
+        return int(packet.plen) or len(packet.data)
+    return int(packet.len) - packet.hl * 4 if packet.len else len(packet.data)

@@ -1,0 +1,104 @@
+"""Which waiting requests may be taken as handled at once: no explanation is lost if nobody can tell when they were.
+
+That holds where the answer seen fits, the request changes nothing but its member's session, and it would change no
+more at any later moment at which the same answer could be given.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fencepost.model.classic.coordinator.state import World
+from fencepost.model.classic.core.member_table import NOWHERE, find
+from fencepost.model.classic.core.state import Group, Holder
+from fencepost.model.classic.messages.requests import Heartbeat, Join, Request, Sync
+
+UNCHANGING = frozenset(
+    {
+        "heartbeat.invalid-group",
+        "heartbeat.unknown-group",
+        "heartbeat.empty",
+        "heartbeat.unknown-member",
+        "heartbeat.fenced",
+        "heartbeat.other-generation",
+        "fetch.unknown-group",
+        "fetch.offsets",
+        "describe.unknown-group",
+        "describe.group",
+        "describe.stable",
+        "list.unknown-group",
+        "list.filtered",
+        "list.group",
+        "commit.nothing-to-ask",
+        "commit.unknown-group",
+        "commit.simple-in-active",
+        "commit.unknown-member",
+        "commit.fenced",
+        "commit.other-generation",
+        "commit.completing",
+        "leave.invalid-group",
+        "leave.unknown-group",
+        "leave.nobody",
+        "delete.unknown-group",
+        "delete.active",
+        "offset-delete.invalid-group",
+        "offset-delete.unknown-group",
+        "offset-delete.active",
+        "join.invalid-group",
+        "join.invalid-session-timeout",
+        "join.fenced",
+        "join.completing.same-protocols",
+        "join.stable.same-protocols",
+        "sync.incomplete",
+        "sync.invalid-group",
+        "sync.fenced",
+        "sync.preparing",
+    }
+)
+"""Rules that change nothing, of requests that could change nothing later and still be answered alike."""
+ALIVE = frozenset({"heartbeat.preparing", "heartbeat.completing", "heartbeat.stable"})
+"""Rules that begin the member's session anew. Sessions that begin within one span of time are not told apart."""
+UNKNOWN_MEMBER = frozenset({"join.unknown-group", "join.unknown-member", "sync.unknown-member", "sync.empty"})
+"""Rules that refuse an id for good, unless it waits to be used."""
+KINDS: Mapping[str, frozenset[int] | None] = {
+    "Heartbeat": None,
+    "OffsetFetch": None,
+    "DescribeGroups": None,
+    "ListGroups": None,
+    "OffsetCommit": None,
+    "LeaveGroup": None,
+    "DeleteGroups": None,
+    "OffsetDelete": None,
+    "JoinGroup": frozenset({0, 24, 25, 26, 82}),
+    "SyncGroup": frozenset({0, 22, 23, 24, 25, 27, 82}),
+}
+"""The APIs, and where it matters the errors, with which a request may be such a one."""
+
+
+def may_rest(api: str, answer: Mapping[str, Any] | None) -> bool:
+    """The answer is one that such a request may get: a quick look before the model is asked."""
+    if answer is None or api not in KINDS:
+        return False
+    errors = KINDS[api]
+    return errors is None or answer.get("error_code") in errors
+
+
+def rests(before: World, request: Request, rule: str, after: World) -> bool:
+    """Handled by this rule, the request may be taken as handled at once."""
+    if rule in UNCHANGING:
+        return after is before
+    group = before.group
+    if rule in UNKNOWN_MEMBER:
+        return after is before and not is_awaited(group, request)
+    if rule in ALIVE and group is not None and isinstance(request, Heartbeat):
+        place = find(group, request.core.member, Holder.MEMBER)
+        return place != NOWHERE and not group.slots[place].is_new
+    if rule == "sync.other-generation" and group is not None and isinstance(request, Sync):
+        return after is before and request.core.generation < group.generation
+    return rule == "sync.stable"
+
+
+def is_awaited(group: Group | None, request: Request) -> bool:
+    """The id of the request is one whose owner is yet to come back."""
+    if group is None or not isinstance(request, Join | Sync):
+        return False
+    return find(group, request.core.member, Holder.PENDING) != NOWHERE

@@ -1,0 +1,116 @@
+"""Words for what went wrong: what was seen, what the model allows, and the guard that was false."""
+
+from typing import Any
+
+from fencepost.model.classic.coordinator.state import World
+from fencepost.model.classic.core.member_table import is_member
+from fencepost.model.classic.core.state import Holder, JoinAnswer, LeaveAnswer, Phase, Silence, SyncAnswer
+from fencepost.model.classic.messages.requests import Request
+from fencepost.model.classic.messages.responses import Answer, Described, Fetched, Listed, PartitionErrors
+from fencepost.model.classic.rules import RULES, Rule
+from fencepost.model.errors import Error, error_name
+from fencepost.traces.events import Body
+
+HIDDEN = frozenset({"throttle_time_ms", "_findings", "error_message"})
+
+
+def shown(value: Any) -> str:
+    """A value as a person reads it."""
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes {value[:16].hex()}" if value else "no bytes"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}={entry(name, each)}" for name, each in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(shown(each) for each in value) + "]"
+    return repr(value)
+
+
+def entry(name: str, value: Any) -> str:
+    """A field of a message as a person reads it."""
+    return error_name(value) if name == "error_code" and isinstance(value, int) else shown(value)
+
+
+def observed(body: Body) -> str:
+    """An answer as it was seen."""
+    return ", ".join(f"{name}={entry(name, value)}" for name, value in body.items() if name not in HIDDEN)
+
+
+def expected(answer: Answer | None) -> str:
+    """An answer as the model gives it."""
+    match answer:
+        case None:
+            return "no answer yet"
+        case Silence():
+            return "no answer, or an error"
+        case JoinAnswer(error=Error.NONE):
+            members = [view.id for view in answer.members if view.id is not None]
+            return (
+                f"NONE, generation={answer.generation}, protocol={answer.protocol!r}, leader={answer.leader!r}, "
+                f"member_id={answer.member!r}, members={members}, skip_assignment={answer.skip_assignment}"
+            )
+        case SyncAnswer(error=Error.NONE):
+            return f"NONE, assignment={shown(answer.assignment or b'')}, protocol={answer.protocol!r}"
+        case LeaveAnswer():
+            return f"{answer.error.name}, entries={[each.name for each in answer.entries]}"
+        case PartitionErrors():
+            rows = {f"{topic}/{number}": error.name for (topic, number), error in answer.errors.items()}
+            return f"{answer.error.name} {rows}"
+        case Fetched():
+            offsets = {
+                f"{topic}/{number}": "unstable" if offset is None else offset.offset
+                for (topic, number), offset in answer.offsets.items()
+            }
+            return f"{answer.error.name} {offsets}"
+        case Described():
+            return f"{answer.error.name}, state={answer.state}, {len(answer.members)} members"
+        case Listed():
+            return f"listed, state={answer.state}" if answer.listed else "not listed"
+        case _:
+            return answer.error.name
+
+
+def false_guard(request: Request | None, api: str, body: Body, world: World, applied: Rule | None) -> str:
+    """The guard under which the answer seen would have been right, and the values that make it false."""
+    codes = errors_in(body)
+    wanted = [row for row in RULES.values() if row.api == api and row.error is not None and row.error in codes]
+    clauses = [row.guard for row in wanted if applied is None or row.name != applied.name]
+    if not clauses:
+        return f"no rule gives such an answer; {situation(request, world)}"
+    return f"{' or '.join(clauses)}; but {situation(request, world)}"
+
+
+def errors_in(body: Body) -> set[int]:
+    """Every error code in an answer, at any depth; 0 only if there is no other."""
+    found: set[int] = set()
+    stack: list[Any] = [body]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, list | tuple):
+            stack.extend(value)
+        elif isinstance(value, dict):
+            if value.get("error_code") is not None:
+                found.add(value["error_code"])
+            stack.extend(value.values())
+    return found - {0} or found
+
+
+def situation(request: Request | None, world: World) -> str:
+    """The values that guards look at."""
+    group = world.group
+    if group is None:
+        return "the group does not exist"
+    members = {slot.id: slot.instance for slot in group.slots if is_member(slot)}
+    pending = [slot.id for slot in group.slots if slot.holder is Holder.PENDING]
+    facts = [
+        f"the group is {Phase(group.phase).name.capitalize()} in generation {group.generation}",
+        f"its members are {members or 'none'}",
+    ]
+    if group.leader is not None:
+        facts.append(f"its leader is {group.leader!r}")
+    if pending:
+        facts.append(f"pending ids are {pending}")
+    core = getattr(request, "core", None)
+    for name in ("member", "instance", "generation"):
+        if core is not None and hasattr(core, name):
+            facts.append(f"the request's {name} is {getattr(core, name)!r}")
+    return ", ".join(facts)

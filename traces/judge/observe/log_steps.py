@@ -1,0 +1,224 @@
+"""Steps that a coordinator itself tells of, held against the kernel of the protocol (`model.classic.kernel.actions`).
+
+A log tells of rounds, leaders and members, and of nothing else. So each step is an action of the kernel whose
+arguments are known in part: who leads a round is `SOMEBODY` until it is told. Beyond the guards of the kernel,
+generations have to count one by one, and a round has to keep its members.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fencepost.model.classic.kernel.actions import (
+    Finite,
+    Kernel,
+    Move,
+    complete,
+    complete_empty,
+    finite,
+    prepare,
+    publish,
+)
+from fencepost.traces.events import Body, Event
+from fencepost.traces.verdict import Evidence, Fault, Standing
+
+SOMEBODY = None
+"""A member that is not known yet."""
+NOBODY = Finite()
+REQUIREMENTS: Mapping[str, str] = {
+    "each completed join phase counts one": "GEN-02",
+    "nothing else counts": "GEN-03",
+    "the assignment is of the current generation": "SYNC-04",
+    "the assignment is awaited": "SYNC-17",
+    "the leader hands it in": "GEN-05",
+    "the leader is a member": "GEN-06",
+    "the round keeps its members": "GEN-20",
+}
+"""What a guard that is false breaks."""
+REMOVED = re.compile(
+    r"(?:Removing|removing) member (?P<one>\S+?) on .*"
+    r"|(?:Removing) (?:Set\(|\[)(?P<some>[^\])]*)[\])] on pending sync.*"
+    r"|explicit `LeaveGroup` request for \((?P<left>[^)]*)\) members.*"
+)
+"""Reasons for a rebalance that name who is gone."""
+
+
+@dataclass(slots=True)
+class GroupSteps:
+    """A group as its coordinator's steps show it. Without a kernel its generation is not known."""
+
+    kernel: Kernel | None = None
+    count: int | None = None
+    """How many members the present round has."""
+    gone: set[str] = field(default_factory=set)
+    """Who has left since the present round began."""
+
+
+class StepsSeen:
+    """The groups of one trace."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, GroupSteps] = {}
+        self.kept: dict[str, int] = {}
+        """By requirement, the first step that put it to the test and kept it."""
+
+    def forget(self) -> None:
+        """What was known of groups holds no more."""
+        self.groups.clear()
+
+    def evidence(self) -> tuple[Evidence, ...]:
+        """What the steps say of requirements."""
+        return tuple(Evidence(each, sequence, Standing.PASS) for each, sequence in self.kept.items())
+
+    def take(self, event: Event) -> Iterator[Fault]:
+        """What is wrong with a step."""
+        body = event.body
+        step, name = body.get("step"), body.get("group")
+        if step == "sweep":  # some groups that were empty may be no more
+            self.groups = {name: group for name, group in self.groups.items() if group.count != 0}
+        elif step == "delete":
+            for gone in str(body.get("groups")).split(", "):
+                self.groups.pop(gone, None)
+        handle = STEPS.get(step) if isinstance(step, str) else None
+        if handle is None or not isinstance(name, str):
+            return
+        group = self.groups.setdefault(name, GroupSteps())
+        known = group.kernel
+        guards = handle(group, body)
+        if step == "forget":
+            del self.groups[name]
+        for guard, holds in guards.items():
+            requirement = REQUIREMENTS[guard]
+            if holds:
+                self.kept.setdefault(requirement, event.sequence)
+            else:
+                yield fault(event, name, guard, requirement, known)
+
+
+def fault(event: Event, group: str, guard: str, requirement: str, known: Kernel | None) -> Fault:
+    """A guard that is false, in words."""
+    body = event.body
+    place = f" (line {body['line']})" if "line" in body else ""
+    told = ", ".join(f"{name}={body[name]}" for name in ("generation", "member", "count") if name in body)
+    leaders = sorted(str(each) for (each,) in known.led.at(known.current) if each) if known is not None else []  # type: ignore[attr-defined]
+    state = f"generation={known.current}, led by {leaders[0] if leaders else 'a member'}" if known is not None else ""
+    return Fault(
+        sequence=event.sequence,
+        group=group,
+        api=str(body["step"]),
+        fields=(str(body["step"]),),
+        observed=f"{body['step']} {told}{place}",
+        allowed=(f"a step after {state}",),
+        rule="",
+        guard=guard,
+        requirements=(requirement,),
+        kind=f"{body['step']} {guard}",
+    )
+
+
+def on_prepare(group: GroupSteps, body: Body) -> dict[str, Any]:
+    """A rebalance begins. Its reason may tell who is gone."""
+    guards, generation = {}, body["generation"]
+    if group.kernel is not None:
+        guards["nothing else counts"] = group.kernel.current == generation
+    group.kernel = prepare(kernel_at(group, generation)).after
+    found = REMOVED.match(body.get("reason") or "")
+    for names in found.groupdict().values() if found is not None else ():
+        group.gone |= set(names.split(", ")) if names else set()
+    return guards
+
+
+def on_complete(group: GroupSteps, body: Body) -> dict[str, Any]:
+    """The join phase completes: a new generation with so many members, one of which leads it."""
+    generation = body["generation"]
+    guards = counted(group, generation)
+    taken(group, complete(kernel_at(group, generation - 1), generation, SOMEBODY, finite((SOMEBODY,)), NOBODY))
+    group.count, group.gone = body.get("count"), set()
+    return guards
+
+
+def on_empty(group: GroupSteps, body: Body) -> dict[str, Any]:
+    """The join phase ends with nobody."""
+    generation = body["generation"]
+    guards = counted(group, generation)
+    taken(group, complete_empty(kernel_at(group, generation - 1), generation))
+    group.count = 0
+    return guards
+
+
+def on_publish(group: GroupSteps, body: Body) -> dict[str, Any]:
+    """The leader hands in the assignment."""
+    generation, leader = body["generation"], body["member"]
+    kernel, guards = group.kernel, {}
+    if kernel is not None:
+        guards["the assignment is of the current generation"] = kernel.current == generation
+        guards["the leader is a member"] = leader not in group.gone
+        if group.count is not None and body.get("count") is not None:
+            guards["the round keeps its members"] = group.count == body["count"]
+    if kernel is None or kernel.current != generation:
+        group.kernel = Kernel(current=generation, led=finite((generation, leader)), published=finite((generation,)))
+        return guards
+    if kernel.led.has(generation, SOMEBODY):
+        kernel = told_leader(kernel, leader)
+    move = publish(kernel, leader, NOBODY)
+    for guard in ("the assignment is awaited", "the leader hands it in"):
+        guards[guard] = move.guards[guard]
+    group.kernel = move.after
+    return guards
+
+
+def on_unregister(group: GroupSteps, body: Body) -> dict[str, Any]:
+    """A member is gone; the lines around that come in any order."""
+    group.gone.add(body["member"])
+    return {}
+
+
+def on_replace(group: GroupSteps, body: Body) -> dict[str, Any]:
+    """A static member has another id now, which the line does not tell: if it led, it is not known who does."""
+    kernel = group.kernel
+    if kernel is not None and kernel.led.has(kernel.current, body["member"]):
+        group.kernel = told_leader(kernel, SOMEBODY)
+    return {}
+
+
+def on_nothing(group: GroupSteps, body: Body) -> dict[str, Any]:
+    """Nothing that can be checked."""
+    return {}
+
+
+STEPS = {
+    "prepare": on_prepare,
+    "complete": on_complete,
+    "empty": on_empty,
+    "publish": on_publish,
+    "unregister": on_unregister,
+    "replace": on_replace,
+    "forget": on_nothing,
+}
+
+
+def kernel_at(group: GroupSteps, generation: int) -> Kernel:
+    """The kernel in this generation: the one that is known, or one of which nothing else is."""
+    known = group.kernel
+    return known if known is not None and known.current == generation else Kernel(current=generation)
+
+
+def counted(group: GroupSteps, generation: int) -> dict[str, Any]:
+    """The generation is the next one, where the last is known."""
+    if group.kernel is None:
+        return {}
+    return {"each completed join phase counts one": group.kernel.current + 1 == generation}
+
+
+def taken(group: GroupSteps, move: Move) -> None:
+    """Go on after a move; of the kernel's past only the present generation is kept."""
+    after = move.after
+    current = after.current
+    led = finite(*((current, *each) for each in after.led.at(current)))  # type: ignore[attr-defined]
+    group.kernel = Kernel(current=current, open=after.open, led=led, published=NOBODY)
+
+
+def told_leader(kernel: Kernel, leader: str | None) -> Kernel:
+    """The kernel once it is known, or not known any more, who leads the present generation."""
+    return Kernel(kernel.current, kernel.open, led=finite((kernel.current, leader)), published=kernel.published)

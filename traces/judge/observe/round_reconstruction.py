@@ -1,0 +1,121 @@
+"""One round of a group as answers show it: enough to know its state once the round is over."""
+
+from dataclasses import dataclass, field
+
+from fencepost.model.classic.coordinator.state import World
+from fencepost.model.classic.core.state import FREE, Group, Holder, Phase, Slot
+from fencepost.model.classic.messages.requests import Heartbeat, Join, Leave, Sync
+from fencepost.model.classic.messages.subscription import subscribed_topics
+from fencepost.model.errors import Error
+from fencepost.traces.events import Body
+from fencepost.traces.judge.search.configuration import Part
+from fencepost.traces.judge.search.time_interval import Span
+
+
+@dataclass(slots=True)
+class RoundSeen:
+    """The latest round that was heard of."""
+
+    generation: int = -1
+    told: Body = field(default_factory=dict)
+    """The answer to its leader."""
+    joins: dict[str, Join] = field(default_factory=dict)
+    """By member id, the request that brought the member into the round."""
+    assignments: dict[str, bytes] | None = None
+    """What the leader sent, once it was accepted."""
+    synced: set[str] = field(default_factory=set)
+    heard: dict[str, int] = field(default_factory=dict)
+    """When members last sent something that extends their sessions."""
+    pending: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Ids handed out whose owners have not come back: when, and for how long they hold."""
+    is_over: bool = False
+    """Something has happened since, or may have."""
+
+    def answered(self, part: Part, time: int) -> None:
+        """Take an answer in."""
+        request, body = part.request, part.operation.answer or {}
+        error, sent = body.get("error_code", 0), part.operation.sent
+        if isinstance(request, Join):
+            self.joined(request, body, sent)
+        elif isinstance(request, Sync) and error == Error.NONE and request.core.generation == self.generation:
+            self.synced.add(request.core.member)
+            self.heard[request.core.member] = sent
+            if request.core.member == self.told.get("leader"):
+                self.assignments = dict(request.core.assignments)
+        elif isinstance(request, Heartbeat):
+            self.heard[request.core.member] = sent
+            self.is_over |= error != Error.NONE and request.core.generation == self.generation
+        elif isinstance(request, Leave):
+            self.is_over = True
+
+    def joined(self, request: Join, body: Body, sent: int) -> None:
+        """An answer to JoinGroup."""
+        error, member = body.get("error_code"), body.get("member_id") or ""
+        if error == Error.MEMBER_ID_REQUIRED:
+            self.pending[member] = (sent, request.core.session_timeout)
+        if error != Error.NONE:
+            return
+        generation = body.get("generation_id", -1)
+        if generation != self.generation:
+            self.generation, self.told, self.assignments, self.is_over = generation, {}, None, False
+            self.joins, self.synced = {}, set()
+        # Answered within a round that goes on: a static member came back, or one that had missed its answer.
+        self.is_over |= member in self.joins or self.assignments is not None
+        self.joins[member] = request
+        self.heard[member] = sent
+        self.pending.pop(member, None)
+        if body.get("leader") == member:
+            self.told = body
+
+    def group(self, now: int) -> World | None:
+        """The group, if this is how it stands: Stable, and every member has its assignment."""
+        told = self.told
+        members = {row.get("member_id"): row.get("group_instance_id") for row in told.get("members") or ()}
+        if self.is_over or self.assignments is None or not members:
+            return None
+        if not self.joins.keys() == members.keys() == self.synced:
+            return None
+        waiting = [
+            Slot(
+                Holder.PENDING,
+                member,
+                armed=True,
+                session_timeout=timeout,
+                deadline=Span(since + timeout, now + timeout),
+            )
+            for member, (since, timeout) in self.pending.items()
+            if since + 2 * timeout > now
+        ]
+        kind = next(iter(self.joins.values())).core.protocol_type
+        group = Group(
+            phase=Phase.STABLE,
+            generation=self.generation,
+            protocol_type=kind,
+            protocol=told.get("protocol_name"),
+            leader=told.get("leader"),
+            slots=(*(self.slot(member, now) for member in members), *waiting, FREE),
+        )
+        return World(group, subscribed_topics(group), stored=group)
+
+    def slot(self, member: str, now: int) -> Slot:
+        """The place of one member; its session began when it was last heard of, or up to now."""
+        core = self.joins[member].core
+        assert self.assignments is not None
+        return Slot(
+            Holder.MEMBER,
+            member,
+            core.instance,
+            session_timeout=core.session_timeout,
+            rebalance_timeout=core.rebalance_timeout,
+            protocols=core.protocols,
+            assignment=self.assignments.get(member, b""),
+            armed=True,
+            deadline=Span(self.heard[member] + core.session_timeout, now + core.session_timeout),
+        )
+
+
+def pending(member: str, since: int, now: int, timeout: int) -> Slot:
+    """The place of an id whose owner has not come back."""
+    return Slot(
+        Holder.PENDING, member, armed=True, session_timeout=timeout, deadline=Span(since + timeout, now + timeout)
+    )

@@ -1,0 +1,67 @@
+"""What the judge found in one trace."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from fencepost.traces.model_transitions import Transition
+
+
+class Standing(StrEnum):
+    """How a piece of evidence stands after judging."""
+
+    PASS = "pass"
+    UNUSUAL = "unusual"
+    """Allowed, but not what the reference does."""
+    FAIL = "fail"
+    INCONCLUSIVE = "inconclusive"
+    NOT_OBSERVED = "not-observed"
+
+
+KEPT = frozenset({Standing.PASS, Standing.UNUSUAL})
+"""How evidence stands that shows a requirement to hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An answer that the model does not allow. `sequence` is that of the request."""
+
+    sequence: int
+    group: str
+    api: str
+    fields: tuple[str, ...]
+    observed: str
+    allowed: tuple[str, ...]
+    rule: str
+    guard: str
+    requirements: tuple[str, ...]
+    kind: str = ""
+    """The same for faults that are alike: the same rule, fields, error and requirements."""
+    waived: bool = False
+    """The target goes by what it told, and nothing else is the worse for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What one marked answer says of one requirement."""
+
+    requirement: str
+    sequence: int
+    standing: Standing
+    note: str = ""
+    fault: Fault | None = None
+    """What is wrong with the answer, where that is why it fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceVerdict:
+    """Everything found in one trace. `decisions` are the reference differences it shows (DIV-nn), by name."""
+
+    faults: tuple[Fault, ...]
+    evidence: tuple[Evidence, ...]
+    rules: Mapping[str, int]
+    decisions: Mapping[str, bool] = field(default_factory=dict)
+    inconclusive: tuple[str, ...] = ()
+    events: int = 0
+    transitions: Mapping[Transition, int] = field(default_factory=dict)
+    """The kinds of steps that explain what was seen, with how often."""
