@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Any
 
 from fencepost.conformance.results import Exit
-from fencepost.model.explore.classic.cti_search import Breach, Hunt, hunt
+from fencepost.model.explore.classic.violation_search import Breach, Hunt, hunt
 from fencepost.model.explore.classic.group_search import Told
 from fencepost.model.explore.classic.state_layout import COORDINATOR
 from fencepost.model.proofs.classic.induction import STATEMENTS, Size

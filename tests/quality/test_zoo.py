@@ -53,7 +53,7 @@ def found_again(row: Row) -> bool:
 
 
 def test_the_mutants_are_those_of_the_bundled_coordinator() -> None:
-    # If it changed: `python -m tests.acceptance schedules mutants`, or `fencepost zoo --only PATTERN --record` for what is new.
+    # If it changed: `python -m tests.acceptance schedules mutants`, or `fencepost zoo --only PATTERN --record`.
     assert [row.name for row in MUTATED] == list(mutants())
 
 

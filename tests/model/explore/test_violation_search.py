@@ -9,7 +9,7 @@ import pytest
 from fencepost.model.classic.core import join_phase, membership
 from fencepost.model.classic.member import member as members
 from fencepost.model.classic.theorems.statements import Statement
-from fencepost.model.explore.classic.cti_search import INSTANCES, Breach, hunt, searched
+from fencepost.model.explore.classic.violation_search import INSTANCES, Breach, hunt, searched
 from fencepost.model.explore.classic.group_search import after, moves_from
 from fencepost.model.explore.classic.history import with_past
 from fencepost.model.explore.search import Row
