@@ -7,24 +7,24 @@ from types import MappingProxyType
 
 from fencepost.adapters.bundled.classic.coordinator import VERSIONS, Coordinator
 from fencepost.adapters.bundled.classic.log import Log, MemoryLog
-from fencepost.adapters.bundled.classic.messages import Answer, Request
+from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.bundled.classic.topics import FixedTopics
-from fencepost.adapters.target import Channel, Description, Exchange, Recorder, TargetError, torn
+from fencepost.adapters.target import Channel, Description, Exchange, TargetError, TraceBuilder, torn_request_body
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Kind, Order
 
-TOPIC = "fencepost"
-TOPICS: Mapping[str, int] = MappingProxyType({TOPIC: 4})
+DEFAULT_TOPIC = "fencepost"
+DEFAULT_TOPICS: Mapping[str, int] = MappingProxyType({DEFAULT_TOPIC: 4})
 _HOST = "/127.0.0.1"
 
 
 @dataclass(slots=True)
-class _Flight:
+class _PendingRequest:
     """A request that the coordinator has, and where its answer goes."""
 
     channel: "_Channel"
     request: Event
-    answer: asyncio.Future[Body | None]
+    response: asyncio.Future[Body | None]
 
 
 class InProcessTarget:
@@ -39,7 +39,7 @@ class InProcessTarget:
         self,
         settings: Settings | None = None,
         *,
-        topics: Mapping[str, int] = TOPICS,
+        topics: Mapping[str, int] = DEFAULT_TOPICS,
         log: Log | None = None,
         make_coordinator: Callable[..., Coordinator] = Coordinator,
     ) -> None:
@@ -49,9 +49,9 @@ class InProcessTarget:
         self._log = log if log is not None else MemoryLog()
         self._make_coordinator = make_coordinator
         self._coordinator: Coordinator | None = None
-        self._flights: dict[int, _Flight] = {}
+        self._pending: dict[int, _PendingRequest] = {}
         self._channels: list[_Channel] = []
-        self._wake: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._ids = 0
         self._handles = 0
 
@@ -72,7 +72,7 @@ class InProcessTarget:
             implementation={"name": "fencepost bundled coordinator"},
         )
 
-    def channel(self, recorder: Recorder) -> Channel:
+    def channel(self, recorder: TraceBuilder) -> Channel:
         """A fresh channel. Raises `TargetError` before `open`."""
         if self._coordinator is None:
             raise TargetError("the bundled coordinator is not running: open the target first")
@@ -86,53 +86,53 @@ class InProcessTarget:
         if max_group_size is not None:
             self._settings = replace(self._settings, max_group_size=max_group_size)
         changed = {} if max_group_size is None else {"max_group_size": max_group_size}
-        lost, self._flights = self._flights, {}
+        lost, self._pending = self._pending, {}
         for recorder in {id(channel.recorder): channel.recorder for channel in self._channels}.values():
             recorder.record(Kind.FAULT, "restart", 0, changed)
         for flight in lost.values():
-            flight.channel.hang_up(flight)
+            flight.channel.disconnect(flight)
         self._start()
 
     async def close(self) -> None:
         """Stop the coordinator; what it has parked is lost."""
         for channel in list(self._channels):
             await channel.close()
-        if self._wake is not None:
-            self._wake.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         self._coordinator = None
 
     # -- the coordinator ----------------------------------------------------------------------------------------
 
-    def submit(self, request: Request, flight: _Flight) -> None:
+    def submit(self, request: Request, flight: _PendingRequest) -> None:
         """Hand over a request. Timers that are due at this moment have fired: see `advance`."""
-        self._flights[request.handle] = flight
-        self._deliver(self._running().handle(request, self._now()))
-        self._set_alarm()
+        self._pending[request.handle] = flight
+        self._deliver(self._running_coordinator().handle(request, self._now()))
+        self._arm_timer()
 
     def advance(self) -> None:
         """Fire the timers that are due, and set the alarm for the next one."""
         if self._coordinator is not None:
             self._deliver(self._coordinator.advance(self._now()))
-            self._set_alarm()
+            self._arm_timer()
 
     def next_handle(self) -> int:
         """A number for a request, unused so far."""
         self._handles += 1
         return self._handles
 
-    def forget(self, channel: "_Channel") -> None:
+    def remove_channel(self, channel: "_Channel") -> None:
         """The channel is closed: its requests stay where they are, but nobody is told."""
         self._channels.remove(channel)
-        for handle in [handle for handle, flight in self._flights.items() if flight.channel is channel]:
-            channel.hang_up(self._flights.pop(handle))
+        for handle in [handle for handle, flight in self._pending.items() if flight.channel is channel]:
+            channel.disconnect(self._pending.pop(handle))
 
     def _start(self) -> None:
         self._coordinator = self._make_coordinator(
             self._settings, self._log, self._new_id, self._topics, now=self._now()
         )
-        self._set_alarm()
+        self._arm_timer()
 
-    def _running(self) -> Coordinator:
+    def _running_coordinator(self) -> Coordinator:
         if self._coordinator is None:
             raise TargetError("the bundled coordinator is not running: open the target first")
         return self._coordinator
@@ -144,24 +144,24 @@ class InProcessTarget:
         self._ids += 1
         return f"{prefix}-{self._ids:08d}"
 
-    def _deliver(self, answers: Iterable[Answer]) -> None:
-        for answer in answers:
-            flight = self._flights.pop(answer.handle, None)
+    def _deliver(self, responses: Iterable[Response]) -> None:
+        for response in responses:
+            flight = self._pending.pop(response.handle, None)
             if flight is not None:
-                flight.channel.deliver(flight, answer.body)
+                flight.channel.deliver(flight, response.body)
 
-    def _set_alarm(self) -> None:
-        if self._wake is not None:
-            self._wake.cancel()
-        deadline = self._running().next_deadline()
+    def _arm_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        deadline = self._running_coordinator().next_deadline()
         loop = asyncio.get_running_loop()
-        self._wake = None if deadline is None else loop.call_at(deadline / 1000, self.advance)
+        self._timer = None if deadline is None else loop.call_at(deadline / 1000, self.advance)
 
 
 class _Channel:
     """A schedule's way to the coordinator. A connection is only a number here, used again once it is free."""
 
-    def __init__(self, target: InProcessTarget, recorder: Recorder) -> None:
+    def __init__(self, target: InProcessTarget, recorder: TraceBuilder) -> None:
         self.recorder = recorder
         self._target = target
         self._busy: set[int] = set()
@@ -184,47 +184,47 @@ class _Channel:
         """
         lowest, highest = VERSIONS.get(api, (0, -1))
         if self._closed or not lowest <= version <= highest:
-            raise TargetError(f"{api} version {version} cannot be sent: " + self._why_not(api))
+            raise TargetError(f"{api} version {version} cannot be sent: " + self._refusal_reason(api))
         self._target.advance()
         if share is not None and share < 100:
-            self.recorder.record(Kind.FAULT, "torn", version, torn(api, body, share), member=member)
-            return Exchange(None, _ended(), lambda: None)
+            self.recorder.record(Kind.FAULT, "torn", version, torn_request_body(api, body, share), member=member)
+            return Exchange(None, _no_response(), lambda: None)
         connection = self._free_connection()
         event = self.recorder.record(Kind.REQUEST, api, version, body, connection=connection, member=member)
-        flight = _Flight(self, event, asyncio.get_running_loop().create_future())
+        flight = _PendingRequest(self, event, asyncio.get_running_loop().create_future())
         if broker is not None:
             self._record(Kind.INTERNAL, "routed", flight, {"broker": broker})
         if share is not None:
             self._drop(flight)
         request = Request(self._target.next_handle(), api, version, client_id, _HOST, body)
         self._target.submit(request, flight)
-        return Exchange(event, flight.answer, lambda: self._drop(flight))
+        return Exchange(event, flight.response, lambda: self._drop(flight))
 
     async def close(self) -> None:
         """Hang up on everything in flight; nothing more is recorded."""
         if not self._closed:
             self._closed = True
-            self._target.forget(self)
+            self._target.remove_channel(self)
 
-    def deliver(self, flight: _Flight, body: Body) -> None:
+    def deliver(self, flight: _PendingRequest, body: Body) -> None:
         """Record an answer, and pass it on unless the connection was dropped: it was given all the same."""
-        self._record(Kind.ANSWER, flight.request.api, flight, body)
+        self._record(Kind.RESPONSE, flight.request.api, flight, body)
         self._busy.discard(flight.request.connection)
-        if not flight.answer.done():
-            flight.answer.set_result(body)
+        if not flight.response.done():
+            flight.response.set_result(body)
 
-    def hang_up(self, flight: _Flight) -> None:
+    def disconnect(self, flight: _PendingRequest) -> None:
         """The connection ends without an answer."""
         self._busy.discard(flight.request.connection)
-        if not flight.answer.done():
-            flight.answer.set_result(None)
+        if not flight.response.done():
+            flight.response.set_result(None)
 
-    def _drop(self, flight: _Flight) -> None:
-        if not flight.answer.done():
+    def _drop(self, flight: _PendingRequest) -> None:
+        if not flight.response.done():
             self._record(Kind.FAULT, "drop", flight, {})
-            flight.answer.set_result(None)
+            flight.response.set_result(None)
 
-    def _record(self, kind: Kind, api: str, flight: _Flight, body: Body) -> None:
+    def _record(self, kind: Kind, api: str, flight: _PendingRequest, body: Body) -> None:
         request = flight.request
         self.recorder.record(
             kind,
@@ -243,15 +243,15 @@ class _Channel:
         self._busy.add(connection)
         return connection
 
-    def _why_not(self, api: str) -> str:
+    def _refusal_reason(self, api: str) -> str:
         if self._closed:
             return "the channel is closed"
         lowest, highest = VERSIONS.get(api, (0, -1))
         return f"the bundled coordinator has versions {lowest} to {highest}" if api in VERSIONS else "no such API"
 
 
-def _ended() -> asyncio.Future[Body | None]:
+def _no_response() -> asyncio.Future[Body | None]:
     """No answer will come."""
-    answer: asyncio.Future[Body | None] = asyncio.get_running_loop().create_future()
-    answer.set_result(None)
-    return answer
+    response: asyncio.Future[Body | None] = asyncio.get_running_loop().create_future()
+    response.set_result(None)
+    return response

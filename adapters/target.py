@@ -35,7 +35,7 @@ class Description:
     implementation: Mapping[str, str] = field(default_factory=dict)
 
 
-class Recorder:
+class TraceBuilder:
     """Collects the events of one schedule. `now` gives milliseconds since the run began."""
 
     def __init__(self, now: Callable[[], int]) -> None:
@@ -78,12 +78,12 @@ class Exchange:
     request: Event | None
     """Recorded just before the bytes are written: None while a connection is still being made, and for a request of
     which only a part is sent."""
-    answer: asyncio.Future[Body | None]
+    response: asyncio.Future[Body | None]
     drop: Callable[[], None]
     """Close the connection that carries this request; the answer is then never seen."""
 
 
-def torn(api: str, body: Body, share: int) -> Body:
+def torn_request_body(api: str, body: Body, share: int) -> Body:
     """What is recorded of a request of which only a part was sent."""
     return {"api": api, "share": share, "request": body}
 
@@ -121,7 +121,7 @@ class Target(Protocol):
         """Reach the target and learn what it is. Raises `TargetError` if it cannot be used."""
         ...
 
-    def channel(self, recorder: Recorder) -> Channel:
+    def channel(self, recorder: TraceBuilder) -> Channel:
         """A fresh channel that records into `recorder`."""
         ...
 

@@ -23,7 +23,7 @@ class VirtualClock(asyncio.BaseEventLoop):
     def __init__(self) -> None:
         super().__init__()
         self._seconds = 0.0
-        self._selector = _Jump(self)
+        self._selector = _ClockSelector(self)
 
     def time(self) -> float:
         """The virtual time in seconds."""
@@ -47,7 +47,7 @@ class VirtualClock(asyncio.BaseEventLoop):
         """Nothing ever blocks that would have to be woken."""
 
 
-class _Jump:
+class _ClockSelector:
     """Stands where a selector would wait: instead of waiting for a time it moves the clock by it."""
 
     def __init__(self, loop: VirtualClock) -> None:
@@ -70,12 +70,12 @@ def run_virtual(main: Coroutine[Any, Any, T]) -> T:
         return runner.run(main)
 
 
-async def run_beside(main: Coroutine[Any, Any, T]) -> T:
+async def run_virtual_in_thread(main: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on a `VirtualClock` in a thread of its own, so that the running loop is not held up by it."""
-    return await beside(lambda: run_virtual(main))
+    return await run_in_thread(lambda: run_virtual(main))
 
 
-async def beside(work: Callable[[], T]) -> T:
+async def run_in_thread(work: Callable[[], T]) -> T:
     """Do some work in a thread of its own.
 
     When cancelled, the thread is left to itself: it holds up neither the caller nor the end of the process.

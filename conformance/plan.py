@@ -48,7 +48,7 @@ class ReplayOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class ReplayResult:
     """The outcome of a replay: with the id of the violated requirement and its failure if something failed, with a
     `note` that gives the reason if it is inconclusive."""
 
@@ -68,7 +68,7 @@ class Runner(Protocol):
         """Test a target. When cancelled, return what was judged so far, with `cut_short` set."""
         ...
 
-    async def replay(self, trace: Path, target: str, profile: Path | None) -> Replay:
+    async def replay(self, trace: Path, target: str, profile: Path | None) -> ReplayResult:
         """Drive the schedule of a trace against a target and judge what comes back."""
         ...
 

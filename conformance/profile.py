@@ -44,7 +44,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """The keys that each section may have."""
 
-FOLLOWING: Mapping[str, str] = MappingProxyType(
+DERIVED_CAPABILITIES: Mapping[str, str] = MappingProxyType(
     {
         "restart": "from [target] start and kill",
         "size-limit": "from the setting max_group_size",
@@ -63,7 +63,7 @@ class ProfileError(Exception):
 @dataclass(frozen=True, slots=True)
 class Profile:
     """What a profile says. `folder` is where the commands are run; `settings` hold only what the profile names,
-    by field of `Settings`; `known` maps requirement ids to reasons; times are in milliseconds."""
+    by field of `Settings`; `deviations` maps requirement ids to reasons; times are in milliseconds."""
 
     folder: Path = Path()
     start: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class Profile:
     keeps_storage: bool = True
     settings: Mapping[str, int] = field(default_factory=dict)
     capabilities: frozenset[str] = frozenset()
-    known: Mapping[str, str] = field(default_factory=dict)
+    deviations: Mapping[str, str] = field(default_factory=dict)
     grace: int | None = None
 
     @property
@@ -88,7 +88,7 @@ class Profile:
 def load_profile(path: Path) -> Profile:
     """Read the profile at `path`. Raises `ProfileError` at the first thing that is wrong with it."""
     try:
-        return _profile(path.parent.absolute(), tomllib.loads(path.read_text(encoding="utf-8")))
+        return _parse_profile(path.parent.absolute(), tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise ProfileError(f"{path}: {error.strerror}; name a readable TOML file") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -97,7 +97,7 @@ def load_profile(path: Path) -> Profile:
         raise ProfileError(f"{path}: {error}") from error
 
 
-def _profile(folder: Path, document: Mapping[str, Any]) -> Profile:
+def _parse_profile(folder: Path, document: Mapping[str, Any]) -> Profile:
     for name, section in document.items():
         if name not in SECTIONS:
             raise ProfileError(f"{name}: unknown section; the sections are {', '.join(SECTIONS)}")
@@ -111,13 +111,13 @@ def _profile(folder: Path, document: Mapping[str, Any]) -> Profile:
         raise ProfileError("[target]: start and kill belong together; give the other one too")
     return Profile(
         folder=folder,
-        start=_command(target, "start"),
-        kill=_command(target, "kill"),
-        keeps_storage=_truth("[target] keeps_storage", target.get("keeps_storage", True)),
-        settings={key: _number(f"[settings] {key}", value) for key, value in document.get("settings", {}).items()},
-        capabilities=_offers(document.get("capabilities", {}).get("offers", [])),
-        known={key: _text(f"[known] {key}", value) for key, value in document.get("known", {}).items()},
-        grace=_number("[timing] grace_ms", timing["grace_ms"]) if timing else None,
+        start=_read_command(target, "start"),
+        kill=_read_command(target, "kill"),
+        keeps_storage=_read_bool("[target] keeps_storage", target.get("keeps_storage", True)),
+        settings={key: _read_number(f"[settings] {key}", value) for key, value in document.get("settings", {}).items()},
+        capabilities=_read_capabilities(document.get("capabilities", {}).get("offers", [])),
+        deviations={key: _read_text(f"[known] {key}", value) for key, value in document.get("known", {}).items()},
+        grace=_read_number("[timing] grace_ms", timing["grace_ms"]) if timing else None,
     )
 
 
@@ -127,42 +127,44 @@ def _unknown_key(section: str) -> str:
     return f"unknown key; the keys are {', '.join(SECTIONS[section])}"
 
 
-def _text(where: str, value: object) -> str:
+def _read_text(where: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ProfileError(f"{where}: {value!r} is not a text; write it in quotes, not empty")
     return value
 
 
-def _truth(where: str, value: object) -> bool:
+def _read_bool(where: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise ProfileError(f"{where}: {value!r} is neither true nor false")
     return value
 
 
-def _number(where: str, value: object) -> int:
+def _read_number(where: str, value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ProfileError(f"{where}: {value!r} is not a whole number from 0 up")
     return value
 
 
-def _command(target: Mapping[str, object], key: str) -> tuple[str, ...]:
+def _read_command(target: Mapping[str, object], key: str) -> tuple[str, ...]:
     if key not in target:
         return ()
-    text = _text(f"[target] {key}", target[key])
+    text = _read_text(f"[target] {key}", target[key])
     try:
         return tuple(shlex.split(text))
     except ValueError as error:
         raise ProfileError(f"[target] {key}: {text!r} is not a command: {error}") from error
 
 
-def _offers(value: object) -> frozenset[str]:
+def _read_capabilities(value: object) -> frozenset[str]:
     if not isinstance(value, list):
         raise ProfileError(f"[capabilities] offers: {value!r} is not a list; write it in brackets")
-    offered = [_text("[capabilities] offers", name) for name in value]
+    offered = [_read_text("[capabilities] offers", name) for name in value]
     for name in offered:
-        if name in FOLLOWING:
-            raise ProfileError(f"[capabilities] offers: {name!r} follows {FOLLOWING[name]}; leave it out here")
+        if name in DERIVED_CAPABILITIES:
+            raise ProfileError(
+                f"[capabilities] offers: {name!r} follows {DERIVED_CAPABILITIES[name]}; leave it out here"
+            )
         if name not in CAPABILITIES:
-            choices = ", ".join(choice for choice in CAPABILITIES if choice not in FOLLOWING)
+            choices = ", ".join(choice for choice in CAPABILITIES if choice not in DERIVED_CAPABILITIES)
             raise ProfileError(f"[capabilities] offers: {name!r} is unknown; the choices are {choices}")
     return frozenset(offered)

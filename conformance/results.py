@@ -21,7 +21,7 @@ class Verdict(StrEnum):
     """Exercised, but the run could not decide it."""
 
 
-class Exit(IntEnum):
+class ExitCode(IntEnum):
     """The exit codes of every command."""
 
     CONFORMANT = 0
@@ -60,7 +60,7 @@ class RequirementResult:
     checks: int = 0
     failures: tuple[Failure, ...] = ()
 
-    def shortest_first(self) -> list[Failure]:
+    def failures_by_length(self) -> list[Failure]:
         """The failures, those with the shortest schedule first and those without any last."""
         return sorted(self.failures, key=lambda failure: (not failure.schedule, len(failure.schedule)))
 
@@ -115,11 +115,11 @@ class Report:
         counts = Counter(result.verdict for result in self.results)
         return {verdict: counts[verdict] for verdict in Verdict}
 
-    def exit_code(self) -> Exit:
+    def exit_code(self) -> ExitCode:
         """A violation outweighs everything; a run that left something undecided is never conformant."""
         summary = self.summary()
         if summary[Verdict.FAIL]:
-            return Exit.VIOLATION
+            return ExitCode.VIOLATION
         if self.cut_short or summary[Verdict.INCONCLUSIVE]:
-            return Exit.INCONCLUSIVE
-        return Exit.CONFORMANT
+            return ExitCode.INCONCLUSIVE
+        return ExitCode.CONFORMANT

@@ -14,23 +14,25 @@ Value = TypeVar("Value")
 
 
 @cache
-def twin(kind: type) -> type:
+def writable_twin(kind: type) -> type:
     """A class of the same layout whose instances can be written to."""
     return type(kind.__name__, (), {"__slots__": tuple(each.name for each in fields(kind))})
 
 
-def maker(kind: type, arguments: str, values: Mapping[str, str], known: Mapping[str, Any]) -> Callable[..., Any]:
+def compile_constructor(
+    kind: type, arguments: str, values: Mapping[str, str], known: Mapping[str, Any]
+) -> Callable[..., Any]:
     """The function of these arguments that makes a value with these expressions in its fields."""
     lines = [f"def make({arguments}):", "    _self = _new(_twin)"]
     lines += [f"    _self.{name} = {value}" for name, value in values.items()]
     lines += ["    _self.__class__ = _kind", "    return _self"]
-    scope = {"_new": object.__new__, "_twin": twin(kind), "_kind": kind, **known}
+    scope = {"_new": object.__new__, "_twin": writable_twin(kind), "_kind": kind, **known}
     exec("\n".join(lines), scope)
     make: Callable[..., Any] = scope["make"]
     return make
 
 
-def quick(kind: type[Value]) -> type[Value]:
+def fast_frozen(kind: type[Value]) -> type[Value]:
     """The frozen dataclass with slots, its values made quickly. Arguments and defaults stay as they are."""
     known: dict[str, Any] = {"_MISSING": MISSING}
     arguments, values = ["_kind"], {}
@@ -45,7 +47,7 @@ def quick(kind: type[Value]) -> type[Value]:
             default = "=_MISSING"
             values[name] = f"_make_{name}() if {name} is _MISSING else {name}"
         arguments.append(name + default)
-    kind.__new__ = maker(kind, ", ".join(arguments), values, known)  # type: ignore[method-assign]
+    kind.__new__ = compile_constructor(kind, ", ".join(arguments), values, known)  # type: ignore[method-assign]
     del kind.__init__
     # To copy or to pickle one means to make it anew.
     kind.__reduce__ = lambda value: (kind, tuple(getattr(value, name) for name in values))  # type: ignore[method-assign,assignment]
@@ -53,17 +55,17 @@ def quick(kind: type[Value]) -> type[Value]:
 
 
 @cache
-def changer(kind: type, *changed: str) -> Callable[..., Any]:
+def evolver(kind: type, *changed: str) -> Callable[..., Any]:
     """The function of a value and of these fields that makes another value with these fields changed."""
     names = [each.name for each in fields(kind)]
     if unknown := set(changed).difference(names):
         raise TypeError(f"{kind.__name__} has no field {min(unknown)!r}")
     values = {name: name if name in changed else f"_value.{name}" for name in names}
-    return maker(kind, ", ".join(("_value", *changed)), values, {})
+    return compile_constructor(kind, ", ".join(("_value", *changed)), values, {})
 
 
-def alter(value: Value, /, **changes: Any) -> Value:
+def evolve(value: Value, /, **changes: Any) -> Value:
     """The dataclass value with these fields changed: `dataclasses.replace`, many times as fast."""
     kind: Any = type(value)
-    result: Value = changer(kind, *changes)(value, *changes.values())
+    result: Value = evolver(kind, *changes)(value, *changes.values())
     return result

@@ -7,7 +7,7 @@ A symbolic truth value offers `&`, `|`, `negated()` and `choose(a, b)`; a symbol
 from collections.abc import Iterable
 from typing import Any, TypeAlias, TypeVar
 
-from fencepost.model.frozen import alter
+from fencepost.model.frozen import evolve
 
 Truth: TypeAlias = bool
 """A truth value; in a proof a symbolic one."""
@@ -77,7 +77,7 @@ def emit(when: Truth, output: Value) -> tuple[Value, ...]:
     if when is False:
         return ()
     guarded: Any = output
-    return (output,) if when is True else (alter(guarded, when=and_(guarded.when, when)),)
+    return (output,) if when is True else (evolve(guarded, when=and_(guarded.when, when)),)
 
 
 def count(terms: Iterable[Truth]) -> int:

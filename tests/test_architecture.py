@@ -23,7 +23,7 @@ MODULES = sorted(path.relative_to(ROOT).as_posix() for room in STOREYS for path 
 PACKAGES = sorted({Path(module).parent.as_posix() for module in MODULES})
 
 
-def imported(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def imports_of(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Line and full name of everything a module imports, also inside functions; a relative name starts with a dot."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -33,7 +33,7 @@ def imported(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, f"{base}.{alias.name}") for alias in node.names)
 
 
-def objection(module: str, name: str) -> str | None:
+def import_violation(module: str, name: str) -> str | None:
     """Why `module` (a path from the root) may not import `name`, or None if it may."""
     room = Path(module).parts[0]
     top, *rest = name.split(".")
@@ -52,9 +52,9 @@ def objection(module: str, name: str) -> str | None:
     return None
 
 
-def objections(module: str, source: str) -> list[str]:
+def import_violations(module: str, source: str) -> list[str]:
     """One line for every import in `source` that the house forbids."""
-    found = ((line, name, objection(module, name)) for line, name in imported(ast.parse(source)))
+    found = ((line, name, import_violation(module, name)) for line, name in imports_of(ast.parse(source)))
     return [f"{module}:{line}: {name}: {reason}" for line, name, reason in found if reason]
 
 
@@ -65,7 +65,7 @@ def lacks_docstring(source: str) -> bool:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_imports_go_down(module: str) -> None:
-    assert objections(module, (ROOT / module).read_text()) == []
+    assert import_violations(module, (ROOT / module).read_text()) == []
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_imports_go_down(module: str) -> None:
     ],
 )
 def test_forbidden_imports_are_seen(module: str, line: str, reason: str) -> None:
-    (found,) = objections(module, line)
+    (found,) = import_violations(module, line)
     assert reason in found
 
 
@@ -103,7 +103,7 @@ def test_forbidden_imports_are_seen(module: str, line: str, reason: str) -> None
     ],
 )
 def test_allowed_imports_pass(module: str, line: str) -> None:
-    assert objections(module, line) == []
+    assert import_violations(module, line) == []
 
 
 @pytest.mark.parametrize("package", PACKAGES)

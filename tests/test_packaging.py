@@ -15,7 +15,7 @@ ROOMS = ("model", "traces", "adapters", "conformance")
 CODE = sorted(f"fencepost/{path.relative_to(ROOT)}" for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 
 
-def run(*command: str, cwd: Path, **env: str) -> str:
+def run_command(*command: str, cwd: Path, **env: str) -> str:
     done = subprocess.run(command, cwd=cwd, env=os.environ | env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -25,7 +25,7 @@ def run(*command: str, cwd: Path, **env: str) -> str:
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An sdist, and the wheel built from it."""
     folder = tmp_path_factory.mktemp("dist")
-    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), cwd=ROOT)
+    run_command(sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), cwd=ROOT)
     return folder
 
 
@@ -63,8 +63,8 @@ def test_it_installs_with_all_its_code(source: str, dist: Path, linkless: Path, 
     (wheel,), (sdist,) = dist.glob("*.whl"), dist.glob("*.tar.gz")
     package = {"wheel": wheel, "sdist": sdist, "checkout without links": linkless}[source]
     offline = ("--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check")
-    run(sys.executable, "-m", "pip", "install", *offline, "--target", str(tmp_path), str(package), cwd=tmp_path)
+    run_command(sys.executable, "-m", "pip", "install", *offline, "--target", str(tmp_path), str(package), cwd=tmp_path)
     assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("fencepost/*/**/*.py")) == CODE
     ask = "import fencepost.model.settings as settings; print(settings.__file__)"
-    found = run(sys.executable, "-c", ask, cwd=tmp_path, PYTHONPATH=str(tmp_path))
+    found = run_command(sys.executable, "-c", ask, cwd=tmp_path, PYTHONPATH=str(tmp_path))
     assert Path(found.strip()).is_relative_to(tmp_path)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.conformance.profile import load_profile
-from tests.targets.running import Running
+from tests.targets.running import RunningTarget
 
 ROOT = Path(__file__).parent.parent
 OFFLINE = ("--dry-run", "--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check")
@@ -18,16 +18,18 @@ DATA = ROOT / "tests" / "traces" / "data"
 EXAMPLE_BROKER = "127.0.0.1:9092"
 
 
-def blocks(text: str, language: str) -> list[str]:
+def fenced_blocks(text: str, language: str) -> list[str]:
     """The fenced blocks of one language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
 README = (ROOT / "README.md").read_text()
-COMMANDS = [command for block in blocks(README, "sh") for line in block.splitlines() for command in line.split(" && ")]
+COMMANDS = [
+    command for block in fenced_blocks(README, "sh") for line in block.splitlines() for command in line.split(" && ")
+]
 
 
-def runnable(command: str, broker: str, profile: Path) -> list[str]:
+def runnable_command(command: str, broker: str, profile: Path) -> list[str]:
     """The words to run: the same command, but without a download, an endless recursion or somebody's broker."""
     match shlex.split(command):
         case ["pip", "install", *rest]:
@@ -52,26 +54,26 @@ def runnable(command: str, broker: str, profile: Path) -> list[str]:
     raise AssertionError(f"the README has a command that this test cannot run: {command}")
 
 
-def run(words: list[str], cwd: Path) -> None:
+def run_command(words: list[str], cwd: Path) -> None:
     done = subprocess.run(words, cwd=cwd, env=os.environ, capture_output=True, text=True)
     assert done.returncode == 0, f"{shlex.join(words)}\n{done.stdout}{done.stderr}"
 
 
 @pytest.mark.parametrize("command", [command for command in COMMANDS if EXAMPLE_BROKER not in command])
 def test_commands_run(command: str, tmp_path: Path) -> None:
-    run(runnable(command, "", tmp_path), ROOT)
+    run_command(runnable_command(command, "", tmp_path), ROOT)
 
 
 @pytest.mark.kafka4
 @pytest.mark.parametrize("command", [command for command in COMMANDS if EXAMPLE_BROKER in command])
-def test_commands_for_a_broker_run(command: str, kafka4: Running, tmp_path: Path) -> None:
+def test_commands_for_a_broker_run(command: str, kafka4: RunningTarget, tmp_path: Path) -> None:
     profile = tmp_path / "profile.toml"
     profile.write_text("[timing]\ngrace_ms = 2000\n")
-    run(runnable(command, kafka4.bootstrap, profile), ROOT)
+    run_command(runnable_command(command, kafka4.bootstrap, profile), ROOT)
 
 
 def test_the_profile_in_the_readme_is_one(tmp_path: Path) -> None:
-    (text,) = blocks(README, "toml")
+    (text,) = fenced_blocks(README, "toml")
     (tmp_path / "profile.toml").write_text(text)
     assert load_profile(tmp_path / "profile.toml").can_restart
 
@@ -82,4 +84,4 @@ def test_the_first_command_of_a_newcomer_comes_first() -> None:
 
 def test_an_unknown_command_is_refused() -> None:
     with pytest.raises(AssertionError, match="cannot run: rm -r"):
-        runnable("rm -r x", "", Path())
+        runnable_command("rm -r x", "", Path())

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from fencepost.model.frozen import quick
+from fencepost.model.frozen import fast_frozen
 from fencepost.model.settings import Settings
 
 FORMAT_VERSION = 1
@@ -28,7 +28,7 @@ class Kind(StrEnum):
     """What an event reports."""
 
     REQUEST = "request"
-    ANSWER = "answer"
+    RESPONSE = "response"
     CALLBACK = "callback"
     POLL = "poll"
     FAULT = "fault"
@@ -51,7 +51,7 @@ class Header:
     implementation: Mapping[str, str] = field(default_factory=dict)
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class Event:
     """One thing that was seen.

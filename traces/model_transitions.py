@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from fencepost.model.classic.coordinator.state import Outcome, World
+from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.core.state import Group, Holder, Phase
 from fencepost.model.classic.messages.requests import Request
 
@@ -33,41 +33,41 @@ class Transition:
         return cls(state, event, rule, after)
 
 
-PHASES = {each: each.name.lower() for each in Phase}
-Parts = tuple[str, str, str, str]
+PHASE_LABELS = {each: each.name.lower() for each in Phase}
+TransitionFields = tuple[str, str, str, str]
 """The fields of a transition: quicker to make and to count, one for each step of a trace."""
 
 
-def transition(before: World, request: Request | None, outcome: Outcome) -> Transition:
+def transition_of(before: GroupState, request: Request | None, outcome: StepResult) -> Transition:
     """What kind of step this is; without a request it is the coordinator's own."""
-    return Transition(*parts(before, request, outcome))
+    return Transition(*transition_fields(before, request, outcome))
 
 
-def parts(before: World, request: Request | None, outcome: Outcome) -> Parts:
+def transition_fields(before: GroupState, request: Request | None, outcome: StepResult) -> TransitionFields:
     """The fields of the transition."""
-    happened = "by itself" if request is None else event(before, request)
-    return state(before), happened, outcome.rule, phase(outcome.world)
+    happened = "by itself" if request is None else event_label(before, request)
+    return state_label(before), happened, outcome.rule, phase_label(outcome.state)
 
 
-def phase(world: World) -> str:
+def phase_label(world: GroupState) -> str:
     """The phase of the group."""
-    return "no group" if world.group is None else PHASES[world.group.phase]
+    return "no group" if world.group is None else PHASE_LABELS[world.group.phase]
 
 
-def state(world: World) -> str:
+def state_label(world: GroupState) -> str:
     """The state of the group."""
     group = world.group
     if group is None:
         return "no group"
     holders = [slot.holder for slot in group.slots]
     delayed = group.phase is Phase.PREPARING and group.initial
-    return described(group.phase, delayed, min(holders.count(Holder.MEMBER), 2), Holder.PENDING in holders)
+    return format_state_label(group.phase, delayed, min(holders.count(Holder.MEMBER), 2), Holder.PENDING in holders)
 
 
 @cache
-def described(phase: Phase, delayed: bool, members: int, handed_out: bool) -> str:
+def format_state_label(phase: Phase, delayed: bool, members: int, handed_out: bool) -> str:
     """The state of a group with so many members, two standing for several."""
-    words = [PHASES[phase]]
+    words = [PHASE_LABELS[phase]]
     if delayed:
         words.append("in its initial delay")
     if members:
@@ -77,17 +77,17 @@ def described(phase: Phase, delayed: bool, members: int, handed_out: bool) -> st
     return " ".join(words)
 
 
-def event(world: World, request: Request) -> str:
+def event_label(world: GroupState, request: Request) -> str:
     """The request, and who sends it."""
     name = type(request).__name__
     core: Any = getattr(request, "core", None)
     if core is None or not hasattr(core, "member"):
         return name
     static = " static" if core.instance is not None else ""
-    return f"{name} by{static} {role(world.group, core.member)}"
+    return f"{name} by{static} {role_of(world.group, core.member)}"
 
 
-def role(group: Group | None, member: object) -> str:
+def role_of(group: Group | None, member: object) -> str:
     """What an id is to the group."""
     if member is None:
         return "nobody"

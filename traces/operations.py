@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from fencepost.traces.events import Body, Event, Kind
 
-WINDOW = 4_096
+MAX_LOOKAHEAD = 4_096
 """How many events ahead an answer is looked for; an answer further away is judged when it comes."""
 
 
@@ -20,16 +20,16 @@ class Operation:
     version: int
     member: str
     body: Body
-    sent: int
-    answer: Body | None = None
-    answered: int | None = None
+    sent_at: int
+    response: Body | None = None
+    responded_at: int | None = None
     broker: int | None = None
     """The node it was sent to, where the trace says so."""
     lost: bool = False
     """Its connection ended, or the target was restarted: no answer will be seen."""
 
 
-class Moment(NamedTuple):
+class PairedEvent(NamedTuple):
     """One event, with the operation that it begins or ends."""
 
     event: Event
@@ -41,41 +41,41 @@ class Lookahead:
     """Reads events ahead and attaches answers to the operations still to be handled."""
 
     events: Iterable[Event]
-    window: int = WINDOW
-    open: dict[int, Operation] = field(default_factory=dict)
+    window: int = MAX_LOOKAHEAD
+    open_operations: dict[int, Operation] = field(default_factory=dict)
 
-    def moments(self) -> Iterator[Moment]:
+    def pair_operations(self) -> Iterator[PairedEvent]:
         """Every event in order, each request with its answer if that is within the window."""
-        waiting: deque[Moment] = deque()
+        waiting: deque[PairedEvent] = deque()
         for event in self.events:
-            waiting.append(self.read(event))
+            waiting.append(self.pair_event(event))
             if len(waiting) > self.window:
                 yield waiting.popleft()
         yield from waiting
 
-    def read(self, event: Event) -> Moment:
+    def pair_event(self, event: Event) -> PairedEvent:
         """Take one event in."""
         if event.kind is Kind.REQUEST:
             handle = event.sequence + 1
             operation = Operation(handle, event.api, event.version, event.member, event.body, event.time)
-            self.open[event.sequence] = operation
-            return Moment(event, operation)
-        if event.kind is Kind.ANSWER and event.of is not None:
-            found = self.open.pop(event.of, None)
+            self.open_operations[event.sequence] = operation
+            return PairedEvent(event, operation)
+        if event.kind is Kind.RESPONSE and event.of is not None:
+            found = self.open_operations.pop(event.of, None)
             if found is not None:
-                found.answer, found.answered = event.body, event.time
-            return Moment(event, found)
+                found.response, found.responded_at = event.body, event.time
+            return PairedEvent(event, found)
         if event.kind is Kind.FAULT and event.of is not None:
-            found = self.open.get(event.of)
+            found = self.open_operations.get(event.of)
             if found is not None:
                 found.lost = True
-            return Moment(event, found)
+            return PairedEvent(event, found)
         if event.kind is Kind.INTERNAL and event.api == "routed" and event.of is not None:
-            found = self.open.get(event.of)
+            found = self.open_operations.get(event.of)
             if found is not None:
                 found.broker = event.body["broker"]
         if event.kind is Kind.FAULT and event.api == "restart":
-            for operation in self.open.values():
+            for operation in self.open_operations.values():
                 operation.lost = True
-            self.open.clear()
-        return Moment(event)
+            self.open_operations.clear()
+        return PairedEvent(event)

@@ -14,14 +14,14 @@ from fencepost.traces.events import Body, Event, Kind
 T = TypeVar("T", int, str)
 REPLAYED_FAULTS = frozenset({"drop", "restart", "torn"})
 """Faults that the schedule brought about; all others were the target's."""
-GIVEN_OUT = frozenset({0, 79})
+ID_ISSUING_ERRORS = frozenset({0, 79})
 """Errors of JoinGroup answers that give out a member id: none, and MEMBER_ID_REQUIRED."""
-GROUP, TRANSACTION = 0, 1
+GROUP_KEY, TRANSACTION_KEY = 0, 1
 """Key types of FindCoordinator."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReplayStep:
     """One thing to do again: send a request or a part of one, drop one, restart the target, or note a remark.
 
     `after` are the requests whose answers had come since the step before; `gap` is the time from the last of these
@@ -34,36 +34,36 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
+class ReplayScript:
     """The schedule of a trace. Requests go by their sequence number in the trace.
 
-    `remarks` speak of a request and are repeated in the end; `answers` are those seen then; `routes` are the nodes that
-    requests were sent to where the schedule chose them.
+    `annotations` speak of a request and are repeated in the end; `answers` are those seen then; `routes` are the
+    nodes that requests were sent to where the schedule chose them.
     """
 
-    steps: tuple[Step, ...]
-    remarks: tuple[Event, ...]
-    answers: Mapping[int, Event]
+    steps: tuple[ReplayStep, ...]
+    annotations: tuple[Event, ...]
+    responses: Mapping[int, Event]
     routes: Mapping[int, int]
 
 
-def script(events: Iterable[Event], premature: Collection[int] = ()) -> Script:
+def build_script(events: Iterable[Event], premature: Collection[int] = ()) -> ReplayScript:
     """The script of a trace. An answer to a request in `premature` should not have come, so nothing waits for it.
 
     Raises ValueError for a request that does not fit the wire format.
     """
-    steps: list[Step] = []
+    steps: list[ReplayStep] = []
     remarks: list[Event] = []
-    answers: dict[int, Event] = {}
+    responses: dict[int, Event] = {}
     routes: dict[int, int] = {}
     dropped: set[int] = set()
     came: list[int] = []
     last: int | None = None
     for event in events:
-        if event.kind is Kind.ANSWER and event.of is not None:
+        if event.kind is Kind.RESPONSE and event.of is not None:
             if event.of in dropped:
                 continue
-            answers[event.of] = event
+            responses[event.of] = event
             if event.of in premature:
                 continue
             came.append(event.of)
@@ -73,25 +73,27 @@ def script(events: Iterable[Event], premature: Collection[int] = ()) -> Script:
             else:
                 remarks.append(event)
             continue
-        elif is_step(event):
+        elif is_replayed(event):
             if event.kind is Kind.FAULT and event.of is not None:
                 dropped.add(event.of)
-            steps.append(Step(complete(event), tuple(came), event.time - (event.time if last is None else last)))
+            steps.append(
+                ReplayStep(with_defaults(event), tuple(came), event.time - (event.time if last is None else last))
+            )
             came = []
         else:
             continue
         last = event.time
-    return Script(tuple(steps), tuple(remarks), answers, routes)
+    return ReplayScript(tuple(steps), tuple(remarks), responses, routes)
 
 
-def is_step(event: Event) -> bool:
+def is_replayed(event: Event) -> bool:
     """The schedule did this, not the target."""
     if event.kind is Kind.FAULT:
         return event.api in REPLAYED_FAULTS
     return event.kind is Kind.REQUEST or event.kind is Kind.INTERNAL
 
 
-def complete(event: Event) -> Event:
+def with_defaults(event: Event) -> Event:
     """A request with all fields of its version, those that were left out with their defaults."""
     if event.kind is not Kind.REQUEST:
         return event
@@ -106,10 +108,10 @@ def complete(event: Event) -> Event:
 
 
 @dataclass(slots=True)
-class Translation:
-    """What was said then, in the words of now. `fresh` gives a group or a transaction a name of its own."""
+class IdTranslation:
+    """What was said then, in the words of now. `new_name` gives a group or a transaction a name of its own."""
 
-    fresh: Callable[[str], str]
+    new_name: Callable[[str], str]
     members: dict[str, str] = field(default_factory=dict)
     generations: dict[tuple[str, str | None], dict[int, int]] = field(default_factory=dict)
     """By group and member id, and for the whole group by None."""
@@ -121,41 +123,43 @@ class Translation:
 
     # --- requests -----------------------------------------------------------------------------------------------
 
-    def request(self, body: Body) -> dict[str, Any]:
+    def translate_request(self, body: Body) -> dict[str, Any]:
         """The body of a request as it has to be sent now."""
-        return {name: self.value(name, value, body) for name, value in body.items()}
+        return {name: self.translate_value(name, value, body) for name, value in body.items()}
 
-    def value(self, name: str, value: Any, body: Body) -> Any:
+    def translate_value(self, name: str, value: Any, body: Body) -> Any:
         """One field of a body."""
         if isinstance(value, list | tuple):
-            return [self.value(ONE_OF.get(name, ""), each, body) for each in value]
+            return [self.translate_value(ITEM_FIELDS.get(name, ""), each, body) for each in value]
         if isinstance(value, Mapping):
-            return self.request(value)
+            return self.translate_request(value)
         if name == "topic_id":
             return self.topics.get(value, value)
         if name == "member_id":
             return self.members.get(value, value)
         if name in ("generation_id", "generation_id_or_member_epoch"):
-            return self.generation(body.get("group_id", ""), body.get("member_id"), value)
+            return self.translate_generation(body.get("group_id", ""), body.get("member_id"), value)
         if name.endswith("producer_id"):
             return self.producers.get(value, value)
         if name.endswith("producer_epoch"):
             told = self.epochs.get(body.get(name.removesuffix("epoch") + "id", -1), {})
-            return translated(value, told)
+            return translate_counter(value, told)
         if name == "key":
-            return self.named(value) if body.get("key_type", GROUP) in (GROUP, TRANSACTION) else value
-        return self.named(value) if name == "group_id" or name.endswith("transactional_id") else value
+            return (
+                self.translate_name(value) if body.get("key_type", GROUP_KEY) in (GROUP_KEY, TRANSACTION_KEY) else value
+            )
+        return self.translate_name(value) if name == "group_id" or name.endswith("transactional_id") else value
 
-    def named(self, name: str | None) -> str | None:
+    def translate_name(self, name: str | None) -> str | None:
         """The name that a group or a transaction has now; no name stays none."""
-        return self.fresh(name) if name else name
+        return self.new_name(name) if name else name
 
-    def generation(self, group: str, member: str | None, value: int) -> int:
+    def translate_generation(self, group: str, member: str | None, value: int) -> int:
         """A generation, by what the member was told, else by what anyone in the group was."""
         told = self.generations.get((group, member)) or self.generations.get((group, None)) or {}
-        return translated(value, told)
+        return translate_counter(value, told)
 
-    def node(self, then: int, brokers: Collection[int]) -> int | None:
+    def translate_node(self, then: int, brokers: Collection[int]) -> int | None:
         """Which of today's brokers a node of then is; one that no lookup named may be any other one."""
         if then in self.nodes:
             return self.nodes[then]
@@ -164,12 +168,12 @@ class Translation:
 
     # --- topics -------------------------------------------------------------------------------------------------
 
-    def renew(self, remarks: Iterable[Event], topic: str, topic_id: str) -> None:
+    def learn_topic_id(self, annotations: Iterable[Event], topic: str, topic_id: str) -> None:
         """The topic's id now, in the place of those that a trace tells of it."""
-        then = (remark.body.get("ids", {}) for remark in remarks if remark.api == "topics")
+        then = (remark.body.get("ids", {}) for remark in annotations if remark.api == "topics")
         self.topics |= {ids[topic]: topic_id for ids in then if topic in ids}
 
-    def remark(self, body: Body) -> Body:
+    def translate_annotation(self, body: Body) -> Body:
         """What the schedule said of topics, with their ids of now."""
         if "ids" not in body:
             return body
@@ -177,65 +181,69 @@ class Translation:
 
     # --- answers ------------------------------------------------------------------------------------------------
 
-    def learn(self, request: Event, then: Body, now: Body) -> None:
-        """The same request was answered `then` in the trace, and `now`."""
-        if request.api == "JoinGroup" and then.get("error_code") in GIVEN_OUT and now.get("error_code") in GIVEN_OUT:
-            self.joined(request, then, now)
+    def learn_response(self, request: Event, then: Body, now: Body) -> None:
+        """The same request was answered `recorded` in the trace, and `now`."""
+        if (
+            request.api == "JoinGroup"
+            and then.get("error_code") in ID_ISSUING_ERRORS
+            and now.get("error_code") in ID_ISSUING_ERRORS
+        ):
+            self.learn_member(request, then, now)
         elif request.api == "InitProducerId" and then.get("error_code") == 0 == now.get("error_code"):
-            for producer, today in pairs("producer_id", int, then, now):
+            for producer, today in value_pairs("producer_id", int, then, now):
                 self.producers[producer] = today
-                self.epochs.setdefault(producer, {}).update(pairs("producer_epoch", int, then, now))
+                self.epochs.setdefault(producer, {}).update(value_pairs("producer_epoch", int, then, now))
 
         elif request.api == "FindCoordinator":
-            for before, after in zip(lookups(then), lookups(now), strict=False):
+            for before, after in zip(lookup_entries(then), lookup_entries(now), strict=False):
                 if before.get("error_code") == 0 == after.get("error_code"):
-                    self.nodes.update(pairs("node_id", int, before, after))
+                    self.nodes.update(value_pairs("node_id", int, before, after))
 
-    def joined(self, request: Event, then: Body, now: Body) -> None:
+    def learn_member(self, request: Event, then: Body, now: Body) -> None:
         """A member got an id, and a generation unless it has to come again with the id."""
-        self.members.update(pairs("member_id", str, then, now))
+        self.members.update(value_pairs("member_id", str, then, now))
         if then.get("error_code") == 0 == now.get("error_code"):
             group = request.body.get("group_id", "")
             for member in (then.get("member_id"), None):
-                self.generations.setdefault((group, member), {}).update(pairs("generation_id", int, then, now))
-            self.listed(then.get("members") or (), now.get("members") or ())
+                self.generations.setdefault((group, member), {}).update(value_pairs("generation_id", int, then, now))
+            self.learn_listed_members(then.get("members") or (), now.get("members") or ())
 
-    def listed(self, then: Iterable[Body], now: Iterable[Body]) -> None:
+    def learn_listed_members(self, then: Iterable[Body], now: Iterable[Body]) -> None:
         """A leader was told of members whose own answers may still be on their way."""
         known = set(self.members.values())
         # Nobody is in a list twice, whatever a target says.
         left = list({row.get("member_id"): row for row in now if row.get("member_id") not in known}.values())
         for row in then:
-            twin = next((each for each in left if features(each) == features(row)), None)
+            twin = next((each for each in left if identifying_fields(each) == identifying_fields(row)), None)
             if twin is not None and row.get("member_id") not in self.members:
                 left.remove(twin)
-                self.members.update(pairs("member_id", str, row, twin))
+                self.members.update(value_pairs("member_id", str, row, twin))
 
 
-ONE_OF: Mapping[str, str] = {"groups": "group_id", "groups_names": "group_id", "coordinator_keys": "key"}
+ITEM_FIELDS: Mapping[str, str] = {"groups": "group_id", "groups_names": "group_id", "coordinator_keys": "key"}
 """What one item of a list of names is."""
 
 
-def lookups(answer: Body) -> Sequence[Body]:
+def lookup_entries(response: Body) -> Sequence[Body]:
     """The entries of a FindCoordinator answer."""
-    return answer.get("coordinators") or (answer,)
+    return response.get("coordinators") or (response,)
 
 
-def pairs(name: str, kind: type[T], then: Body, now: Body) -> Iterator[tuple[T, T]]:
+def value_pairs(name: str, kind: type[T], then: Body, now: Body) -> Iterator[tuple[T, T]]:
     """What a field was then and is now, if it is there both times and not empty."""
     before, after = then.get(name), now.get(name)
     if isinstance(before, kind) and isinstance(after, kind) and before != "" != after:
         yield before, after
 
 
-def features(row: Body) -> tuple[object, object]:
+def identifying_fields(row: Body) -> tuple[object, object]:
     """What tells members apart besides their ids."""
     return row.get("group_instance_id"), row.get("metadata")
 
 
-def translated(value: int, told: Mapping[int, int]) -> int:
+def translate_counter(value: int, known: Mapping[int, int]) -> int:
     """A counter, as far from the nearest one told at or below it as it was then; negative ones mean none."""
-    if value < 0 or not told:
+    if value < 0 or not known:
         return value
-    nearest = max((each for each in told if each <= value), default=min(told))
-    return max(told[nearest] + value - nearest, 0)
+    nearest = max((each for each in known if each <= value), default=min(known))
+    return max(known[nearest] + value - nearest, 0)

@@ -8,23 +8,24 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-Shrinking = Generator[list[tuple[T, ...]], list[int], tuple[T, ...]]
+ShrinkSteps = Generator[list[tuple[T, ...]], list[int], tuple[T, ...]]
 """Yields candidates that are worth a try, is sent the places of those that fail (at least of the first), and returns
 the shortest."""
 
 
-def shrinking(items: Sequence[T], simpler: Callable[[T], Iterable[T]] = lambda item: ()) -> Shrinking[T]:
-    """Leave items out, then put simpler ones in their place, until neither helps. `simpler` gives what to try."""
+def shrink_steps(items: Sequence[T], simpler: Callable[[T], Iterable[T]] = lambda item: ()) -> ShrinkSteps[T]:
+    """Leave items out, then put simpler ones in their place, until neither helps. `simplifications` gives what to
+    try."""
     current = tuple(items)
     while True:
         before = current
-        current = yield from shortening(current)
-        current = yield from simplifying(current, simpler)
+        current = yield from remove_items(current)
+        current = yield from simplify_items(current, simpler)
         if current == before:
             return current
 
 
-def shortening(items: tuple[T, ...]) -> Shrinking[T]:
+def remove_items(items: tuple[T, ...]) -> ShrinkSteps[T]:
     """Leave out half of the items, a quarter, ..., and in the end each single one, from the end to the beginning."""
     size = max(len(items) // 2, 1)
     while items:
@@ -36,24 +37,24 @@ def shortening(items: tuple[T, ...]) -> Shrinking[T]:
                 break
             chosen = [cuts[index] for index in failing]
             if len(chosen) > 1:
-                together = without(items, chosen)
+                together = remove_ranges(items, chosen)
                 if not (yield [together]):
                     chosen = chosen[:1]
-            items, place = without(items, chosen), chosen[-1][0]
+            items, place = remove_ranges(items, chosen), chosen[-1][0]
         if size == 1:
             return items
         size //= 2
     return items
 
 
-def without(items: tuple[T, ...], cuts: Iterable[tuple[int, int]]) -> tuple[T, ...]:
+def remove_ranges(items: tuple[T, ...], cuts: Iterable[tuple[int, int]]) -> tuple[T, ...]:
     """The items but for these ranges, which come last first."""
     for begin, end in cuts:
         items = items[:begin] + items[end:]
     return items
 
 
-def simplifying(items: tuple[T, ...], simpler: Callable[[T], Iterable[T]]) -> Shrinking[T]:
+def simplify_items(items: tuple[T, ...], simpler: Callable[[T], Iterable[T]]) -> ShrinkSteps[T]:
     """Put the simplest item in the place of each with which it still fails."""
     place = 0
     while place < len(items):
@@ -70,10 +71,10 @@ def shrink(
     items: Sequence[T],
     fails: Callable[[tuple[T, ...]], bool],
     simpler: Callable[[T], Iterable[T]] = lambda item: (),
-    more: Callable[[], bool] = lambda: True,
+    may_continue: Callable[[], bool] = lambda: True,
 ) -> tuple[T, ...]:
-    """The shortest that still fails, trying one candidate after the other as long as `more` says so."""
-    steps = shrinking(items, simpler)
+    """The shortest that still fails, trying one candidate after the other as long as `may_continue` says so."""
+    steps = shrink_steps(items, simpler)
     best = tuple(items)
     known: dict[tuple[T, ...], bool] = {}
     try:
@@ -81,7 +82,7 @@ def shrink(
         while True:
             found: list[int] = []
             for place, candidate in enumerate(batch):
-                if not more():
+                if not may_continue():
                     return best
                 if candidate not in known:
                     known[candidate] = fails(candidate)

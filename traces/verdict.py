@@ -7,7 +7,7 @@ from enum import StrEnum
 from fencepost.traces.model_transitions import Transition
 
 
-class Standing(StrEnum):
+class CheckStatus(StrEnum):
     """How a piece of evidence stands after judging."""
 
     PASS = "pass"
@@ -18,12 +18,12 @@ class Standing(StrEnum):
     NOT_OBSERVED = "not-observed"
 
 
-KEPT = frozenset({Standing.PASS, Standing.UNUSUAL})
+PASSING = frozenset({CheckStatus.PASS, CheckStatus.UNUSUAL})
 """How evidence stands that shows a requirement to hold."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class Violation:
     """An answer that the model does not allow. `sequence` is that of the request."""
 
     sequence: int
@@ -37,19 +37,19 @@ class Fault:
     requirements: tuple[str, ...]
     kind: str = ""
     """The same for faults that are alike: the same rule, fields, error and requirements."""
-    waived: bool = False
+    tolerated: bool = False
     """The target goes by what it told, and nothing else is the worse for it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class CheckResult:
     """What one marked answer says of one requirement."""
 
     requirement: str
     sequence: int
-    standing: Standing
+    status: CheckStatus
     note: str = ""
-    fault: Fault | None = None
+    violation: Violation | None = None
     """What is wrong with the answer, where that is why it fails."""
 
 
@@ -57,8 +57,8 @@ class Evidence:
 class TraceVerdict:
     """Everything found in one trace. `decisions` are the reference differences it shows (DIV-nn), by name."""
 
-    faults: tuple[Fault, ...]
-    evidence: tuple[Evidence, ...]
+    violations: tuple[Violation, ...]
+    check_results: tuple[CheckResult, ...]
     rules: Mapping[str, int]
     decisions: Mapping[str, bool] = field(default_factory=dict)
     inconclusive: tuple[str, ...] = ()

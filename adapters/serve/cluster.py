@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from fencepost.adapters.bundled.classic.admin import Node
-from fencepost.adapters.serve.errors import Error
+from fencepost.adapters.serve.errors import ErrorCode
 from fencepost.adapters.serve.partition import LEADER_EPOCH
-from fencepost.adapters.serve.topics import DEFAULT_PARTITIONS, Topic, Topics
-from fencepost.adapters.serve.versions import OFFERED
+from fencepost.adapters.serve.topics import DEFAULT_PARTITIONS, Topic, TopicStore
+from fencepost.adapters.serve.versions import OFFERED_VERSIONS
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import API_KEYS
 
@@ -21,38 +21,38 @@ CLUSTER_ID = "fencepost"
 _BROKER_RESOURCE = 4
 _TOPIC_RESOURCE = 2
 _STATIC_BROKER_CONFIG = 4
-_LONG = 5
+_LONG_CONFIG = 5
 _NO_ID = "00000000-0000-0000-0000-000000000000"
 
 
 def api_versions(version: int) -> Body:
     """What the broker offers; a version of ApiVersions that it does not know is answered with 35 (KIP-511)."""
-    known = OFFERED["ApiVersions"][0] <= version <= OFFERED["ApiVersions"][1]
+    known = OFFERED_VERSIONS["ApiVersions"][0] <= version <= OFFERED_VERSIONS["ApiVersions"][1]
     return {
-        "error_code": Error.NONE if known else Error.UNSUPPORTED_VERSION,
+        "error_code": ErrorCode.NONE if known else ErrorCode.UNSUPPORTED_VERSION,
         "api_keys": [
             {"api_key": API_KEYS[api], "min_version": low, "max_version": high}
-            for api, (low, high) in OFFERED.items()
+            for api, (low, high) in OFFERED_VERSIONS.items()
             if known or api == "ApiVersions"
         ],
     }
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class SingleNodeCluster:
     """One node that leads every partition of its topics."""
 
     settings: Settings
-    topics: Topics
+    topics: TopicStore
 
     def metadata(self, body: Body, version: int, node: Node) -> Body:
         """Metadata: `node` as the client can reach it. A topic that is asked for by name is made if need be."""
         wanted = body["topics"]
         if wanted is None or (version == 0 and not wanted):
-            found = [_described(topic) for topic in self.topics.all.values()]
+            found = [_describe_topic(topic) for topic in self.topics.by_name.values()]
         else:
             may_create = version < 4 or body["allow_auto_topic_creation"]
-            found = [self._topic(topic["name"], topic.get("topic_id", _NO_ID), may_create) for topic in wanted]
+            found = [self._find_or_create(topic["name"], topic.get("topic_id", _NO_ID), may_create) for topic in wanted]
         return {
             "brokers": [{"node_id": node.node_id, "host": node.host, "port": node.port}],
             "cluster_id": CLUSTER_ID,
@@ -66,56 +66,56 @@ class Cluster:
         once = {topic["name"]: topic for topic in body["topics"]}
         return {
             "topics": [
-                self._repeated(name) if asked[name] > 1 else self._create(topic, body["validate_only"])
+                self._refuse_duplicate(name) if asked[name] > 1 else self._create_topic(topic, body["validate_only"])
                 for name, topic in once.items()
             ]
         }
 
     def describe_configs(self, body: Body) -> Body:
         """DescribeConfigs: the coordinator's settings are those of the broker; topics have none."""
-        return {"results": [self._configs(resource) for resource in body["resources"]]}
+        return {"results": [self._describe_resource(resource) for resource in body["resources"]]}
 
-    def _topic(self, name: str | None, topic_id: str, may_create: bool) -> Body:
+    def _find_or_create(self, name: str | None, topic_id: str, may_create: bool) -> Body:
         if name is None:
-            by_id = self.topics.by_id(topic_id)
-            return _described(by_id) if by_id else {"error_code": Error.UNKNOWN_TOPIC_ID, "topic_id": topic_id}
-        if name not in self.topics.all:
-            error = self.topics.create(name) if may_create else Error.UNKNOWN_TOPIC_OR_PARTITION
-            if error is not Error.NONE:
+            by_id = self.topics.topic_with_id(topic_id)
+            return _describe_topic(by_id) if by_id else {"error_code": ErrorCode.UNKNOWN_TOPIC_ID, "topic_id": topic_id}
+        if name not in self.topics.by_name:
+            error = self.topics.create(name) if may_create else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if error is not ErrorCode.NONE:
                 return {"error_code": error, "name": name, "topic_id": _NO_ID}
-        return _described(self.topics.all[name])
+        return _describe_topic(self.topics.by_name[name])
 
-    def _repeated(self, name: str) -> Body:
-        return {"name": name, "error_code": Error.INVALID_REQUEST, "error_message": "The topic is named twice."}
+    def _refuse_duplicate(self, name: str) -> Body:
+        return {"name": name, "error_code": ErrorCode.INVALID_REQUEST, "error_message": "The topic is named twice."}
 
-    def _create(self, topic: Body, validate_only: bool) -> Body:
+    def _create_topic(self, topic: Body, validate_only: bool) -> Body:
         name, assignments = topic["name"], topic["assignments"]
         count = len(assignments) or topic["num_partitions"]
         if count == -1:
             count = DEFAULT_PARTITIONS
-        error = _misplaced(topic) or self.topics.why_not(name, count)
-        if error is Error.NONE and not validate_only:
+        error = _placement_error(topic) or self.topics.creation_error(name, count)
+        if error is ErrorCode.NONE and not validate_only:
             error = self.topics.create(name, count)
-        if error is not Error.NONE:
+        if error is not ErrorCode.NONE:
             message = error.name.replace("_", " ").capitalize() + "."
             return {"name": name, "error_code": error, "error_message": message}
-        made = self.topics.all.get(name)
+        made = self.topics.by_name.get(name)
         topic_id = made.id if made else _NO_ID
         return {"name": name, "topic_id": topic_id, "num_partitions": count, "replication_factor": 1, "configs": []}
 
-    def _configs(self, resource: Body) -> Body:
+    def _describe_resource(self, resource: Body) -> Body:
         kind, name, keys = resource["resource_type"], resource["resource_name"], resource["configuration_keys"]
-        answer = {"resource_type": kind, "resource_name": name, "error_code": Error.NONE, "error_message": None}
+        response = {"resource_type": kind, "resource_name": name, "error_code": ErrorCode.NONE, "error_message": None}
         if kind == _TOPIC_RESOURCE:
-            if name not in self.topics.all:
-                answer["error_code"] = Error.UNKNOWN_TOPIC_OR_PARTITION
-            return answer
+            if name not in self.topics.by_name:
+                response["error_code"] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return response
         if kind != _BROKER_RESOURCE or name not in ("", str(NODE_ID)):
-            return answer | {"error_code": Error.INVALID_REQUEST, "error_message": "No such resource."}
-        return answer | {
+            return response | {"error_code": ErrorCode.INVALID_REQUEST, "error_message": "No such resource."}
+        return response | {
             "configs": [
                 {"name": config, "value": str(value), "read_only": True, "config_source": _STATIC_BROKER_CONFIG}
-                | {"config_type": _LONG}
+                | {"config_type": _LONG_CONFIG}
                 for config, value in broker_configs(self.settings).items()
                 if not keys or config in keys
             ]
@@ -136,26 +136,26 @@ def broker_configs(settings: Settings) -> dict[str, int]:
     }
 
 
-def _misplaced(topic: Body) -> Error:
+def _placement_error(topic: Body) -> ErrorCode:
     """What is wrong with where the topic is to be put, on a cluster of one node."""
     assignments = topic["assignments"]
     if not assignments:
-        return Error.NONE if topic["replication_factor"] in (1, -1) else Error.INVALID_REPLICATION_FACTOR
+        return ErrorCode.NONE if topic["replication_factor"] in (1, -1) else ErrorCode.INVALID_REPLICATION_FACTOR
     indexes = sorted(one["partition_index"] for one in assignments)
     placed = indexes == list(range(len(indexes))) and all(one["broker_ids"] == [NODE_ID] for one in assignments)
-    return Error.NONE if placed else Error.INVALID_REPLICA_ASSIGNMENT
+    return ErrorCode.NONE if placed else ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
-def _described(topic: Topic) -> Body:
+def _describe_topic(topic: Topic) -> Body:
     return {
-        "error_code": Error.NONE,
+        "error_code": ErrorCode.NONE,
         "name": topic.name,
         "topic_id": topic.id,
-        "partitions": list(map(_placed, range(len(topic.partitions)))),
+        "partitions": list(map(_describe_partition, range(len(topic.partitions)))),
     }
 
 
-def _placed(index: int) -> Body:
+def _describe_partition(index: int) -> Body:
     return {
         "partition_index": index,
         "leader_id": NODE_ID,

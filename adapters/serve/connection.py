@@ -4,13 +4,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-MOST_BYTES = 2 * 1024 * 1024
+MAX_REQUEST_BYTES = 2 * 1024 * 1024
 """The largest request that is read. Kafka's limit is 100 MiB; this one bounds what a hostile frame unpacks to."""
 
-MOST_ITEMS = 50_000
+MAX_ARRAY_ITEMS = 50_000
 """The most array items that a request may hold, for the same reason."""
 
-MOST_AHEAD = 4
+MAX_QUEUED_REQUESTS = 4
 """How many requests of a connection wait behind the one that is handled; who goes with more of them is noticed late."""
 
 _LENGTH_BYTES = 4
@@ -18,31 +18,31 @@ _LENGTH_BYTES = 4
 _log = logging.getLogger(__name__)
 
 
-class HangUp(Exception):
+class Disconnect(Exception):
     """The connection is to be closed; the message says why."""
 
 
-async def converse(
+async def serve_connection(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
-    answer: Callable[[bytes], Awaitable[bytes | None]],
+    respond: Callable[[bytes], Awaitable[bytes | None]],
 ) -> None:
-    """Answer frame after frame until the client goes or misbehaves, then close. `answer` gives None to say nothing.
+    """Answer frame after frame until the client goes or misbehaves, then close. `respond` gives None to say nothing.
 
     A few frames are read ahead, so that a client's going is noticed while its request is parked; they are not looked
     at before the answer is out. Whoever goes leaves its parked request behind: only the answer is lost.
     """
-    frames: asyncio.Queue[bytes | HangUp | None] = asyncio.Queue(MOST_AHEAD)
-    reading = asyncio.ensure_future(_read(reader, frames))
+    frames: asyncio.Queue[bytes | Disconnect | None] = asyncio.Queue(MAX_QUEUED_REQUESTS)
+    reading = asyncio.ensure_future(_read_frames(reader, frames))
     try:
         while (frame := await frames.get()) is not None:
-            if isinstance(frame, HangUp):
+            if isinstance(frame, Disconnect):
                 raise frame
-            response = await _unless_gone(asyncio.ensure_future(answer(frame)), reading)
+            response = await _await_response(asyncio.ensure_future(respond(frame)), reading)
             if response is not None:
                 writer.write(len(response).to_bytes(_LENGTH_BYTES) + response)
                 await writer.drain()
-    except HangUp as why:
+    except Disconnect as why:
         _log.warning("closing the connection of %s: %s", writer.get_extra_info("peername"), why)
     except ConnectionError:
         pass
@@ -57,35 +57,35 @@ async def converse(
         await asyncio.gather(reading, return_exceptions=True)
 
 
-async def _read(reader: asyncio.StreamReader, frames: "asyncio.Queue[bytes | HangUp | None]") -> None:
+async def _read_frames(reader: asyncio.StreamReader, frames: "asyncio.Queue[bytes | Disconnect | None]") -> None:
     """Put frame after frame where they wait for their turn, and at last why there are no more."""
     try:
-        while (frame := await _frame(reader)) is not None:
+        while (frame := await _read_frame(reader)) is not None:
             await frames.put(frame)
         await frames.put(None)
-    except HangUp as why:
+    except Disconnect as why:
         await frames.put(why)
     except OSError:
         await frames.put(None)
 
 
-async def _frame(reader: asyncio.StreamReader) -> bytes | None:
-    """The next request without its length; None at the end. Raises `HangUp`."""
+async def _read_frame(reader: asyncio.StreamReader) -> bytes | None:
+    """The next request without its length; None at the end. Raises `Disconnect`."""
     try:
         length = int.from_bytes(await reader.readexactly(_LENGTH_BYTES), signed=True)
-        if not 0 < length <= MOST_BYTES:
-            raise HangUp(f"a request of {length} bytes")
+        if not 0 < length <= MAX_REQUEST_BYTES:
+            raise Disconnect(f"a request of {length} bytes")
         return await reader.readexactly(length)
     except asyncio.IncompleteReadError:
         return None
 
 
-async def _unless_gone(answer: asyncio.Task[bytes | None], reading: asyncio.Task[None]) -> bytes | None:
+async def _await_response(response: asyncio.Task[bytes | None], reading: asyncio.Task[None]) -> bytes | None:
     """The answer, unless the client hangs up before it comes."""
     try:
-        await asyncio.wait((answer, reading), return_when=asyncio.FIRST_COMPLETED)
-        if not answer.done():
+        await asyncio.wait((response, reading), return_when=asyncio.FIRST_COMPLETED)
+        if not response.done():
             raise ConnectionAbortedError
-        return await answer
+        return await response
     finally:
-        answer.cancel()
+        response.cancel()

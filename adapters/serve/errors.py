@@ -3,7 +3,7 @@
 from enum import IntEnum
 
 
-class Error(IntEnum):
+class ErrorCode(IntEnum):
     """Error codes under Kafka's names."""
 
     NONE = 0

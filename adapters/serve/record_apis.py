@@ -5,43 +5,43 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, TypeAlias
 
-from fencepost.adapters.serve.errors import Error
+from fencepost.adapters.serve.errors import ErrorCode
 from fencepost.adapters.serve.partition import LEADER_EPOCH, Partition
-from fencepost.adapters.serve.topics import Topics
+from fencepost.adapters.serve.topics import TopicStore
 from fencepost.model.wire.records import Batch, decode_batches, records_of
 
 Body: TypeAlias = Mapping[str, Any]
 
 _READ_COMMITTED = 1
-_MOST_ANSWERED = 8 * 1024 * 1024
+_MAX_FETCH_BYTES = 8 * 1024 * 1024
 """No answer to Fetch carries more bytes of records than this, unless one batch alone does."""
 
 
-class LogTime(IntEnum):
+class OffsetSpec(IntEnum):
     """Times in ListOffsets that stand for a place in the log."""
 
     LATEST = -1
     EARLIEST = -2
-    LARGEST = -3
+    MAX_TIMESTAMP = -3
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
-    """An answer to Fetch. `size` counts the bytes of records in it; an error makes it `urgent`."""
+class FetchResult:
+    """An answer to Fetch. `size` counts the bytes of records in it; `has_error` where it is an error."""
 
     body: Body
     size: int
-    urgent: bool
+    has_error: bool
 
 
-def produce(topics: Topics, body: Body) -> Body:
+def produce(topics: TopicStore, body: Body) -> Body:
     """Append what is sound; every partition is answered for itself."""
     return {
         "responses": [
             {
                 "name": topic["name"],
                 "partition_responses": [
-                    _append(topics.partition(topic["name"], one["index"]), one["index"], one["records"] or b"")
+                    _append_records(topics.partition(topic["name"], one["index"]), one["index"], one["records"] or b"")
                     for one in topic["partition_data"]
                 ],
             }
@@ -50,70 +50,75 @@ def produce(topics: Topics, body: Body) -> Body:
     }
 
 
-def _append(partition: Partition | None, index: int, data: bytes) -> Body:
-    answer = {"index": index, "error_code": Error.NONE, "base_offset": -1}
+def _append_records(partition: Partition | None, index: int, data: bytes) -> Body:
+    response = {"index": index, "error_code": ErrorCode.NONE, "base_offset": -1}
     found = decode_batches(data)
     if partition is None:
-        return answer | {"error_code": Error.UNKNOWN_TOPIC_OR_PARTITION}
+        return response | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     if found.findings or not found.batches:
-        return answer | {"error_code": Error.CORRUPT_MESSAGE}
-    if not all(map(_sound, found.batches)):
-        return answer | {"error_code": Error.INVALID_RECORD}
+        return response | {"error_code": ErrorCode.CORRUPT_MESSAGE}
+    if not all(map(_is_valid_batch, found.batches)):
+        return response | {"error_code": ErrorCode.INVALID_RECORD}
     offsets = []
     for batch in found.batches:
         offsets.append(partition.append(batch, data[: batch.size]))
         data = data[batch.size :]
-    return answer | {"base_offset": offsets[0], "log_start_offset": partition.start}
+    return response | {"base_offset": offsets[0], "log_start_offset": partition.start_offset}
 
 
-def _sound(batch: Batch) -> bool:
+def _is_valid_batch(batch: Batch) -> bool:
     """Whether readers will cope with the batch; compressed records are taken on trust."""
     if batch.control or not 0 < batch.record_count == batch.last_offset_delta + 1:
         return False
     return batch.compressed or not records_of(batch)[1]
 
 
-def fetch(topics: Topics, body: Body) -> Fetched:
+def fetch(topics: TopicStore, body: Body) -> FetchResult:
     """What there is to read now. Fetch sessions (KIP-227) are declined, so that every request names all partitions."""
     if body.get("session_id"):
-        return Fetched({"error_code": Error.FETCH_SESSION_ID_NOT_FOUND}, 0, True)
+        return FetchResult({"error_code": ErrorCode.FETCH_SESSION_ID_NOT_FOUND}, 0, True)
     committed_only = body["isolation_level"] == _READ_COMMITTED
-    most_answered = min(body["max_bytes"], _MOST_ANSWERED)
+    most_answered = min(body["max_bytes"], _MAX_FETCH_BYTES)
     size, urgent, responses = 0, False, []
     for topic in body["topics"]:
-        answers = []
+        rows = []
         for wanted in topic["partitions"]:
             most = min(wanted["partition_max_bytes"], most_answered - size)
             partition = topics.partition(topic["topic"], wanted["partition"])
             # The first batch of an answer comes whatever its size, lest a reader get stuck before it (KIP-74).
-            answer = _read(partition, wanted, most, committed_only, at_least_one=size == 0)
-            size += len(answer["records"])
-            urgent |= answer["error_code"] != Error.NONE
-            answers.append(answer)
-        responses.append({"topic": topic["topic"], "partitions": answers})
-    return Fetched({"responses": responses}, size, urgent)
+            response = _read_partition(partition, wanted, most, committed_only, at_least_one=size == 0)
+            size += len(response["records"])
+            urgent |= response["error_code"] != ErrorCode.NONE
+            rows.append(response)
+        responses.append({"topic": topic["topic"], "partitions": rows})
+    return FetchResult({"responses": responses}, size, urgent)
 
 
-def _read(
-    partition: Partition | None, wanted: Body, most: int, committed_only: bool, at_least_one: bool
+def _read_partition(
+    partition: Partition | None, wanted: Body, max_bytes: int, committed_only: bool, at_least_one: bool
 ) -> dict[str, Any]:
-    answer = {"partition_index": wanted["partition"], "error_code": Error.NONE, "high_watermark": -1, "records": b""}
+    response = {
+        "partition_index": wanted["partition"],
+        "error_code": ErrorCode.NONE,
+        "high_watermark": -1,
+        "records": b"",
+    }
     if partition is None:
-        return answer | {"error_code": Error.UNKNOWN_TOPIC_OR_PARTITION}
-    if not partition.start <= wanted["fetch_offset"] <= partition.end:
-        return answer | {"error_code": Error.OFFSET_OUT_OF_RANGE}
-    found = partition.read(wanted["fetch_offset"], most, committed_only=committed_only, at_least_one=at_least_one)
+        return response | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    if not partition.start_offset <= wanted["fetch_offset"] <= partition.end_offset:
+        return response | {"error_code": ErrorCode.OFFSET_OUT_OF_RANGE}
+    found = partition.read(wanted["fetch_offset"], max_bytes, committed_only=committed_only, at_least_one=at_least_one)
     aborted = [{"producer_id": one.producer_id, "first_offset": one.first} for one in found.aborted]
-    return answer | {
-        "high_watermark": partition.end,
-        "last_stable_offset": partition.last_stable,
-        "log_start_offset": partition.start,
+    return response | {
+        "high_watermark": partition.end_offset,
+        "last_stable_offset": partition.last_stable_offset,
+        "log_start_offset": partition.start_offset,
         "aborted_transactions": aborted if committed_only else None,
         "records": found.data,
     }
 
 
-def list_offsets(topics: Topics, body: Body) -> Body:
+def list_offsets(topics: TopicStore, body: Body) -> Body:
     """The offset that belongs to a time, or the first or last there is."""
     committed_only = body.get("isolation_level") == _READ_COMMITTED
     return {
@@ -121,7 +126,7 @@ def list_offsets(topics: Topics, body: Body) -> Body:
             {
                 "name": topic["name"],
                 "partitions": [
-                    _offset(topics.partition(topic["name"], one["partition_index"]), one, committed_only)
+                    _find_offset(topics.partition(topic["name"], one["partition_index"]), one, committed_only)
                     for one in topic["partitions"]
                 ],
             }
@@ -130,33 +135,41 @@ def list_offsets(topics: Topics, body: Body) -> Body:
     }
 
 
-def _offset(partition: Partition | None, wanted: Body, committed_only: bool) -> Body:
-    answer = {"partition_index": wanted["partition_index"], "error_code": Error.NONE, "timestamp": -1, "offset": -1}
+def _find_offset(partition: Partition | None, wanted: Body, committed_only: bool) -> Body:
+    response = {
+        "partition_index": wanted["partition_index"],
+        "error_code": ErrorCode.NONE,
+        "timestamp": -1,
+        "offset": -1,
+    }
     if partition is None:
-        return answer | {"error_code": Error.UNKNOWN_TOPIC_OR_PARTITION}
+        return response | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     found: tuple[int, int] | None
     match wanted["timestamp"]:
-        case LogTime.LATEST:
-            found = (-1, partition.last_stable if committed_only else partition.end)
-        case LogTime.EARLIEST:
-            found = (-1, partition.start)
-        case LogTime.LARGEST:
-            found = partition.latest_time()
+        case OffsetSpec.LATEST:
+            found = (-1, partition.last_stable_offset if committed_only else partition.end_offset)
+        case OffsetSpec.EARLIEST:
+            found = (-1, partition.start_offset)
+        case OffsetSpec.MAX_TIMESTAMP:
+            found = partition.find_max_timestamp()
         case timestamp:
-            found = partition.at_time(timestamp)
+            found = partition.find_by_timestamp(timestamp)
     if found is None:
-        return answer
-    return answer | {"timestamp": found[0], "offset": found[1], "leader_epoch": LEADER_EPOCH}
+        return response
+    return response | {"timestamp": found[0], "offset": found[1], "leader_epoch": LEADER_EPOCH}
 
 
-def add_partitions(topics: Topics, body: Body) -> Body:
+def add_transaction_partitions(topics: TopicStore, body: Body) -> Body:
     """AddPartitionsToTxn: nothing is noted, for a partition learns of the transaction from its first batch."""
     return {
         "results_by_topic_v3_and_below": [
             {
                 "name": topic["name"],
                 "results_by_partition": [
-                    {"partition_index": index, "partition_error_code": _known(topics.partition(topic["name"], index))}
+                    {
+                        "partition_index": index,
+                        "partition_error_code": _partition_error(topics.partition(topic["name"], index)),
+                    }
                     for index in topic["partitions"]
                 ],
             }
@@ -165,15 +178,15 @@ def add_partitions(topics: Topics, body: Body) -> Body:
     }
 
 
-def _known(partition: Partition | None) -> Error:
-    return Error.UNKNOWN_TOPIC_OR_PARTITION if partition is None else Error.NONE
+def _partition_error(partition: Partition | None) -> ErrorCode:
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition is None else ErrorCode.NONE
 
 
-def end_transaction(topics: Topics, producer_id: int, producer_epoch: int, committed: bool, now: int) -> bool:
+def end_transaction(topics: TopicStore, producer_id: int, producer_epoch: int, committed: bool, now: int) -> bool:
     """Mark the end of the producer's transaction wherever it wrote. True if it wrote anywhere."""
     marked = [
         partition.end_transaction(producer_id, producer_epoch, committed, now)
-        for topic in topics.all.values()
+        for topic in topics.by_name.values()
         for partition in topic.partitions
     ]
     return any(marked)

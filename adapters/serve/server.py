@@ -12,35 +12,35 @@ from fencepost.adapters.bundled.classic.admin import Node
 from fencepost.adapters.bundled.classic.coordinator import VERSIONS as COORDINATED
 from fencepost.adapters.bundled.classic.coordinator import Coordinator
 from fencepost.adapters.bundled.classic.log import FileLog, Log, MemoryLog, SlowLog
-from fencepost.adapters.bundled.classic.messages import Answer
 from fencepost.adapters.bundled.classic.messages import Request as Question
+from fencepost.adapters.bundled.classic.messages import Response
 from fencepost.adapters.serve import record_apis
-from fencepost.adapters.serve.cluster import NODE_ID, Cluster, api_versions
-from fencepost.adapters.serve.connection import MOST_ITEMS, HangUp, converse
-from fencepost.adapters.serve.topics import Topics
-from fencepost.adapters.serve.versions import OFFERED
+from fencepost.adapters.serve.cluster import NODE_ID, SingleNodeCluster, api_versions
+from fencepost.adapters.serve.connection import MAX_ARRAY_ITEMS, Disconnect, serve_connection
+from fencepost.adapters.serve.topics import TopicStore
+from fencepost.adapters.serve.versions import OFFERED_VERSIONS
 from fencepost.model.settings import Settings
-from fencepost.model.wire.codec import Body, Request, decode_request, encode_response, fitted
+from fencepost.model.wire.codec import Body, DecodedRequest, decode_request, encode_response, fit_body
 
 _log = logging.getLogger(__name__)
 
 
 class Server:
-    """The bundled coordinator as a broker. Made by `serve`; lives in the event loop that it was made in."""
+    """The bundled coordinator as a broker. Made by `start_server`; lives in the event loop that it was made in."""
 
-    def __init__(self, settings: Settings, storage: Path | None, slowness: int = 0) -> None:
+    def __init__(self, settings: Settings, storage: Path | None, storage_delay_ms: int = 0) -> None:
         if storage is not None:
             storage.mkdir(parents=True, exist_ok=True)
         self._loop = asyncio.get_running_loop()
         self._began = time.time() - self._loop.time()
-        self._topics = Topics(storage / "topics.json" if storage else None)
-        self._cluster = Cluster(settings, self._topics)
+        self._topics = TopicStore(storage / "topics.json" if storage else None)
+        self._cluster = SingleNodeCluster(settings, self._topics)
         self._file = FileLog(storage / "coordinator.log") if storage else None
         log: Log = self._file or MemoryLog()
         self._node = Node(NODE_ID, "", -1)
         self._coordinator = Coordinator(
             settings,
-            SlowLog(log, lambda: time.sleep(slowness / 1000)) if slowness else log,
+            SlowLog(log, lambda: time.sleep(storage_delay_ms / 1000)) if storage_delay_ms else log,
             lambda prefix: f"{prefix}-{uuid.uuid4()}",
             self._topics,
             now=self._now(),
@@ -48,9 +48,9 @@ class Server:
         )
         self._handles = count()
         self._parked: dict[int, asyncio.Future[Body]] = {}
-        self._alarm: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._appended = asyncio.Event()
-        self._conversations: set[asyncio.Task[None]] = set()
+        self._connections: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
 
     @property
@@ -63,17 +63,17 @@ class Server:
     async def listen(self, host: str, port: int) -> None:
         """Begin to take connections. Raises OSError if the address cannot be had."""
         self._server = await asyncio.start_server(self._accept, host, port)
-        self._rearm()
+        self._arm_timer()
 
     async def close(self) -> None:
         """Stop at once: connections are closed, parked requests stay unanswered."""
         if self._server is not None:
             self._server.close()
-        if self._alarm is not None:
-            self._alarm.cancel()
-        for conversation in self._conversations:
+        if self._timer is not None:
+            self._timer.cancel()
+        for conversation in self._connections:
             conversation.cancel()
-        await asyncio.gather(*self._conversations, return_exceptions=True)
+        await asyncio.gather(*self._connections, return_exceptions=True)
         await asyncio.sleep(0)  # the transports let go of their sockets in the loop's next turn
         if self._file is not None:
             self._file.close()
@@ -86,27 +86,27 @@ class Server:
         node = Node(NODE_ID, host, port)
         client_host = "/" + (writer.get_extra_info("peername") or ("unknown",))[0]
         conversation = asyncio.create_task(
-            converse(reader, writer, lambda frame: self._answer(frame, node, client_host))
+            serve_connection(reader, writer, lambda frame: self._respond(frame, node, client_host))
         )
-        self._conversations.add(conversation)
-        conversation.add_done_callback(self._conversations.discard)
+        self._connections.add(conversation)
+        conversation.add_done_callback(self._connections.discard)
 
-    async def _answer(self, frame: bytes, node: Node, client_host: str) -> bytes | None:
-        request = decode_request(frame, MOST_ITEMS)
-        low, high = OFFERED.get(request.api or "", (0, -1))
+    async def _respond(self, frame: bytes, node: Node, client_host: str) -> bytes | None:
+        request = decode_request(frame, MAX_ARRAY_ITEMS)
+        low, high = OFFERED_VERSIONS.get(request.api or "", (0, -1))
         if request.api != "ApiVersions" and not low <= request.version <= high:
-            raise HangUp(f"{request.api or request.key} version {request.version} is not offered")
+            raise Disconnect(f"{request.api or request.key} version {request.version} is not offered")
         if request.findings and low <= request.version <= high:
-            raise HangUp(f"{request.api}: {request.findings[0]}")
+            raise Disconnect(f"{request.api}: {request.findings[0]}")
         body = await self._handle(request, node, client_host)
         if body is None or request.api is None:
             return None
         if request.api == "ApiVersions" and body["error_code"]:
             return encode_response("ApiVersions", 0, request.correlation_id, body)
-        body = fitted(request.api + "Response", request.version, body)
+        body = fit_body(request.api + "Response", request.version, body)
         return encode_response(request.api, request.version, request.correlation_id, body)
 
-    async def _handle(self, request: Request, node: Node, client_host: str) -> Body | None:
+    async def _handle(self, request: DecodedRequest, node: Node, client_host: str) -> Body | None:
         if request.api in COORDINATED:
             return await self._coordinate(request, node, client_host)
         match request.api:
@@ -121,19 +121,19 @@ class Server:
             case "ListOffsets":
                 return record_apis.list_offsets(self._topics, request.body)
             case "AddPartitionsToTxn":
-                return record_apis.add_partitions(self._topics, request.body)
+                return record_apis.add_transaction_partitions(self._topics, request.body)
             case "Produce":
                 return self._produce(request.body)
             case "Fetch":
                 return await self._fetch(request.body)
-        raise HangUp(f"{request.api} is offered but not handled")
+        raise Disconnect(f"{request.api} is offered but not handled")
 
     # -- records ------------------------------------------------------------------------------------------------
 
     def _produce(self, body: Body) -> Body | None:
-        answer = record_apis.produce(self._topics, body)
+        response = record_apis.produce(self._topics, body)
         self._wake_readers()
-        return answer if body["acks"] else None
+        return response if body["acks"] else None
 
     async def _fetch(self, body: Body) -> Body:
         """Wait until there is enough to read, but no longer than the client wants to."""
@@ -141,7 +141,7 @@ class Server:
         while True:
             appended = self._appended
             found = record_apis.fetch(self._topics, body)
-            if found.urgent or found.size >= body["min_bytes"]:
+            if found.has_error or found.size >= body["min_bytes"]:
                 return found.body
             try:
                 async with asyncio.timeout_at(deadline):
@@ -155,10 +155,10 @@ class Server:
 
     # -- the coordinator ----------------------------------------------------------------------------------------
 
-    async def _coordinate(self, request: Request, node: Node, client_host: str) -> Body:
+    async def _coordinate(self, request: DecodedRequest, node: Node, client_host: str) -> Body:
         handle = next(self._handles)
-        answer: asyncio.Future[Body] = self._loop.create_future()
-        self._parked[handle] = answer
+        response: asyncio.Future[Body] = self._loop.create_future()
+        self._parked[handle] = response
         try:
             now = self._now()
             self._deliver(self._coordinator.advance(now))
@@ -166,14 +166,14 @@ class Server:
             api = request.api or ""
             question = Question(handle, api, request.version, request.client_id, client_host, request.body)
             self._deliver(self._coordinator.handle(question, now))
-            self._rearm()
-            body = await answer
+            self._arm_timer()
+            body = await response
         finally:
             self._parked.pop(handle)
         self._end_transaction(request, body)
         return body
 
-    def _end_transaction(self, request: Request, body: Body) -> None:
+    def _end_transaction(self, request: DecodedRequest, body: Body) -> None:
         """What the coordinator decides about a transaction holds for the records of it too."""
         if request.api not in ("InitProducerId", "EndTxn") or body["error_code"]:
             return
@@ -183,40 +183,40 @@ class Server:
         if record_apis.end_transaction(self._topics, *producer, committed, self._now()):
             self._wake_readers()
 
-    def _deliver(self, answers: Iterable[Answer]) -> None:
-        for answer in answers:
-            waiting = self._parked.get(answer.handle)
+    def _deliver(self, responses: Iterable[Response]) -> None:
+        for response in responses:
+            waiting = self._parked.get(response.handle)
             if waiting is not None and not waiting.done():
-                waiting.set_result(answer.body)
+                waiting.set_result(response.body)
 
     def _now(self) -> int:
         """Milliseconds since 1970, on a clock that does not go back while the server runs."""
         return int((self._began + self._loop.time()) * 1000)
 
-    def _rearm(self) -> None:
+    def _arm_timer(self) -> None:
         """Wake up for the coordinator's next timer."""
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         deadline = self._coordinator.next_deadline()
         if deadline is not None:
-            self._alarm = self._loop.call_at(deadline / 1000 - self._began, self._ring)
+            self._timer = self._loop.call_at(deadline / 1000 - self._began, self._fire_timers)
 
-    def _ring(self) -> None:
+    def _fire_timers(self) -> None:
         self._deliver(self._coordinator.advance(self._now()))
-        self._rearm()
+        self._arm_timer()
 
 
-async def serve(
-    host: str, port: int, settings: Settings, storage_path: Path | None = None, slowness: int = 0
+async def start_server(
+    host: str, port: int, settings: Settings, storage_path: Path | None = None, storage_delay_ms: int = 0
 ) -> Server:
     """Start a server in the running event loop; port 0 picks a free one.
 
     `storage_path` is a folder that outlives the server: groups, offsets and the names of topics are found again there,
-    records are not. Whatever it stores takes `slowness` milliseconds longer. Raises OSError if the address or the
-    folder cannot be had, and CorruptLogError.
+    records are not. Whatever it stores takes `storage_delay_ms` milliseconds longer. Raises OSError if the address
+    or the folder cannot be had, and CorruptLogError.
     """
-    server = Server(settings, storage_path, slowness)
+    server = Server(settings, storage_path, storage_delay_ms)
     try:
         await server.listen(host, port)
     except BaseException:
@@ -225,16 +225,16 @@ async def serve(
     return server
 
 
-async def run(
+async def serve_forever(
     host: str,
     port: int,
     settings: Settings,
     storage_path: Path | None,
     announce: Callable[[str, int], None],
-    slowness: int = 0,
+    storage_delay_ms: int = 0,
 ) -> None:
-    """Serve until cancelled. `announce` is told host and port once clients can connect. Raises as `serve`."""
-    server = await serve(host, port, settings, storage_path, slowness)
+    """Serve until cancelled. `announce` is told host and port once clients can connect. Raises as `start_server`."""
+    server = await start_server(host, port, settings, storage_path, storage_delay_ms)
     try:
         announce(*server.address)
         await asyncio.Event().wait()

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fencepost.adapters.bundled.classic.log import CorruptLogError
-from fencepost.adapters.bundled.classic.topics import make_id
-from fencepost.adapters.serve.errors import Error
+from fencepost.adapters.bundled.classic.topics import topic_id_of
+from fencepost.adapters.serve.errors import ErrorCode
 from fencepost.adapters.serve.partition import Partition
 
 DEFAULT_PARTITIONS = 4
 """Partitions of a topic whose maker does not say; more than Kafka's 1, so that a group has something to share."""
 
-MOST_PARTITIONS = 10_000
+MAX_PARTITIONS = 10_000
 """Partitions of all topics together."""
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -31,24 +31,24 @@ class Topic:
     @property
     def id(self) -> str:
         """The topic's id (KIP-516)."""
-        return make_id(self.name)
+        return topic_id_of(self.name)
 
 
-class Topics:
+class TopicStore:
     """All topics by name. With a file they are remembered, their records are not."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._topics: dict[str, Topic] = {}
         self._file = file
         if file is not None and file.exists():
-            self._topics = _read(file)
+            self._topics = _read_topics(file)
 
     @property
-    def all(self) -> Mapping[str, Topic]:
+    def by_name(self) -> Mapping[str, Topic]:
         """Every topic by name."""
         return self._topics
 
-    def by_id(self, topic_id: str) -> Topic | None:
+    def topic_with_id(self, topic_id: str) -> Topic | None:
         """The topic with that id."""
         return next((topic for topic in self._topics.values() if topic.id == topic_id), None)
 
@@ -69,26 +69,26 @@ class Topics:
 
     def name_of(self, topic_id: str) -> str | None:
         """The name of the topic with this id, None if there is no such topic."""
-        topic = self.by_id(topic_id)
+        topic = self.topic_with_id(topic_id)
         return topic.name if topic else None
 
-    def why_not(self, name: str, partitions: int) -> Error:
+    def creation_error(self, name: str, partitions: int) -> ErrorCode:
         """What speaks against creating this topic, else NONE."""
         if not _NAME.fullmatch(name) or name in (".", ".."):
-            return Error.INVALID_TOPIC_EXCEPTION
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
         if name in self._topics:
-            return Error.TOPIC_ALREADY_EXISTS
+            return ErrorCode.TOPIC_ALREADY_EXISTS
         if partitions < 1:
-            return Error.INVALID_PARTITIONS
-        if partitions + sum(len(topic.partitions) for topic in self._topics.values()) > MOST_PARTITIONS:
-            return Error.POLICY_VIOLATION
-        return Error.NONE
+            return ErrorCode.INVALID_PARTITIONS
+        if partitions + sum(len(topic.partitions) for topic in self._topics.values()) > MAX_PARTITIONS:
+            return ErrorCode.POLICY_VIOLATION
+        return ErrorCode.NONE
 
-    def create(self, name: str, partitions: int = DEFAULT_PARTITIONS) -> Error:
-        """Create a topic, unless `why_not` says otherwise."""
-        error = self.why_not(name, partitions)
-        if error is Error.NONE:
-            self._topics[name] = _topic(name, partitions)
+    def create(self, name: str, partitions: int = DEFAULT_PARTITIONS) -> ErrorCode:
+        """Create a topic, unless `creation_error` says otherwise."""
+        error = self.creation_error(name, partitions)
+        if error is ErrorCode.NONE:
+            self._topics[name] = _make_topic(name, partitions)
             self._save()
         return error
 
@@ -100,12 +100,12 @@ class Topics:
         os.replace(beside, self._file)
 
 
-def _read(file: Path) -> dict[str, Topic]:
+def _read_topics(file: Path) -> dict[str, Topic]:
     try:
-        return {name: _topic(name, count) for name, count in json.loads(file.read_text()).items()}
+        return {name: _make_topic(name, count) for name, count in json.loads(file.read_text()).items()}
     except (ValueError, AttributeError, TypeError) as cause:
         raise CorruptLogError(f"{file}: damaged ({cause}); delete it, the topics then have to be made again") from None
 
 
-def _topic(name: str, partitions: int) -> Topic:
+def _make_topic(name: str, partitions: int) -> Topic:
     return Topic(name, tuple(Partition() for _ in range(partitions)))

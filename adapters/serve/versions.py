@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from fencepost.adapters.bundled.classic.coordinator import VERSIONS as COORDINATED
 
-OFFERED: Mapping[str, tuple[int, int]] = MappingProxyType(
+OFFERED_VERSIONS: Mapping[str, tuple[int, int]] = MappingProxyType(
     {
         **COORDINATED,
         # Above these, partitions go by topic id or fetch sessions matter, which the in-memory log has no use for.

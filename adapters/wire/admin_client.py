@@ -5,21 +5,21 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any
 
-from fencepost.adapters.wire.connection import Cause, Loss, LossError
-from fencepost.adapters.wire.pool import Address, Pool
-from fencepost.model.wire.codec import VERSIONS, Response, decode_response, encode_request
+from fencepost.adapters.wire.connection import ConnectionLoss, ConnectionLossError, LossCause
+from fencepost.adapters.wire.pool import Address, ConnectionPool
+from fencepost.model.wire.codec import VERSIONS, DecodedResponse, decode_response, encode_request
 from fencepost.traces.events import Body
 
 CLIENT_ID = "fencepost"
-RETRIABLE = frozenset({14, 15, 16})
+RETRIABLE_ERRORS = frozenset({14, 15, 16})
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR."""
 
 
-class Client:
+class AdminClient:
     """Asks over the connections of `pool`. `timeout` is how many seconds an answer may take; `versions` are those
     that target and kit share, empty until they are known."""
 
-    def __init__(self, pool: Pool, timeout: float) -> None:
+    def __init__(self, pool: ConnectionPool, timeout: float) -> None:
         self.pool = pool
         self.versions: Mapping[str, tuple[int, int]] = {}
         self._timeout = timeout
@@ -29,34 +29,36 @@ class Client:
         """A correlation id that no request in flight has."""
         return next(self._ids) & 0x7FFF_FFFF
 
-    def version(self, api: str, preferred: int) -> int:
+    def nearest_version(self, api: str, preferred: int) -> int:
         """The version nearest to `preferred` that the target has."""
         lowest, highest = self.versions.get(api, VERSIONS[api])
         return max(lowest, min(preferred, highest))
 
-    async def ask(self, address: Address, api: str, version: int, body: Body, *, fresh: bool = False) -> Response:
-        """Send a request, on a `fresh` connection if need be, and await its answer. Raises `LossError` if there is
-        none, else as `Pool.connect`."""
+    async def request(
+        self, address: Address, api: str, version: int, body: Body, *, fresh: bool = False
+    ) -> DecodedResponse:
+        """Send a request, on a `fresh` connection if need be, and await its answer. Raises `ConnectionLossError` if
+        there is none, else as `ConnectionPool.acquire`."""
         frame = encode_request(api, version, self.next_id(), CLIENT_ID, body)
-        connection = await (self.pool.make(address) if fresh else self.pool.connect(address))
-        answer: asyncio.Future[bytes | Loss] = asyncio.get_running_loop().create_future()
+        connection = await (self.pool.open_connection(address) if fresh else self.pool.acquire(address))
+        response: asyncio.Future[bytes | ConnectionLoss] = asyncio.get_running_loop().create_future()
 
-        def settle(outcome: bytes | Loss) -> None:
-            if not answer.done():
-                answer.set_result(outcome)
+        def settle(outcome: bytes | ConnectionLoss) -> None:
+            if not response.done():
+                response.set_result(outcome)
 
         connection.send(frame, settle, settle)
         try:
             async with asyncio.timeout(self._timeout):
-                outcome = await answer
+                outcome = await response
         except TimeoutError:
-            outcome = Loss(Cause.SILENT, f"no answer to {api} v{version} within {self._timeout:g} s")
+            outcome = ConnectionLoss(LossCause.SILENT, f"no answer to {api} v{version} within {self._timeout:g} s")
         finally:
-            if answer.cancelled():
+            if response.cancelled():
                 connection.abort()
-        if isinstance(outcome, Loss):
-            raise LossError(outcome)
-        self.pool.give_back(address, connection)
+        if isinstance(outcome, ConnectionLoss):
+            raise ConnectionLossError(outcome)
+        self.pool.release(address, connection)
         return decode_response(api, version, outcome)
 
 

@@ -4,128 +4,128 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fencepost.adapters.wire.admin_client import RETRIABLE, Client
-from fencepost.adapters.wire.connection import Cause, Loss, LossError
+from fencepost.adapters.wire.admin_client import RETRIABLE_ERRORS, AdminClient
+from fencepost.adapters.wire.connection import ConnectionLoss, ConnectionLossError, LossCause
 from fencepost.adapters.wire.pool import Address
 from fencepost.traces.events import Body
 
-GROUP, TRANSACTION = 0, 1
+GROUP_KEY, TRANSACTION_KEY = 0, 1
 """Key types of FindCoordinator."""
 
-Key = tuple[int, str]
+CoordinatorKey = tuple[int, str]
 
-PAUSE = 0.05
+RETRY_DELAY_S = 0.05
 """Seconds between two tries."""
 
 
-def _named(body: Body) -> Any:
+def _group_id(body: Body) -> Any:
     return body.get("group_id")
 
 
-def _fetched(body: Body) -> Any:
+def _fetched_group_id(body: Body) -> Any:
     groups = body.get("groups")
     return groups[0].get("group_id") if groups else body.get("group_id")
 
 
-def _first(field: str) -> Callable[[Body], Any]:
+def _first_of(field: str) -> Callable[[Body], Any]:
     return lambda body: next(iter(body.get(field) or ()), None)
 
 
 _GROUP_OF: Mapping[str, Callable[[Body], Any]] = {
-    "JoinGroup": _named,
-    "SyncGroup": _named,
-    "Heartbeat": _named,
-    "LeaveGroup": _named,
-    "OffsetCommit": _named,
-    "OffsetFetch": _fetched,
-    "OffsetDelete": _named,
-    "TxnOffsetCommit": _named,
-    "DescribeGroups": _first("groups"),
-    "DeleteGroups": _first("groups_names"),
+    "JoinGroup": _group_id,
+    "SyncGroup": _group_id,
+    "Heartbeat": _group_id,
+    "LeaveGroup": _group_id,
+    "OffsetCommit": _group_id,
+    "OffsetFetch": _fetched_group_id,
+    "OffsetDelete": _group_id,
+    "TxnOffsetCommit": _group_id,
+    "DescribeGroups": _first_of("groups"),
+    "DeleteGroups": _first_of("groups_names"),
 }
 _TRANSACTIONAL = frozenset({"InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn"})
 
 
-def key_of(api: str, body: Body) -> Key | None:
+def coordinator_key_of(api: str, body: Body) -> CoordinatorKey | None:
     """Whose coordinator a request goes to; None if any broker will do."""
     if api in _TRANSACTIONAL:
-        kind, name = TRANSACTION, body.get("transactional_id")
+        kind, name = TRANSACTION_KEY, body.get("transactional_id")
     elif api in _GROUP_OF:
-        kind, name = GROUP, _GROUP_OF[api](body)
+        kind, name = GROUP_KEY, _GROUP_OF[api](body)
     else:
         return None
     return (kind, name) if isinstance(name, str) else None
 
 
 class Cluster:
-    """The brokers of a target by node id, and the coordinators found so far. `patience` is how many seconds a
+    """The brokers of a target by node id, and the coordinators found so far. `ready_timeout` is how many seconds a
     coordinator may take to appear."""
 
-    def __init__(self, client: Client, patience: float) -> None:
+    def __init__(self, client: AdminClient, ready_timeout: float) -> None:
         self.brokers: dict[int, Address] = {}
         self._client = client
-        self._patience = patience
-        self._coordinators: dict[Key, int] = {}
+        self._ready_timeout = ready_timeout
+        self._coordinators: dict[CoordinatorKey, int] = {}
 
-    def known(self, key: Key | None, broker: int | None) -> Address | None:
+    def known_address(self, key: CoordinatorKey | None, broker: int | None) -> Address | None:
         """Where a request goes, if that is known without asking."""
         if broker is not None:
             return self.brokers.get(broker)
         # A lone broker coordinates every group. Transactions have to be asked for: that makes Kafka create their topic.
-        if key is None or (key[0] == GROUP and len(self.brokers) == 1):
+        if key is None or (key[0] == GROUP_KEY and len(self.brokers) == 1):
             return next(iter(self.brokers.values()))
         node = self._coordinators.get(key)
         return None if node is None else self.brokers[node]
 
-    async def locate(self, key: Key | None, broker: int | None) -> Address:
-        """Where a request goes. Raises `LossError` if the broker it is for is gone."""
-        address = self.known(key, broker)
+    async def locate(self, key: CoordinatorKey | None, broker: int | None) -> Address:
+        """Where a request goes. Raises `ConnectionLossError` if the broker it is for is gone."""
+        address = self.known_address(key, broker)
         if address is not None:
             return address
         if key is None or broker is not None:
-            raise LossError(Loss(Cause.UNREACHABLE, f"there is no broker {broker} any more"))
-        return await self._find(key)
+            raise ConnectionLossError(ConnectionLoss(LossCause.UNREACHABLE, f"there is no broker {broker} any more"))
+        return await self._locate_coordinator(key)
 
-    async def _find(self, key: Key) -> Address:
+    async def _locate_coordinator(self, key: CoordinatorKey) -> Address:
         """Ask for a coordinator; some broker if there is none, which will then say so itself."""
         loop = asyncio.get_running_loop()
         # Implementations may name no coordinator for the empty group id, however long they are asked.
-        deadline = loop.time() + (self._patience if key[1] else 0)
+        deadline = loop.time() + (self._ready_timeout if key[1] else 0)
         while True:
             for address in tuple(self.brokers.values()):
                 try:
-                    error, node = await self.ask(address, key)
-                except LossError:
+                    error, node = await self.find_coordinator(address, key)
+                except ConnectionLossError:
                     continue
                 if error == 0:
                     self._coordinators[key] = node
                     return self.brokers[node]
-                if error not in RETRIABLE:
+                if error not in RETRIABLE_ERRORS:
                     return address
                 break
             if loop.time() >= deadline:
                 return next(iter(self.brokers.values()))
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(RETRY_DELAY_S)
 
-    def forget(self, key: Key | None) -> None:
+    def forget_coordinator(self, key: CoordinatorKey | None) -> None:
         """The coordinator is no longer believed to be where it was."""
         if key is not None:
             self._coordinators.pop(key, None)
 
-    def reset(self, brokers: Mapping[int, Address]) -> None:
+    def replace_brokers(self, brokers: Mapping[int, Address]) -> None:
         """Forget all; these are the brokers now."""
         self.brokers = dict(brokers)
         self._coordinators.clear()
 
-    async def ask(self, address: Address, key: Key) -> tuple[int, int]:
-        """FindCoordinator: error and node. Raises `LossError`."""
-        version = self._client.version("FindCoordinator", 3)
+    async def find_coordinator(self, address: Address, key: CoordinatorKey) -> tuple[int, int]:
+        """FindCoordinator: error and node. Raises `ConnectionLossError`."""
+        version = self._client.nearest_version("FindCoordinator", 3)
         kind, name = key
         body: dict[str, Any] = {"key": name} if version < 4 else {"coordinator_keys": [name]}
         if version > 0:
             body["key_type"] = kind
-        answer = (await self._client.ask(address, "FindCoordinator", version, body)).body
-        found = answer if version < 4 else next(iter(answer.get("coordinators") or ()), {})
+        response = (await self._client.request(address, "FindCoordinator", version, body)).body
+        found = response if version < 4 else next(iter(response.get("coordinators") or ()), {})
         error, node, host = found.get("error_code", -1), found.get("node_id", -1), found.get("host")
         if error == 0 and host:
             self.brokers[node] = (host, found.get("port", 0))

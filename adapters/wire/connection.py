@@ -5,11 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-MAX_FRAME = 64 * 1024 * 1024
+MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 """Longest answer that is believed, in bytes. The first bytes of other protocols, read as a length, are far above."""
 
 
-class Cause(Enum):
+class LossCause(Enum):
     """Why there is no answer; the value is what can be done about it."""
 
     REFUSED = "is the broker running?"
@@ -22,70 +22,72 @@ class Cause(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class ConnectionLoss:
     """How a connection ended without a whole answer. `head` is what had come of the answer."""
 
-    cause: Cause
+    cause: LossCause
     reason: str
     head: bytes = b""
 
 
-class LossError(Exception):
+class ConnectionLossError(Exception):
     """A question was not answered."""
 
-    def __init__(self, loss: Loss) -> None:
+    def __init__(self, loss: ConnectionLoss) -> None:
         super().__init__(loss.reason)
         self.loss = loss
 
 
 class Connection(asyncio.Protocol):
-    """`ended` is called once, when the socket is gone."""
+    """`on_closed` is called once, when the socket is gone."""
 
-    def __init__(self, number: int, ended: Callable[["Connection"], None]) -> None:
+    def __init__(self, number: int, on_closed: Callable[["Connection"], None]) -> None:
         self.number = number
         self.closed = asyncio.get_running_loop().create_future()
-        self._ended = ended
+        self._on_closed = on_closed
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
-        self._received: Callable[[bytes], None] | None = None
-        self._lost: Callable[[Loss], None] | None = None
+        self._on_response: Callable[[bytes], None] | None = None
+        self._on_loss: Callable[[ConnectionLoss], None] | None = None
 
     @property
-    def usable(self) -> bool:
+    def is_usable(self) -> bool:
         """Whether a request can be sent now."""
-        return self._transport is not None and not self._transport.is_closing() and self._received is None
+        return self._transport is not None and not self._transport.is_closing() and self._on_response is None
 
-    def send(self, frame: bytes, received: Callable[[bytes], None], lost: Callable[[Loss], None]) -> None:
+    def send(
+        self, frame: bytes, on_response: Callable[[bytes], None], on_loss: Callable[[ConnectionLoss], None]
+    ) -> None:
         """Write a request; exactly one of the two is called later, unless the connection is closed from this side."""
-        assert self._transport is not None and self._received is None
-        self._received, self._lost = received, lost
+        assert self._transport is not None and self._on_response is None
+        self._on_response, self._on_loss = on_response, on_loss
         self._transport.write(len(frame).to_bytes(4) + frame)
 
-    def tear(self, frame: bytes, share: int) -> None:
+    def send_partially(self, frame: bytes, share: int) -> None:
         """Write so many percent of a request, at least a byte and never all of it, and close."""
-        assert self._transport is not None and self._received is None
+        assert self._transport is not None and self._on_response is None
         whole = len(frame).to_bytes(4) + frame
         self._transport.write(whole[: max(1, min(len(whole) * share // 100, len(whole) - 1))])
         self.close()
 
     def close(self) -> None:
         """Close after what was written has left; nobody is called any more."""
-        self._received = self._lost = None
+        self._on_response = self._on_loss = None
         if self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
         """Close at once; nobody is called any more."""
-        self._received = self._lost = None
+        self._on_response = self._on_loss = None
         if self._transport is not None:
             self._transport.abort()
 
-    def lose(self, cause: Cause, reason: str) -> None:
+    def fail(self, cause: LossCause, reason: str) -> None:
         """Close at once, and report it as a loss to whoever waits for an answer."""
-        lost, head = self._lost, bytes(self._buffer[:64])
+        lost, head = self._on_loss, bytes(self._buffer[:64])
         self.abort()
         if lost is not None:
-            lost(Loss(cause, reason, head))
+            lost(ConnectionLoss(cause, reason, head))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -94,28 +96,28 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         buffer = self._buffer
         buffer += data
-        if self._received is None:
+        if self._on_response is None:
             self.abort()  # bytes that nobody asked for
             return
         if len(buffer) < 4:
             return
         size = int.from_bytes(buffer[:4], signed=True)
-        if not 0 <= size <= MAX_FRAME:
-            self.lose(Cause.NOT_KAFKA, f"the answer is not Kafka's: it begins with {bytes(buffer[:16])!r}")
+        if not 0 <= size <= MAX_RESPONSE_BYTES:
+            self.fail(LossCause.NOT_KAFKA, f"the answer is not Kafka's: it begins with {bytes(buffer[:16])!r}")
         elif len(buffer) >= 4 + size:
             frame = bytes(memoryview(buffer)[4 : 4 + size])
             surplus = len(buffer) > 4 + size
             buffer.clear()
-            received, self._received, self._lost = self._received, None, None
+            received, self._on_response, self._on_loss = self._on_response, None, None
             if surplus:
                 self.abort()
             received(frame)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._lost is not None:
+        if self._on_loss is not None:
             got = len(self._buffer)
             how = f"the connection broke ({exc})" if exc else "the target closed the connection"
-            self.lose(Cause.CLOSED, f"{how} after {got} bytes of the answer" if got else how)
-        self._ended(self)
+            self.fail(LossCause.CLOSED, f"{how} after {got} bytes of the answer" if got else how)
+        self._on_closed(self)
         if not self.closed.done():
             self.closed.set_result(None)

@@ -6,27 +6,27 @@ from dataclasses import fields
 from itertools import count
 
 from fencepost.adapters.target import TargetError
-from fencepost.adapters.wire.admin_client import RETRIABLE, Client, error_codes
-from fencepost.adapters.wire.cluster import GROUP, PAUSE, Cluster
-from fencepost.adapters.wire.connection import Cause, Loss, LossError
+from fencepost.adapters.wire.admin_client import RETRIABLE_ERRORS, AdminClient, error_codes
+from fencepost.adapters.wire.cluster import GROUP_KEY, RETRY_DELAY_S, Cluster
+from fencepost.adapters.wire.connection import ConnectionLoss, ConnectionLossError, LossCause
 from fencepost.adapters.wire.pool import Address
-from fencepost.model.classic.messages.parsing import goes_by_ids
-from fencepost.model.classic.messages.requests import IDS_SINCE
+from fencepost.model.classic.messages.parsing import names_topics_by_id
+from fencepost.model.classic.messages.requests import MIN_TOPIC_ID_VERSION
 from fencepost.model.settings import Settings
-from fencepost.model.wire.codec import API_NAMES, VERSIONS, fitted
+from fencepost.model.wire.codec import API_NAMES, VERSIONS, fit_body
 from fencepost.traces.events import Body
 
 UNSUPPORTED_VERSION = 35
 TOPIC_ALREADY_EXISTS = 36
 BROKER_RESOURCE = 4
-PARTITIONS = 4
-TOPIC_IDS = 10
+MIN_PARTITIONS = 4
+TOPIC_IDS_SINCE = 10
 """The first version of Metadata that tells them."""
 NO_ID = "00000000-0000-0000-0000-000000000000"
 TLS_ALERT = b"\x15\x03"
-SOFTWARE = {"client_software_name": "fencepost", "client_software_version": "1"}
+CLIENT_SOFTWARE = {"client_software_name": "fencepost", "client_software_version": "1"}
 
-CONFIGS = {
+SETTING_OF_CONFIG = {
     "group.min.session.timeout.ms": "min_session_timeout",
     "group.max.session.timeout.ms": "max_session_timeout",
     "group.initial.rebalance.delay.ms": "initial_rebalance_delay",
@@ -38,40 +38,41 @@ CONFIGS = {
 }
 """Kafka's names of the settings."""
 
-NEEDED = ("Metadata", "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat")
+REQUIRED_APIS = ("Metadata", "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat")
 
 
-async def learn_versions(client: Client, address: Address) -> dict[str, tuple[int, int]]:
+async def learn_versions(client: AdminClient, address: Address) -> dict[str, tuple[int, int]]:
     """What target and kit both speak. Raises `TargetError` if this is no Kafka broker that we can talk to."""
     body: Body = {}
     for version in (VERSIONS["ApiVersions"][1], 0):
         try:
-            software = SOFTWARE if version > 2 else {}
-            answer = await client.ask(address, "ApiVersions", version, software, fresh=True)
-        except LossError as error:
+            software = CLIENT_SOFTWARE if version > 2 else {}
+            response = await client.request(address, "ApiVersions", version, software, fresh=True)
+        except ConnectionLossError as error:
             # A broker that does not know the version may hang up instead of answering 35.
-            if version == 0 or error.loss.cause is not Cause.CLOSED:
-                raise unusable(address, error.loss) from None
+            if version == 0 or error.loss.cause is not LossCause.CLOSED:
+                raise as_target_error(address, error.loss) from None
             continue
-        body = answer.body
-        if body.get("error_code") == 0 and isinstance(body.get("api_keys"), list) and answer.correlation_id > 0:
+        body = response.body
+        if body.get("error_code") == 0 and isinstance(body.get("api_keys"), list) and response.correlation_id > 0:
             break
     else:
         raise TargetError(
-            f"{_at(address)}: the answer to ApiVersions makes no sense ({_summary(body)}); is this a Kafka broker?"
+            f"{_url_of(address)}: the answer to ApiVersions makes no sense ({_describe_error(body)}); "
+            "is this a Kafka broker?"
         )
-    versions = dict(_common(body))
-    missing = [api for api in NEEDED if api not in versions]
+    versions = dict(_common_versions(body))
+    missing = [api for api in REQUIRED_APIS if api not in versions]
     if missing:
-        raise TargetError(f"{_at(address)}: does not offer {', '.join(missing)} in a version that Fencepost knows")
+        raise TargetError(f"{_url_of(address)}: does not offer {', '.join(missing)} in a version that Fencepost knows")
     return versions
 
 
-def _summary(body: Body) -> str:
+def _describe_error(body: Body) -> str:
     return f"error {body['error_code']}" if body.get("error_code") else "no list of APIs"
 
 
-def _common(body: Body) -> Iterator[tuple[str, tuple[int, int]]]:
+def _common_versions(body: Body) -> Iterator[tuple[str, tuple[int, int]]]:
     for offered in body["api_keys"]:
         name = API_NAMES.get(offered.get("api_key", -1))
         if name is not None:
@@ -82,29 +83,29 @@ def _common(body: Body) -> Iterator[tuple[str, tuple[int, int]]]:
                 yield name, (lowest, highest)
 
 
-async def learn_brokers(client: Client, address: Address) -> tuple[dict[int, Address], str]:
+async def learn_brokers(client: AdminClient, address: Address) -> tuple[dict[int, Address], str]:
     """The brokers by node id, in order, and the name of the cluster."""
-    version = client.version("Metadata", 5)
-    body = await _asked(client, address, "Metadata", version, {"topics": []})
+    version = client.nearest_version("Metadata", 5)
+    body = await _request(client, address, "Metadata", version, {"topics": []})
     brokers = {
         broker["node_id"]: (broker["host"], broker["port"])
         for broker in body.get("brokers") or ()
         if broker.get("host") and "port" in broker
     }
     if not brokers:
-        raise TargetError(f"{_at(address)}: Metadata names no broker; is the cluster still starting?")
+        raise TargetError(f"{_url_of(address)}: Metadata names no broker; is the cluster still starting?")
     for node, advertised in sorted(brokers.items()):
         try:
-            client.pool.give_back(advertised, await client.pool.connect(advertised))
-        except LossError as error:
+            client.pool.release(advertised, await client.pool.acquire(advertised))
+        except ConnectionLossError as error:
             raise TargetError(
-                f"{_at(address)}: broker {node} advertises {_at(advertised)}, which cannot be reached from here "
+                f"{_url_of(address)}: broker {node} advertises {_url_of(advertised)}, which this machine cannot reach "
                 f"({error}); set its advertised.listeners"
             ) from None
     return dict(sorted(brokers.items())), body.get("cluster_id") or ""
 
 
-async def learn_settings(client: Client, cluster: Cluster, overrides: Mapping[str, int]) -> Settings:
+async def learn_settings(client: AdminClient, cluster: Cluster, overrides: Mapping[str, int]) -> Settings:
     """Overrides by field of `Settings`, else what DescribeConfigs says, else Kafka's defaults."""
     unknown = sorted(set(overrides) - {field.name for field in fields(Settings)})
     if unknown:
@@ -112,116 +113,120 @@ async def learn_settings(client: Client, cluster: Cluster, overrides: Mapping[st
     told: dict[str, int] = {}
     if "DescribeConfigs" in client.versions:
         node, address = next(iter(cluster.brokers.items()))
-        resource = {"resource_type": BROKER_RESOURCE, "resource_name": str(node), "configuration_keys": list(CONFIGS)}
-        version = client.version("DescribeConfigs", 1)
-        body = await _asked(client, address, "DescribeConfigs", version, {"resources": [resource]})
+        resource = {
+            "resource_type": BROKER_RESOURCE,
+            "resource_name": str(node),
+            "configuration_keys": list(SETTING_OF_CONFIG),
+        }
+        version = client.nearest_version("DescribeConfigs", 1)
+        body = await _request(client, address, "DescribeConfigs", version, {"resources": [resource]})
         for result in body.get("results") or ():
-            told |= _settings(result)
+            told |= _read_settings(result)
     return Settings(**{**told, **overrides})
 
 
-def _settings(result: Body) -> Iterator[tuple[str, int]]:
+def _read_settings(result: Body) -> Iterator[tuple[str, int]]:
     for config in result.get("configs") or ():
         name, value = config.get("name"), config.get("value")
-        if name in CONFIGS and value is not None and value.lstrip("-").isdigit():
+        if name in SETTING_OF_CONFIG and value is not None and value.lstrip("-").isdigit():
             minutes = name.endswith(".minutes")
-            yield CONFIGS[name], int(value) * (60_000 if minutes else 1)
+            yield SETTING_OF_CONFIG[name], int(value) * (60_000 if minutes else 1)
 
 
-async def ensure_topic(client: Client, cluster: Cluster, topic: str, patience: float) -> str | None:
+async def ensure_topic(client: AdminClient, cluster: Cluster, topic: str, ready_timeout: float) -> str | None:
     """Make the kit's topic if it is missing, and wait until all its partitions have a leader; its id, None if the
     target does not tell (KIP-516)."""
     address = next(iter(cluster.brokers.values()))
     creates = "CreateTopics" in client.versions
     if creates:
-        await _create(client, address, topic)
-    version = client.version("Metadata", TOPIC_IDS)
-    named = {"name": topic, "topic_id": NO_ID} if version >= TOPIC_IDS else {"name": topic}
+        await _create_topic(client, address, topic)
+    version = client.nearest_version("Metadata", TOPIC_IDS_SINCE)
+    named = {"name": topic, "topic_id": NO_ID} if version >= TOPIC_IDS_SINCE else {"name": topic}
     question: dict[str, object] = {"topics": [named]}
     if version >= 4:
         question["allow_auto_topic_creation"] = not creates
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + patience
+    deadline = loop.time() + ready_timeout
     while True:
-        body = await _asked(client, address, "Metadata", version, question)
+        body = await _request(client, address, "Metadata", version, question)
         found: Body = next(iter(body.get("topics") or ()), {})
         partitions = found.get("partitions") or ()
         if found.get("error_code") == 0 and partitions and all(part.get("leader_id", -1) >= 0 for part in partitions):
             break
         if loop.time() >= deadline:
             raise TargetError(
-                f"{_at(address)}: topic {topic!r} has no leaders after {patience:g} s "
-                f"(error {found.get('error_code')}); create it with {PARTITIONS} partitions by hand"
+                f"{_url_of(address)}: topic {topic!r} has no leaders after {ready_timeout:g} s "
+                f"(error {found.get('error_code')}); create it with {MIN_PARTITIONS} partitions by hand"
             )
-        await asyncio.sleep(PAUSE)
-    if len(partitions) < PARTITIONS:
+        await asyncio.sleep(RETRY_DELAY_S)
+    if len(partitions) < MIN_PARTITIONS:
         raise TargetError(
-            f"{_at(address)}: topic {topic!r} has {len(partitions)} partitions, the kit needs {PARTITIONS}; "
+            f"{_url_of(address)}: topic {topic!r} has {len(partitions)} partitions, the kit needs {MIN_PARTITIONS}; "
             "delete it or add partitions"
         )
     topic_id = found.get("topic_id", NO_ID)
     return None if topic_id == NO_ID else str(topic_id)
 
 
-def without_ids(versions: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
+def without_topic_ids(versions: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
     """The versions in which topics go by their names, for a target that does not tell their ids."""
     named = {
-        api: (lowest, highest if not goes_by_ids(api, highest) else IDS_SINCE - 1)
+        api: (lowest, highest if not names_topics_by_id(api, highest) else MIN_TOPIC_ID_VERSION - 1)
         for api, (lowest, highest) in versions.items()
     }
     return {api: (lowest, highest) for api, (lowest, highest) in named.items() if lowest <= highest}
 
 
-async def _create(client: Client, address: Address, topic: str) -> None:
-    version = client.version("CreateTopics", 4)
+async def _create_topic(client: AdminClient, address: Address, topic: str) -> None:
+    version = client.nearest_version("CreateTopics", 4)
     # From version 4 on, -1 is the broker's own default (KIP-464).
     replicas = -1 if version >= 4 else 1
-    wanted = {"name": topic, "num_partitions": PARTITIONS, "replication_factor": replicas}
-    body = await _asked(client, address, "CreateTopics", version, {"topics": [wanted], "timeout_ms": 10_000})
+    wanted = {"name": topic, "num_partitions": MIN_PARTITIONS, "replication_factor": replicas}
+    body = await _request(client, address, "CreateTopics", version, {"topics": [wanted], "timeout_ms": 10_000})
     for result in body.get("topics") or ():
         if result.get("error_code") not in (0, TOPIC_ALREADY_EXISTS):
             raise TargetError(
-                f"{_at(address)}: cannot create topic {topic!r}: error {result.get('error_code')} "
-                f"{result.get('error_message') or ''}; create it with {PARTITIONS} partitions by hand"
+                f"{_url_of(address)}: cannot create topic {topic!r}: error {result.get('error_code')} "
+                f"{result.get('error_message') or ''}; create it with {MIN_PARTITIONS} partitions by hand"
             )
 
 
 async def await_coordinators(
-    client: Client, cluster: Cluster, settings: Settings, topic: Body, patience: float
+    client: AdminClient, cluster: Cluster, settings: Settings, topic: Body, ready_timeout: float
 ) -> None:
     """Wait until every partition of the offsets topic has a coordinator that has loaded it. `topic` is the kit's, by
     name and id."""
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + patience
+    deadline = loop.time() + ready_timeout
     for group in probe_groups(settings.offsets_partitions):
-        while (error := await _coordinator_error(client, cluster, group, topic)) in RETRIABLE:
+        while (error := await _coordinator_error(client, cluster, group, topic)) in RETRIABLE_ERRORS:
             if loop.time() >= deadline:
                 raise TargetError(
-                    f"{_at(next(iter(cluster.brokers.values())))}: the coordinator of group {group!r} is not ready "
-                    f"after {patience:g} s (error {error}); is the broker still starting?"
+                    f"{_url_of(next(iter(cluster.brokers.values())))}: the coordinator of group {group!r} is not ready "
+                    f"after {ready_timeout:g} s (error {error}); is the broker still starting?"
                 )
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(RETRY_DELAY_S)
 
 
-async def _coordinator_error(client: Client, cluster: Cluster, group: str, topic: Body) -> int:
+async def _coordinator_error(client: AdminClient, cluster: Cluster, group: str, topic: Body) -> int:
     """A retriable error, or 0."""
     first = next(iter(cluster.brokers.values()))
     try:
-        error, node = await cluster.ask(first, (GROUP, group))
+        error, node = await cluster.find_coordinator(first, (GROUP_KEY, group))
         if error:
             return error
         if "OffsetFetch" not in client.versions:
             return 0
         wanted = [{**topic, "partition_indexes": [0]}]
-        version = client.version("OffsetFetch", 5)
+        version = client.nearest_version("OffsetFetch", 5)
         body: Body = {"group_id": group, "topics": wanted}
         if version >= 8:
             body = {"groups": [{"group_id": group, "topics": wanted}]}
-        body = fitted("OffsetFetchRequest", version, body)
-        answer = await client.ask(cluster.brokers[node], "OffsetFetch", version, body)
-    except LossError as error:
-        raise unusable(first, error.loss) from None
-    return next((code for code in error_codes(answer.body) if code in RETRIABLE), 0)
+        body = fit_body("OffsetFetchRequest", version, body)
+        response = await client.request(cluster.brokers[node], "OffsetFetch", version, body)
+    except ConnectionLossError as error:
+        raise as_target_error(first, error.loss) from None
+    return next((code for code in error_codes(response.body) if code in RETRIABLE_ERRORS), 0)
 
 
 def probe_groups(partitions: int) -> Iterator[str]:
@@ -247,20 +252,20 @@ def java_hash(text: str) -> int:
     return 0 if signed == -(1 << 31) else abs(signed)
 
 
-async def _asked(client: Client, address: Address, api: str, version: int, body: Body) -> Body:
+async def _request(client: AdminClient, address: Address, api: str, version: int, body: Body) -> Body:
     try:
-        return (await client.ask(address, api, version, body)).body
-    except LossError as error:
-        raise unusable(address, error.loss) from None
+        return (await client.request(address, api, version, body)).body
+    except ConnectionLossError as error:
+        raise as_target_error(address, error.loss) from None
 
 
-def unusable(address: Address, loss: Loss) -> TargetError:
+def as_target_error(address: Address, loss: ConnectionLoss) -> TargetError:
     """What a lost connection means to the person who named the target."""
     if loss.head[:2] == TLS_ALERT:
-        return TargetError(f"{_at(address)}: speaks TLS; Fencepost needs a PLAINTEXT listener")
-    return TargetError(f"{_at(address)}: {loss.reason}; {loss.cause.value}")
+        return TargetError(f"{_url_of(address)}: speaks TLS; Fencepost needs a PLAINTEXT listener")
+    return TargetError(f"{_url_of(address)}: {loss.reason}; {loss.cause.value}")
 
 
-def _at(address: Address) -> str:
+def _url_of(address: Address) -> str:
     host, port = address
     return f"kafka://[{host}]:{port}" if ":" in host else f"kafka://{host}:{port}"

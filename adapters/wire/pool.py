@@ -8,14 +8,14 @@ import sys
 from typing import TypeAlias
 
 from fencepost.adapters.target import TargetError
-from fencepost.adapters.wire.connection import Cause, Connection, Loss, LossError
+from fencepost.adapters.wire.connection import Connection, ConnectionLoss, ConnectionLossError, LossCause
 
 Address: TypeAlias = tuple[str, int]
 
 MAX_CONNECTIONS = 16_384
-OTHER_FILES = 128
+RESERVED_FILES = 128
 """Files that the rest of the process may need."""
-MAX_IDLE = 60.0
+MAX_IDLE_S = 60.0
 """Seconds after which an idle connection is not trusted any more: brokers close theirs after some minutes."""
 
 
@@ -26,15 +26,15 @@ def connection_limit() -> int:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MAX_CONNECTIONS + OTHER_FILES
+    wanted = MAX_CONNECTIONS + RESERVED_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:
         raised = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
         soft = raised
-    return max(1, min(soft, wanted) - OTHER_FILES) if soft != resource.RLIM_INFINITY else MAX_CONNECTIONS
+    return max(1, min(soft, wanted) - RESERVED_FILES) if soft != resource.RLIM_INFINITY else MAX_CONNECTIONS
 
 
-class Pool:
+class ConnectionPool:
     """Connections by address. `timeout` is how many seconds making one may take."""
 
     def __init__(self, limit: int, timeout: float) -> None:
@@ -45,56 +45,58 @@ class Pool:
         self._open: set[Connection] = set()
         self._idle: dict[Address, list[tuple[Connection, float]]] = {}
 
-    def idle(self, address: Address) -> Connection | None:
+    def take_idle(self, address: Address) -> Connection | None:
         """Take a connection that carries nothing at present."""
         idle = self._idle.get(address)
         now = asyncio.get_running_loop().time()
         while idle:
             connection, since = idle.pop()
-            if connection.usable and now - since < MAX_IDLE:
+            if connection.is_usable and now - since < MAX_IDLE_S:
                 return connection
             connection.close()
         return None
 
-    def ready(self, address: Address) -> int:
+    def idle_count(self, address: Address) -> int:
         """How many connections carry nothing at present."""
         return len(self._idle.get(address, ()))
 
-    async def connect(self, address: Address) -> Connection:
-        """Take an idle connection or make a new one. Raises `LossError` if the target cannot be reached, and
+    async def acquire(self, address: Address) -> Connection:
+        """Take an idle connection or make a new one. Raises `ConnectionLossError` if the target cannot be reached, and
         `TargetError` if there are too many connections."""
-        found = self.idle(address)
-        return found or await self.make(address)
+        found = self.take_idle(address)
+        return found or await self.open_connection(address)
 
-    async def make(self, address: Address) -> Connection:
-        """Make a new connection. Raises as `connect`."""
-        if len(self._open) + self._making >= self._limit and not self._close_one():
-            raise self._exhausted()
+    async def open_connection(self, address: Address) -> Connection:
+        """Make a new connection. Raises as `acquire`."""
+        if len(self._open) + self._making >= self._limit and not self._close_idle():
+            raise self._too_many_connections()
         self._making += 1
         try:
             async with asyncio.timeout(self._timeout):
                 _, connection = await asyncio.get_running_loop().create_connection(self._new, *address)
         except TimeoutError:
-            raise LossError(Loss(Cause.UNREACHABLE, f"no connection within {self._timeout:g} s")) from None
+            raise ConnectionLossError(
+                ConnectionLoss(LossCause.UNREACHABLE, f"no connection within {self._timeout:g} s")
+            ) from None
         except OSError as cause:
             if cause.errno in (errno.EMFILE, errno.ENFILE):
-                raise self._exhausted() from None
-            raise LossError(_unreachable(cause)) from None
+                raise self._too_many_connections() from None
+            raise ConnectionLossError(_connection_loss(cause)) from None
         finally:
             self._making -= 1
         return connection
 
-    def give_back(self, address: Address, connection: Connection) -> None:
+    def release(self, address: Address, connection: Connection) -> None:
         """Make a connection idle whose request was answered."""
-        if connection.usable:
+        if connection.is_usable:
             now = asyncio.get_running_loop().time()
             self._idle.setdefault(address, []).append((connection, now))
 
-    def lose_all(self, reason: str) -> None:
+    def fail_all(self, reason: str) -> None:
         """Report every request in flight as lost, and close every connection."""
         self._idle.clear()
         for connection in tuple(self._open):
-            connection.lose(Cause.ENDED, reason)
+            connection.fail(LossCause.ENDED, reason)
 
     async def close(self) -> None:
         """Close every connection and wait until they are gone."""
@@ -102,14 +104,14 @@ class Pool:
         closing = tuple(self._open)
         for connection in closing:
             connection.abort()
-        await gone(closing)
+        await wait_closed(closing)
 
     def _new(self) -> Connection:
         connection = Connection(next(self._numbers), self._open.discard)
         self._open.add(connection)
         return connection
 
-    def _close_one(self) -> bool:
+    def _close_idle(self) -> bool:
         """Give up an idle connection to make room."""
         for idle in self._idle.values():
             if idle:
@@ -118,23 +120,23 @@ class Pool:
                 return True
         return False
 
-    def _exhausted(self) -> TargetError:
+    def _too_many_connections(self) -> TargetError:
         return TargetError(
             f"{len(self._open)} connections are open and the system allows no more; "
             "raise the limit of open files (ulimit -n), or run fewer groups at once"
         )
 
 
-async def gone(connections: tuple[Connection, ...]) -> None:
+async def wait_closed(connections: tuple[Connection, ...]) -> None:
     """Wait until the sockets of closed connections are gone."""
     if connections:
         await asyncio.wait([connection.closed for connection in connections])
 
 
-def _unreachable(cause: OSError) -> Loss:
+def _connection_loss(cause: OSError) -> ConnectionLoss:
     if isinstance(cause, socket.gaierror):
-        return Loss(Cause.NO_HOST, "no such host")
+        return ConnectionLoss(LossCause.NO_HOST, "no such host")
     # A name with several addresses fails with one error that only quotes the others.
     if cause.errno == errno.ECONNREFUSED or f"[Errno {errno.ECONNREFUSED}]" in str(cause):
-        return Loss(Cause.REFUSED, "connection refused")
-    return Loss(Cause.UNREACHABLE, cause.strerror or str(cause))
+        return ConnectionLoss(LossCause.REFUSED, "connection refused")
+    return ConnectionLoss(LossCause.UNREACHABLE, cause.strerror or str(cause))

@@ -13,7 +13,7 @@ from fencepost.adapters.wire.pool import Address
 
 
 @dataclass(frozen=True, slots=True)
-class Lifecycle:
+class ProcessControl:
     """Two commands, run in `folder`, each with `timeout` seconds to finish.
 
     `start_command` leaves the target running in the background, prints its bootstrap address (host:port) as its only
@@ -45,7 +45,7 @@ class Lifecycle:
         # Files instead of pipes: what the command leaves running may keep them, and nobody waits for their end.
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             try:
-                code = await self._finished(command, out, err)
+                code = await self._wait_for_exit(command, out, err)
             except TimeoutError:
                 raise TargetError(f"{name}: not finished after {self.timeout:g} s") from None
             except OSError as cause:
@@ -57,7 +57,7 @@ class Lifecycle:
                 raise TargetError(f"{name}: exit code {code}: {complaint or 'nothing on stderr'}")
             return out.read().decode(errors="replace")
 
-    async def _finished(self, command: tuple[str, ...], out: IO[bytes], err: IO[bytes]) -> int:
+    async def _wait_for_exit(self, command: tuple[str, ...], out: IO[bytes], err: IO[bytes]) -> int:
         process = await asyncio.create_subprocess_exec(
             *command, cwd=self.folder, stdin=asyncio.subprocess.DEVNULL, stdout=out, stderr=err
         )

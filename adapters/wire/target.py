@@ -3,24 +3,24 @@
 import asyncio
 from collections.abc import Mapping
 
-from fencepost.adapters.target import Description, Recorder, TargetError
+from fencepost.adapters.target import Description, TargetError, TraceBuilder
 from fencepost.adapters.wire import discovery
-from fencepost.adapters.wire.admin_client import Client
+from fencepost.adapters.wire.admin_client import AdminClient
 from fencepost.adapters.wire.channel import WireChannel
-from fencepost.adapters.wire.cluster import PAUSE, Cluster
-from fencepost.adapters.wire.connection import LossError
-from fencepost.adapters.wire.pool import Address, Pool, connection_limit
-from fencepost.adapters.wire.process_control import Lifecycle, parse_address
+from fencepost.adapters.wire.cluster import RETRY_DELAY_S, Cluster
+from fencepost.adapters.wire.connection import ConnectionLossError
+from fencepost.adapters.wire.pool import Address, ConnectionPool, connection_limit
+from fencepost.adapters.wire.process_control import ProcessControl, parse_address
 from fencepost.traces.events import Order
 
-SCHEME = "kafka://"
-QUEUE = 4
+URL_SCHEME = "kafka://"
+MAX_CONNECTING = 4
 """How many connections wait at the same time for the target to take them: the queue of some is that short."""
 
 
 def parse_target(text: str) -> Address:
     """Host and port of kafka://host:port. Raises `TargetError`."""
-    address = parse_address(text.removeprefix(SCHEME)) if text.startswith(SCHEME) else None
+    address = parse_address(text.removeprefix(URL_SCHEME)) if text.startswith(URL_SCHEME) else None
     if address is None:
         raise TargetError(f"{text!r} is no target: write kafka://host:port, as in kafka://localhost:9092")
     return address
@@ -30,8 +30,8 @@ class KafkaTarget:
     """Implements `Target` for a cluster that is reached at `address`.
 
     `overrides` are fields of `Settings` that win over what the target tells. `timeout` is how many seconds a connection
-    and an answer to one of the kit's own questions may take, `patience` how many a topic or a coordinator may take to
-    become ready. With a `lifecycle` the target can be restarted.
+    and an answer to one of the kit's own questions may take, `ready_timeout` how many a topic or a coordinator may
+    take to become ready. With a `process_control` the target can be restarted.
     """
 
     def __init__(
@@ -39,44 +39,44 @@ class KafkaTarget:
         address: Address,
         *,
         overrides: Mapping[str, int] | None = None,
-        lifecycle: Lifecycle | None = None,
+        process_control: ProcessControl | None = None,
         topic: str = "fencepost",
         timeout: float = 10.0,
-        patience: float = 60.0,
+        ready_timeout: float = 60.0,
     ) -> None:
         self._address = address
         self._overrides = dict(overrides or {})
-        self._lifecycle = lifecycle
+        self._process_control = process_control
         self._topic = topic
         self._timeout = timeout
-        self._patience = patience
-        self._pool = Pool(connection_limit(), timeout)
-        self._client = Client(self._pool, timeout)
-        self._cluster = Cluster(self._client, min(patience, timeout))
+        self._ready_timeout = ready_timeout
+        self._pool = ConnectionPool(connection_limit(), timeout)
+        self._client = AdminClient(self._pool, timeout)
+        self._cluster = Cluster(self._client, min(ready_timeout, timeout))
         self._channels: set[WireChannel] = set()
 
     async def open(self) -> Description:
         """As `Target.open`."""
         try:
-            return await self._explore()
+            return await self._discover()
         except BaseException:
             await self.close()
             raise
 
-    async def _explore(self) -> Description:
+    async def _discover(self) -> Description:
         client, cluster = self._client, self._cluster
         client.versions = await discovery.learn_versions(client, self._address)
         brokers, name = await discovery.learn_brokers(client, self._address)
-        cluster.reset(brokers)
+        cluster.replace_brokers(brokers)
         settings = await discovery.learn_settings(client, cluster, self._overrides)
-        topic_id = await discovery.ensure_topic(client, cluster, self._topic, self._patience)
+        topic_id = await discovery.ensure_topic(client, cluster, self._topic, self._ready_timeout)
         if topic_id is None:
-            client.versions = discovery.without_ids(client.versions)
+            client.versions = discovery.without_topic_ids(client.versions)
         topic = {"name": self._topic, "topic_id": topic_id}
-        await discovery.await_coordinators(client, cluster, settings, topic, self._patience)
+        await discovery.await_coordinators(client, cluster, settings, topic, self._ready_timeout)
         host, port = self._address
         return Description(
-            name=f"{SCHEME}{host}:{port}",
+            name=f"{URL_SCHEME}{host}:{port}",
             order=Order.INTERVALS,
             clock="wall",
             versions=client.versions,
@@ -84,77 +84,77 @@ class KafkaTarget:
             topic=self._topic,
             topic_id=topic_id,
             brokers=tuple(brokers),
-            can_restart=self._lifecycle is not None,
+            can_restart=self._process_control is not None,
             implementation={"cluster": name} if name else {},
         )
 
-    def channel(self, recorder: Recorder) -> WireChannel:
+    def channel(self, recorder: TraceBuilder) -> WireChannel:
         """As `Target.channel`."""
         return WireChannel(self._client, self._cluster, recorder, self._channels)
 
-    async def warm(self, connections: int) -> None:
+    async def open_idle_connections(self, connections: int) -> None:
         """Have so many idle connections, spread over the brokers. One that finds the target's queue full is tried again
         by the system after a second, in the midst of a schedule, so they are made beforehand and few at a time."""
         addresses = tuple(self._cluster.brokers.values())
         share = -(-connections // len(addresses))
-        missing = [each for each in addresses for _ in range(share - self._pool.ready(each))]
+        missing = [each for each in addresses for _ in range(share - self._pool.idle_count(each))]
 
         async def make() -> None:
             try:
                 while missing:
-                    await self._client.ask(missing.pop(), "ApiVersions", 0, {}, fresh=True)
-            except (LossError, TargetError):
+                    await self._client.request(missing.pop(), "ApiVersions", 0, {}, fresh=True)
+            except (ConnectionLossError, TargetError):
                 missing.clear()  # who needs one will find out why there is none
 
-        await asyncio.gather(*(make() for _ in range(QUEUE)))
+        await asyncio.gather(*(make() for _ in range(MAX_CONNECTING)))
 
-    async def alive(self) -> bool:
+    async def is_alive(self) -> bool:
         """Whether the target still answers on a new connection."""
-        fresh = Pool(1, self._timeout)
+        fresh = ConnectionPool(1, self._timeout)
         try:
-            await Client(fresh, self._timeout).ask(self._address, "ApiVersions", 0, {})
-        except LossError:
+            await AdminClient(fresh, self._timeout).request(self._address, "ApiVersions", 0, {})
+        except ConnectionLossError:
             return False
         finally:
             await fresh.close()
         return True
 
-    async def lag(self) -> float:
+    async def measure_response_time(self) -> float:
         """How many seconds it takes to get an answer at present, whichever side keeps the other waiting; endless if
         there is none."""
         loop = asyncio.get_running_loop()
         begun = loop.time()
         try:
-            await self._client.ask(self._address, "ApiVersions", 0, {})
-        except LossError:
+            await self._client.request(self._address, "ApiVersions", 0, {})
+        except ConnectionLossError:
             return float("inf")
         return loop.time() - begun
 
     async def restart(self) -> None:
         """As `Target.restart`; the target may come back at another address. Raises `TargetError`."""
-        if self._lifecycle is None:
+        if self._process_control is None:
             raise TargetError("the target cannot be restarted: its profile has no start and kill commands")
         for channel in self._channels:
             channel.expect_kill()
-        await self._lifecycle.kill()
-        self._pool.lose_all("the target was killed")
+        await self._process_control.kill()
+        self._pool.fail_all("the target was killed")
         for channel in self._channels:
-            channel.note_restart()
-        self._address = await self._lifecycle.start()
-        await self._await_explored()
+            channel.record_restart()
+        self._address = await self._process_control.start()
+        await self._retry_discovery()
 
-    async def _await_explored(self) -> None:
+    async def _retry_discovery(self) -> None:
         """Some targets tell their address before they serve."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._patience
+        deadline = loop.time() + self._ready_timeout
         while True:
             try:
-                await self._explore()
+                await self._discover()
                 return
             except TargetError:
                 if loop.time() >= deadline:
                     raise
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(RETRY_DELAY_S)
 
     async def close(self) -> None:
         """As `Target.close`."""

@@ -7,136 +7,142 @@ else. Only the requirement that speaks of the wrong thing is to be reported for 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fencepost.conformance.execution.play import Played
-from fencepost.model.catalogue.classic import is_advice
-from fencepost.model.catalogue.classic.prerequisites import PRESUMED
+from fencepost.conformance.execution.play import ScenarioRun
+from fencepost.model.catalogue.classic import is_recommendation
+from fencepost.model.catalogue.classic.prerequisites import PREREQUISITES
 from fencepost.model.classic.rules import RULES
-from fencepost.traces.verdict import KEPT, Fault, Standing, TraceVerdict
+from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict, Violation
 
-COARSE = frozenset({"error"})
+SHARED_FIELDS = frozenset({"error"})
 """Fields that nearly every requirement looks at; the others each belong to a few that speak of them."""
-IN_PASSING = "blocked by another violation: it holds wherever a scenario looks at it"
+INCIDENTAL_NOTE = "blocked by another violation: it holds wherever a scenario looks at it"
 
 
 @dataclass(frozen=True, slots=True)
-class Violation:
-    """A requirement that the answer to a request broke. `fault` is None where only a mark makes it a violation."""
+class RequirementViolation:
+    """A requirement that the answer to a request broke. `violation` is None where only a mark makes it a violation."""
 
     requirement: str
     sequence: int
-    fault: Fault | None
+    violation: Violation | None
     note: str = ""
-    marked: bool = True
+    is_checked: bool = True
     """A scenario looked at this answer for this requirement; else it is blamed in passing."""
 
 
-def violations(verdict: TraceVerdict) -> list[Violation]:
+def violations_in(verdict: TraceVerdict) -> list[RequirementViolation]:
     """What a trace shows violated, by marks and by the rules of faults that nothing marks. Advice is never violated."""
-    failed = [mark for mark in verdict.evidence if mark.standing is Standing.FAIL]
-    marked = [Violation(mark.requirement, mark.sequence, mark.fault, mark.note) for mark in failed]
+    failed = [mark for mark in verdict.check_results if mark.status is CheckStatus.FAIL]
+    marked = [RequirementViolation(mark.requirement, mark.sequence, mark.violation, mark.note) for mark in failed]
     claimed = {mark.sequence for mark in failed}
-    unmarked = [fault for fault in first_faults(verdict) if fault.sequence not in claimed]
+    unmarked = [fault for fault in initial_violations(verdict) if fault.sequence not in claimed]
     return marked + [
-        Violation(each, fault.sequence, fault, marked=False)
+        RequirementViolation(each, fault.sequence, fault, is_checked=False)
         for fault in unmarked
         for each in fault.requirements
-        if not is_advice(each)
+        if not is_recommendation(each)
     ]
 
 
-def first_faults(verdict: TraceVerdict) -> list[Fault]:
+def initial_violations(verdict: TraceVerdict) -> list[Violation]:
     """The faults up to the first in each group that may have led the model astray; later ones need a mark."""
-    found: list[Fault] = []
+    found: list[Violation] = []
     astray: set[str] = set()
-    for fault in verdict.faults:
+    for fault in verdict.violations:
         if fault.group not in astray:
             found.append(fault)
-        if not fault.waived:
+        if not fault.tolerated:
             astray.add(fault.group)
     return found
 
 
-def broken(played: Played) -> frozenset[str]:
+def violated_requirements(run: ScenarioRun) -> frozenset[str]:
     """The requirements that a trace shows violated."""
-    return frozenset(violation.requirement for violation in violations(played.verdict))
+    return frozenset(violation.requirement for violation in violations_in(run.verdict))
 
 
-class Blame:
+class RootCauses:
     """What all runs show broken, and what is behind it."""
 
-    def __init__(self, runs: Sequence[Played]) -> None:
-        self.held = held(runs)
-        self.owners = owners_of(runs, self.held)
-        self.marked: dict[str, list[str]] = {}
+    def __init__(self, runs: Sequence[ScenarioRun]) -> None:
+        self.satisfied = satisfied_requirements(runs)
+        self.owners = find_owners(runs, self.satisfied)
+        self.checked: dict[str, list[str]] = {}
         """By kind of fault, the requirements that scenarios looked at and found broken by it."""
-        self.crashes: list[str] = []
+        self.crash_violations: list[str] = []
         """Those of them that a crash of the target breaks."""
-        self.broken: frozenset[str] = frozenset()
+        self.independent: frozenset[str] = frozenset()
         """The requirements with violations that are nobody's consequence."""
-        found = [(each, played) for played in runs for each in violations(played.verdict)]
+        found = [(each, played) for played in runs for each in violations_in(played.verdict)]
         for each, played in found:
-            if each.marked and each.fault is not None:
-                self.marked.setdefault(each.fault.kind, []).append(each.requirement)
-                if is_crash(each.fault, played):
-                    self.crashes.append(each.requirement)
-        self.broken = frozenset(each.requirement for each, played in found if not self.behind(each, played))
+            if each.is_checked and each.violation is not None:
+                self.checked.setdefault(each.violation.kind, []).append(each.requirement)
+                if is_crash(each.violation, played):
+                    self.crash_violations.append(each.requirement)
+        self.independent = frozenset(each.requirement for each, played in found if not self.cause_of(each, played))
 
-    def behind(self, violation: Violation, played: Played) -> str:
+    def cause_of(self, violation: RequirementViolation, run: ScenarioRun) -> str:
         """Why a violation is only a consequence; "" if it stands by itself."""
-        id, fault = violation.requirement, violation.fault
-        others: Iterable[str] = presumed(id) & self.broken
+        id, fault = violation.requirement, violation.violation
+        others: Iterable[str] = prerequisites_of(id) & self.independent
         if fault is not None:
             owner = self.owners.get(fault.kind, id)
-            if id not in (owner, *speaking_of(fault)):
+            if id not in (owner, *requirements_about(fault)):
                 others = (owner,)
-            elif not violation.marked and id not in played.scenario.requirements:
-                same = self.crashes if is_crash(fault, played) else self.marked.get(fault.kind, [])
+            elif not violation.is_checked and id not in run.scenario.requirements:
+                same = self.crash_violations if is_crash(fault, run) else self.checked.get(fault.kind, [])
                 others = others if id in same else same or others
-                if not others and self.marked and id in self.held:
-                    return IN_PASSING
+                if not others and self.checked and id in self.satisfied:
+                    return INCIDENTAL_NOTE
         return "blocked by " + ", ".join(sorted(set(others))) if others else ""
 
 
-def is_crash(fault: Fault | None, played: Played) -> bool:
+def is_crash(fault: Violation | None, run: ScenarioRun) -> bool:
     """The target went down instead of answering."""
-    return fault is not None and played.crashed and "closed" in fault.fields
+    return fault is not None and run.crashed and "closed" in fault.fields
 
 
-def speaking_of(fault: Fault) -> tuple[str, ...]:
+def requirements_about(fault: Violation) -> tuple[str, ...]:
     """The requirements that speak of what a fault shows."""
     rule = RULES.get(fault.rule)
     return fault.requirements + (rule.requirements if rule is not None else ())
 
 
-def presumed(id: str) -> frozenset[str]:
+def prerequisites_of(id: str) -> frozenset[str]:
     """Everything that a requirement presumes, and what that presumes."""
     found: set[str] = set()
     todo = [id]
     while todo:
-        for each in PRESUMED.get(todo.pop(), ()):
+        for each in PREREQUISITES.get(todo.pop(), ()):
             if each not in found:
                 found.add(each)
                 todo.append(each)
     return frozenset(found)
 
 
-def held(runs: Sequence[Played]) -> frozenset[str]:
+def satisfied_requirements(runs: Sequence[ScenarioRun]) -> frozenset[str]:
     """The requirements that are shown to hold somewhere."""
-    return frozenset(mark.requirement for played in runs for mark in played.verdict.evidence if mark.standing in KEPT)
+    return frozenset(
+        mark.requirement for played in runs for mark in played.verdict.check_results if mark.status in PASSING
+    )
 
 
-def owners_of(runs: Sequence[Played], held: frozenset[str]) -> dict[str, str]:
+def find_owners(runs: Sequence[ScenarioRun], satisfied: frozenset[str]) -> dict[str, str]:
     """The requirement that speaks of each kind of fault, where it is shown broken and never shown to hold.
 
     The same wrong answer elsewhere is a consequence, whatever else a scenario wanted to show by it.
     """
     owners: dict[str, str] = {}
     for played in runs:
-        marked = {(mark.sequence, mark.requirement) for mark in played.verdict.evidence}
-        for violation in violations(played.verdict):
-            fault, owner = violation.fault, violation.requirement
-            if fault is None or owner not in fault.requirements or not (fault.waived or set(fault.fields) <= COARSE):
+        marked = {(mark.sequence, mark.requirement) for mark in played.verdict.check_results}
+        for violation in violations_in(played.verdict):
+            fault, owner = violation.violation, violation.requirement
+            if (
+                fault is None
+                or owner not in fault.requirements
+                or not (fault.tolerated or set(fault.fields) <= SHARED_FIELDS)
+            ):
                 continue
-            if (violation.sequence, owner) in marked or owner not in held:
+            if (violation.sequence, owner) in marked or owner not in satisfied:
                 owners.setdefault(fault.kind, owner)
     return owners

@@ -19,19 +19,19 @@ from fencepost.conformance.profile import ProfileError
 from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.reports.junit import to_junit
 from fencepost.conformance.reports.progress import ProgressDisplay
-from fencepost.conformance.reports.text import render, render_replay
-from fencepost.conformance.results import Exit, Report
-from fencepost.model.catalogue.classic import UnknownRequirement, matching
+from fencepost.conformance.reports.text import render_replay, render_report
+from fencepost.conformance.results import ExitCode, Report
+from fencepost.model.catalogue.classic import UnknownRequirement, matching_requirements
 from fencepost.traces.files.trace_files import TraceError
 
-_MISTAKES = (TargetError, TraceError, ProfileError, UnknownRequirement, OSError)
+_USER_ERRORS = (TargetError, TraceError, ProfileError, UnknownRequirement, OSError)
 """What a person can mend: reported in one line."""
 
-_REPLAYED = {
-    ReplayOutcome.FIXED: Exit.CONFORMANT,
-    ReplayOutcome.STILL_FAILS: Exit.VIOLATION,
-    ReplayOutcome.DIFFERENT: Exit.VIOLATION,
-    ReplayOutcome.INCONCLUSIVE: Exit.INCONCLUSIVE,
+_REPLAY_EXIT_CODES = {
+    ReplayOutcome.FIXED: ExitCode.CONFORMANT,
+    ReplayOutcome.STILL_FAILS: ExitCode.VIOLATION,
+    ReplayOutcome.DIFFERENT: ExitCode.VIOLATION,
+    ReplayOutcome.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
 }
 _TARGET_HELP = "bundled, or kafka://host:port"
 
@@ -41,25 +41,25 @@ def main(arguments: Sequence[str] | None = None, runner: Runner | None = None) -
     try:
         options = _parser().parse_args(arguments)
     except SystemExit as leave:  # argparse has printed its one line, or the help
-        return Exit.COULD_NOT_RUN if leave.code else Exit.CONFORMANT
+        return ExitCode.COULD_NOT_RUN if leave.code else ExitCode.CONFORMANT
     command: Callable[[argparse.Namespace, Runner], int] = options.command
     try:
-        return command(options, runner or _own_runner())
-    except _MISTAKES as error:
-        return _complain(_reason(error))
+        return command(options, runner or _default_runner())
+    except _USER_ERRORS as error:
+        return _report_mistake(_error_text(error))
     except KeyboardInterrupt:
-        _say("interrupted before anything was judged")
-        return Exit.INCONCLUSIVE
+        _print_error("interrupted before anything was judged")
+        return ExitCode.INCONCLUSIVE
     except Exception:  # a bug of ours must not pass for a violation, which is what Python's own exit code 1 says
         traceback.print_exc()
-        return _complain("this is an error in Fencepost itself; please report it with the lines above")
+        return _report_mistake("this is an error in Fencepost itself; please report it with the lines above")
 
 
 class _Parser(argparse.ArgumentParser):
     """A parser whose complaints take one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(Exit.COULD_NOT_RUN, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        self.exit(ExitCode.COULD_NOT_RUN, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -102,14 +102,14 @@ def _add_test(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--schedules",
         metavar="N",
-        type=_whole,
+        type=_whole_number,
         default=0,
         help="play N random schedules after the scenarios; --only then limits what they are judged by (default: 0)",
     )
     parser.add_argument(
         "--tours",
         metavar="N",
-        type=_whole,
+        type=_whole_number,
         default=0,
         help="play N schedules that take the transitions of a small group one by one (default: 0)",
     )
@@ -147,12 +147,12 @@ def _add_import(parser: argparse.ArgumentParser) -> None:
 def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_serve)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
-    parser.add_argument("--port", type=_port, default=9092, help="port to listen on, 0 for any (default: 9092)")
+    parser.add_argument("--port", type=_port_number, default=9092, help="port to listen on, 0 for any (default: 9092)")
     parser.add_argument("--storage", metavar="DIR", type=Path, help="keep groups and offsets here (default: in memory)")
     parser.add_argument(
         "--slow-storage",
         metavar="MS",
-        type=_whole,
+        type=_whole_number,
         default=0,
         help="let whatever is stored take so many milliseconds longer (default: 0)",
     )
@@ -160,16 +160,18 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
 
 def _add_prove(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_prove)
-    parser.add_argument("--slots", metavar="N", type=_count, default=3, help="places for members (default: 3)")
-    parser.add_argument("--partitions", metavar="N", type=_count, default=3, help="partitions (default: 3)")
     parser.add_argument(
-        "--protocols", metavar="N", type=_count, default=2, help="protocols a member may offer (default: 2)"
+        "--slots", metavar="N", type=_positive_number, default=3, help="places for members (default: 3)"
+    )
+    parser.add_argument("--partitions", metavar="N", type=_positive_number, default=3, help="partitions (default: 3)")
+    parser.add_argument(
+        "--protocols", metavar="N", type=_positive_number, default=2, help="protocols a member may offer (default: 2)"
     )
     parser.add_argument("--seed", metavar="S", type=int, default=0, help="seed of the solver (default: 0)")
     parser.add_argument(
         "--states",
         metavar="N",
-        type=_count,
+        type=_positive_number,
         default=100_000,
         help="where something is refuted: states to search for a real trace, in each instance (default: 100000)",
     )
@@ -178,12 +180,12 @@ def _add_prove(parser: argparse.ArgumentParser) -> None:
 
 def _add_zoo(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_zoo)
-    add_arguments(parser, _count)
+    add_arguments(parser, _positive_number)
 
 
 def _add_pipeline(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_pipeline)
-    add_commands(parser, _count)
+    add_commands(parser, _positive_number)
 
 
 def _add_explore(parser: argparse.ArgumentParser) -> None:
@@ -197,19 +199,21 @@ def _add_explore(parser: argparse.ArgumentParser) -> None:
         ("slots", 2, "places for members and pending ids"),
     )
     for name, default, text in sizes:
-        parser.add_argument(f"--{name}", metavar="N", type=_count, default=default, help=f"{text} (default: {default})")
+        parser.add_argument(
+            f"--{name}", metavar="N", type=_positive_number, default=default, help=f"{text} (default: {default})"
+        )
     parser.add_argument(
-        "--static", metavar="N", type=_count, default=0, help="how many members are static (default: 0)"
+        "--static", metavar="N", type=_positive_number, default=0, help="how many members are static (default: 0)"
     )
     parser.add_argument("--eager", action="store_true", help="members give up everything before they rejoin")
     parser.add_argument("--no-heartbeats", action="store_true", help="members send no heartbeats")
     parser.add_argument("--full", action="store_true", help="without the reductions: every state by itself")
-    parser.add_argument("--limit", metavar="N", type=_count, help="end the search after so many states")
+    parser.add_argument("--limit", metavar="N", type=_positive_number, help="end the search after so many states")
     liveness = parser.add_mutually_exclusive_group()
     liveness.add_argument(
         "--settle",
         metavar="N",
-        type=_count,
+        type=_positive_number,
         default=1,
         help="liveness: members stop changing after so many requests of each (default: 1)",
     )
@@ -220,19 +224,19 @@ def _add_explore(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--picture", metavar="F", type=Path, help="write what leads from phase to phase, as Markdown")
 
 
-def _count(text: str) -> int:
+def _positive_number(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return int(text)
 
 
-def _whole(text: str) -> int:
+def _whole_number(text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 up")
     return int(text)
 
 
-def _port(text: str) -> int:
+def _port_number(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) > 65_535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port")
     return int(text)
@@ -240,7 +244,7 @@ def _port(text: str) -> int:
 
 def _test(options: argparse.Namespace, runner: Runner) -> int:
     for pattern in options.only:
-        matching(pattern)
+        matching_requirements(pattern)
     for folder in filter(None, (options.save, options.traces)):
         folder.mkdir(parents=True, exist_ok=True)
     plan = Plan(
@@ -260,14 +264,14 @@ def _test(options: argparse.Namespace, runner: Runner) -> int:
         report = asyncio.run(runner.run(plan, display))
     finally:
         display.close()
-    _print(render(report, colour=_wants_colour(sys.stdout)))
+    _print(render_report(report, colour=_wants_colour(sys.stdout)))
     return _write_files(report, options.json, options.junit)
 
 
 def _replay(options: argparse.Namespace, runner: Runner) -> int:
     replay = asyncio.run(runner.replay(options.trace, options.target, options.profile))
     _print(render_replay(replay, colour=_wants_colour(sys.stdout)))
-    return _REPLAYED[replay.outcome]
+    return _REPLAY_EXIT_CODES[replay.outcome]
 
 
 def _judge(options: argparse.Namespace, runner: Runner) -> int:
@@ -276,32 +280,32 @@ def _judge(options: argparse.Namespace, runner: Runner) -> int:
         report = runner.judge_files(options.traces, display)
     finally:
         display.close()
-    _print(render(report, colour=_wants_colour(sys.stdout)))
+    _print(render_report(report, colour=_wants_colour(sys.stdout)))
     return report.exit_code()
 
 
 def _record(options: argparse.Namespace, _: Runner) -> int:
     from fencepost.conformance.cli.record import run
 
-    return run(options, _announce, _say)
+    return run(options, _announce, _print_error)
 
 
 def _import(options: argparse.Namespace, _: Runner) -> int:
-    return importing.run(options, _say)
+    return importing.run(options, _print_error)
 
 
 def _serve(options: argparse.Namespace, runner: Runner) -> int:
     try:
         asyncio.run(runner.serve(options.host, options.port, options.storage, _announce, options.slow_storage))
     except KeyboardInterrupt:
-        _say("stopped")
-    return Exit.CONFORMANT
+        _print_error("stopped")
+    return ExitCode.CONFORMANT
 
 
 def _prove(options: argparse.Namespace, _: Runner) -> int:
     # Imported late: nobody else needs the solver.
     from fencepost.conformance.reports import proofs
-    from fencepost.model.proofs.classic.induction import Size
+    from fencepost.model.proofs.classic.induction import ProofSize
 
     live = sys.stderr.isatty()
     clear = "\r\x1b[K" if live else ""
@@ -309,7 +313,7 @@ def _prove(options: argparse.Namespace, _: Runner) -> int:
     def progress(doing: str, number: int, total: int) -> None:
         print(f"{clear}{doing} ({number} of {total})", end="" if live else "\n", file=sys.stderr, flush=True)
 
-    size = Size(options.slots, options.partitions, options.protocols)
+    size = ProofSize(options.slots, options.partitions, options.protocols)
     proof = proofs.prove(size, options.seed, options.states, progress, lambda line: _print(f"{clear}{line}\n"))
     _print(f"{proofs.summary(proof)}\n")
     if options.json is not None:
@@ -319,12 +323,12 @@ def _prove(options: argparse.Namespace, _: Runner) -> int:
 
 def _zoo(options: argparse.Namespace, _: Runner) -> int:
     from fencepost.conformance.cli import zoo
-    from fencepost.conformance.zoo.faulty import UnknownSpecimen
+    from fencepost.conformance.zoo.faulty import UnknownFaultyCoordinator
 
     try:
         return zoo.run(options, _print)
-    except UnknownSpecimen as mistake:
-        return _complain(str(mistake))
+    except UnknownFaultyCoordinator as mistake:
+        return _report_mistake(str(mistake))
 
 
 def _pipeline(options: argparse.Namespace, _: Runner) -> int:
@@ -334,11 +338,11 @@ def _pipeline(options: argparse.Namespace, _: Runner) -> int:
     except ImportError as missing:
         if (missing.name or "").startswith("fencepost"):
             raise
-        return _complain(f"the pipeline needs {missing.name}: pip install 'fencepost[spark]'")
+        return _report_mistake(f"the pipeline needs {missing.name}: pip install 'fencepost[spark]'")
     try:
         return pipeline.run(options, _print)
     except pipeline.PipelineError as mistake:
-        return _complain(_reason(mistake))
+        return _report_mistake(_error_text(mistake))
 
 
 def _explore(options: argparse.Namespace, _: Runner) -> int:
@@ -348,7 +352,7 @@ def _explore(options: argparse.Namespace, _: Runner) -> int:
     try:
         return run(options, _print)
     except UnusableSizes as error:
-        return _complain(_reason(error))
+        return _report_mistake(_error_text(error))
 
 
 def _announce(bootstrap: str) -> None:
@@ -364,29 +368,29 @@ def _write_files(report: Report, json: Path | None, junit: Path | None) -> int:
         try:
             path.write_text(content(report), encoding="utf-8")
         except OSError as error:
-            exit_code = _complain(f"cannot write the report: {_reason(error)}")
+            exit_code = _report_mistake(f"cannot write the report: {_error_text(error)}")
     return exit_code
 
 
-def _own_runner() -> Runner:
+def _default_runner() -> Runner:
     # Imported late: help and usage errors should not wait for the whole kit.
     from fencepost.conformance.run import runner
 
     return runner
 
 
-def _reason(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _complain(reason: str) -> Exit:
-    _say(reason)
-    return Exit.COULD_NOT_RUN
+def _report_mistake(reason: str) -> ExitCode:
+    _print_error(reason)
+    return ExitCode.COULD_NOT_RUN
 
 
-def _say(line: str) -> None:
+def _print_error(line: str) -> None:
     print(f"fencepost: {line}", file=sys.stderr)
 
 

@@ -4,9 +4,9 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from fencepost.conformance.reports.exploration import SearchDisplay, heading, line, summary, to_json
-from fencepost.conformance.run.exploration import Files, Instance, UnusableSizes, explored
-from fencepost.model.explore.search import NEVER
+from fencepost.conformance.reports.exploration import SearchDisplay, heading, result_line, summary, to_json
+from fencepost.conformance.run.exploration import Instance, OutputFiles, UnusableSizes, run_exploration
+from fencepost.model.explore.search import NO_LIMIT
 
 __all__ = ["UnusableSizes", "run"]
 
@@ -15,8 +15,8 @@ def run(options: argparse.Namespace, show: Callable[[str], None]) -> int:
     """Explore as asked. Raises `UnusableSizes` and `OSError`."""
     instance = instance_of(options)
     instance.setting()
-    files = Files(options.dot, options.graphml, options.picture)
-    files.check()
+    files = OutputFiles(options.dot, options.graphml, options.picture)
+    files.check_writable()
     if options.json is not None:
         options.json.open("a").close()
     display = SearchDisplay(sys.stderr, live=sys.stderr.isatty(), limit=instance.limit)
@@ -26,11 +26,11 @@ def run(options: argparse.Namespace, show: Callable[[str], None]) -> int:
         show(f"{text}\n")
 
     tell(heading(instance))
-    came_of_it = explored(instance, display, display.doing, lambda result: tell(line(result)))
+    came_of_it = run_exploration(instance, display, display.show_status, lambda result: tell(result_line(result)))
     tell(summary(came_of_it))
     if options.json is not None:
         options.json.write_text(to_json(came_of_it), encoding="utf-8")
-    left_out = files.write(came_of_it.exploration, display.doing)
+    left_out = files.write(came_of_it.exploration, display.show_status)
     if left_out:
         tell(left_out)
     display.clear()
@@ -50,6 +50,6 @@ def instance_of(options: argparse.Namespace) -> Instance:
         requests=options.requests,
         slots=options.slots,
         reduced=not options.full,
-        limit=NEVER if options.limit is None else options.limit,
+        limit=NO_LIMIT if options.limit is None else options.limit,
         settle=0 if options.no_liveness else options.settle,
     )

@@ -7,27 +7,27 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fencepost.conformance.cli.importing import cluster_of
+from fencepost.conformance.cli.importing import cluster_options
 from fencepost.conformance.cli.pipeline_options import BUCKETS
-from fencepost.conformance.pipeline.merge import summed
-from fencepost.conformance.pipeline.shard_findings import opinion
+from fencepost.conformance.pipeline.merge import merge_findings
+from fencepost.conformance.pipeline.shard_findings import shard_findings
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.reports.junit import to_junit
-from fencepost.conformance.reports.pipeline import account, query_account
+from fencepost.conformance.reports.pipeline import query_lines, report_lines
 from fencepost.conformance.reports.progress import Progress, ProgressDisplay
-from fencepost.conformance.reports.text import printable, render
-from fencepost.conformance.results import Exit, Report
-from fencepost.conformance.run.campaign import campaign
+from fencepost.conformance.reports.text import escape_unprintable, render_report
+from fencepost.conformance.results import ExitCode, Report
+from fencepost.conformance.run.campaign import run_seeds
 from fencepost.traces.pipeline.corpus import Corpus, Counts
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.ingest import ingest
-from fencepost.traces.pipeline.parallel import one_line
+from fencepost.traces.pipeline.parallel import as_pipeline_error
 from fencepost.traces.pipeline.queries import INVARIANTS
-from fencepost.traces.pipeline.results import Judged, judge_corpus, new_folder, query_corpus
-from fencepost.traces.pipeline.sources import SOURCES, Source, captures, trace_files
-from fencepost.traces.pipeline.spark_session import session
-from fencepost.traces.pipeline.stream import found_in, watch
+from fencepost.traces.pipeline.results import CorpusResults, create_folder, judge_corpus, query_corpus
+from fencepost.traces.pipeline.sources import SOURCES, TraceSource, capture_source, trace_files
+from fencepost.traces.pipeline.spark_session import spark_session
+from fencepost.traces.pipeline.stream import read_findings, watch_folder
 
 __all__ = ["PipelineError", "run"]
 
@@ -54,25 +54,25 @@ def run_ingest(options: argparse.Namespace, show: Show, display: ProgressDisplay
     source = source_of(options)
     corpus = Corpus.create(options.to, options.buckets)
     paths = trace_files(options.traces, options.to / "made", source)
-    tell = Teller(display, "MiB", 1 << 20)
-    with session("ingest", options.master, dict(options.conf)) as spark:
+    tell = StageProgress(display, "MiB", 1 << 20)
+    with spark_session("ingest", options.master, dict(options.conf)) as spark:
         done = ingest(spark, corpus, paths, tell)
     display.close()
     counts = done.counts
-    known = f", {done.known} known already" if done.known else ""
+    known = f", {done.already_ingested} known already" if done.already_ingested else ""
     show(f"{done.inputs} files read{known}; the corpus is {options.to}\n")
     kinds = f"{counts.headers} headers + {counts.events} events + {counts.quarantined} in quarantine"
     show(f"{counts.lines} lines = {kinds}\n")
-    return Exit.CONFORMANT
+    return ExitCode.CONFORMANT
 
 
-def source_of(options: argparse.Namespace) -> Source:
+def source_of(options: argparse.Namespace) -> TraceSource:
     """What makes traces of what was named. Raises `PipelineError` and `ProfileError`."""
     if options.source != "captures":
         if options.port or options.profile:
             raise PipelineError(f"--port and --profile are for captures, not for {options.source}")
         return SOURCES[options.source]
-    return captures(*cluster_of(options))
+    return capture_source(*cluster_options(options))
 
 
 def run_judge(options: argparse.Namespace, show: Show, display: ProgressDisplay) -> int:
@@ -81,22 +81,22 @@ def run_judge(options: argparse.Namespace, show: Show, display: ProgressDisplay)
     counts = sum((batch.counts for batch in corpus.batches()), Counts())
     begun = time.monotonic()
     to = options.to or options.corpus / ("queried" if options.queries else "judged")
-    with new_folder(to) as folder, session("judge", options.master, dict(options.conf)) as spark:
+    with create_folder(to) as folder, spark_session("judge", options.master, dict(options.conf)) as spark:
         if not options.queries:
-            judge_corpus(spark, corpus, folder, opinion, Teller(display, "tasks"))
-        query_corpus(spark, corpus, folder, Teller(display, "queries"))
+            judge_corpus(spark, corpus, folder, shard_findings, StageProgress(display, "tasks"))
+        query_corpus(spark, corpus, folder, StageProgress(display, "queries"))
     display.close()
-    judged = Judged(to)
-    violated = any(True for name in INVARIANTS for _ in judged.table(name))
+    judged = CorpusResults(to)
+    violated = any(True for name in INVARIANTS for _ in judged.query_rows(name))
     if options.queries:
-        show("\n".join([*query_account(judged), f"The tables are in {to}"]) + "\n")
-        return Exit.VIOLATION if violated else Exit.CONFORMANT
-    report = summed(judged.essential(), counts.events, time.monotonic() - begun)
-    lines = account(judged)
-    show(render(report, colour=False))
+        show("\n".join([*query_lines(judged), f"The tables are in {to}"]) + "\n")
+        return ExitCode.VIOLATION if violated else ExitCode.CONFORMANT
+    report = merge_findings(judged.report_findings(), counts.events, time.monotonic() - begun)
+    lines = report_lines(judged)
+    show(render_report(report, colour=False))
     show("\n" + "\n".join(lines) + f"\nThe tables are in {to}\n")
     write_reports(options, report)
-    return Exit.VIOLATION if violated else report.exit_code()
+    return ExitCode.VIOLATION if violated else report.exit_code()
 
 
 def run_watch(options: argparse.Namespace, show: Show, display: ProgressDisplay) -> int:
@@ -104,33 +104,33 @@ def run_watch(options: argparse.Namespace, show: Show, display: ProgressDisplay)
     if not options.landing.is_dir():
         raise PipelineError(f"{options.landing}: there is no such folder")
     options.to.mkdir(parents=True, exist_ok=True)
-    before = list(found_in(options.to))
+    before = list(read_findings(options.to))
     seen = {name for name, _ in before}
     faults = sum(row["kind"] == "fault" for _, row in before)
-    with session("watch", options.master, dict(options.conf)) as spark, one_line():
-        query = watch(spark, options.landing, options.to, options.buckets, once=options.once)
+    with spark_session("watch", options.master, dict(options.conf)) as spark, as_pipeline_error():
+        query = watch_folder(spark, options.landing, options.to, options.buckets, once=options.once)
         try:
             ended: bool | None = False
             while not ended:
                 ended = query.awaitTermination(1)
-                for name, row in list(found_in(options.to, frozenset(seen))):
+                for name, row in list(read_findings(options.to, frozenset(seen))):
                     seen.add(name)
                     faults += row["kind"] == "fault"
-                    show(sighting(row) + "\n")
+                    show(finding_line(row) + "\n")
         except KeyboardInterrupt:
             query.stop()
     show(f"{faults} violations found so far; the tables are in {options.to}\n")
-    return Exit.VIOLATION if faults else Exit.CONFORMANT
+    return ExitCode.VIOLATION if faults else ExitCode.CONFORMANT
 
 
 def run_campaign(options: argparse.Namespace, show: Show, display: ProgressDisplay) -> int:
-    """`fencepost pipeline campaign`."""
+    """`fencepost pipeline run_seeds`."""
     plan = Plan(options.target, smoke=not options.full, schedules=options.schedules, profile=options.profile)
     corpus = Corpus.create(options.to, BUCKETS)
-    with session("campaign", options.master, dict(options.conf)) as spark:
-        report = campaign(spark, corpus, plan, range(1, options.seeds + 1), Teller(display, "seeds"))
+    with spark_session("campaign", options.master, dict(options.conf)) as spark:
+        report = run_seeds(spark, corpus, plan, range(1, options.seeds + 1), StageProgress(display, "seeds"))
     display.close()
-    show(render(report, colour=False))
+    show(render_report(report, colour=False))
     show(f"\nThe corpus is {options.to}: fencepost pipeline judge takes it\n")
     write_reports(options, report)
     return report.exit_code()
@@ -143,7 +143,7 @@ def write_reports(options: argparse.Namespace, report: Report) -> None:
             path.write_text(content(report), encoding="utf-8")
 
 
-def sighting(row: Mapping[str, Any]) -> str:
+def finding_line(row: Mapping[str, Any]) -> str:
     """Something found, in a line."""
     value = json.loads(row["value"])
     if row["kind"] == "quarantine":
@@ -151,22 +151,22 @@ def sighting(row: Mapping[str, Any]) -> str:
     word = "VIOLATION" if row["kind"] == "fault" else "withdrawn"
     broken = ", ".join(value["requirements"]) or "no requirement"
     told = f"observed {value['observed']}; allowed {' or '.join(value['allowed'])}"
-    return printable(
+    return escape_unprintable(
         f"{word} {broken}: {value['group']!r}, {value['api']}, event {row['sequence']}: {told}; {row['path']}"
     )
 
 
-class Teller:
+class StageProgress:
     """Tells a person how far a stage is."""
 
     def __init__(self, display: ProgressDisplay, what: str, unit: int = 1) -> None:
         self.display = display
-        self.what = what
+        self.unit_name = what
         self.unit = unit
-        self.begun = time.monotonic()
+        self.started_at = time.monotonic()
 
     def __call__(self, done: int, total: int, doing: str) -> None:
         """So much is done of so much."""
-        seconds = time.monotonic() - self.begun
+        seconds = time.monotonic() - self.started_at
         total = -(-total // self.unit)
-        self.display(Progress(min(total, -(-done // self.unit)), total, seconds, 0, doing, self.what))
+        self.display(Progress(min(total, -(-done // self.unit)), total, seconds, 0, doing, self.unit_name))

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from fencepost.conformance.cli.importing import port
+from fencepost.conformance.cli.importing import port_number
 
 BUCKETS = 16
 WATCH_BUCKETS = 4
@@ -39,7 +39,7 @@ def add_watch(parser: argparse.ArgumentParser, count: Callable[[str], int]) -> N
 
 
 def add_campaign(parser: argparse.ArgumentParser, count: Callable[[str], int]) -> None:
-    """`fencepost pipeline campaign`."""
+    """`fencepost pipeline run_seeds`."""
     parser.add_argument("target", metavar="TARGET", help="bundled, or kafka://host:port")
     parser.add_argument("--to", metavar="CORPUS", type=Path, required=True, help="the folder of the campaign's corpus")
     parser.add_argument("--seeds", metavar="N", type=count, required=True, help="seeds 1 to N")
@@ -80,7 +80,9 @@ def add_ingest(parser: argparse.ArgumentParser, count: Callable[[str], int]) -> 
         default="traces",
         help="what PATH is: traces, logs of Kafka brokers, or packet captures (default: traces)",
     )
-    parser.add_argument("--port", metavar="P", type=port, action="append", help="of captures: a broker's port (9092)")
+    parser.add_argument(
+        "--port", metavar="P", type=port_number, action="append", help="of captures: a broker's port (9092)"
+    )
     parser.add_argument("--profile", metavar="F", type=Path, help="of captures: settings and grace of the cluster")
     parser.add_argument(
         "--buckets",
@@ -96,11 +98,16 @@ def add_spark(parser: argparse.ArgumentParser) -> None:
     """Where Spark runs."""
     parser.add_argument("--master", metavar="URL", default="local[*]", help="Spark's master (default: local[*])")
     parser.add_argument(
-        "--conf", metavar="KEY=VALUE", type=setting, action="append", default=[], help="a setting for Spark; repeatable"
+        "--conf",
+        metavar="KEY=VALUE",
+        type=key_value,
+        action="append",
+        default=[],
+        help="a setting for Spark; repeatable",
     )
 
 
-def setting(text: str) -> tuple[str, str]:
+def key_value(text: str) -> tuple[str, str]:
     """KEY=VALUE."""
     key, equals, value = text.partition("=")
     if not key or not equals:

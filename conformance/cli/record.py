@@ -6,36 +6,38 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 
-from fencepost.adapters.record.recorder import GRACE_MS, Job, Recorded, record
+from fencepost.adapters.record.recorder import DEFAULT_GRACE_MS, RecordingOptions, RecordingResult, record_traffic
 from fencepost.adapters.target import TargetError
 from fencepost.conformance.profile import Profile, load_profile
-from fencepost.conformance.results import Exit
+from fencepost.conformance.results import ExitCode
 
 
-def run(options: argparse.Namespace, announce: Callable[[str], None], tell: Callable[[str], None]) -> int:
+def run(options: argparse.Namespace, announce: Callable[[str], None], show: Callable[[str], None]) -> int:
     """Record as asked. Raises `TargetError`, `ProfileError` and `OSError`."""
     profile = load_profile(options.profile) if options.profile is not None else Profile()
-    job = Job(
+    job = RecordingOptions(
         listen=options.listen,
         upstream=options.upstream,
         path=options.output,
-        rotate=options.rotate,
-        sync=options.sync,
-        seconds=options.seconds,
-        grace=GRACE_MS if profile.grace is None else profile.grace,
+        max_file_bytes=options.rotate,
+        sync_interval_s=options.sync,
+        duration_s=options.seconds,
+        grace_ms=DEFAULT_GRACE_MS if profile.grace is None else profile.grace,
         settings=profile.settings,
-        everything=options.everything,
+        keep_all_bytes=options.everything,
     )
     if not job.path.parent.is_dir():
         raise TargetError(f"{job.path.parent}: no such folder")
-    recorded = asyncio.run(_recorded(job, announce, tell))
+    recorded = asyncio.run(_record_until_stopped(job, announce, show))
     files = f"{recorded.files[0]}" + (f" and {len(recorded.files) - 1} more" if len(recorded.files) > 1 else "")
     unread = f", {recorded.undecoded} messages not decoded" if recorded.undecoded else ""
-    tell(f"{recorded.events} events in {files}{unread}")
-    return Exit.COULD_NOT_RUN if recorded.lost else Exit.CONFORMANT
+    show(f"{recorded.events} events in {files}{unread}")
+    return ExitCode.COULD_NOT_RUN if recorded.write_error else ExitCode.CONFORMANT
 
 
-async def _recorded(job: Job, announce: Callable[[str], None], tell: Callable[[str], None]) -> Recorded:
+async def _record_until_stopped(
+    job: RecordingOptions, announce: Callable[[str], None], show: Callable[[str], None]
+) -> RecordingResult:
     """Record until a signal says that it is enough: what is on record then is a whole trace."""
 
     def address(host: str, port: int) -> None:
@@ -46,4 +48,4 @@ async def _recorded(job: Job, announce: Callable[[str], None], tell: Callable[[s
     with suppress(NotImplementedError, RuntimeError):  # no such signals here, or not in this thread
         for each in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(each, stop.set)
-    return await record(job, address, tell, stop)
+    return await record_traffic(job, address, show, stop)

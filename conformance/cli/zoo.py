@@ -1,4 +1,4 @@
-"""`fencepost zoo`: hunt everything that is asked for, and say what was found, how fast and how short."""
+"""`fencepost check_zoo`: hunt everything that is asked for, and say what was found, how fast and how short."""
 
 import argparse
 import sys
@@ -6,45 +6,57 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from fencepost.conformance.reports.progress import ProgressDisplay
-from fencepost.conformance.results import Exit
-from fencepost.conformance.zoo.faulty import known, mutants
-from fencepost.conformance.zoo.hunt_plan import Expedition
-from fencepost.conformance.zoo.results import BUGS, MUTANTS, Table, lost, merged, recorded, supplemented, to_json
-from fencepost.conformance.zoo.results_table import lines, markdown
-from fencepost.conformance.zoo.strategies import METHODS
+from fencepost.conformance.results import ExitCode
+from fencepost.conformance.zoo.faulty import known_bugs, mutants_by_name
+from fencepost.conformance.zoo.hunt_plan import HuntPlan
+from fencepost.conformance.zoo.results import (
+    BUG_RESULTS,
+    MUTANT_RESULTS,
+    ResultTable,
+    load_results,
+    merge_tables,
+    no_longer_found,
+    supplement_table,
+    to_json,
+)
+from fencepost.conformance.zoo.results_table import render_markdown, table_lines
+from fencepost.conformance.zoo.strategies import STRATEGIES
 
 
 def run(options: argparse.Namespace, show: Callable[[str], None]) -> int:
     """Do what the command line asks; 1 if something that is recorded as found is not found any more, 3 if cut short."""
     patterns = tuple(options.only) or ("BUG-*",)
-    methods = tuple(each for each in METHODS if each in options.by)
-    expedition = Expedition(patterns, options.seeds, options.baseline_seeds, options.seconds, options.jobs, methods)
+    methods = tuple(each for each in STRATEGIES if each in options.by)
+    expedition = HuntPlan(patterns, options.seeds, options.baseline_seeds, options.seconds, options.jobs, methods)
     display = ProgressDisplay(sys.stderr, live=sys.stderr.isatty())
     try:
         table = expedition.run(display)
     finally:
         display.close()
-    if methods != METHODS:
-        table = supplemented(merged(recorded(BUGS), recorded(MUTANTS), (row.name for row in table.rows)), table)
-    show("\n".join(lines(table)) + "\n")
+    if methods != STRATEGIES:
+        table = supplement_table(
+            merge_tables(load_results(BUG_RESULTS), load_results(MUTANT_RESULTS), (row.name for row in table.rows)),
+            table,
+        )
+    show("\n".join(table_lines(table)) + "\n")
     if options.json is not None:
         options.json.write_text(to_json(table), encoding="utf-8")
-    missing = [name for file in (BUGS, MUTANTS) for name in lost(recorded(file), table)]
+    missing = [name for file in (BUG_RESULTS, MUTANT_RESULTS) for name in no_longer_found(load_results(file), table)]
     if missing:
         show(f"Recorded as found, and not found this time: {', '.join(missing)}\n")
     if options.record:
-        record(table)
+        save_results(table)
     if missing:
-        return Exit.VIOLATION
-    return Exit.INCONCLUSIVE if table.cut_short else Exit.CONFORMANT
+        return ExitCode.VIOLATION
+    return ExitCode.INCONCLUSIVE if table.cut_short else ExitCode.CONFORMANT
 
 
-def record(table: Table) -> None:
+def save_results(table: ResultTable) -> None:
     """Put what was found into the records; the one of the bugs has a page for people beside it."""
-    for file, specimens in ((BUGS, known()), (MUTANTS, mutants())):
+    for file, specimens in ((BUG_RESULTS, known_bugs()), (MUTANT_RESULTS, mutants_by_name())):
         rows = tuple(row for row in table.rows if row.name in specimens)
         if rows:
-            whole = merged(recorded(file), replace(table, rows=rows), specimens)
+            whole = merge_tables(load_results(file), replace(table, rows=rows), specimens)
             file.write_text(to_json(whole), encoding="utf-8")
-            if file is BUGS:
-                file.with_suffix(".md").write_text(markdown(whole), encoding="utf-8")
+            if file is BUG_RESULTS:
+                file.with_suffix(".md").write_text(render_markdown(whole), encoding="utf-8")

@@ -1,11 +1,11 @@
-"""The options of `fencepost zoo`, apart from what does the work: help and usage errors should not wait for it."""
+"""The options of `fencepost check_zoo`, apart from what does the work: help and usage errors should not wait for it."""
 
 import argparse
 import os
 from collections.abc import Callable
 from pathlib import Path
 
-from fencepost.conformance.zoo.strategies import METHODS
+from fencepost.conformance.zoo.strategies import STRATEGIES
 
 
 def add_arguments(parser: argparse.ArgumentParser, count: Callable[[str], int]) -> None:
@@ -20,9 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser, count: Callable[[str], int]) 
     )
     parser.add_argument(
         "--by",
-        choices=METHODS,
+        choices=STRATEGIES,
         nargs="+",
-        default=list(METHODS),
+        default=list(STRATEGIES),
         help="how to look (default: all ways); what the record says of the others is kept",
     )
     parser.add_argument("--seeds", metavar="N", type=count, default=3, help="hunts of each by schedules (default: 3)")

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from fencepost.adapters.target import Channel, Description, Recorder, Target, TargetError
-from fencepost.conformance.scenario.context import Blocked, Stage, Unsupported
+from fencepost.adapters.target import Channel, Description, Target, TargetError, TraceBuilder
+from fencepost.conformance.scenario.context import Blocked, ScenarioContext, Unsupported
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import judge
@@ -15,16 +15,16 @@ DEFAULT_GRACE_MS = 2_000
 """How late a timer of a real target may fire, and how long it may take over an answer."""
 
 
-Judging = Callable[[Header, tuple[Event, ...]], Awaitable[TraceVerdict]]
+JudgeFunction = Callable[[Header, tuple[Event, ...]], Awaitable[TraceVerdict]]
 """Has a trace judged."""
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class ScenarioRun:
     """A scenario that was played: its trace, the judge's findings, and why it ended early if it did.
 
     `unsupported` names what the target does not offer; `blocked` says what was in the way; `crashed` that the
-    target was gone afterwards; `late` is how many milliseconds the kit itself was late at worst.
+    target was gone afterwards; `loop_lag` is how many milliseconds the kit itself was late at worst.
     """
 
     scenario: Scenario
@@ -34,18 +34,18 @@ class Played:
     unsupported: str = ""
     blocked: str = ""
     crashed: bool = False
-    late: int = 0
+    loop_lag: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class Completion:
     """How a play ended."""
 
     unsupported: str = ""
     blocked: str = ""
 
 
-async def play(
+async def play_scenario(
     scenario: Scenario,
     target: Target,
     description: Description,
@@ -53,12 +53,12 @@ async def play(
     *,
     grace: int,
     restart: Callable[..., Awaitable[None]] | None = None,
-    judging: Judging | None = None,
-) -> Played:
-    """Play a scenario in a group of its own and judge the trace: here, unless `judging` does it elsewhere."""
+    judge_trace: JudgeFunction | None = None,
+) -> ScenarioRun:
+    """Play a scenario in a group of its own and judge the trace: here, unless `judge_trace` does it elsewhere."""
     loop = asyncio.get_running_loop()
     begun = loop.time()
-    recorder = Recorder(lambda: int((loop.time() - begun) * 1000 + 1e-6))
+    recorder = TraceBuilder(lambda: int((loop.time() - begun) * 1000 + 1e-6))
     header = Header(
         source=f"scenario {scenario.name}",
         order=description.order,
@@ -68,27 +68,27 @@ async def play(
         implementation=description.implementation,
     )
     channel = target.channel(recorder)
-    stage = Stage(description, channel, recorder, group, grace=grace, restart=restart)
+    stage = ScenarioContext(description, channel, recorder, group, grace=grace, restart=restart)
     try:
-        ending = await perform(scenario, stage, channel)
+        ending = await run_schedule(scenario, stage, channel)
     finally:
         await channel.close()
-    stage.write_marks()
-    verdict = judge(header, recorder.events) if judging is None else await judging(header, recorder.events)
-    return Played(scenario, header, recorder.events, verdict, ending.unsupported, ending.blocked)
+    stage.record_checks()
+    verdict = judge(header, recorder.events) if judge_trace is None else await judge_trace(header, recorder.events)
+    return ScenarioRun(scenario, header, recorder.events, verdict, ending.unsupported, ending.blocked)
 
 
-async def perform(scenario: Scenario, stage: Stage, channel: Channel) -> Ending:
+async def run_schedule(scenario: Scenario, context: ScenarioContext, channel: Channel) -> Completion:
     """Run the schedule to its end, or to where it cannot go on."""
     try:
-        await scenario.play(stage)
+        await scenario.play(context)
     except Unsupported as missing:
-        return Ending(unsupported=f"the target does not offer {missing}")
+        return Completion(unsupported=f"the target does not offer {missing}")
     except Blocked as reason:
-        return Ending(blocked=str(reason))
+        return Completion(blocked=str(reason))
     except TargetError as reason:
-        return Ending(blocked=str(reason))
+        return Completion(blocked=str(reason))
     except (KeyError, IndexError, TypeError) as broken:
         # An answer without the fields it has to have; the judge says which.
-        return Ending(blocked=f"an answer was not well formed ({type(broken).__name__}: {broken})")
-    return Ending()
+        return Completion(blocked=f"an answer was not well formed ({type(broken).__name__}: {broken})")
+    return Completion()

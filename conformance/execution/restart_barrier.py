@@ -5,31 +5,31 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 
-class Gathering:
+class RestartBarrier:
     """Where all restart scenarios meet: the target is restarted once, when the last of them asks for it."""
 
     def __init__(self, expected: int, restart: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self.expected = expected
         self.restart = restart
-        self.here = 0
-        self.begun = False
+        self.arrived = 0
+        self.started = False
         self.done = asyncio.Event()
 
-    async def arrive(self) -> None:
+    async def wait(self) -> None:
         """Wait for the restart."""
-        self.here += 1
-        await self.go_if_all()
+        self.arrived += 1
+        await self.restart_if_complete()
         await self.done.wait()
 
     async def leave(self) -> None:
         """One is finished, or will not come."""
         self.expected -= 1
-        await self.go_if_all()
+        await self.restart_if_complete()
 
-    async def go_if_all(self) -> None:
+    async def restart_if_complete(self) -> None:
         """Restart once everyone who is still to come is here."""
-        if self.here and self.here >= self.expected and not self.begun:
-            self.begun = True
+        if self.arrived and self.arrived >= self.expected and not self.started:
+            self.started = True
             try:
                 await self.restart()
             finally:

@@ -4,38 +4,38 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from fencepost.conformance.analysis.root_cause import broken
-from fencepost.conformance.execution.play import Played
+from fencepost.conformance.analysis.root_cause import violated_requirements
+from fencepost.conformance.execution.play import ScenarioRun
 from fencepost.conformance.plan import Plan
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import write_trace
 
 
-def decided(events: Iterable[Event], decisions: Mapping[str, bool]) -> Iterator[Event]:
+def with_decisions(events: Iterable[Event], decisions: Mapping[str, bool]) -> Iterator[Event]:
     """The trace, which says by itself how reference differences were decided before it."""
     for event in events:
         tells = event.kind is Kind.INTERNAL and event.api == "topics"
         yield replace(event, body={**event.body, "decisions": dict(decisions)}) if tells else event
 
 
-def trace_file(folder: Path, played: Played) -> Path:
+def trace_path(folder: Path, run: ScenarioRun) -> Path:
     """Where the trace of a scenario is saved."""
-    return folder / f"{played.scenario.name}.jsonl"
+    return folder / f"{run.scenario.name}.jsonl"
 
 
-def save(plan: Plan, played: Played) -> None:
+def save_run(plan: Plan, run: ScenarioRun) -> None:
     """Write the trace where the plan wants it."""
-    save_trace(plan, played)
-    save_failure(plan, played)
+    save_trace(plan, run)
+    save_failure(plan, run)
 
 
-def save_trace(plan: Plan, played: Played) -> None:
+def save_trace(plan: Plan, run: ScenarioRun) -> None:
     """Write the trace where every trace goes."""
     if plan.traces is not None:
-        write_trace(trace_file(plan.traces, played), played.header, played.events)
+        write_trace(trace_path(plan.traces, run), run.header, run.events)
 
 
-def save_failure(plan: Plan, played: Played) -> None:
+def save_failure(plan: Plan, run: ScenarioRun) -> None:
     """Write the trace where those of failures go, if it is one."""
-    if plan.save is not None and broken(played):
-        write_trace(trace_file(plan.save, played), played.header, played.events)
+    if plan.save is not None and violated_requirements(run):
+        write_trace(trace_path(plan.save, run), run.header, run.events)

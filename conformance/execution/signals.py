@@ -10,7 +10,7 @@ def ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def started(pool: ProcessPoolExecutor, processes: int = 1) -> None:
+def start_workers(pool: ProcessPoolExecutor, processes: int = 1) -> None:
     """Start the processes of a pool, with Ctrl-C held off until they have come so far as to ignore it."""
     if sys.platform == "win32":
         return

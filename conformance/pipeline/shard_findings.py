@@ -7,49 +7,51 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fencepost.conformance.analysis.aggregation import Origin, failure
-from fencepost.conformance.analysis.root_cause import violations
-from fencepost.conformance.analysis.trace_report import Reading
+from fencepost.conformance.analysis.aggregation import Origin, build_failure
+from fencepost.conformance.analysis.root_cause import violations_in
+from fencepost.conformance.analysis.trace_report import TraceJudging
 from fencepost.traces.events import Header
 from fencepost.traces.files.trace_files import TraceError
-from fencepost.traces.operations import Moment
-from fencepost.traces.pipeline.judge_corpus import Finding, Unit
-from fencepost.traces.pipeline.shards import LookupJudge, UnitJudge
-from fencepost.traces.verdict import Standing, TraceVerdict
+from fencepost.traces.operations import PairedEvent
+from fencepost.traces.pipeline.judge_corpus import Finding, Shard
+from fencepost.traces.pipeline.shards import LookupJudge, ShardJudge
+from fencepost.traces.verdict import CheckStatus, TraceVerdict
 
-SHOWN = 5
+MAX_SHOWN = 5
 """How many violations of a requirement are shown of one unit; all are counted."""
 
 
-def opinion(unit: Unit, header: Header, judge: UnitJudge | LookupJudge, moments: Iterator[Moment]) -> Iterator[Finding]:
+def shard_findings(
+    unit: Shard, header: Header, judge: ShardJudge | LookupJudge, moments: Iterator[PairedEvent]
+) -> Iterator[Finding]:
     """Have the events of a unit judged, and say what came of it."""
-    reading = Reading(Path(unit.trace), judge)
-    told = Telling(unit)
+    reading = TraceJudging(Path(unit.trace), judge)
+    told = FindingRows(unit)
     doubts: list[str] = []
-    changes = judge.changes if isinstance(judge, UnitJudge) else ()
+    changes = judge.state_changes if isinstance(judge, ShardJudge) else ()
     try:
         for moment in moments:
-            reading.take(moment)
+            reading.judge_event(moment)
             if changes:
-                yield from told.news(judge)
+                yield from told.new_findings(judge)
     except TraceError as mistake:
         doubts.append(str(mistake))
     verdict = reading.finish() if not doubts else judge.finish()
-    yield from told.news(judge)
-    if unit.flawed is not None:
-        doubts.append(f"{unit.flawed} is in quarantine; what comes after it is not judged")
+    yield from told.new_findings(judge)
+    if unit.flaw is not None:
+        doubts.append(f"{unit.flaw} is in quarantine; what comes after it is not judged")
     for doubt in (*verdict.inconclusive, *doubts):
         yield told.finding("inconclusive", {"reason": doubt})
-    if isinstance(judge, UnitJudge):
-        for stuck in judge.stuck():
+    if isinstance(judge, ShardJudge):
+        for stuck in judge.stuck_rebalances():
             yield told.finding("stuck", stuck._asdict(), time=stuck.since, group=stuck.group)
-    yield from told.conclusion(header, verdict, reading)
+    yield from told.final_findings(header, verdict, reading)
 
 
-class Telling:
+class FindingRows:
     """Puts into rows what is found in a unit."""
 
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, unit: Shard) -> None:
         self.unit = unit
 
     def finding(
@@ -64,32 +66,32 @@ class Telling:
         named = None if group is None else group.encode("utf-8", "backslashreplace").decode("utf-8")
         return Finding(self.unit.trace, self.unit.bucket, kind, sequence, time, named, json.dumps(value))
 
-    def news(self, judge: UnitJudge | LookupJudge) -> Iterator[Finding]:
+    def new_findings(self, judge: ShardJudge | LookupJudge) -> Iterator[Finding]:
         """What was seen since last time."""
-        if isinstance(judge, UnitJudge) and judge.changes:
-            for change in judge.changes:
+        if isinstance(judge, ShardJudge) and judge.state_changes:
+            for change in judge.state_changes:
                 yield self.finding("state", change._asdict(), change.sequence, change.time, change.group)
             for round in judge.rebalances:
                 yield self.finding("rebalance", round._asdict(), time=round.began, group=round.group)
-            judge.changes.clear()
+            judge.state_changes.clear()
             judge.rebalances.clear()
 
-    def conclusion(self, header: Header, verdict: TraceVerdict, reading: Reading) -> Iterator[Finding]:
+    def final_findings(self, header: Header, verdict: TraceVerdict, reading: TraceJudging) -> Iterator[Finding]:
         """Faults, violations, evidence and counts, once the unit is over: until then a fault may be withdrawn."""
-        for fault in verdict.faults:
+        for fault in verdict.violations:
             yield self.finding("fault", asdict(fault), sequence=fault.sequence, group=fault.group)
         origin = Origin(self.unit.trace, "")
         count: Counter[str] = Counter()
-        for violation in violations(verdict):
+        for violation in violations_in(verdict):
             count[violation.requirement] += 1
-            if count[violation.requirement] <= SHOWN:
-                shown = failure(reading.schedule(violation), violation, origin, replayed=False)
+            if count[violation.requirement] <= MAX_SHOWN:
+                shown = build_failure(reading.events_leading_to(violation), violation, origin, replayed=False)
                 value = {"requirement": violation.requirement, "failure": asdict(shown)}
-                group = violation.fault.group if violation.fault is not None else None
+                group = violation.violation.group if violation.violation is not None else None
                 yield self.finding("violation", value, sequence=violation.sequence, group=group)
-        for mark in verdict.evidence:
-            if mark.standing is not Standing.FAIL:
-                value = {"requirement": mark.requirement, "standing": mark.standing.value, "note": mark.note}
+        for mark in verdict.check_results:
+            if mark.status is not CheckStatus.FAIL:
+                value = {"requirement": mark.requirement, "standing": mark.status.value, "note": mark.note}
                 yield self.finding("evidence", value, sequence=mark.sequence)
         summary = {
             "source": header.source,
@@ -99,6 +101,6 @@ class Telling:
             "transitions": {str(each): times for each, times in verdict.transitions.items()},
             "decisions": dict(verdict.decisions),
             "events": verdict.events,
-            "inconclusive": len(verdict.inconclusive) + (self.unit.flawed is not None),
+            "inconclusive": len(verdict.inconclusive) + (self.unit.flaw is not None),
         }
         yield self.finding("verdict", summary)

@@ -6,18 +6,18 @@ from dataclasses import asdict
 from time import monotonic
 from typing import Any, TextIO
 
-from fencepost.conformance.reports.progress import duration
-from fencepost.conformance.results import Exit
-from fencepost.conformance.run.exploration import Explored, Instance, Result, counted
-from fencepost.model.explore.search import NEVER, Pulse
+from fencepost.conformance.reports.progress import format_duration
+from fencepost.conformance.results import ExitCode
+from fencepost.conformance.run.exploration import ExplorationResult, Instance, PropertyResult, pluralize
+from fencepost.model.explore.search import NO_LIMIT, SearchProgress
 
 _CLEAR = "\r\x1b[K"
 _BETWEEN_LINES = 5.0
 """Seconds between two lines of progress where lines are not rewritten."""
 _CONCLUSIONS = {
-    Exit.CONFORMANT: "CONFORMANT: everything that was looked for holds within the bounds.",
-    Exit.VIOLATION: "VIOLATION: something does not hold; the sequence above shows it.",
-    Exit.INCONCLUSIVE: "INCONCLUSIVE: something is open, for the search was cut short or its bounds are too small.",
+    ExitCode.CONFORMANT: "CONFORMANT: everything that was looked for holds within the bounds.",
+    ExitCode.VIOLATION: "VIOLATION: something does not hold; the sequence above shows it.",
+    ExitCode.INCONCLUSIVE: "INCONCLUSIVE: something is open, for the search was cut short or its bounds are too small.",
 }
 
 
@@ -25,11 +25,11 @@ def heading(instance: Instance) -> str:
     """What is explored."""
     kind = "eager" if instance.eager else "cooperative"
     static = f", {instance.static} of them static" if instance.static else ""
-    who = f"{counted(instance.members, f'{kind} member')}{static}, {counted(instance.partitions, 'partition')}"
+    who = f"{pluralize(instance.members, f'{kind} member')}{static}, {pluralize(instance.partitions, 'partition')}"
     limits = (
-        f"{counted(instance.ids, 'id')}, {counted(instance.generations, 'generation')}, "
-        f"{counted(instance.requests, 'JoinGroup or SyncGroup', 'JoinGroups and SyncGroups')} of each, "
-        f"{counted(instance.slots, 'slot')}"
+        f"{pluralize(instance.ids, 'id')}, {pluralize(instance.generations, 'generation')}, "
+        f"{pluralize(instance.requests, 'JoinGroup or SyncGroup', 'JoinGroups and SyncGroups')} of each, "
+        f"{pluralize(instance.slots, 'slot')}"
     )
     events = "crashes, leaves, commits" + (", heartbeats" if instance.heartbeats else ", no heartbeats")
     return (
@@ -38,20 +38,20 @@ def heading(instance: Instance) -> str:
     )
 
 
-def line(result: Result) -> str:
+def result_line(result: PropertyResult) -> str:
     """One result in one line, and the sequence that shows it below, if there is one to show."""
     one = result.property
     text = f"{result.verdict}  {one.name}: {one.sentence} Covers {one.covers} {result.where}. Not: {one.excludes}."
-    return "\n".join([text, *sequence(result)]) if result.verdict == "violated" else text
+    return "\n".join([text, *path_lines(result)]) if result.verdict == "violated" else text
 
 
-def sequence(result: Result) -> Iterator[str]:
+def path_lines(result: PropertyResult) -> Iterator[str]:
     """The steps of a story, numbered."""
-    for number, step in enumerate(result.story, 1):
+    for number, step in enumerate(result.path, 1):
         yield f"  {number:3}. {step.label}" + (f"  [{step.after}]" if step.after else "")
 
 
-def summary(explored: Explored) -> str:
+def summary(explored: ExplorationResult) -> str:
     """The last lines."""
     found = explored.exploration
     rate = found.states / found.seconds if found.seconds else 0.0
@@ -59,15 +59,15 @@ def summary(explored: Explored) -> str:
     end = "exhausted" if found.finished else "cut short"
     return (
         f"{found.states:,} states{reduced}, {found.transitions:,} moves, {found.depth} deep, {end} in "
-        f"{duration(found.seconds)} ({rate:,.0f} states/s, {explored.engine}); "
+        f"{format_duration(found.seconds)} ({rate:,.0f} states/s, {explored.engine}); "
         f"{found.cut:,} moves lead beyond the bounds.\n{_CONCLUSIONS[explored.exit_code()]}"
     )
 
 
-def to_json(explored: Explored) -> str:
+def to_json(explored: ExplorationResult) -> str:
     """The exploration as JSON."""
     found, instance, liveness = explored.exploration, explored.instance, explored.liveness
-    sizes = {name: value for name, value in asdict(instance).items() if name != "limit" or value != NEVER}
+    sizes = {name: value for name, value in asdict(instance).items() if name != "limit" or value != NO_LIMIT}
     report: dict[str, Any] = {
         "fencepost": 1,
         "instance": sizes,
@@ -86,7 +86,7 @@ def to_json(explored: Explored) -> str:
                 "verdict": result.verdict,
                 "covers": f"{result.property.covers} {result.where}",
                 "excludes": result.property.excludes,
-                "story": [asdict(step) for step in result.story],
+                "story": [asdict(step) for step in result.path],
             }
             for result in explored.results
         ],
@@ -94,7 +94,7 @@ def to_json(explored: Explored) -> str:
         if liveness is None
         else {name: getattr(liveness, name) for name in ("starts", "states", "edges", "cycles", "finals", "cut")}
         | {"stalls": len(liveness.stalls)},
-        "rules": found.rules(),
+        "rules": found.rule_counts(),
     }
     return json.dumps(report, indent=2) + "\n"
 
@@ -102,23 +102,23 @@ def to_json(explored: Explored) -> str:
 class SearchDisplay:
     """Shows how far a search has come: one line that is rewritten on a terminal, else a line every few seconds."""
 
-    def __init__(self, stream: TextIO, *, live: bool, limit: int = NEVER) -> None:
+    def __init__(self, stream: TextIO, *, live: bool, limit: int = NO_LIMIT) -> None:
         self._stream = stream
         self._live = live
         self._limit = limit
         self._began = self._shown = monotonic()
         self._levels: list[int] = []
 
-    def __call__(self, pulse: Pulse) -> None:
+    def __call__(self, pulse: SearchProgress) -> None:
         """Show how far the search is, if it is time."""
         if pulse.done == 0:
             self._levels = [*self._levels[-1:], pulse.level]
         now = monotonic()
         if self._live or now - self._shown >= _BETWEEN_LINES:
             self._shown = now
-            self._write(describe(pulse, now - self._began, self._levels, self._limit))
+            self._write(pulse_line(pulse, now - self._began, self._levels, self._limit))
 
-    def doing(self, what: str) -> None:
+    def show_status(self, what: str) -> None:
         """Show what is being done."""
         self._write(what)
 
@@ -133,22 +133,24 @@ class SearchDisplay:
         self._stream.flush()
 
 
-def describe(pulse: Pulse, seconds: float, levels: list[int], limit: int = NEVER) -> str:
+def pulse_line(pulse: SearchProgress, seconds: float, levels: list[int], limit: int = NO_LIMIT) -> str:
     """How far a search has come in one line; what is left can be told once the levels get smaller, or by the limit."""
-    text = f"{pulse.states:,} states, level {pulse.depth}: {pulse.done:,} of {pulse.level:,}, {duration(seconds)}"
+    text = (
+        f"{pulse.states:,} states, level {pulse.depth}: {pulse.done:,} of {pulse.level:,}, {format_duration(seconds)}"
+    )
     if seconds <= 0:
         return text
     text += f", {pulse.states / seconds:,.0f} states/s"
-    left = remaining(pulse, levels)
+    left = states_left(pulse, levels)
     if left is not None:
         expanded = pulse.states - pulse.level + pulse.done
-        text += f", about {duration(seconds * left / max(expanded, 1))} left"
-    elif limit != NEVER:
-        text += f", at most {duration(seconds * max(limit - pulse.states, 0) / pulse.states)} left"
+        text += f", about {format_duration(seconds * left / max(expanded, 1))} left"
+    elif limit != NO_LIMIT:
+        text += f", at most {format_duration(seconds * max(limit - pulse.states, 0) / pulse.states)} left"
     return text
 
 
-def remaining(pulse: Pulse, levels: list[int]) -> float | None:
+def states_left(pulse: SearchProgress, levels: list[int]) -> float | None:
     """How many states are left to look at if the levels go on getting smaller as they do; None if they do not."""
     if len(levels) < 2 or levels[-1] >= levels[-2]:
         return None

@@ -23,7 +23,7 @@ def to_json(report: Report) -> str:
         "target": dict(report.target),
         "seed": report.seed,
         "summary": {str(verdict): count for verdict, count in report.summary().items()},
-        "requirements": [_from_result(result) for result in report.results],
+        "requirements": [_result_to_json(result) for result in report.results],
         "rules": {
             name: {"seen": rule.seen, "requirements": list(rule.requirements)}
             for name, rule in sorted(report.rules.items())
@@ -49,27 +49,27 @@ def from_json(text: str) -> Report:
     version = document.get("fencepost") if isinstance(document, dict) else None
     if type(version) is not int or version != REPORT_VERSION:
         raise ReportError(f"not a Fencepost report of version {REPORT_VERSION}")
-    top = _Fields(document, "report")
+    top = _JsonObject(document, "report")
     top.take("fencepost", int)
     report = Report(
-        target=_target(top.take("target", dict)),
+        target=_read_target(top.take("target", dict)),
         seed=top.take("seed", int),
-        results=tuple(_result(item, n) for n, item in enumerate(top.take("requirements", list))),
-        rules={name: _rule(rule, name) for name, rule in top.take("rules", dict).items()},
-        schedules=top.count("schedules"),
-        events=top.count("events"),
-        seconds=top.seconds("seconds"),
+        results=tuple(_read_result(item, n) for n, item in enumerate(top.take("requirements", list))),
+        rules={name: _read_rule(rule, name) for name, rule in top.take("rules", dict).items()},
+        schedules=top.take_count("schedules"),
+        events=top.take_count("events"),
+        seconds=top.take_seconds("seconds"),
         cut_short=top.take("cut_short", bool),
-        coverage=_coverage(top.take("coverage", dict)) if "coverage" in document else None,
+        coverage=_read_coverage(top.take("coverage", dict)) if "coverage" in document else None,
         undecided=tuple(map(str, top.take("undecided", list))) if "undecided" in document else (),
     )
     if top.take("summary", dict) != report.summary():
         raise ReportError("report: the summary does not agree with the requirements")
-    top.end()
+    top.check_empty()
     return report
 
 
-def _from_result(result: RequirementResult) -> dict[str, Any]:
+def _result_to_json(result: RequirementResult) -> dict[str, Any]:
     requirement = CATALOGUE[result.id]
     return {
         "id": result.id,
@@ -79,11 +79,11 @@ def _from_result(result: RequirementResult) -> dict[str, Any]:
         "verdict": str(result.verdict),
         "note": result.note,
         "checks": result.checks,
-        "failures": [_from_failure(failure) for failure in result.failures],
+        "failures": [_failure_to_json(failure) for failure in result.failures],
     }
 
 
-def _from_failure(failure: Failure) -> dict[str, Any]:
+def _failure_to_json(failure: Failure) -> dict[str, Any]:
     return {
         "trace": failure.trace,
         "step": failure.step,
@@ -96,7 +96,7 @@ def _from_failure(failure: Failure) -> dict[str, Any]:
     }
 
 
-class _Fields:
+class _JsonObject:
     """The fields of one JSON object, taken one by one; what is missing, surplus or of another type is an error."""
 
     def __init__(self, value: object, where: str) -> None:
@@ -114,20 +114,20 @@ class _Fields:
             raise ReportError(f"{self._where}: {name!r} should be {_KIND_NAMES[kind]}")
         return value
 
-    def count(self, name: str) -> int:
+    def take_count(self, name: str) -> int:
         value: int = self.take(name, int)
         if value < 0:
             raise ReportError(f"{self._where}: {name!r} is negative")
         return value
 
-    def seconds(self, name: str) -> float:
+    def take_seconds(self, name: str) -> float:
         kind = int if type(self._left.get(name)) is int else float
         value = float(self.take(name, kind))
         if not math.isfinite(value) or value < 0:
             raise ReportError(f"{self._where}: {name!r} is not a duration")
         return value
 
-    def strings(self, name: str) -> tuple[str, ...]:
+    def take_strings(self, name: str) -> tuple[str, ...]:
         values = self.take(name, list)
         if not all(type(value) is str for value in values):
             raise ReportError(f"{self._where}: {name!r} should hold strings")
@@ -136,7 +136,7 @@ class _Fields:
     def names(self) -> tuple[str, ...]:
         return tuple(self._left)
 
-    def end(self) -> None:
+    def check_empty(self) -> None:
         if self._left:
             raise ReportError(f"{self._where}: unknown field {min(self._left)!r}")
 
@@ -151,34 +151,34 @@ _KIND_NAMES = {
 }
 
 
-def _coverage(value: Mapping[str, object]) -> Coverage:
-    fields = _Fields(value, "coverage")
-    counts = _Fields(fields.take("transitions", dict), "coverage transitions")
+def _read_coverage(value: Mapping[str, object]) -> Coverage:
+    fields = _JsonObject(value, "coverage")
+    counts = _JsonObject(fields.take("transitions", dict), "coverage transitions")
     coverage = Coverage(
-        schedules=fields.count("schedules"),
-        undecided=_texts(fields.take("undecided", dict), "coverage undecided"),
-        transitions={name: counts.count(name) for name in counts.names()},
-        missed=_texts(fields.take("missed", dict), "coverage missed"),
-        rules=_texts(fields.take("rules", dict), "coverage rules"),
+        schedules=fields.take_count("schedules"),
+        undecided=_read_texts(fields.take("undecided", dict), "coverage undecided"),
+        transitions={name: counts.take_count(name) for name in counts.names()},
+        missed=_read_texts(fields.take("missed", dict), "coverage missed"),
+        rules=_read_texts(fields.take("rules", dict), "coverage rules"),
     )
-    fields.end()
+    fields.check_empty()
     return coverage
 
 
-def _texts(value: Mapping[str, object], where: str) -> dict[str, str]:
-    fields = _Fields(value, where)
+def _read_texts(value: Mapping[str, object], where: str) -> dict[str, str]:
+    fields = _JsonObject(value, where)
     return {name: str(fields.take(name, str)) for name in value}
 
 
-def _target(value: Mapping[str, object]) -> dict[str, str]:
-    target = _texts(value, "target")
+def _read_target(value: Mapping[str, object]) -> dict[str, str]:
+    target = _read_texts(value, "target")
     if "name" not in target:
         raise ReportError("target: 'name' is missing")
     return target
 
 
-def _result(value: object, index: int) -> RequirementResult:
-    fields = _Fields(value, f"requirement {index + 1}")
+def _read_result(value: object, index: int) -> RequirementResult:
+    fields = _JsonObject(value, f"requirement {index + 1}")
     id = fields.take("id", str)
     if id not in CATALOGUE:
         raise ReportError(f"requirement {index + 1}: there is no requirement {id!r}")
@@ -187,30 +187,32 @@ def _result(value: object, index: int) -> RequirementResult:
     verdict = fields.take("verdict", str)
     if verdict not in list(Verdict):
         raise ReportError(f"{id}: unknown verdict {verdict!r}")
-    failures = tuple(_failure(item, f"{id} failure {n + 1}") for n, item in enumerate(fields.take("failures", list)))
-    result = RequirementResult(id, Verdict(verdict), fields.take("note", str), fields.count("checks"), failures)
-    fields.end()
+    failures = tuple(
+        _read_failure(item, f"{id} failure {n + 1}") for n, item in enumerate(fields.take("failures", list))
+    )
+    result = RequirementResult(id, Verdict(verdict), fields.take("note", str), fields.take_count("checks"), failures)
+    fields.check_empty()
     return result
 
 
-def _failure(value: object, where: str) -> Failure:
-    fields = _Fields(value, where)
+def _read_failure(value: object, where: str) -> Failure:
+    fields = _JsonObject(value, where)
     failure = Failure(
         trace=fields.take("trace", str),
-        step=fields.count("step"),
+        step=fields.take_count("step"),
         observed=fields.take("observed", str),
-        allowed=fields.strings("allowed"),
+        allowed=fields.take_strings("allowed"),
         guard=fields.take("guard", str),
-        schedule=fields.strings("schedule"),
+        schedule=fields.take_strings("schedule"),
         replay=fields.take("replay", str),
         replayed=fields.take("replayed", bool),
     )
-    fields.end()
+    fields.check_empty()
     return failure
 
 
-def _rule(value: object, name: str) -> RuleCoverage:
-    fields = _Fields(value, f"rule {name!r}")
-    rule = RuleCoverage(fields.count("seen"), fields.strings("requirements"))
-    fields.end()
+def _read_rule(value: object, name: str) -> RuleCoverage:
+    fields = _JsonObject(value, f"rule {name!r}")
+    rule = RuleCoverage(fields.take_count("seen"), fields.take_strings("requirements"))
+    fields.check_empty()
     return rule

@@ -13,7 +13,7 @@ _SKIPPED = (Verdict.KNOWN, Verdict.UNSUPPORTED, Verdict.NOT_OBSERVED)
 def to_junit(report: Report) -> str:
     """The report as an XML document. A violation is a failure, an undecided requirement an error, and one that
     was not judged is skipped; a run that was cut short is one more error."""
-    root = ElementTree.Element("testsuites", name=_legal(f"fencepost {report.target['name']}"))
+    root = ElementTree.Element("testsuites", name=_replace_illegal(f"fencepost {report.target['name']}"))
     families: dict[str, list[RequirementResult]] = {}
     for result in report.results:
         families.setdefault(CATALOGUE[result.id].family, []).append(result)
@@ -21,10 +21,10 @@ def to_junit(report: Report) -> str:
         suite = ElementTree.SubElement(root, "testsuite", name=family)
         for result in results:
             _add_case(suite, family, result)
-        _count(suite, [suite])
+        _set_counts(suite, [suite])
     if report.cut_short:
         _add_interruption(root)
-    _count(root, list(root))
+    _set_counts(root, list(root))
     root.set("time", f"{report.seconds:.3f}")
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
@@ -36,17 +36,17 @@ def _add_case(suite: ElementTree.Element, family: str, result: RequirementResult
     case = ElementTree.SubElement(suite, "testcase", classname=f"fencepost.{family}", name=name)
     if result.verdict is Verdict.FAIL:
         element = ElementTree.SubElement(case, "failure", type=str(requirement.level), message=requirement.sentence)
-        element.text = _legal(_evidence(result))
+        element.text = _replace_illegal(_failure_text(result))
     elif result.verdict is Verdict.INCONCLUSIVE:
-        ElementTree.SubElement(case, "error", type=str(result.verdict), message=_legal(result.note))
+        ElementTree.SubElement(case, "error", type=str(result.verdict), message=_replace_illegal(result.note))
     elif result.verdict in _SKIPPED:
         message = f"{result.verdict}: {result.note}" if result.note else str(result.verdict)
-        ElementTree.SubElement(case, "skipped", message=_legal(message))
+        ElementTree.SubElement(case, "skipped", message=_replace_illegal(message))
 
 
-def _evidence(result: RequirementResult) -> str:
+def _failure_text(result: RequirementResult) -> str:
     lines = [f"source: {CATALOGUE[result.id].source}"]
-    for failure in result.shortest_first():
+    for failure in result.failures_by_length():
         lines += ["", f"observed: {failure.observed}"]
         lines += (f"allowed: {allowed}" for allowed in failure.allowed)
         if failure.guard:
@@ -61,15 +61,15 @@ def _add_interruption(root: ElementTree.Element) -> None:
     suite = ElementTree.SubElement(root, "testsuite", name="run")
     case = ElementTree.SubElement(suite, "testcase", classname="fencepost.run", name="the run is complete")
     ElementTree.SubElement(case, "error", type="cut-short", message="the run was cut short")
-    _count(suite, [suite])
+    _set_counts(suite, [suite])
 
 
-def _count(element: ElementTree.Element, suites: list[ElementTree.Element]) -> None:
+def _set_counts(element: ElementTree.Element, suites: list[ElementTree.Element]) -> None:
     """Set on `element` how many cases, failures, errors and skips `suites` hold."""
     for attribute, path in (("tests", "."), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         element.set(attribute, str(sum(len(suite.findall(f"testcase/{path}")) for suite in suites)))
 
 
-def _legal(text: str) -> str:
+def _replace_illegal(text: str) -> str:
     """`text` without the characters that XML 1.0 cannot carry, not even escaped."""
     return _ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text)

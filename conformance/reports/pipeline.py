@@ -7,11 +7,11 @@ from operator import itemgetter
 from typing import Any
 
 from fencepost.traces.pipeline.queries import INVARIANTS
-from fencepost.traces.pipeline.results import Judged
+from fencepost.traces.pipeline.results import CorpusResults
 
-SHOWN = 5
+MAX_SHOWN = 5
 """How many of each kind are shown; the tables have all of them."""
-HOLDS = {
+INVARIANT_SENTENCES = {
     "one-leader": "one leader per generation",
     "no-stale-commit": "no commit of a stale generation accepted",
     "one-owner": "each partition owned at most once in a generation",
@@ -19,17 +19,17 @@ HOLDS = {
 PHASES = {"Preparing": "PreparingRebalance", "Completing": "CompletingRebalance"}
 
 
-def account(judged: Judged) -> list[str]:
+def report_lines(judged: CorpusResults) -> list[str]:
     """Everything, in lines."""
-    return [*rounds(judged), *stuck(judged), *query_account(judged)]
+    return [*rebalance_lines(judged), *stuck_lines(judged), *query_lines(judged)]
 
 
-def query_account(judged: Judged) -> list[str]:
+def query_lines(judged: CorpusResults) -> list[str]:
     """What needs no judge, in lines."""
-    return [*lags(judged), *waits(judged), *queried(judged)]
+    return [*lag_lines(judged), *wait_lines(judged), *invariant_lines(judged)]
 
 
-def rounds(judged: Judged) -> Iterator[str]:
+def rebalance_lines(judged: CorpusResults) -> Iterator[str]:
     """How long rebalances take."""
     durations = sorted(each["duration"] for each in judged.rebalances())
     if not durations:
@@ -41,19 +41,19 @@ def rounds(judged: Judged) -> Iterator[str]:
         yield f"  {each['duration']} ms: {each['group']!r} to generation {each['generation']}, over by {each['by']}"
 
 
-def stuck(judged: Judged) -> Iterator[str]:
+def stuck_lines(judged: CorpusResults) -> Iterator[str]:
     """Rounds that are not over, and who holds them up."""
-    count = sum(1 for _ in judged.stuck())
+    count = sum(1 for _ in judged.stuck_rebalances())
     if count:
         yield f"Rebalances that were not over at the end: {count}"
-    for each in islice(judged.stuck(), SHOWN):
+    for each in islice(judged.stuck_rebalances(), MAX_SHOWN):
         awaited = ", ".join(each["awaited"]) or "a timer"
         yield f"  {each['group']!r} in {PHASES[each['phase']]} since {each['since']} ms waits for {awaited}"
 
 
-def lags(judged: Judged) -> Iterator[str]:
+def lag_lines(judged: CorpusResults) -> Iterator[str]:
     """How far groups are behind."""
-    found = list(judged.table("lag"))
+    found = list(judged.query_rows("lag"))
     known = [each for each in found if each["lag"] is not None]
     if not found:
         return
@@ -64,23 +64,23 @@ def lags(judged: Judged) -> Iterator[str]:
         yield f"  {each['lag']} records: {each['group']!r}, {each['topic']}/{each['partition']}"
 
 
-def waits(judged: Judged) -> Iterator[str]:
+def wait_lines(judged: CorpusResults) -> Iterator[str]:
     """How long buffered partitions wait."""
-    for each in largest(judged.table("longest-wait"), "polls")[:1]:
+    for each in largest(judged.query_rows("longest-wait"), "polls")[:1]:
         where = f"{each['partition']} at {each['member'] or each['connection']}"
         yield f"Longest wait of a buffered partition: {each['polls']} polls, {where}"
 
 
-def queried(judged: Judged) -> Iterator[str]:
+def invariant_lines(judged: CorpusResults) -> Iterator[str]:
     """What the queries found."""
     yield "Invariants, queried"
     for name in INVARIANTS:
-        number = sum(1 for _ in judged.table(name))
-        yield f"  {HOLDS[name]}: {'holds' if not number else f'{number} violations'}"
-        for each in islice(judged.table(name), SHOWN):
+        number = sum(1 for _ in judged.query_rows(name))
+        yield f"  {INVARIANT_SENTENCES[name]}: {'holds' if not number else f'{number} violations'}"
+        for each in islice(judged.query_rows(name), MAX_SHOWN):
             yield f"    {each['group']!r} in generation {each['generation']}: {each['trace']}, event {each['sequence']}"
 
 
 def largest(rows: Iterator[dict[str, Any]], column: str) -> list[dict[str, Any]]:
     """The first few by this column."""
-    return nlargest(SHOWN, rows, key=itemgetter(column))
+    return nlargest(MAX_SHOWN, rows, key=itemgetter(column))

@@ -9,19 +9,19 @@ _TERMINAL_WIDTH = 79
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run has come: schedules (or `what` it does) done of those planned, after so many seconds.
+    """How far a run has come: schedules (or `unit` it does) done of those planned, after so many seconds.
 
-    `failures` counts the requirements found violated so far; `doing` says what is being tested now.
+    `failures` counts the requirements found violated so far; `current` says what is being tested now.
     """
 
     done: int
     total: int
     seconds: float
     failures: int = 0
-    doing: str = ""
-    what: str = "schedules"
+    current: str = ""
+    unit: str = "schedules"
 
-    def remaining(self) -> float | None:
+    def seconds_left(self) -> float | None:
         """Seconds left if the rest goes on at the present pace; None while that cannot be told."""
         if self.done == 0 or self.total < self.done:
             return None
@@ -40,9 +40,9 @@ class ProgressDisplay:
     def __call__(self, progress: Progress) -> None:
         """Show `progress`, if it is news."""
         if self._live:
-            self._stream.write(_CLEAR + describe(progress)[:_TERMINAL_WIDTH])
+            self._stream.write(_CLEAR + progress_line(progress)[:_TERMINAL_WIDTH])
         elif self._is_news(progress):
-            self._stream.write(describe(progress) + "\n")
+            self._stream.write(progress_line(progress) + "\n")
         else:
             return
         self._shown = progress
@@ -58,20 +58,20 @@ class ProgressDisplay:
         return progress.failures > self._shown.failures or _tenth(progress) > _tenth(self._shown)
 
 
-def describe(progress: Progress) -> str:
+def progress_line(progress: Progress) -> str:
     """One line: how much is done, how much is left, what has failed."""
-    parts = [f"{progress.done}/{progress.total} {progress.what}"]
+    parts = [f"{progress.done}/{progress.total} {progress.unit}"]
     if progress.failures:
         parts.append(f"{progress.failures} violated")
-    parts.append(duration(progress.seconds))
-    remaining = progress.remaining()
+    parts.append(format_duration(progress.seconds))
+    remaining = progress.seconds_left()
     if remaining is not None and progress.done < progress.total:
-        parts.append(f"about {duration(remaining)} left")
+        parts.append(f"about {format_duration(remaining)} left")
     line = ", ".join(parts)
-    return f"{line}: {progress.doing}" if progress.doing else line
+    return f"{line}: {progress.current}" if progress.current else line
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Seconds as a person writes them: "8.3 s", "2 min 05 s"."""
     if seconds < 59.95:
         return f"{seconds:.1f} s"

@@ -6,107 +6,116 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from fencepost.conformance.results import Exit
-from fencepost.model.explore.classic.violation_search import Breach, Hunt, hunt
-from fencepost.model.explore.classic.group_search import Told
+from fencepost.conformance.results import ExitCode
+from fencepost.model.explore.classic.group_search import PathStep
 from fencepost.model.explore.classic.state_layout import COORDINATOR
-from fencepost.model.proofs.classic.induction import STATEMENTS, Size
-from fencepost.model.proofs.registry.results import Progress, Result, drained, false_ones, inductive, parametrical
+from fencepost.model.explore.classic.violation_search import ReachableViolation, ViolationSearchResult, find_violations
+from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize
+from fencepost.model.proofs.registry.results import (
+    Progress,
+    TheoremResult,
+    draining_results,
+    false_theorem_results,
+    inductive_results,
+    kernel_results,
+)
 
-_GOOD = ("proved", "false, as it should be")
+_EXPECTED_VERDICTS = ("proved", "false, as it should be")
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
     """The results of one run, its size and seed, and how long it took in seconds.
 
-    `hunt` says which counterexamples to induction are real; there is none where there are no counterexamples.
+    `search` says which counterexamples to induction are real; there is none where there are no counterexamples.
     """
 
-    size: Size
+    size: ProofSize
     seed: int
-    results: tuple[Result, ...]
+    results: tuple[TheoremResult, ...]
     seconds: float
-    hunt: Hunt | None = None
+    search: ViolationSearchResult | None = None
 
     @property
     def longest(self) -> float:
         """The seconds of the longest query."""
         return max((result.longest for result in self.results), default=0.0)
 
-    def exit_code(self) -> Exit:
+    def exit_code(self) -> ExitCode:
         """1 if anything is refuted, vacuous or not broken, 3 if the solver gave up, else 0."""
         verdicts = {result.verdict for result in self.results}
-        if verdicts <= set(_GOOD):
-            return Exit.CONFORMANT
-        return Exit.INCONCLUSIVE if verdicts <= {*_GOOD, "undecided"} else Exit.VIOLATION
+        if verdicts <= set(_EXPECTED_VERDICTS):
+            return ExitCode.CONFORMANT
+        return ExitCode.INCONCLUSIVE if verdicts <= {*_EXPECTED_VERDICTS, "undecided"} else ExitCode.VIOLATION
 
 
-def prove(size: Size, seed: int, limit: int, progress: Progress, show: Callable[[str], None]) -> Proof:
+def prove(size: ProofSize, seed: int, limit: int, progress: Progress, show: Callable[[str], None]) -> Proof:
     """Prove everything, showing each result as soon as it is there.
 
     What is refuted is searched for real breaches, in each small instance among so many states as the limit says.
     """
     began = perf_counter()
-    results: list[Result] = []
-    for result in every_result(size, seed, progress):
+    results: list[TheoremResult] = []
+    for result in prove_all(size, seed, progress):
         results.append(result)
-        show(line(result))
-    found = paired(results, limit, progress)
+        show(result_line(result))
+    found = search_counterexamples(results, limit, progress)
     if found is not None:
-        show(told(results, found))
+        show(describe_search(results, found))
     return Proof(size, seed, tuple(results), perf_counter() - began, found)
 
 
-def refuted(results: Iterable[Result]) -> set[str]:
+def refuted_statements(results: Iterable[TheoremResult]) -> set[str]:
     """The statements that have counterexamples to induction."""
     return {example.statement for result in results for example in result.counterexamples}
 
 
-def paired(results: Iterable[Result], limit: int, progress: Progress) -> Hunt | None:
+def search_counterexamples(
+    results: Iterable[TheoremResult], limit: int, progress: Progress
+) -> ViolationSearchResult | None:
     """Counterexamples to induction, each with a search for a run from the start that breaks the same statement."""
-    broken = refuted(results)
-    return hunt([one for one in STATEMENTS if one.id in broken], limit, progress) if broken else None
+    broken = refuted_statements(results)
+    return find_violations([one for one in STATEMENTS if one.id in broken], limit, progress) if broken else None
 
 
-def told(results: Iterable[Result], found: Hunt) -> str:
+def describe_search(results: Iterable[TheoremResult], found: ViolationSearchResult) -> str:
     """Which of the counterexamples are real, and the shortest run that shows it."""
     lines: list[str] = []
-    for name in sorted(refuted(results)):
-        breach = found.of(name)
+    for name in sorted(refuted_statements(results)):
+        breach = found.violation_of(name)
         real = "no real trace" if breach is None else f"a real trace of {len(breach.steps)} steps"
         lines.append(f"{name}: {real} within {found.states:,} states")
-    if not found.breaches:
+    if not found.violations:
         return "\n".join(
             [*lines, "A counterexample to induction is not yet a bug: its first state may never come about."]
         )
-    shortest = found.breaches[0]
+    shortest = found.violations[0]
     lines.append(f"From the start to a state that breaks {shortest.statement}, with {shortest.instance.name}:")
-    return "\n".join([*lines, *sequence(shortest)])
+    return "\n".join([*lines, *run_lines(shortest)])
 
 
-def sequence(breach: Breach) -> Iterator[str]:
+def run_lines(breach: ReachableViolation) -> Iterator[str]:
     """The run, a step in each line, with the group after it."""
     for number, step in enumerate(breach.steps, 1):
-        after = standing(step)
+        after = group_summary(step)
         yield f"  {number:2}. {step.label}  (generation {after['generation']}, {after['phase']})"
 
 
-def standing(step: Told) -> dict[str, int | str]:
+def group_summary(step: PathStep) -> dict[str, int | str]:
     """Where the group stands after a step."""
     group = step.row[COORDINATOR].group
     return {"generation": group.generation, "phase": group.phase.name.capitalize()}
 
 
-def every_result(size: Size, seed: int, progress: Progress) -> Iterator[Result]:
+def prove_all(size: ProofSize, seed: int, progress: Progress) -> Iterator[TheoremResult]:
     """The results in the order in which they are shown, the quick ones first."""
-    yield from drained(seed, progress)
-    yield from parametrical(seed, progress)
-    yield from inductive(size, seed, progress)
-    yield from false_ones()
+    yield from draining_results(seed, progress)
+    yield from kernel_results(seed, progress)
+    yield from inductive_results(size, seed, progress)
+    yield from false_theorem_results()
 
 
-def line(result: Result) -> str:
+def result_line(result: TheoremResult) -> str:
     """One result in one line, and a counterexample below it."""
     text = f"{result.verdict}  {result.id}: {result.sentence} Covers {result.covers}."
     if result.excludes:
@@ -123,7 +132,7 @@ def line(result: Result) -> str:
 def summary(proof: Proof) -> str:
     """The last line."""
     proved = sum(result.verdict == "proved" for result in proof.results)
-    false = sum(result.verdict == _GOOD[1] for result in proof.results)
+    false = sum(result.verdict == _EXPECTED_VERDICTS[1] for result in proof.results)
     rest = len(proof.results) - proved - false
     text = f"{proved} theorems proved, {false} false wordings shown false"
     if rest:
@@ -149,7 +158,7 @@ def to_json(proof: Proof) -> str:
                     "before": repr(example.subject),
                     "arguments": repr(example.arguments),
                     "after": repr(example.result),
-                    "real_steps": real_steps(proof.hunt, example.statement),
+                    "real_steps": real_run_length(proof.search, example.statement),
                 }
                 for example in result.counterexamples
             ],
@@ -166,22 +175,22 @@ def to_json(proof: Proof) -> str:
         "seconds": round(proof.seconds, 3),
         "longest_query_seconds": round(proof.longest, 3),
     }
-    if proof.hunt is not None:
+    if proof.search is not None:
         report["search"] = {
-            "states": proof.hunt.states,
+            "states": proof.search.states,
             "breaches": [
                 {
                     "statement": breach.statement,
                     "instance": breach.instance.name,
-                    "steps": [{"event": step.label, **standing(step)} for step in breach.steps],
+                    "steps": [{"event": step.label, **group_summary(step)} for step in breach.steps],
                 }
-                for breach in proof.hunt.breaches
+                for breach in proof.search.violations
             ],
         }
     return json.dumps(report, indent=2) + "\n"
 
 
-def real_steps(found: Hunt | None, statement: str) -> int | None:
+def real_run_length(found: ViolationSearchResult | None, statement: str) -> int | None:
     """How many steps from the start break the statement; None if no such run was found."""
-    breach = None if found is None else found.of(statement)
+    breach = None if found is None else found.violation_of(statement)
     return None if breach is None else len(breach.steps)

@@ -16,17 +16,17 @@ from fencepost.conformance.profile import load_profile
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.results import Report, RequirementResult, RuleCoverage, Verdict
 from fencepost.conformance.run import runner
-from fencepost.traces.pipeline.corpus import Batch, Corpus, Counts, Input, write_whole
+from fencepost.traces.pipeline.corpus import Batch, Corpus, Counts, InputFile, write_atomically
 from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.ingest import reads
-from fencepost.traces.pipeline.parallel import Spark, cores, fan_out
-from fencepost.traces.pipeline.sources import recorded
+from fencepost.traces.pipeline.ingest import make_ingest_task
+from fencepost.traces.pipeline.parallel import Spark, core_count, map_parallel
+from fencepost.traces.pipeline.sources import find_traces
 
-MARK = "campaign.json"
-REPORTS = "reports"
-AT_ONCE = 2
+PLAN_FILE = "campaign.json"
+REPORTS_FOLDER = "reports"
+SEEDS_PER_CORE = 2
 """How many seeds each core is given before they are committed."""
-Tell = Callable[[int, int, str], None]
+ProgressCallback = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Seed:
 
 
 @dataclass(frozen=True, slots=True)
-class Won:
+class SeedResults:
     """What came of some seeds: files of the corpus, counts of lines, and a report of each, as JSON."""
 
     files: tuple[str, ...]
@@ -46,66 +46,68 @@ class Won:
     reports: Mapping[int, str]
 
 
-def campaign(spark: Spark, corpus: Corpus, plan: Plan, seeds: Sequence[int], tell: Tell, at_once: int = 0) -> Report:
+def run_seeds(
+    spark: Spark, corpus: Corpus, plan: Plan, seeds: Sequence[int], on_progress: ProgressCallback, at_once: int = 0
+) -> Report:
     """Run the plan with every seed that is not done, and say what all of them show. Raises `PipelineError`."""
-    agree(corpus.folder, plan)
-    corpus.sweep()
-    done = finished(corpus)
+    check_same_campaign(corpus.folder, plan)
+    corpus.remove_uncommitted()
+    done = finished_seeds(corpus)
     left = [Seed(each) for each in seeds if each not in done]
-    size = at_once or AT_ONCE * cores(spark)
+    size = at_once or SEEDS_PER_CORE * core_count(spark)
     begun = len(seeds) - len(left)
-    tell(begun, len(seeds), f"{begun} seeds done before")
+    on_progress(begun, len(seeds), f"{begun} seeds done before")
     for start in range(0, len(left), size):
         batch = left[start : start + size]
-        won = fan_out(spark, batch, plays(corpus, plan), lambda *_: None)
+        won = map_parallel(spark, batch, seed_worker(corpus, plan), lambda *_: None)
         for number, report in (item for each in won for item in each.reports.items()):
-            write_whole(report_file(corpus, number), json.loads(report))
+            write_atomically(report_path(corpus, number), json.loads(report))
         counts = sum((each.counts for each in won), Counts())
         files = tuple(name for each in won for name in each.files)
-        inputs = tuple(Input(name_of(each.number), 0, 0) for each in batch)
+        inputs = tuple(InputFile(manifest_name(each.number), 0, 0) for each in batch)
         corpus.commit(Batch(inputs, files, counts))
-        tell(begun + start + len(batch), len(seeds), f"seed {batch[-1].number}")
-    return merged(from_json(report_file(corpus, each).read_text(encoding="utf-8")) for each in seeds)
+        on_progress(begun + start + len(batch), len(seeds), f"seed {batch[-1].number}")
+    return merge_reports(from_json(report_path(corpus, each).read_text(encoding="utf-8")) for each in seeds)
 
 
-def agree(folder: Path, plan: Plan) -> None:
+def check_same_campaign(folder: Path, plan: Plan) -> None:
     """Refuse what cannot be one campaign. Raises `PipelineError`."""
     if plan.target != BUNDLED and plan.profile is not None and load_profile(plan.profile).can_restart:
         raise PipelineError("a campaign cannot restart its target: others are at work on it (leave out [target] start)")
     told = {key: value for key, value in asdict(plan).items() if key not in ("seed", "save", "traces")}
     text = json.dumps(told, default=str, sort_keys=True)
-    mark = folder / MARK
+    mark = folder / PLAN_FILE
     if not mark.exists():
-        write_whole(mark, text)
+        write_atomically(mark, text)
     elif json.loads(mark.read_text(encoding="utf-8")) != text:
         raise PipelineError(f"{folder} is another campaign: its target or options are not these")
 
 
-def finished(corpus: Corpus) -> set[int]:
+def finished_seeds(corpus: Corpus) -> set[int]:
     """The seeds that are done."""
     names = (each.path for batch in corpus.batches() for each in batch.inputs)
-    return {int(name.removeprefix(PREFIX)) for name in names if name.startswith(PREFIX)}
+    return {int(name.removeprefix(SEED_PREFIX)) for name in names if name.startswith(SEED_PREFIX)}
 
 
-PREFIX = "seed "
+SEED_PREFIX = "seed "
 
 
-def name_of(seed: int) -> str:
+def manifest_name(seed: int) -> str:
     """What a manifest calls a seed."""
-    return f"{PREFIX}{seed}"
+    return f"{SEED_PREFIX}{seed}"
 
 
-def report_file(corpus: Corpus, seed: int) -> Path:
+def report_path(corpus: Corpus, seed: int) -> Path:
     """Where the report of a seed is kept."""
-    folder = corpus.folder / REPORTS
+    folder = corpus.folder / REPORTS_FOLDER
     folder.mkdir(exist_ok=True)
     return folder / f"{seed}.json"
 
 
-def plays(corpus: Corpus, plan: Plan) -> Callable[[list[Seed]], Won]:
+def seed_worker(corpus: Corpus, plan: Plan) -> Callable[[list[Seed]], SeedResults]:
     """What a worker does with its seeds."""
 
-    def play(seeds: list[Seed]) -> Won:
+    def play(seeds: list[Seed]) -> SeedResults:
         reports: dict[int, str] = {}
         files: list[str] = []
         counts = Counts()
@@ -115,17 +117,17 @@ def plays(corpus: Corpus, plan: Plan) -> Callable[[list[Seed]], Won]:
             staging.mkdir(parents=True)
             mine = replace(plan, seed=each.number, traces=staging)
             report = asyncio.run(runner.run(mine, lambda _: None))
-            receipt = reads(corpus)([Input.of(path) for path in recorded(staging, staging)])
+            receipt = make_ingest_task(corpus)([InputFile.from_path(path) for path in find_traces(staging, staging)])
             reports[each.number] = to_json(report)
             files += receipt.files
             counts += receipt.counts
             shutil.rmtree(staging)
-        return Won(tuple(files), counts, reports)
+        return SeedResults(tuple(files), counts, reports)
 
     return play
 
 
-WEIGHT = (
+VERDICT_PRECEDENCE = (
     Verdict.FAIL,
     Verdict.KNOWN,
     Verdict.PASS,
@@ -136,7 +138,7 @@ WEIGHT = (
 """Which verdict of several counts: as in one run, what was seen once to hold and never to fail holds."""
 
 
-def merged(reports: Iterable[Report]) -> Report:
+def merge_reports(reports: Iterable[Report]) -> Report:
     """One report of all. Its seed is the first one's."""
     found = list(reports)
     if not found:
@@ -151,7 +153,7 @@ def merged(reports: Iterable[Report]) -> Report:
             rules[name] = RuleCoverage(seen + rule.seen, rule.requirements)
     return replace(
         found[0],
-        results=tuple(map(weighed, by_id.values())),
+        results=tuple(map(merge_results, by_id.values())),
         rules=rules,
         schedules=sum(report.schedules for report in found),
         events=sum(report.events for report in found),
@@ -161,8 +163,8 @@ def merged(reports: Iterable[Report]) -> Report:
     )
 
 
-def weighed(results: Sequence[RequirementResult]) -> RequirementResult:
+def merge_results(results: Sequence[RequirementResult]) -> RequirementResult:
     """One result of several on the same requirement."""
-    first = min(results, key=lambda each: WEIGHT.index(each.verdict))
+    first = min(results, key=lambda each: VERDICT_PRECEDENCE.index(each.verdict))
     failures = tuple(failure for each in results for failure in each.failures)
     return replace(first, checks=sum(each.checks for each in results), failures=failures)

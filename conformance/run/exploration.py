@@ -9,17 +9,17 @@ from itertools import count
 from pathlib import Path
 from types import FrameType
 
-from fencepost.conformance.results import Exit
-from fencepost.model.explore.classic.group_search import Engine, explore, group_system, retold
-from fencepost.model.explore.classic.liveness import Liveness, Stall, check_liveness
+from fencepost.conformance.results import ExitCode
+from fencepost.model.explore.classic.group_search import Engine, explore_system, group_system, replay_path
+from fencepost.model.explore.classic.liveness import LivenessResult, Stall, check_liveness
 from fencepost.model.explore.classic.properties import PROPERTIES, ZOMBIE, Property
-from fencepost.model.explore.classic.rendering import changed, in_words
-from fencepost.model.explore.classic.state_diagram import arrows, picture
-from fencepost.model.explore.classic.state_layout import Bounds, Setting, plain
-from fencepost.model.explore.graph_export import explored_graph, whole, write_dot, write_graphml
-from fencepost.model.explore.search import NEVER, Exploration, Finding, Pulse
+from fencepost.model.explore.classic.rendering import changed_columns, render_row
+from fencepost.model.explore.classic.state_diagram import render_search, searched_arrows
+from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
+from fencepost.model.explore.graph_export import explored_graph, is_complete, write_dot, write_graphml
+from fencepost.model.explore.search import NO_LIMIT, Discovery, Exploration, SearchProgress
 
-MOST_MEMBERS = 6
+MAX_MEMBERS = 6
 SETTLES = Property(
     "settles",
     "Once the members stop changing, every fair run ends in a stable group of the living, with nothing parked.",
@@ -46,30 +46,30 @@ class Instance:
     requests: int = 3
     slots: int = 2
     reduced: bool = True
-    limit: int = NEVER
+    limit: int = NO_LIMIT
     settle: int = 1
 
-    def setting(self) -> Setting:
+    def setting(self) -> ModelConfig:
         """Who is there. Raises `UnusableSizes`."""
-        if self.members > MOST_MEMBERS:
-            raise UnusableSizes(f"--members {self.members}: at most {MOST_MEMBERS} can be explored")
+        if self.members > MAX_MEMBERS:
+            raise UnusableSizes(f"--members {self.members}: at most {MAX_MEMBERS} can be explored")
         if self.static > self.members:
             raise UnusableSizes(f"--static {self.static}: there are only {self.members} members")
-        dynamic = [plain(not self.eager)] * (self.members - self.static)
-        named = [plain(not self.eager, instance=f"instance {number}") for number in range(1, self.static + 1)]
-        return Setting((*dynamic, *named), self.partitions, heartbeats=self.heartbeats)
+        dynamic = [untimed_member(not self.eager)] * (self.members - self.static)
+        named = [untimed_member(not self.eager, instance=f"instance {number}") for number in range(1, self.static + 1)]
+        return ModelConfig((*dynamic, *named), self.partitions, heartbeats=self.heartbeats)
 
     def bounds(self) -> Bounds:
         """How far the search goes."""
         return Bounds(self.ids, self.generations, self.requests, self.slots)
 
-    def settling(self) -> Bounds:
+    def settled_bounds(self) -> Bounds:
         """From where on the members stop changing: within one id, one generation and one slot."""
         return Bounds(1, 1, min(self.settle, self.requests), 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PathStep:
     """A step of a story: what happens, and what is different after it."""
 
     label: str
@@ -77,64 +77,66 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class PropertyResult:
     """A property and what became of it: holds, violated, seen, not seen, or open where the search was cut short."""
 
     property: Property
     verdict: str
     where: str
-    story: tuple[Step, ...] = ()
+    path: tuple[PathStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Explored:
+class ExplorationResult:
     """What came of an exploration; no liveness where it was not asked for or cut short."""
 
     instance: Instance
     engine: Engine
     exploration: Exploration
-    results: tuple[Result, ...]
-    liveness: Liveness | None
+    results: tuple[PropertyResult, ...]
+    liveness: LivenessResult | None
 
-    def exit_code(self) -> Exit:
+    def exit_code(self) -> ExitCode:
         """1 if a property is violated, 3 if something is open or a witness was not seen, else 0."""
         verdicts = {result.verdict for result in self.results}
         if "violated" in verdicts:
-            return Exit.VIOLATION
-        return Exit.CONFORMANT if verdicts <= {"holds", "seen"} else Exit.INCONCLUSIVE
+            return ExitCode.VIOLATION
+        return ExitCode.CONFORMANT if verdicts <= {"holds", "seen"} else ExitCode.INCONCLUSIVE
 
 
-Watch = Callable[[Pulse], None]
-Doing = Callable[[str], None]
+PulseCallback = Callable[[SearchProgress], None]
+StatusCallback = Callable[[str], None]
 
 
-def explored(instance: Instance, watch: Watch, doing: Doing, show: Callable[[Result], None]) -> Explored:
+def run_exploration(
+    instance: Instance, watch: PulseCallback, show_status: StatusCallback, show: Callable[[PropertyResult], None]
+) -> ExplorationResult:
     """Explore, showing each result as soon as it is there. Ctrl-C ends a part early and keeps what was found."""
     setting = instance.setting()
-    with stoppable() as stopped:
+    with interruptible() as stopped:
 
-        def goes_on(pulse: Pulse) -> bool:
+        def goes_on(pulse: SearchProgress) -> bool:
             watch(pulse)
             return not stopped()
 
         system = group_system(setting, instance.bounds(), instance.reduced)
-        exploration, engine = explore(system, limit=instance.limit, watch=goes_on)
+        exploration, engine = explore_system(system, limit=instance.limit, watch=goes_on)
         interrupted = stopped()
-    results: list[Result] = []
-    for result in judged(instance, exploration):
+    results: list[PropertyResult] = []
+    for result in property_results(instance, exploration):
         results.append(result)
         show(result)
     liveness = None
     if instance.settle:
         if not interrupted:
-            liveness = settled(setting, instance, doing)
-        results.append(settling(instance.settling(), liveness))
+            liveness = check_settling(setting, instance, show_status)
+        results.append(liveness_result(instance.settled_bounds(), liveness))
         show(results[-1])
-    return Explored(instance, engine, exploration, tuple(results), liveness)
+    return ExplorationResult(instance, engine, exploration, tuple(results), liveness)
 
 
 @contextmanager
-def stoppable() -> Iterator[Callable[[], bool]]:
+def interruptible() -> Iterator[Callable[[], bool]]:
     """Tells whether Ctrl-C was pressed meanwhile; pressed twice it interrupts."""
     pressed = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -153,91 +155,91 @@ def stoppable() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def judged(instance: Instance, exploration: Exploration) -> Iterator[Result]:
+def property_results(instance: Instance, exploration: Exploration) -> Iterator[PropertyResult]:
     """What the search says of each property."""
-    findings = {finding.name: finding for finding in exploration.findings}
+    findings = {finding.name: finding for finding in exploration.discoveries}
     where = f"in {exploration.states:,} states"
     for one in PROPERTIES:
         if one == ZOMBIE and instance.members == 1:
             continue  # there is nobody else to own anything
         finding = findings.get(one.name)
         if finding is not None:
-            yield Result(one, "violated" if one.always else "seen", where, story(exploration, finding))
+            yield PropertyResult(one, "violated" if one.always else "seen", where, path_to(exploration, finding))
         elif not exploration.finished:
-            yield Result(one, "open", where)
+            yield PropertyResult(one, "open", where)
         else:
-            yield Result(one, "holds" if one.always else "not seen", where)
+            yield PropertyResult(one, "holds" if one.always else "not seen", where)
 
 
-def story(exploration: Exploration, finding: Finding) -> tuple[Step, ...]:
+def path_to(exploration: Exploration, finding: Discovery) -> tuple[PathStep, ...]:
     """A shortest way from the start, in words."""
     system = exploration.tables.system
-    steps: list[Step] = []
+    steps: list[PathStep] = []
     row = system.initial
-    for told in retold(exploration.tables, finding):
-        steps.append(Step(told.label, in_words(system, told.row, changed(row, told.row))))
+    for told in replay_path(exploration.tables, finding):
+        steps.append(PathStep(told.label, render_row(system, told.row, changed_columns(row, told.row))))
         row = told.row
     return tuple(steps)
 
 
-def settled(setting: Setting, instance: Instance, doing: Doing) -> Liveness | None:
+def check_settling(setting: ModelConfig, instance: Instance, show_status: StatusCallback) -> LivenessResult | None:
     """Look for fair runs that do not settle; None if Ctrl-C was pressed."""
     sets = count(1)
 
     def tell(alive: str) -> None:
-        doing(f"runs without end, {alive} ({next(sets)} of {2**instance.members} sets of living members)")
+        show_status(f"runs without end, {alive} ({next(sets)} of {2**instance.members} sets of living members)")
 
     try:
-        return check_liveness(setting, instance.settling(), progress=tell)
+        return check_liveness(setting, instance.settled_bounds(), progress=tell)
     except KeyboardInterrupt:
         return None
 
 
-def settling(bounds: Bounds, liveness: Liveness | None) -> Result:
+def liveness_result(bounds: Bounds, liveness: LivenessResult | None) -> PropertyResult:
     """What became of liveness."""
     if liveness is None:
-        return Result(SETTLES, "open", "which was cut short")
+        return PropertyResult(SETTLES, "open", "which was cut short")
     where = (
-        f"from the {liveness.starts:,} states on that {counted(bounds.requests, 'request')} of each lead to, through "
+        f"from the {liveness.starts:,} states on that {pluralize(bounds.requests, 'request')} of each lead to, through "
         f"{liveness.states:,} states without bounds"
     )
     if liveness.stalls:
-        return Result(SETTLES, "violated", where, stalled(liveness.stalls[0]))
-    return Result(SETTLES, "holds" if liveness.cut == 0 else "open", where)
+        return PropertyResult(SETTLES, "violated", where, stall_path(liveness.stalls[0]))
+    return PropertyResult(SETTLES, "holds" if liveness.cut == 0 else "open", where)
 
 
-def counted(count: int, one: str, more: str = "") -> str:
+def pluralize(count: int, one: str, more: str = "") -> str:
     """A number of things."""
     return f"{count:,} {one if count == 1 else more or one + 's'}"
 
 
-def stalled(stall: Stall) -> tuple[Step, ...]:
+def stall_path(stall: Stall) -> tuple[PathStep, ...]:
     """A fair run that does not settle, in words."""
     living = f"alive: {', '.join(stall.alive) or 'nobody'}"
-    way = [Step(label, "") for label in stall.way]
-    return (Step(living, ""), *way, Step(f"and then for ever among {len(stall.around)} states", ""))
+    way = [PathStep(label, "") for label in stall.path]
+    return (PathStep(living, ""), *way, PathStep(f"and then for ever among {len(stall.cycle)} states", ""))
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class OutputFiles:
     """Where to write the explored graph and the picture; None for nowhere."""
 
     dot: Path | None = None
     graphml: Path | None = None
     picture: Path | None = None
 
-    def check(self) -> None:
+    def check_writable(self) -> None:
         """Raises `OSError` for a file that cannot be written, before anything else takes time."""
         for path in filter(None, (self.dot, self.graphml, self.picture)):
             path.open("a").close()
 
-    def write(self, exploration: Exploration, doing: Doing) -> str:
+    def write(self, exploration: Exploration, show_status: StatusCallback) -> str:
         """Write what was asked for. Returns what the graph leaves out, empty if nothing."""
         if self.picture is not None:
-            self.picture.write_text(picture(arrows(exploration.tables)), encoding="utf-8")
+            self.picture.write_text(render_search(searched_arrows(exploration.tables)), encoding="utf-8")
         if self.dot is None and self.graphml is None:
             return ""
-        doing("writing the graph")
+        show_status("writing the graph")
         graph = explored_graph(exploration)
         if self.dot is not None:
             with self.dot.open("w", encoding="utf-8") as text:
@@ -245,6 +247,6 @@ class Files:
         if self.graphml is not None:
             with self.graphml.open("wb") as stream:
                 write_graphml(graph, stream)
-        if whole(exploration):
+        if is_complete(exploration):
             return ""
         return f"the graph has the first {len(graph):,} of {exploration.states:,} states"

@@ -7,99 +7,105 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.adapters.target import Description, Exchange, Recorder, Target, TargetError
-from fencepost.adapters.virtual_clock import run_beside
-from fencepost.conformance.analysis.aggregation import Origin, failure
-from fencepost.conformance.analysis.root_cause import Violation, violations
-from fencepost.conformance.analysis.trace_report import Reading, check
+from fencepost.adapters.target import Description, Exchange, Target, TargetError, TraceBuilder
+from fencepost.adapters.virtual_clock import run_virtual_in_thread
+from fencepost.conformance.analysis.aggregation import Origin, build_failure
+from fencepost.conformance.analysis.root_cause import RequirementViolation, violations_in
+from fencepost.conformance.analysis.trace_report import TraceJudging, check_wire_format
 from fencepost.conformance.execution.play import DEFAULT_GRACE_MS
-from fencepost.conformance.plan import BUNDLED, Replay, ReplayOutcome
+from fencepost.conformance.plan import BUNDLED, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.run.remote import remote_target
-from fencepost.conformance.scenario.context import PATIENCE_MS
+from fencepost.conformance.run.remote import kafka_target
+from fencepost.conformance.scenario.context import RESPONSE_TIMEOUT_MS
 from fencepost.model.errors import error_name
 from fencepost.traces.events import Body, Event, Header, Kind
 from fencepost.traces.files.trace_files import TraceError, open_trace
 from fencepost.traces.judge.diagnosis.wording import errors_in
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.operations import Lookahead
-from fencepost.traces.replay_script import Script, Step, Translation, script
-from fencepost.traces.verdict import KEPT, Standing, TraceVerdict
+from fencepost.traces.replay_script import IdTranslation, ReplayScript, ReplayStep, build_script
+from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict
 
 TRANSIENT = frozenset({14, 15, 16, 51})
 """Not ready: the coordinator loads or moves, or a transaction is still being ended."""
-TRIES = 40
-PAUSE_SECONDS = 0.15
+MAX_ATTEMPTS = 40
+RETRY_PAUSE_SECONDS = 0.15
 """How often, and how far apart, a request is sent to a target that says that it is not ready."""
-UNJUDGED = frozenset({"InitProducerId", "AddOffsetsToTxn", "AddPartitionsToTxn", "EndTxn"})
+SETUP_APIS = frozenset({"InitProducerId", "AddOffsetsToTxn", "AddPartitionsToTxn", "EndTxn"})
 """What is asked of the transaction coordinator: set-up, which is not judged."""
 
-STATELESS = frozenset({"find.coordinator"})
+STATELESS_RULES = frozenset({"find.coordinator"})
 """Rules that hold in every state."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedTrace:
     """A trace with what the judge made of it; `rules` are those behind the answer to each request."""
 
     events: tuple[Event, ...]
     verdict: TraceVerdict
     rules: Mapping[int, frozenset[str]]
 
-    def answers(self) -> dict[int | None, Body]:
+    def responses(self) -> dict[int | None, Body]:
         """The answers by request."""
-        return {event.of: event.body for event in self.events if event.kind is Kind.ANSWER}
+        return {event.of: event.body for event in self.events if event.kind is Kind.RESPONSE}
 
 
 @dataclass(frozen=True, slots=True)
-class Repetition:
+class RepeatedTrace:
     """What was done again: the events, and for each request of the trace its sequence number among them."""
 
     events: tuple[Event, ...]
-    twins: Mapping[int, int]
+    counterparts: Mapping[int, int]
 
 
-def judged(path: Path, header: Header, events: Iterable[Event]) -> Judged:
+def judge_trace(path: Path, header: Header, events: Iterable[Event]) -> JudgedTrace:
     """Judge a trace, and keep what is needed to compare it with another. Raises `TraceError`."""
     kept = tuple(events)
-    reading = Reading(path, Judge(header))
-    for moment in Lookahead(kept).moments():
-        reading.take(moment)
-    rules = {handle - 1: frozenset(record.rules) for handle, record in reading.judge.judged.items()}
-    return Judged(kept, reading.finish(), rules)
+    reading = TraceJudging(path, Judge(header))
+    for moment in Lookahead(kept).pair_operations():
+        reading.judge_event(moment)
+    rules = {handle - 1: frozenset(record.rules) for handle, record in reading.judge.records.items()}
+    return JudgedTrace(kept, reading.finish(), rules)
 
 
-async def replay(path: Path, target: str, profile: Profile) -> Replay:
+async def replay_trace(path: Path, target: str, profile: Profile) -> ReplayResult:
     """Drive the schedule of a trace against a target. Raises `TraceError` and `TargetError`."""
-    check(path)
+    check_wire_format(path)
     header, events = open_trace(path)
-    then = judged(path, header, events)
-    premature = {fault.sequence for fault in then.verdict.faults if "time" in fault.fields}
+    then = judge_trace(path, header, events)
+    premature = {fault.sequence for fault in then.verdict.violations if "time" in fault.fields}
     try:
-        todo = script(then.events, premature)
+        todo = build_script(then.events, premature)
     except ValueError as error:
         raise TraceError(str(path), 0, str(error)) from None
     if not any(step.event.kind is Kind.REQUEST for step in todo.steps):
         raise TraceError(str(path), 0, "holds no request, so there is nothing to replay")
     if target == BUNDLED:
-        again = await run_beside(repeat(path.name, todo, InProcessTarget(header.settings), "replay", 0))
+        again = await run_virtual_in_thread(
+            replay_script(path.name, todo, InProcessTarget(header.settings), "replay", 0)
+        )
     else:
         grace = profile.grace if profile.grace is not None else DEFAULT_GRACE_MS
-        again = await repeat(path.name, todo, remote_target(target, profile), f"replay-{secrets.token_hex(3)}", grace)
+        again = await replay_script(
+            path.name, todo, kafka_target(target, profile), f"replay-{secrets.token_hex(3)}", grace
+        )
     header_now, repetition = again
-    now = judged(path, header_now, repetition.events)
-    return Comparison(todo, then, now, repetition.twins, Origin(str(path), "")).outcome()
+    now = judge_trace(path, header_now, repetition.events)
+    return ReplayComparison(todo, then, now, repetition.counterparts, Origin(str(path), "")).replay_result()
 
 
-async def repeat(source: str, script: Script, target: Target, token: str, grace: int) -> tuple[Header, Repetition]:
+async def replay_script(
+    source: str, script: ReplayScript, target: Target, token: str, grace: int
+) -> tuple[Header, RepeatedTrace]:
     """Do everything again on a target of its own; the header says how it was seen this time."""
-    translation = Translation(lambda name: f"{name}-{token}")
+    translation = IdTranslation(lambda name: f"{name}-{token}")
     try:
         description = await target.open()
-        check_offered(script, description)
+        check_supported(script, description)
         if description.topic_id is not None:
             remarks = (step.event for step in script.steps if step.event.kind is Kind.INTERNAL)
-            translation.renew(remarks, description.topic, description.topic_id)
+            translation.learn_topic_id(remarks, description.topic, description.topic_id)
         header = Header(
             source=f"replay of {source}",
             order=description.order,
@@ -108,12 +114,12 @@ async def repeat(source: str, script: Script, target: Target, token: str, grace:
             grace=grace,
             implementation=description.implementation,
         )
-        return header, await Performance(script, translation, target, description).perform()
+        return header, await ScriptDriver(script, translation, target, description).run()
     finally:
         await target.close()
 
 
-def check_offered(script: Script, description: Description) -> None:
+def check_supported(script: ReplayScript, description: Description) -> None:
     """The target has every version and can be restarted if need be. Raises `TargetError`."""
     for step in script.steps:
         event = step.event
@@ -131,36 +137,38 @@ def check_offered(script: Script, description: Description) -> None:
                 )
 
 
-class Performance:
+class ScriptDriver:
     """One run of a script."""
 
-    def __init__(self, script: Script, translation: Translation, target: Target, description: Description) -> None:
+    def __init__(
+        self, script: ReplayScript, translation: IdTranslation, target: Target, description: Description
+    ) -> None:
         loop = asyncio.get_running_loop()
         begun = loop.time()
         self.script = script
         self.translation = translation
         self.target = target
         self.description = description
-        self.now: Callable[[], float] = loop.time
-        self.recorder = Recorder(lambda: int((loop.time() - begun) * 1000 + 1e-6))
+        self.loop_time: Callable[[], float] = loop.time
+        self.recorder = TraceBuilder(lambda: int((loop.time() - begun) * 1000 + 1e-6))
         self.channel = target.channel(self.recorder)
         self.exchanges: dict[int, Exchange] = {}
-        self.times: dict[int, tuple[int, float]] = {}
+        self.sent_at: dict[int, tuple[int, float]] = {}
         """When each request was sent: in the trace in milliseconds, now in seconds of the loop."""
         self.tasks: dict[int, asyncio.Task[None]] = {}
-        self.came: dict[int, float] = {}
+        self.responded_at: dict[int, float] = {}
         self.given_up: set[int] = set()
-        self.last = begun
+        self.last_step_at = begun
 
-    async def perform(self) -> Repetition:
+    async def run(self) -> RepeatedTrace:
         """Take every step, wait for what is still to come, and repeat the remarks."""
         try:
             for step in self.script.steps:
                 await self.wait_before(step)
-                await self.take(step.event)
-                self.last = self.now()
-            for sequence in self.script.answers:
-                await self.wait_for(sequence)
+                await self.repeat_event(step.event)
+                self.last_step_at = self.loop_time()
+            for sequence in self.script.responses:
+                await self.wait_for_response(sequence)
         finally:
             for task in self.tasks.values():
                 task.cancel()
@@ -168,127 +176,132 @@ class Performance:
         twins = {
             then: exchange.request.sequence for then, exchange in self.exchanges.items() if exchange.request is not None
         }
-        for remark in self.script.remarks:
+        for remark in self.script.annotations:
             if remark.of in twins:
                 self.recorder.record(remark.kind, remark.api, remark.version, remark.body, of=twins[remark.of])
-        return Repetition(self.recorder.events, twins)
+        return RepeatedTrace(self.recorder.events, twins)
 
-    async def wait_before(self, step: Step) -> None:
+    async def wait_before(self, step: ReplayStep) -> None:
         """Wait for the answers that were there before the step, and then as long as was waited then."""
         for sequence in step.after:
-            await self.wait_for(sequence)
-        last = max([self.last, *(self.came.get(sequence, 0.0) for sequence in step.after)])
-        await asyncio.sleep(max(0.0, last + step.gap / 1000 - self.now()))
+            await self.wait_for_response(sequence)
+        last = max([self.last_step_at, *(self.responded_at.get(sequence, 0.0) for sequence in step.after)])
+        await asyncio.sleep(max(0.0, last + step.gap / 1000 - self.loop_time()))
 
-    async def wait_for(self, sequence: int) -> None:
+    async def wait_for_response(self, sequence: int) -> None:
         """Wait for an answer, as long as it took then and some more. One that does not come is given up for good."""
         task = self.tasks.get(sequence)
         if task is None or sequence in self.given_up:
             return
-        sent_then, sent_now = self.times[sequence]
-        limit = sent_now + (self.script.answers[sequence].time - sent_then + PATIENCE_MS) / 1000
-        done, _ = await asyncio.wait([task], timeout=max(0.0, limit - self.now()))
+        sent_then, sent_now = self.sent_at[sequence]
+        limit = sent_now + (self.script.responses[sequence].time - sent_then + RESPONSE_TIMEOUT_MS) / 1000
+        done, _ = await asyncio.wait([task], timeout=max(0.0, limit - self.loop_time()))
         if done:
             task.result()
         else:
             self.given_up.add(sequence)
 
-    async def take(self, event: Event) -> None:
+    async def repeat_event(self, event: Event) -> None:
         """Do one thing again."""
         if event.kind is Kind.REQUEST:
-            self.send(event)
+            self.send_request(event)
         elif event.kind is Kind.INTERNAL:
-            self.recorder.record(event.kind, event.api, event.version, self.translation.remark(event.body))
+            self.recorder.record(
+                event.kind, event.api, event.version, self.translation.translate_annotation(event.body)
+            )
         elif event.api == "restart":
             restart: Callable[..., Awaitable[None]] = self.target.restart
             await restart(**event.body)
         elif event.api == "torn":
             api, share, request = (event.body[name] for name in ("api", "share", "request"))
-            body = self.translation.request(request)
+            body = self.translation.translate_request(request)
             self.channel.send(api, event.version, body, member=event.member, share=share)
         elif event.of in self.exchanges:
             self.exchanges[event.of].drop()
 
-    def send(self, event: Event) -> None:
+    def send_request(self, event: Event) -> None:
         """Send a request in today's words, and attend to its answer."""
-        self.times[event.sequence] = event.time, self.now()
-        self.exchanges[event.sequence] = self.exchange(event)
-        self.tasks[event.sequence] = asyncio.get_running_loop().create_task(self.attend(event))
+        self.sent_at[event.sequence] = event.time, self.loop_time()
+        self.exchanges[event.sequence] = self.start_exchange(event)
+        self.tasks[event.sequence] = asyncio.get_running_loop().create_task(self.await_response(event))
 
-    def exchange(self, event: Event) -> Exchange:
+    def start_exchange(self, event: Event) -> Exchange:
         """Send a request."""
-        body = self.translation.request(event.body)
-        broker = self.broker(event.sequence)
+        body = self.translation.translate_request(event.body)
+        broker = self.broker_for(event.sequence)
         return self.channel.send(event.api, event.version, body, member=event.member, broker=broker)
 
-    def broker(self, sequence: int) -> int | None:
+    def broker_for(self, sequence: int) -> int | None:
         """The node that a request has to be sent to, None for the coordinator's. Raises `TargetError`."""
         then = self.script.routes.get(sequence)
         if then is None:
             return None
-        node = self.translation.node(then, self.description.brokers)
+        node = self.translation.translate_node(then, self.description.brokers)
         if node is None:
             raise TargetError(f"{self.description.name}: the trace needs a node that is not the group's coordinator")
         return node
 
-    async def attend(self, request: Event) -> None:
+    async def await_response(self, request: Event) -> None:
         """Learn from the answer once it comes; send the request again while the target is not ready for it."""
-        then = self.script.answers.get(request.sequence)
-        for _ in range(TRIES):
-            now = await self.exchanges[request.sequence].answer
+        then = self.script.responses.get(request.sequence)
+        for _ in range(MAX_ATTEMPTS):
+            now = await self.exchanges[request.sequence].response
             if now is None or then is None or is_transient(then.body) or not is_transient(now):
                 break
-            await asyncio.sleep(PAUSE_SECONDS)
-            self.exchanges[request.sequence] = self.exchange(request)
-        self.came[request.sequence] = self.now()
+            await asyncio.sleep(RETRY_PAUSE_SECONDS)
+            self.exchanges[request.sequence] = self.start_exchange(request)
+        self.responded_at[request.sequence] = self.loop_time()
         if now is not None and then is not None:
-            self.translation.learn(request, then.body, now)
+            self.translation.learn_response(request, then.body, now)
 
 
-def is_transient(answer: Body) -> bool:
+def is_transient(response: Body) -> bool:
     """The target says that it is not ready."""
-    return errors_in(answer) <= TRANSIENT and bool(errors_in(answer))
+    return errors_in(response) <= TRANSIENT and bool(errors_in(response))
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """A trace and its repetition. Requests go by their sequence number in the trace; `twins` are those of now."""
+class ReplayComparison:
+    """A trace and its repetition. Requests go by their sequence number in the trace; `counterparts` are those of
+    now."""
 
-    script: Script
-    then: Judged
-    now: Judged
-    twins: Mapping[int, int]
+    script: ReplayScript
+    recorded: JudgedTrace
+    replayed: JudgedTrace
+    counterparts: Mapping[int, int]
     origin: Origin
 
-    def outcome(self) -> Replay:
+    def replay_result(self) -> ReplayResult:
         """What became of the failures of the trace."""
-        failed = {(one.requirement, one.sequence) for one in violations(self.then.verdict)}
-        fails = violations(self.now.verdict)
+        failed = {(one.requirement, one.sequence) for one in violations_in(self.recorded.verdict)}
+        fails = violations_in(self.replayed.verdict)
         for one in fails:
-            if (one.requirement, self.original(one.sequence)) in failed:
-                return self.failing(ReplayOutcome.STILL_FAILS, one)
+            if (one.requirement, self.original_request(one.sequence)) in failed:
+                return self.failed_replay(ReplayOutcome.STILL_FAILS, one)
         doubt = self.doubt_about_set_up()
         if fails and not doubt:
-            return self.failing(ReplayOutcome.DIFFERENT, fails[0])
-        doubt = doubt or next(iter(self.now.verdict.inconclusive), "")
+            return self.failed_replay(ReplayOutcome.DIFFERENT, fails[0])
+        doubt = doubt or next(iter(self.replayed.verdict.inconclusive), "")
         doubt = doubt or (self.doubt_about_failures(list(failed)) if failed else self.doubt_about_anything())
-        return Replay(ReplayOutcome.INCONCLUSIVE, note=doubt) if doubt else Replay(ReplayOutcome.FIXED)
+        return ReplayResult(ReplayOutcome.INCONCLUSIVE, note=doubt) if doubt else ReplayResult(ReplayOutcome.FIXED)
 
-    def failing(self, outcome: ReplayOutcome, violation: Violation) -> Replay:
+    def failed_replay(self, outcome: ReplayOutcome, violation: RequirementViolation) -> ReplayResult:
         """The outcome with what is wrong now."""
         again = outcome is ReplayOutcome.STILL_FAILS
-        return Replay(outcome, violation.requirement, failure(self.now.events, violation, self.origin, replayed=again))
+        return ReplayResult(
+            outcome, violation.requirement, build_failure(self.replayed.events, violation, self.origin, replayed=again)
+        )
 
-    def original(self, sequence: int) -> int:
+    def original_request(self, sequence: int) -> int:
         """The request of the trace that this one repeats."""
-        return next((then for then, now in self.twins.items() if now == sequence), -1)
+        return next((then for then, now in self.counterparts.items() if now == sequence), -1)
 
     def doubt_about_set_up(self) -> str:
         """Which request that is not judged failed this time only."""
-        answers = self.now.answers()
-        for then, now in self.twins.items():
-            before, after = self.script.answers.get(then), answers.get(now)
-            if before is None or before.api not in UNJUDGED or after is None or before.body.get("error_code"):
+        responses = self.replayed.responses()
+        for then, now in self.counterparts.items():
+            before, after = self.script.responses.get(then), responses.get(now)
+            if before is None or before.api not in SETUP_APIS or after is None or before.body.get("error_code"):
                 continue
             if after.get("error_code"):
                 return f"{before.api} at request {then} of the trace: {error_name(after['error_code'])} this time"
@@ -300,36 +313,36 @@ class Comparison:
         The first wrong answer has to be a right one now, given in the same state. Where the schedule went after that
         depended on the wrong answer, so the same state need not come again.
         """
-        answers = self.now.answers()
-        standings = {(mark.requirement, mark.sequence): mark for mark in self.now.verdict.evidence}
+        responses = self.replayed.responses()
+        standings = {(mark.requirement, mark.sequence): mark for mark in self.replayed.verdict.check_results}
         first = min(sequence for _, sequence in failed)
         for requirement, sequence in sorted(failed, key=lambda one: one[1]):
-            now = self.twins.get(sequence, -1)
+            now = self.counterparts.get(sequence, -1)
             where = f"{requirement} at request {sequence} of the trace"
             mark = standings.get((requirement, now))
-            if now not in answers:
+            if now not in responses:
                 return f"{where}: no answer came this time"
-            if mark is not None and mark.standing not in KEPT:
-                return f"{where}: {mark.note or mark.standing}"
-            then = self.rules_then(first)
-            if sequence == first and then and not then & (self.now.rules.get(now, frozenset()) | STATELESS):
+            if mark is not None and mark.status not in PASSING:
+                return f"{where}: {mark.note or mark.status}"
+            then = self.expected_rules(first)
+            if sequence == first and then and not then & (self.replayed.rules.get(now, frozenset()) | STATELESS_RULES):
                 return f"{where}: the schedule did not lead to the same state this time"
         return ""
 
-    def rules_then(self, sequence: int) -> frozenset[str]:
+    def expected_rules(self, sequence: int) -> frozenset[str]:
         """The rules by which a request should have been answered in the trace, or was."""
-        broken = {fault.rule for fault in self.then.verdict.faults if fault.sequence == sequence}
-        return frozenset(broken - {""}) or self.then.rules.get(sequence, frozenset())
+        broken = {fault.rule for fault in self.recorded.verdict.violations if fault.sequence == sequence}
+        return frozenset(broken - {""}) or self.recorded.rules.get(sequence, frozenset())
 
     def doubt_about_anything(self) -> str:
         """Why a trace without failures cannot be said to go well again, "" if it does."""
-        answers = self.now.answers()
-        for then in self.script.answers:
-            if self.twins.get(then, -1) not in answers:
+        responses = self.replayed.responses()
+        for then in self.script.responses:
+            if self.counterparts.get(then, -1) not in responses:
                 return f"request {then} of the trace: no answer came this time"
-        before = {(mark.requirement, mark.sequence): mark.standing for mark in self.then.verdict.evidence}
-        for mark in self.now.verdict.evidence:
-            where = (mark.requirement, self.original(mark.sequence))
-            if mark.standing is Standing.INCONCLUSIVE and before.get(where) is not Standing.INCONCLUSIVE:
+        before = {(mark.requirement, mark.sequence): mark.status for mark in self.recorded.verdict.check_results}
+        for mark in self.replayed.verdict.check_results:
+            where = (mark.requirement, self.original_request(mark.sequence))
+            if mark.status is CheckStatus.INCONCLUSIVE and before.get(where) is not CheckStatus.INCONCLUSIVE:
                 return f"{mark.requirement} at request {where[1]} of the trace: {mark.note}"
         return ""

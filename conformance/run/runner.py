@@ -4,32 +4,32 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fencepost.adapters.bundled.classic.log import CorruptLogError
-from fencepost.adapters.serve.server import run as run_server
+from fencepost.adapters.serve.server import serve_forever as run_server
 from fencepost.adapters.target import TargetError
 from fencepost.conformance.analysis import trace_report
-from fencepost.conformance.plan import BUNDLED, Plan, Replay
+from fencepost.conformance.plan import BUNDLED, Plan, ReplayResult
 from fencepost.conformance.profile import Profile, load_profile
 from fencepost.conformance.reports.progress import Progress
 from fencepost.conformance.results import Report
-from fencepost.conformance.run.bundled import Bundled
-from fencepost.conformance.run.remote import Remote
-from fencepost.conformance.run.replay import replay as replay_script
-from fencepost.conformance.scenario.selection import wanted
+from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.run.remote import RemoteRun
+from fencepost.conformance.run.replay import replay_trace as replay_script
+from fencepost.conformance.scenario.selection import select_requirements
 from fencepost.model.settings import Settings
 
 
 async def run(plan: Plan, progress: Callable[[Progress], None]) -> Report:
     """Test a target. When cancelled, return what was judged so far, with `cut_short` set."""
-    profile = profile_at(plan.profile)
-    requirements = wanted(plan.patterns)
+    profile = profile_or_default(plan.profile)
+    requirements = select_requirements(plan.patterns)
     if plan.target == BUNDLED:
-        return await Bundled(plan, profile).run(requirements, progress)
-    return await Remote(plan, profile).run(requirements, progress)
+        return await BundledRun(plan, profile).run(requirements, progress)
+    return await RemoteRun(plan, profile).run(requirements, progress)
 
 
-async def replay(trace: Path, target: str, profile: Path | None) -> Replay:
+async def replay(trace: Path, target: str, profile: Path | None) -> ReplayResult:
     """Drive the schedule of a trace against a target and judge what comes back."""
-    return await replay_script(trace, target, profile_at(profile))
+    return await replay_script(trace, target, profile_or_default(profile))
 
 
 def judge_files(paths: Sequence[Path], progress: Callable[[Progress], None]) -> Report:
@@ -49,6 +49,6 @@ async def serve(host: str, port: int, storage: Path | None, announce: Callable[[
         raise TargetError(str(error)) from error
 
 
-def profile_at(path: Path | None) -> Profile:
+def profile_or_default(path: Path | None) -> Profile:
     """The profile in a file, or one that says nothing. Raises `ProfileError`."""
     return load_profile(path) if path is not None else Profile()

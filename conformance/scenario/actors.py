@@ -9,7 +9,7 @@ from fencepost.adapters.target import Exchange
 from fencepost.traces.events import Body
 
 CONSUMER, RANGE = "consumer", "range"
-PATIENCE_MS = 10_000
+RESPONSE_TIMEOUT_MS = 10_000
 """How long a scenario waits for an answer that should have come; silence is never a verdict."""
 
 
@@ -33,8 +33,8 @@ class Member:
 
     label: str
     protocols: tuple[tuple[str, bytes], ...]
-    session: int
-    rebalance: int
+    session_timeout: int
+    rebalance_timeout: int
     instance: str | None = None
     protocol_type: str = CONSUMER
     id: str = ""
@@ -44,7 +44,7 @@ class Member:
     members: tuple[Body, ...] = ()
 
     @property
-    def leads(self) -> bool:
+    def is_leader(self) -> bool:
         """It was told that it is the leader."""
         return self.leader is not None and self.leader == self.id
 
@@ -56,17 +56,17 @@ class Call:
     api: str
     version: int
     exchange: Exchange
-    patience: int
+    timeout: int
     learn: Callable[[Body], None] = field(default=lambda body: None)
 
     def __await__(self) -> Generator[Any, None, Body]:
-        return self._answered().__await__()
+        return self._await_response().__await__()
 
-    async def _answered(self) -> Body:
+    async def _await_response(self) -> Body:
         try:
-            body = await asyncio.wait_for(asyncio.shield(self.exchange.answer), self.patience / 1000)
+            body = await asyncio.wait_for(asyncio.shield(self.exchange.response), self.timeout / 1000)
         except TimeoutError:
-            raise Blocked(f"no answer to {self.api} within {self.patience} ms") from None
+            raise Blocked(f"no answer to {self.api} within {self.timeout} ms") from None
         if body is None:
             raise Blocked(f"the connection ended without an answer to {self.api}")
         return body
@@ -74,12 +74,12 @@ class Call:
     @property
     def done(self) -> bool:
         """The answer is there, or will never come."""
-        return self.exchange.answer.done()
+        return self.exchange.response.done()
 
     @property
     def body(self) -> Body:
         """The answer, which has to be there."""
-        body = self.exchange.answer.result() if self.done else None
+        body = self.exchange.response.result() if self.done else None
         if body is None:
             raise Blocked(f"no answer to {self.api} yet")
         return body
@@ -89,18 +89,18 @@ class Call:
         """The error code of the answer."""
         return int(self.body.get("error_code", 0))
 
-    def drop(self) -> None:
+    def drop_connection(self) -> None:
         """Close the connection that carries this request."""
         self.exchange.drop()
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Check:
     """An answer is evidence of a requirement, as far as `fields` go (all of them if empty); see `Stage.shows`."""
 
     requirement: str
     call: Call
     fields: tuple[str, ...]
-    met: bool
+    reached: bool
     note: str
     unusual: str = ""

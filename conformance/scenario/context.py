@@ -9,63 +9,67 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from fencepost.conformance.scenario.actors import (
     CONSUMER,
-    PATIENCE_MS,
     RANGE,
+    RESPONSE_TIMEOUT_MS,
     Blocked,
     Call,
-    Mark,
+    Check,
     Member,
     Unsupported,
     subscription,
 )
-from fencepost.conformance.scenario.admin_requests import Administration
-from fencepost.conformance.scenario.membership_requests import Membership
+from fencepost.conformance.scenario.admin_requests import AdminRequests
+from fencepost.conformance.scenario.membership_requests import MemberRequests
 from fencepost.model.errors import error_name
-from fencepost.traces.judge.classic.failover import NOT_READY
+from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
 from fencepost.traces.judge.diagnosis.wording import errors_in
 
 __all__ = [
     "CONSUMER",
-    "PATIENCE_MS",
     "RANGE",
+    "RESPONSE_TIMEOUT_MS",
     "Blocked",
     "Call",
-    "Mark",
+    "Check",
     "Member",
-    "Stage",
+    "ScenarioContext",
     "Unsupported",
     "subscription",
 ]
 
 
-READY_TRIES = 120
+MAX_READY_ATTEMPTS = 120
 """How often a target is asked whether it is ready again."""
 
 
-class Stage(Membership, Administration):
+class ScenarioContext(MemberRequests, AdminRequests):
     """One scenario's group and what its members do. Every scenario has a group id of its own."""
 
-    async def completing(self, *members: Member) -> tuple[Member, ...]:
+    async def form_generation(self, *members: Member) -> tuple[Member, ...]:
         """Bring new members into one generation that waits for SyncGroup; the leader comes first."""
         if len(members) > self.settings.max_group_size:
             raise Unsupported(f"groups of {len(members)} members")
-        calls = await asyncio.gather(*(self.enter(member) for member in members))
+        calls = await asyncio.gather(*(self.join_new(member) for member in members))
         for _ in range(3 * len(members)):
             if all(call.done for call in calls) and len({member.generation for member in members}) == 1:
                 break
-            waiting = [call.exchange.answer for call in calls if not call.done]
+            waiting = [call.exchange.response for call in calls if not call.done]
             if waiting:
-                await asyncio.wait(waiting, timeout=(self.delay + 500) / 1000, return_when=asyncio.FIRST_COMPLETED)
-            await self.sleep(self.step)
+                await asyncio.wait(
+                    waiting, timeout=(self.initial_delay + 500) / 1000, return_when=asyncio.FIRST_COMPLETED
+                )
+            await self.sleep(self.short_pause)
             behind = [index for index, call in enumerate(calls) if call.done and self.is_behind(members, index, calls)]
             for index in behind:
                 calls[index] = self.join(members[index])
         for call in calls:
             body = await call
-            self.need(body["error_code"] == 0, f"JoinGroup got {error_name(body['error_code'])} while forming a group")
-        self.need(len({member.generation for member in members}) == 1, "the members did not reach one generation")
-        self.need(sum(member.leads for member in members) == 1, "not exactly one member was told that it leads")
-        return tuple(sorted(members, key=lambda member: not member.leads))
+            self.require(
+                body["error_code"] == 0, f"JoinGroup got {error_name(body['error_code'])} while forming a group"
+            )
+        self.require(len({member.generation for member in members}) == 1, "the members did not reach one generation")
+        self.require(sum(member.is_leader for member in members) == 1, "not exactly one member was told that it leads")
+        return tuple(sorted(members, key=lambda member: not member.is_leader))
 
     @staticmethod
     def is_behind(members: Sequence[Member], index: int, calls: Sequence[Call]) -> bool:
@@ -73,36 +77,36 @@ class Stage(Membership, Administration):
         newest = max(member.generation for member in members)
         return members[index].generation < newest or any(not call.done for call in calls)
 
-    async def stable(self, *members: Member, plan: Mapping[str, bytes] | None = None) -> tuple[Member, ...]:
+    async def form_stable_group(self, *members: Member, plan: Mapping[str, bytes] | None = None) -> tuple[Member, ...]:
         """Bring new members into one Stable generation; the leader comes first. Assignments are the labels."""
-        ordered = await self.completing(*members)
-        await self.settle(*ordered, plan=plan)
+        ordered = await self.form_generation(*members)
+        await self.sync_all(*ordered, plan=plan)
         return ordered
 
-    async def settle(self, leader: Member, *followers: Member, plan: Mapping[str, bytes] | None = None) -> None:
+    async def sync_all(self, leader: Member, *followers: Member, plan: Mapping[str, bytes] | None = None) -> None:
         """All members of a completed join phase sync, the leader last; assignments are the labels but for a plan."""
         calls = [self.sync(follower) for follower in followers]
         if followers:
-            await self.sleep(self.step)
-        calls.append(self.lead(leader, *followers) if plan is None else self.sync(leader, plan))
+            await self.sleep(self.short_pause)
+        calls.append(self.sync_leader(leader, *followers) if plan is None else self.sync(leader, plan))
         for call in calls:
             body = await call
-            self.need(body["error_code"] == 0, f"SyncGroup got {error_name(body['error_code'])}")
+            self.require(body["error_code"] == 0, f"SyncGroup got {error_name(body['error_code'])}")
 
-    async def regroup(self, leader: Member, *followers: Member) -> list[Call]:
+    async def rebalance(self, leader: Member, *followers: Member) -> list[Call]:
         """A further join phase of a Stable group, begun by its leader; the answered calls in the order given."""
         calls = [self.join(leader)]
-        await self.sleep(self.step)
+        await self.sleep(self.short_pause)
         calls += [self.join(follower) for follower in followers]
         for call in calls:
             await call
         return calls
 
-    async def alive(self, members: Iterable[Member], milliseconds: int) -> None:
+    async def keep_alive(self, members: Iterable[Member], milliseconds: int) -> None:
         """Let time pass while members heartbeat often enough to stay."""
         left = milliseconds
         while left > 0:
-            pause = min(left, max(100, self.session // 4))
+            pause = min(left, max(100, self.session_timeout // 4))
             await self.sleep(pause)
             left -= pause
             for call in [self.heartbeat(member) for member in members]:
@@ -113,17 +117,17 @@ class Stage(Membership, Administration):
 
         `settings` change with it where the target can do that (capability `resize`).
         """
-        if self._restart is None:
+        if self.restart_hook is None:
             raise Unsupported("restart")
-        await self._restart(**settings)
-        await self.until_ready()
+        await self.restart_hook(**settings)
+        await self.wait_until_ready()
 
-    async def until_ready(self) -> None:
+    async def wait_until_ready(self) -> None:
         """Wait until the group's coordinator answers for it again."""
-        for _ in range(READY_TRIES):
+        for _ in range(MAX_READY_ATTEMPTS):
             probe = self.fetch()
-            await asyncio.wait([probe.exchange.answer], timeout=probe.patience / 1000)
-            if probe.done and probe.exchange.answer.result() and not errors_in(probe.body) & NOT_READY:
+            await asyncio.wait([probe.exchange.response], timeout=probe.timeout / 1000)
+            if probe.done and probe.exchange.response.result() and not errors_in(probe.body) & NOT_READY_ERRORS:
                 return
             await self.sleep(250)
         raise Blocked("the coordinator was not ready again in time")

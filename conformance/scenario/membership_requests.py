@@ -5,21 +5,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fencepost.conformance.scenario.actors import CONSUMER, PATIENCE_MS, RANGE, Blocked, Call, Member, subscription
-from fencepost.conformance.scenario.requests import Ground
+from fencepost.conformance.scenario.actors import (
+    CONSUMER,
+    RANGE,
+    RESPONSE_TIMEOUT_MS,
+    Blocked,
+    Call,
+    Member,
+    subscription,
+)
+from fencepost.conformance.scenario.requests import RequestSender
 from fencepost.model.errors import error_name
 from fencepost.traces.events import Body
 
 
-class Membership(Ground):
+class MemberRequests(RequestSender):
     """What members of the scenario's group send."""
 
     def member(
         self,
         label: str,
         *protocols: tuple[str, bytes] | str,
-        session: int | None = None,
-        rebalance: int | None = None,
+        session_timeout: int | None = None,
+        rebalance_timeout: int | None = None,
         instance: str | None = None,
         protocol_type: str = CONSUMER,
     ) -> Member:
@@ -27,12 +35,12 @@ class Membership(Ground):
         offered = tuple(
             (each, self.metadata(label)) if isinstance(each, str) else each for each in protocols or (RANGE,)
         )
-        length = self.session if session is None else session
-        wait = max(2 * length, self.rebalance) if rebalance is None else rebalance
+        length = self.session_timeout if session_timeout is None else session_timeout
+        wait = max(2 * length, self.rebalance_timeout) if rebalance_timeout is None else rebalance_timeout
         name = f"{instance}-{self.group}" if instance else None
         return Member(label, offered, length, wait, name, protocol_type)
 
-    def silent(
+    def member_without_heartbeats(
         self,
         label: str,
         *protocols: tuple[str, bytes] | str,
@@ -43,8 +51,8 @@ class Membership(Ground):
         return self.member(
             label,
             *protocols,
-            session=self.long_session,
-            rebalance=self.rebalance,
+            session_timeout=self.long_session_timeout,
+            rebalance_timeout=self.rebalance_timeout,
             instance=instance,
             protocol_type=protocol_type,
         )
@@ -55,31 +63,31 @@ class Membership(Ground):
 
     def join(self, member: Member, *, version: int | None = None, **changes: Any) -> Call:
         """Send JoinGroup for a member; `changes` override fields of the body. The member learns from a success."""
-        number = self.version("JoinGroup") if version is None else version
+        number = self.highest_version("JoinGroup") if version is None else version
         body = {
             "group_id": self.group,
-            "session_timeout_ms": member.session,
-            "rebalance_timeout_ms": member.rebalance,
+            "session_timeout_ms": member.session_timeout,
+            "rebalance_timeout_ms": member.rebalance_timeout,
             "member_id": member.id,
             "group_instance_id": member.instance,
             "protocol_type": member.protocol_type,
             "protocols": [{"name": name, "metadata": metadata} for name, metadata in member.protocols],
             "reason": None,
         }
-        patience = PATIENCE_MS + member.rebalance + self.delay
-        call = self.send("JoinGroup", body | changes, version=number, member=member.label, patience=patience)
-        call.exchange.answer.add_done_callback(lambda answer: self._joined(member, answer))
+        patience = RESPONSE_TIMEOUT_MS + member.rebalance_timeout + self.initial_delay
+        call = self.send("JoinGroup", body | changes, version=number, member=member.label, timeout=patience)
+        call.exchange.response.add_done_callback(lambda response: self.learn_from_join(member, response))
         return call
 
-    def join_changed(self, member: Member, label: str = "changed") -> Call:
+    def join_with_new_metadata(self, member: Member, label: str = "changed") -> Call:
         """Send JoinGroup with metadata changed for good: it begins a rebalance, whoever sends it (JOIN-30, JOIN-33)."""
         member.protocols = tuple((name, self.metadata(label)) for name, _ in member.protocols)
         return self.join(member)
 
     @staticmethod
-    def _joined(member: Member, answer: "asyncio.Future[Body | None]") -> None:
+    def learn_from_join(member: Member, response: "asyncio.Future[Body | None]") -> None:
         """Learn from a JoinGroup answer: the id from a 79, the rest from a success."""
-        body = None if answer.cancelled() else answer.result()
+        body = None if response.cancelled() else response.result()
         if body is None:
             return
         if body.get("error_code") == 79:
@@ -91,13 +99,13 @@ class Membership(Ground):
             member.leader = body.get("leader")
             member.members = tuple(body.get("members") or ())
 
-    def heir(self, member: Member) -> Member:
+    def replacement_of(self, member: Member) -> Member:
         """Another actor that claims the instance id of a static member, as its process does after a crash."""
         return replace(member, label=f"{member.label}'", id="", generation=-1, protocol=None, leader=None, members=())
 
-    async def enter(self, member: Member, *, version: int | None = None) -> Call:
+    async def join_new(self, member: Member, *, version: int | None = None) -> Call:
         """Join as a new member, asking for an id first where the version needs it; returns the JoinGroup to await."""
-        number = self.version("JoinGroup") if version is None else version
+        number = self.highest_version("JoinGroup") if version is None else version
         member.id = ""
         first = self.join(member, version=number)
         if number < 4 or member.instance is not None:
@@ -128,10 +136,10 @@ class Membership(Ground):
             "protocol_name": member.protocol,
             "assignments": [{"member_id": each, "assignment": given} for each, given in pairs],
         }
-        patience = PATIENCE_MS + member.rebalance
-        return self.send("SyncGroup", body | changes, version=version, member=member.label, patience=patience)
+        patience = RESPONSE_TIMEOUT_MS + member.rebalance_timeout
+        return self.send("SyncGroup", body | changes, version=version, member=member.label, timeout=patience)
 
-    def lead(self, leader: Member, *followers: Member) -> Call:
+    def sync_leader(self, leader: Member, *followers: Member) -> Call:
         """Send SyncGroup for the leader, with an assignment for everyone: the labels."""
         return self.sync(leader, {one.id: one.label.encode() for one in (leader, *followers)})
 
@@ -147,7 +155,7 @@ class Membership(Ground):
 
     def leave(self, *members: Member | Body, version: int | None = None, **changes: Any) -> Call:
         """Send LeaveGroup for members, or for entries given as bodies."""
-        number = self.version("LeaveGroup") if version is None else version
+        number = self.highest_version("LeaveGroup") if version is None else version
         entries = [
             {"member_id": one.id, "group_instance_id": one.instance, "reason": None} if isinstance(one, Member) else one
             for one in members
@@ -156,10 +164,10 @@ class Membership(Ground):
         body = {"group_id": self.group, "member_id": single, "members": entries} | changes
         label = members[0].label if members and isinstance(members[0], Member) else ""
         return self.send(
-            "LeaveGroup", without(body, "member_id" if number >= 3 else "members"), version=number, member=label
+            "LeaveGroup", without_field(body, "member_id" if number >= 3 else "members"), version=number, member=label
         )
 
 
-def without(body: Body, name: str) -> dict[str, Any]:
+def without_field(body: Body, name: str) -> dict[str, Any]:
     """A body without one field."""
     return {key: value for key, value in body.items() if key != name}

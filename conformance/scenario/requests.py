@@ -3,20 +3,20 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from fencepost.adapters.target import Channel, Description, Recorder
-from fencepost.conformance.scenario.actors import PATIENCE_MS, Blocked, Call, Mark, Unsupported
-from fencepost.model.wire.codec import fitted
+from fencepost.adapters.target import Channel, Description, TraceBuilder
+from fencepost.conformance.scenario.actors import RESPONSE_TIMEOUT_MS, Blocked, Call, Check, Unsupported
+from fencepost.model.wire.codec import fit_body
 from fencepost.traces.events import Body, Kind
 
 
-class Ground:
+class RequestSender:
     """One scenario's group id, its clock and its way to the target."""
 
     def __init__(
         self,
         description: Description,
         channel: Channel,
-        recorder: Recorder,
+        recorder: TraceBuilder,
         group: str,
         *,
         grace: int = 0,
@@ -29,10 +29,10 @@ class Ground:
         self.group = group
         self.channel = channel
         self.recorder = recorder
-        self.marks: list[Mark] = []
+        self.checks: list[Check] = []
         self.share: int | None = None
         """How much of the next requests is sent before their connections are cut, in percent; None if they are not."""
-        self._restart = restart
+        self.restart_hook = restart
         topics: dict[str, Body] = {"topics": {description.topic: 4}}
         if description.topic_id is not None:
             topics["ids"] = {description.topic: description.topic_id}
@@ -41,32 +41,32 @@ class Ground:
     # --- time ---------------------------------------------------------------------------------------------------
 
     @property
-    def delay(self) -> int:
+    def initial_delay(self) -> int:
         """The initial rebalance delay."""
         return self.settings.initial_rebalance_delay
 
     @property
-    def session(self) -> int:
+    def session_timeout(self) -> int:
         """A session timeout that is short and allowed, and longer than a round takes."""
         return max(self.settings.min_session_timeout, 1_500)
 
     @property
-    def long_session(self) -> int:
+    def long_session_timeout(self) -> int:
         """A session timeout that outlasts the scenario: its member may be silent."""
-        return min(max(self.session, 30_000), self.settings.max_session_timeout)
+        return min(max(self.session_timeout, 30_000), self.settings.max_session_timeout)
 
     @property
-    def rebalance(self) -> int:
+    def rebalance_timeout(self) -> int:
         """A rebalance timeout that is short, and long enough for members that come back."""
-        return max(2 * self.session, 4_000)
+        return max(2 * self.session_timeout, 4_000)
 
     @property
-    def step(self) -> int:
+    def short_pause(self) -> int:
         """A while: long enough that what should happen at once has happened."""
         return 150
 
     @property
-    def clock(self) -> int:
+    def now_ms(self) -> int:
         """Milliseconds since the trace began."""
         return self.recorder.now()
 
@@ -76,11 +76,11 @@ class Ground:
 
     async def sleep_past(self, milliseconds: int) -> None:
         """Let a deadline so far ahead pass for certain: the judge grants the target its grace, twice over."""
-        await self.sleep(milliseconds + 2 * self.grace + self.step)
+        await self.sleep(milliseconds + 2 * self.grace + self.short_pause)
 
     # --- what the target offers ---------------------------------------------------------------------------------
 
-    def version(self, api: str, at_least: int = 0, at_most: int = 99) -> int:
+    def highest_version(self, api: str, at_least: int = 0, at_most: int = 99) -> int:
         """The highest version within bounds that the target and the kit know."""
         lowest, highest = self.description.versions.get(api, (0, -1))
         best = min(highest, at_most)
@@ -89,10 +89,10 @@ class Ground:
             raise Unsupported(f"{api} version {wanted}" if highest >= 0 else api)
         return best
 
-    def need(self, condition: bool, what: str) -> None:
+    def require(self, condition: bool, reason: str) -> None:
         """The scenario cannot go on unless this holds."""
         if not condition:
-            raise Blocked(what)
+            raise Blocked(reason)
 
     # --- sending ------------------------------------------------------------------------------------------------
 
@@ -105,37 +105,37 @@ class Ground:
         member: str = "",
         client_id: str = "fencepost",
         broker: int | None = None,
-        patience: int = PATIENCE_MS,
+        timeout: int = RESPONSE_TIMEOUT_MS,
     ) -> Call:
         """Send any request, in the highest version unless one is given; fields that it does not have are left out."""
-        number = self.version(api) if version is None else self.version(api, version, version)
-        carried = fitted(f"{api}Request", number, body)
+        number = self.highest_version(api) if version is None else self.highest_version(api, version, version)
+        carried = fit_body(f"{api}Request", number, body)
         exchange = self.channel.send(
             api, number, carried, member=member, client_id=client_id, broker=broker, share=self.share
         )
-        return Call(api, number, exchange, patience)
+        return Call(api, number, exchange, timeout)
 
-    def shows(
-        self, requirement: str, call: Call, *fields: str, met: bool = True, note: str = "", unusual: str = ""
+    def check(
+        self, requirement: str, call: Call, *fields: str, reached: bool = True, note: str = "", unusual: str = ""
     ) -> None:
         """Mark the answer of a call as evidence of a requirement.
 
         The judge passes the evidence if the model allows the answer. `fields` limits it to differences in these
-        fields of `judge.classic.matching` ("error", "generation", "members", "time", ...). `met` says whether the
+        fields of a response ("error", "generation", "members", "time", ...). `reached` says whether the
         schedule got to the point the requirement is about; if not, it counts as not observed, never as a failure.
         `unusual` says what the schedule itself saw of an allowed answer that is not as it should be, if anything.
         """
-        self.marks.append(Mark(requirement, call, fields, met, note, unusual))
+        self.checks.append(Check(requirement, call, fields, reached, note, unusual))
 
-    def write_marks(self) -> None:
+    def record_checks(self) -> None:
         """Put the marks into the trace, behind the answers they speak of."""
-        for mark in self.marks:
+        for mark in self.checks:
             request = mark.call.exchange.request
             if request is not None:
                 body = {
                     "requirement": mark.requirement,
                     "fields": list(mark.fields),
-                    "met": mark.met,
+                    "met": mark.reached,
                     "note": mark.note,
                     **({"unusual": mark.unusual} if mark.unusual else {}),
                 }

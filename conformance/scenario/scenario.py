@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fencepost.conformance.scenario.context import Stage
+    from fencepost.conformance.scenario.context import ScenarioContext
 
-Play = Callable[["Stage"], Coroutine[Any, Any, None]]
+ScenarioFunction = Callable[["ScenarioContext"], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,26 +20,28 @@ class Scenario:
 
     name: str
     requirements: tuple[str, ...]
-    play: Play
+    play: ScenarioFunction
     needs: tuple[str, ...] = ()
     smoke: bool = False
 
 
-class Collection:
+class ScenarioFamily:
     """The scenarios of one family, in the order they are written."""
 
     def __init__(self) -> None:
         self._scenarios: list[Scenario] = []
 
-    def add(self, *requirements: str, needs: tuple[str, ...] = (), smoke: bool = False) -> Callable[[Play], Play]:
+    def add(
+        self, *requirements: str, needs: tuple[str, ...] = (), smoke: bool = False
+    ) -> Callable[[ScenarioFunction], ScenarioFunction]:
         """Decorate a schedule with the requirements it shows; its name is the function's."""
 
-        def keep(play: Play) -> Play:
+        def register(play: ScenarioFunction) -> ScenarioFunction:
             name = play.__name__.replace("_", "-")
             self._scenarios.append(Scenario(name, requirements, play, needs, smoke))
             return play
 
-        return keep
+        return register
 
     @property
     def scenarios(self) -> tuple[Scenario, ...]:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from fencepost.adapters.target import Description
 from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.model.catalogue.classic import CAPABILITIES, CATALOGUE, Evidence, Requirement, matching
+from fencepost.model.catalogue.classic import CAPABILITIES, CATALOGUE, Requirement, Verifiability, matching_requirements
 
-REACHABLE_SIZE = 12
+MAX_TESTABLE_SIZE = 12
 """The largest group.max.size that a run fills."""
-REACHABLE_CLEANUP_MS = 60_000
+MAX_CLEANUP_PERIOD_MS = 60_000
 """The longest period of the clean-up pass that a run waits for."""
 
 
@@ -17,66 +17,66 @@ REACHABLE_CLEANUP_MS = 60_000
 class Selection:
     """The scenarios to play, and the requirements asked for that none of them can show, with the reason."""
 
-    wanted: tuple[Requirement, ...]
+    requirements: tuple[Requirement, ...]
     scenarios: tuple[Scenario, ...]
     left_out: Mapping[str, str]
 
 
-def wanted(patterns: Sequence[str]) -> tuple[Requirement, ...]:
+def select_requirements(patterns: Sequence[str]) -> tuple[Requirement, ...]:
     """The requirements asked for, in catalogue order; all of them without patterns."""
     if not patterns:
         return tuple(CATALOGUE.values())
-    chosen = {requirement.id for pattern in patterns for requirement in matching(pattern)}
+    chosen = {requirement.id for pattern in patterns for requirement in matching_requirements(pattern)}
     return tuple(requirement for requirement in CATALOGUE.values() if requirement.id in chosen)
 
 
-def capabilities(description: Description, offers: Iterable[str], *, slow: bool) -> frozenset[str]:
+def offered_capabilities(description: Description, declared: Iterable[str], *, slow: bool) -> frozenset[str]:
     """What can be tested on this target; virtual time makes every wait short."""
     settings = description.settings
     virtual = description.clock == "virtual"
-    found = set(offers)
+    found = set(declared)
     follows = {
         "restart": description.can_restart,
         "second-node": len(description.brokers) > 1,
-        "size-limit": settings.max_group_size <= REACHABLE_SIZE,
+        "size-limit": settings.max_group_size <= MAX_TESTABLE_SIZE,
         "initial-delay": settings.initial_rebalance_delay > 0,
         "no-initial-delay": settings.initial_rebalance_delay == 0,
-        "retention": virtual or settings.retention_check_interval <= REACHABLE_CLEANUP_MS,
+        "retention": virtual or settings.retention_check_interval <= MAX_CLEANUP_PERIOD_MS,
         "transactions": {"InitProducerId", "TxnOffsetCommit", "EndTxn"} <= set(description.versions),
         "slow": slow or virtual,
     }
     return frozenset(found | {name for name, holds in follows.items() if holds})
 
 
-def select(
+def select_scenarios(
     scenarios: Sequence[Scenario], requirements: Sequence[Requirement], offered: frozenset[str], *, smoke: bool
 ) -> Selection:
     """Choose the scenarios that give evidence of the requirements and that the target can play."""
     ids = {requirement.id for requirement in requirements}
     relevant = [scenario for scenario in scenarios if ids & set(scenario.requirements)]
-    playable = tuple(one for one in relevant if needed(one) <= offered and (one.smoke or not smoke))
+    playable = tuple(one for one in relevant if required_capabilities(one) <= offered and (one.smoke or not smoke))
     shown = {requirement for scenario in playable for requirement in scenario.requirements}
     left_out = {
-        requirement.id: reason(requirement, relevant, offered)
+        requirement.id: reason_left_out(requirement, relevant, offered)
         for requirement in requirements
         if requirement.id not in shown
     }
     return Selection(tuple(requirements), playable, left_out)
 
 
-def needed(scenario: Scenario) -> set[str]:
+def required_capabilities(scenario: Scenario) -> set[str]:
     """The capabilities that a scenario needs: its own, and those of the requirements it shows."""
     return set(scenario.needs).union(*(CATALOGUE[each].needs for each in scenario.requirements))
 
 
-def reason(requirement: Requirement, relevant: Sequence[Scenario], offered: frozenset[str]) -> str:
+def reason_left_out(requirement: Requirement, relevant: Sequence[Scenario], offered: frozenset[str]) -> str:
     """Why no scenario of this run shows the requirement; empty if one could, but was not asked for."""
-    if requirement.testability is Evidence.UNTESTABLE:
+    if requirement.testability is Verifiability.UNTESTABLE:
         return requirement.why
     own = [scenario for scenario in relevant if requirement.id in scenario.requirements]
     missing = set(requirement.needs) - offered
     for scenario in own:
-        missing |= needed(scenario) - offered
+        missing |= required_capabilities(scenario) - offered
     if missing:
         return "needs " + ", ".join(CAPABILITIES[name] for name in sorted(missing))
     return "" if own else "no scenario shows it"

@@ -9,56 +9,60 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from fencepost.adapters.target import Description
-from fencepost.conformance.execution.play import Played
-from fencepost.conformance.execution.restart_barrier import Gathering
-from fencepost.conformance.schedules.classic.generation import Drawn
+from fencepost.conformance.execution.play import ScenarioRun
+from fencepost.conformance.execution.restart_barrier import RestartBarrier
+from fencepost.conformance.schedules.classic.generation import GeneratedSchedule
 from fencepost.conformance.schedules.classic.interpreter import scenario_of
 
 if TYPE_CHECKING:
-    from fencepost.conformance.run.remote import Remote
+    from fencepost.conformance.run.remote import RemoteRun
 
 Tasks = list[asyncio.Task[None]]
 
 
-def delays(drawn: Sequence[Drawn]) -> list[int]:
+def start_delays(generated: Sequence[GeneratedSchedule]) -> list[int]:
     """How many milliseconds after the others each has to begin, for all to be ready for the restart together."""
-    lasts = max((each.lead or each.length for each in drawn), default=0)
-    return [lasts - each.lead if each.lead else 0 for each in drawn]
+    lasts = max((each.restart_at or each.duration for each in generated), default=0)
+    return [lasts - each.restart_at if each.restart_at else 0 for each in generated]
 
 
-class Season:
+class RestartBatch:
     """Some schedules on a target that can be restarted."""
 
-    def __init__(self, remote: "Remote", description: Description, keep: Callable[[Played], None]) -> None:
+    def __init__(self, remote: "RemoteRun", description: Description, keep: Callable[[ScenarioRun], None]) -> None:
         self.remote = remote
         self.description = description
-        self.keep = keep
-        self.ends: Tasks = []
+        self.on_run = keep
+        self.after_restart: Tasks = []
         """Those that go on after the restart."""
 
-    async def play(self, drawn: Sequence[Drawn], before: "Season") -> None:
-        """Play them up to the restart; `before` has to end until then."""
-        meeting = Gathering(1 + sum(each.lead > 0 for each in drawn), self.remote.target.restart)
-        late = zip(drawn, delays(drawn), strict=True)
-        self.ends = [asyncio.create_task(self.late(each, delay, meeting)) for each, delay in late if each.lead]
-        calm = [scenario_of(each.schedule) for each in drawn if not each.lead]
-        await self.remote.play_company(calm, "run", self.description, self.keep)
-        await before.end()
+    async def play(self, generated: Sequence[GeneratedSchedule], previous: "RestartBatch") -> None:
+        """Play them up to the restart; `previous` has to end until then."""
+        meeting = RestartBarrier(1 + sum(each.restart_at > 0 for each in generated), self.remote.target.restart)
+        late = zip(generated, start_delays(generated), strict=True)
+        self.after_restart = [
+            asyncio.create_task(self.play_delayed(each, delay, meeting)) for each, delay in late if each.restart_at
+        ]
+        calm = [scenario_of(each.schedule) for each in generated if not each.restart_at]
+        await self.remote.play_concurrently(calm, "run", self.description, self.on_run)
+        await previous.finish()
         await meeting.leave()
-        if self.ends:
+        if self.after_restart:
             await meeting.done.wait()
 
-    async def late(self, drawn: Drawn, delay: int, meeting: "Gathering") -> None:
+    async def play_delayed(self, generated: GeneratedSchedule, delay: int, barrier: "RestartBarrier") -> None:
         """One that needs the restart."""
         await asyncio.sleep(delay / 1000)
-        await self.remote.pace.wait()
-        await self.remote.play_restarted(scenario_of(drawn.schedule), "run", self.description, self.keep, meeting)
+        await self.remote.pacer.wait()
+        await self.remote.play_with_restart(
+            scenario_of(generated.schedule), "run", self.description, self.on_run, barrier
+        )
 
-    async def end(self) -> None:
+    async def finish(self) -> None:
         """Wait for those that go on after the restart."""
-        await asyncio.gather(*self.ends)
+        await asyncio.gather(*self.after_restart)
 
     def cancel(self) -> None:
         """Give up what goes on."""
-        for each in self.ends:
+        for each in self.after_restart:
             each.cancel()

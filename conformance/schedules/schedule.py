@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 Value = int | str
 SHORT, LONG = "short", "long"
 
-WHO = ("as", "generation", "instance", "version", "sent")
+MEMBER_OPTIONS = ("as", "generation", "instance", "version", "sent")
 """Options of every request that a member sends.
 
 `as` is the member id: "nobody" for none, "stranger" for one that nobody got, "former" for the one before the present
@@ -15,13 +15,13 @@ one, a number for another actor's; `generation` is "none" or how far from the ac
 """
 
 OPTIONS: Mapping[str, tuple[str, ...]] = {
-    "join": (*WHO, "type", "session", "rebalance", "offer", "metadata"),
-    "sync": (*WHO, "type", "protocol", "plan"),
-    "heartbeat": WHO,
+    "join": (*MEMBER_OPTIONS, "type", "session", "rebalance", "offer", "metadata"),
+    "sync": (*MEMBER_OPTIONS, "type", "protocol", "plan"),
+    "heartbeat": MEMBER_OPTIONS,
     "leave": ("as", "instance", "version", "with", "entries", "sent"),
-    "commit": (*WHO, "partition", "offset", "further", "note", "retention", "topic"),
+    "commit": (*MEMBER_OPTIONS, "partition", "offset", "further", "note", "retention", "topic"),
     "fetch": ("partition", "stable", "groups", "version", "topic"),
-    "transact": (*WHO, "partition", "offset", "again"),
+    "transact": (*MEMBER_OPTIONS, "partition", "offset", "again"),
     "end": ("abort", "version"),
     "describe": ("version", "groups"),
     "list": ("version", "states", "types"),
@@ -73,7 +73,7 @@ class Move:
 
     def __str__(self) -> str:
         said = ", ".join(f"{name} {value}" for name, value in self.options)
-        return f"{label(self.who)} {self.kind}" + (f" ({said})" if said else "")
+        return f"{actor_label(self.who)} {self.kind}" + (f" ({said})" if said else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,6 @@ class Schedule:
     moves: tuple[Move, ...]
 
 
-def label(who: int) -> str:
+def actor_label(who: int) -> str:
     """The name of an actor."""
     return chr(ord("A") + who)

@@ -9,20 +9,20 @@ Item = tuple[int, Role] | Move
 """A role with its number, or a move."""
 
 
-def items(schedule: Schedule) -> tuple[Item, ...]:
+def shrinkable_items(schedule: Schedule) -> tuple[Item, ...]:
     """What can be left out of a schedule: its moves, and what is special about a role."""
     special = [(number, role) for number, role in enumerate(schedule.cast) if role != Role()]
     return (*special, *schedule.moves)
 
 
-def assembled(schedule: Schedule, kept: Sequence[Item]) -> Schedule:
+def build_schedule(schedule: Schedule, kept: Sequence[Item]) -> Schedule:
     """The schedule with no more than these items."""
     roles = {each[0]: each[1] for each in kept if not isinstance(each, Move)}
     cast = tuple(roles.get(number, Role()) for number in range(len(schedule.cast)))
     return replace(schedule, cast=cast, moves=tuple(each for each in kept if isinstance(each, Move)))
 
 
-def simpler(item: Item) -> Iterator[Item]:
+def simplifications(item: Item) -> Iterator[Item]:
     """What to try in the place of an item, the simplest first."""
     if isinstance(item, Move):
         if len(item.options) > 1:

@@ -4,79 +4,79 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from fencepost.conformance.analysis.root_cause import broken
-from fencepost.conformance.execution.play import Played
-from fencepost.conformance.schedules.classic.generation import Drawn
+from fencepost.conformance.analysis.root_cause import violated_requirements
+from fencepost.conformance.execution.play import ScenarioRun
+from fencepost.conformance.schedules.classic.generation import GeneratedSchedule
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.traces.model_transitions import Transition
 
-SUSPECTS = 3
+MAX_CANDIDATES = 3
 """How many schedules that break one requirement are kept."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of one schedule. `undecided` says what was missing if it could not be judged; `played` is there if
+class ScheduleResult:
+    """What came of one schedule. `undecided` says what was missing if it could not be judged; `run` is there if
     something is broken."""
 
-    drawn: Drawn
+    generated: GeneratedSchedule
     events: int
     rules: Mapping[str, int]
     transitions: Mapping[Transition, int]
-    broken: frozenset[str] = frozenset()
+    violated: frozenset[str] = frozenset()
     undecided: str = ""
-    played: Played | None = None
+    run: ScenarioRun | None = None
 
     @classmethod
-    def of(cls, drawn: Drawn, played: Played) -> "Outcome":
+    def from_run(cls, generated: GeneratedSchedule, run: ScenarioRun) -> "ScheduleResult":
         """What a schedule showed."""
-        verdict = played.verdict
-        found = broken(played)
-        missing = verdict.inconclusive[0] if verdict.inconclusive else played.blocked
-        kept = played if found else None
-        return cls(drawn, len(played.events), verdict.rules, verdict.transitions, found, missing, kept)
+        verdict = run.verdict
+        found = violated_requirements(run)
+        missing = verdict.inconclusive[0] if verdict.inconclusive else run.blocked
+        kept = run if found else None
+        return cls(generated, len(run.events), verdict.rules, verdict.transitions, found, missing, kept)
 
 
 @dataclass(frozen=True, slots=True)
-class Suspect:
+class CandidateFailure:
     """A schedule that broke a requirement once, as it was played."""
 
     schedule: Schedule
-    played: Played
+    run: ScenarioRun
 
-    def under(self, requirement: str) -> Played:
+    def run_named_after(self, requirement: str) -> ScenarioRun:
         """What was played, under a name that tells what it shows."""
-        scenario = self.played.scenario
-        return replace(self.played, scenario=replace(scenario, name=f"{scenario.name}-{requirement}"))
+        scenario = self.run.scenario
+        return replace(self.run, scenario=replace(scenario, name=f"{scenario.name}-{requirement}"))
 
 
 @dataclass(slots=True)
-class Tally:
+class RunStatistics:
     """Everything that came of the schedules so far."""
 
     schedules: int = 0
     events: int = 0
     rules: Counter[str] = field(default_factory=Counter)
     transitions: Counter[Transition] = field(default_factory=Counter)
-    foretold: Counter[Transition] = field(default_factory=Counter)
+    predicted: Counter[Transition] = field(default_factory=Counter)
     undecided: dict[str, str] = field(default_factory=dict)
     """What was missing, by schedule."""
-    suspects: dict[str, list[Suspect]] = field(default_factory=dict)
+    candidate_failures: dict[str, list[CandidateFailure]] = field(default_factory=dict)
     """By requirement, the shortest first."""
 
-    def keep(self, one: Outcome) -> None:
+    def add_result(self, result: ScheduleResult) -> None:
         """Count what came of a schedule."""
         self.schedules += 1
-        self.events += one.events
-        self.rules.update(one.rules)
-        self.transitions.update(one.transitions)
-        self.foretold.update(one.drawn.transitions)
-        if one.undecided and not one.broken:
-            self.undecided[one.drawn.schedule.name] = one.undecided
-        if one.played is None:
+        self.events += result.events
+        self.rules.update(result.rules)
+        self.transitions.update(result.transitions)
+        self.predicted.update(result.generated.transitions)
+        if result.undecided and not result.violated:
+            self.undecided[result.generated.schedule.name] = result.undecided
+        if result.run is None:
             return
-        for requirement in sorted(one.broken):
-            known = self.suspects.setdefault(requirement, [])
-            known.append(Suspect(one.drawn.schedule, one.played))
-            known.sort(key=lambda each: len(each.played.events))
-            del known[SUSPECTS:]
+        for requirement in sorted(result.violated):
+            known = self.candidate_failures.setdefault(requirement, [])
+            known.append(CandidateFailure(result.generated.schedule, result.run))
+            known.sort(key=lambda each: len(each.run.events))
+            del known[MAX_CANDIDATES:]

@@ -7,38 +7,41 @@ from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from fencepost.conformance.schedules.classic.state_machine import API, MEMBERS, ROLE, TWISTED, TWISTS
-from fencepost.conformance.schedules.falsify import CHUNK, Source
+from fencepost.conformance.schedules.classic.state_machine import API, MEMBERS, PERTURBATIONS, PERTURBED, ROLE
+from fencepost.conformance.schedules.falsify import BATCH_SIZE, ScheduleSource
 from fencepost.conformance.schedules.schedule import LONG, SHORT, Move, Role, Schedule, Value
 
-STEPS = 40
+MAX_STEPS = 40
 """How many moves a schedule has at most: about as many as the kit's own schedules have."""
-WAITS = ("session", "rebalance", "delay", "new-member", "retention", "step")
-PLAIN = ("join", "sync", "heartbeat", "leave", "commit", "fetch", "describe")
-OTHER = ("crash", "drop", "again", "transact", "end", "restart", "wait")
+WAIT_KINDS = ("session", "rebalance", "delay", "new-member", "retention", "step")
+REQUEST_KINDS = ("join", "sync", "heartbeat", "leave", "commit", "fetch", "describe")
+OTHER_KINDS = ("crash", "drop", "again", "transact", "end", "restart", "wait")
 ACTOR = st.integers(0, MEMBERS - 1)
 
 
-def random_walks(run: int) -> Source:
+def random_walks(run: int) -> ScheduleSource:
     """A move after the other, each drawn from all that there are, with the same chance."""
 
     def chunk(number: int) -> Iterable[Schedule]:
         chance = random.Random(f"{run} {number}")
-        for place in range(CHUNK):
+        for place in range(BATCH_SIZE):
             cast = tuple(Role(chance.choice((SHORT, LONG)), chance.choice((SHORT, LONG))) for _ in range(MEMBERS))
-            moves = tuple(any_move(chance) for _ in range(chance.randint(1, STEPS)))
+            moves = tuple(random_move(chance) for _ in range(chance.randint(1, MAX_STEPS)))
             yield Schedule(f"walk-{run}-{number}-{place}", cast, moves)
 
     return chunk
 
 
-def any_move(chance: random.Random) -> Move:
+def random_move(chance: random.Random) -> Move:
     """Any move of any actor, every second one with an option."""
-    kind, who = chance.choice((*PLAIN, *OTHER, "list", "delete", "delete-offsets")), chance.randrange(MEMBERS)
+    kind, who = (
+        chance.choice((*REQUEST_KINDS, *OTHER_KINDS, "list", "delete", "delete-offsets")),
+        chance.randrange(MEMBERS),
+    )
     if kind == "wait":
-        return Move(kind, who, (("for", chance.choice(WAITS)), ("side", chance.choice((-1, 1)))))
-    if kind in TWISTS and chance.random() < 0.5:
-        name, values = chance.choice(TWISTS[kind])
+        return Move(kind, who, (("for", chance.choice(WAIT_KINDS)), ("side", chance.choice((-1, 1)))))
+    if kind in PERTURBATIONS and chance.random() < 0.5:
+        name, values = chance.choice(PERTURBATIONS[kind])
         return Move(kind, who, ((name, chance.choice(values)),))
     return Move(kind, who)
 
@@ -61,18 +64,18 @@ class PlainMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Hand the schedule over."""
         if self.moves:
-            self.end(Schedule("", self.cast, tuple(self.moves)))
+            self.collect(Schedule("", self.cast, tuple(self.moves)))
 
-    def end(self, schedule: Schedule) -> None:
+    def collect(self, schedule: Schedule) -> None:
         """The schedule is drawn."""
         raise NotImplementedError
 
-    @rule(who=ACTOR, kind=st.sampled_from(PLAIN))
+    @rule(who=ACTOR, kind=st.sampled_from(REQUEST_KINDS))
     def plainly(self, who: int, kind: str) -> None:
         """A request."""
         self.moves.append(Move(kind, who))
 
-    @rule(who=ACTOR, found=TWISTED)
+    @rule(who=ACTOR, found=PERTURBED)
     def oddly(self, who: int, found: tuple[str, tuple[tuple[str, Value], ...]]) -> None:
         """A request with an option."""
         self.moves.append(Move(found[0], who, found[1]))
@@ -87,25 +90,25 @@ class PlainMachine(RuleBasedStateMachine):
         """A request comes again, or its connection ends."""
         self.moves.append(Move(kind, who, (("api", api),)))
 
-    @rule(who=ACTOR, which=st.sampled_from(WAITS), side=st.sampled_from((-1, 1)))
+    @rule(who=ACTOR, which=st.sampled_from(WAIT_KINDS), side=st.sampled_from((-1, 1)))
     def wait(self, who: int, which: str, side: int) -> None:
         """Time passes."""
         self.moves.append(Move("wait", who, (("for", which), ("side", side))))
 
 
-def plain_hypothesis(run: int) -> Source:
+def plain_hypothesis(run: int) -> ScheduleSource:
     """One request for each rule of a Hypothesis state machine."""
 
     def chunk(number: int) -> Iterable[Schedule]:
         found: list[Schedule] = []
 
         class Drawing(PlainMachine):
-            def end(self, schedule: Schedule) -> None:
+            def collect(self, schedule: Schedule) -> None:
                 found.append(schedule)
 
         options = settings(
-            max_examples=CHUNK,
-            stateful_step_count=STEPS,
+            max_examples=BATCH_SIZE,
+            stateful_step_count=MAX_STEPS,
             phases=[Phase.generate],
             database=None,
             deadline=None,

@@ -11,27 +11,27 @@ from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import ParamSpec, TypeVar
 
-from fencepost.conformance.analysis.root_cause import broken
-from fencepost.conformance.execution.play import Judging, Played
-from fencepost.conformance.schedules.falsify import CHUNK, Field, Source
+from fencepost.conformance.analysis.root_cause import violated_requirements
+from fencepost.conformance.execution.play import JudgeFunction, ScenarioRun
+from fencepost.conformance.schedules.falsify import BATCH_SIZE, Bench, ScheduleSource
 from fencepost.conformance.schedules.schedule import Schedule
-from fencepost.conformance.zoo.crashing_target import MortalTarget
-from fencepost.conformance.zoo.line_coverage import Line, traced
-from fencepost.conformance.zoo.timeouts import Stuck, at_most
+from fencepost.conformance.zoo.crashing_target import CrashingTarget
+from fencepost.conformance.zoo.line_coverage import Line, trace_lines
+from fencepost.conformance.zoo.timeouts import CpuLimitExceeded, cpu_limit
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import TraceVerdict
 
-CHUNKS = 200
+MAX_CACHED_BATCHES = 200
 """How many chunks are at hand: about what two hunts in vain take."""
-PLAY_SECONDS = 20.0
+MAX_PLAY_SECONDS = 20.0
 """How long a schedule may take to be played and judged."""
-Given = ParamSpec("Given")
+Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-class Watch:
+class CpuClock:
     """Tells the seconds of one core that this process would have worked with nothing at hand."""
 
     def __init__(self) -> None:
@@ -40,11 +40,13 @@ class Watch:
     def __call__(self) -> float:
         return time.process_time() + self._spared
 
-    def pay(self, seconds: float) -> None:
+    def add_saved(self, seconds: float) -> None:
         """Count what did not have to be done."""
         self._spared += seconds
 
-    def free(self, work: Callable[Given, Result], *given: Given.args, **named: Given.kwargs) -> Result:
+    def run_uncounted(
+        self, work: Callable[Parameters, Result], *given: Parameters.args, **named: Parameters.kwargs
+    ) -> Result:
         """Do work that does not count."""
         begun = time.process_time()
         result = work(*given, **named)
@@ -52,32 +54,34 @@ class Watch:
         return result
 
 
-@lru_cache(maxsize=CHUNKS)
-def drawn(source: Callable[[int], Source], seed: int, chunk: int) -> tuple[tuple[Schedule, ...], float]:
+@lru_cache(maxsize=MAX_CACHED_BATCHES)
+def cached_schedules(
+    source: Callable[[int], ScheduleSource], seed: int, batch: int
+) -> tuple[tuple[Schedule, ...], float]:
     """The schedules of a chunk, and how long it takes to draw them."""
     begun = time.process_time()
-    schedules = tuple(source(seed)(chunk))
+    schedules = tuple(source(seed)(batch))
     return schedules, time.process_time() - begun
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ReferenceRun:
     """What the shipped coordinator shows in a schedule: a digest of all that is seen, the verdict, what is broken, and
     how many seconds playing and judging take."""
 
     digest: bytes
     verdict: TraceVerdict
-    broken: frozenset[str]
-    playing: float
-    judging: float
+    violated: frozenset[str]
+    play_seconds: float
+    judge_seconds: float
 
 
-@lru_cache(maxsize=CHUNKS * CHUNK)
-def known(schedule: Schedule, settings: Settings) -> Known:
+@lru_cache(maxsize=MAX_CACHED_BATCHES * BATCH_SIZE)
+def reference_run(schedule: Schedule, settings: Settings) -> ReferenceRun:
     """Play a schedule on the shipped coordinator."""
     seconds = 0.0
 
-    async def timed(header: Header, events: tuple[Event, ...]) -> TraceVerdict:
+    async def judge_timed(header: Header, events: tuple[Event, ...]) -> TraceVerdict:
         nonlocal seconds
         begun = time.process_time()
         verdict = judge(header, events)
@@ -85,70 +89,74 @@ def known(schedule: Schedule, settings: Settings) -> Known:
         return verdict
 
     begun = time.process_time()
-    played = Field(partial(MortalTarget, settings)).perform(schedule, timed)
+    played = Bench(partial(CrashingTarget, settings)).play(schedule, judge_timed)
     playing = time.process_time() - begun - seconds
-    return Known(digest(played.header, played.events), played.verdict, broken(played), playing, seconds)
+    return ReferenceRun(
+        trace_digest(played.header, played.events), played.verdict, violated_requirements(played), playing, seconds
+    )
 
 
-@lru_cache(maxsize=CHUNKS * CHUNK)
-def reached(schedule: Schedule, settings: Settings) -> frozenset[Line]:
+@lru_cache(maxsize=MAX_CACHED_BATCHES * BATCH_SIZE)
+def reached_lines(schedule: Schedule, settings: Settings) -> frozenset[Line]:
     """The lines of the shipped coordinator that a schedule gets to."""
-    with traced() as lines:
-        Field(partial(MortalTarget, settings)).perform(schedule, unjudged)
+    with trace_lines() as lines:
+        Bench(partial(CrashingTarget, settings)).play(schedule, skip_judging)
     return frozenset(lines)
 
 
-async def unjudged(header: Header, events: tuple[Event, ...]) -> TraceVerdict:
+async def skip_judging(header: Header, events: tuple[Event, ...]) -> TraceVerdict:
     """No verdict at all."""
     return TraceVerdict((), (), {}, events=len(events))
 
 
-def digest(header: Header, events: tuple[Event, ...]) -> bytes:
+def trace_digest(header: Header, events: tuple[Event, ...]) -> bytes:
     """The same for traces that show the same."""
     return blake2b(repr((header, events)).encode(), digest_size=16).digest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Familiar(Field):
-    """A field for coordinators that mostly do what the shipped one does. While `applied` lasts they are wrong, in lines
-    that are `changed` (None: that cannot be told)."""
+class CachedBench(Bench):
+    """A field for coordinators that mostly do what the shipped one does. While `activate` lasts they are wrong, in
+    lines that are `changed_lines` (None: that cannot be told)."""
 
     settings: Settings
-    applied: Callable[[], AbstractContextManager[object]]
-    watch: Watch
-    changed: frozenset[Line] | None = None
+    activate: Callable[[], AbstractContextManager[object]]
+    clock: CpuClock
+    changed_lines: frozenset[Line] | None = None
 
-    def perform(self, schedule: Schedule, judging: Judging | None = None) -> Played:
-        """As `Field.perform`, with what is wrong. Raises `Stuck` if that takes too long."""
-        with self.applied(), at_most(PLAY_SECONDS):
-            return Field.perform(self, schedule, judging)
+    def play(self, schedule: Schedule, judge_trace: JudgeFunction | None = None) -> ScenarioRun:
+        """As `Field.play`, with what is wrong. Raises `Stuck` if that takes too long."""
+        with self.activate(), cpu_limit(MAX_PLAY_SECONDS):
+            return Bench.play(self, schedule, judge_trace)
 
-    def broken(self, schedule: Schedule) -> frozenset[str]:
-        """As `Field.broken`; nothing if what is seen has too many explanations to go through."""
-        return patiently(lambda: Field.broken(self, schedule))
+    def violated_by(self, schedule: Schedule) -> frozenset[str]:
+        """As `Field.violated_by`; nothing if what is seen has too many explanations to go through."""
+        return tolerate_timeout(lambda: Bench.violated_by(self, schedule))
 
-    def first_look(self, schedule: Schedule) -> frozenset[str]:
-        """As `broken`; what is just as the shipped coordinator's is judged already, and what does not get to the
+    def violated_by_new(self, schedule: Schedule) -> frozenset[str]:
+        """As `violated_by`; what is just as the shipped coordinator's is judged already, and what does not get to the
         changed lines is just that."""
-        shipped = self.watch.free(known, schedule, self.settings)
-        if self.changed is not None and self.changed.isdisjoint(self.watch.free(reached, schedule, self.settings)):
-            self.watch.pay(shipped.playing + shipped.judging)
-            return shipped.broken
+        shipped = self.clock.run_uncounted(reference_run, schedule, self.settings)
+        if self.changed_lines is not None and self.changed_lines.isdisjoint(
+            self.clock.run_uncounted(reached_lines, schedule, self.settings)
+        ):
+            self.clock.add_saved(shipped.play_seconds + shipped.judge_seconds)
+            return shipped.violated
 
         async def judging(header: Header, events: tuple[Event, ...]) -> TraceVerdict:
-            if digest(header, events) != shipped.digest:
+            if trace_digest(header, events) != shipped.digest:
                 return judge(header, events)
-            self.watch.pay(shipped.judging)
+            self.clock.add_saved(shipped.judge_seconds)
             return shipped.verdict
 
-        return patiently(lambda: broken(self.perform(schedule, judging)))
+        return tolerate_timeout(lambda: violated_requirements(self.play(schedule, judging)))
 
 
-def patiently(look: Callable[[], frozenset[str]]) -> frozenset[str]:
+def tolerate_timeout(look: Callable[[], frozenset[str]]) -> frozenset[str]:
     """What is seen; nothing if it takes too long, unless it is the coordinator that hangs: then `Stuck` is raised."""
     try:
         return look()
-    except Stuck as stuck:
-        if stuck.inside:
+    except CpuLimitExceeded as stuck:
+        if stuck.in_coordinator:
             raise
         return frozenset()

@@ -4,23 +4,23 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from fencepost.adapters.bundled.classic.messages import Answer, Request
+from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Description, TargetError
 from fencepost.model.wire.codec import encode_body
 from fencepost.traces.events import Kind, Order
 
 
-class MortalTarget(InProcessTarget):
-    """In process, on virtual time; with `order` INTERVALS as clients see it, whose requests take a while.
+class CrashingTarget(InProcessTarget):
+    """In process, on virtual time; with `spec` INTERVALS as clients see it, whose requests take a while.
 
     A coordinator that raises anything is gone: every connection is closed without an answer, and there is none to
     send to until the next restart.
     """
 
-    def __init__(self, *given: Any, order: Order = Order.TOTAL, **named: Any) -> None:
+    def __init__(self, *given: Any, spec: Order = Order.TOTAL, **named: Any) -> None:
         super().__init__(*given, **named)
-        self._order = order
+        self._order = spec
 
     async def open(self) -> Description:
         """As `InProcessTarget.open`."""
@@ -31,7 +31,7 @@ class MortalTarget(InProcessTarget):
         try:
             await super().restart(max_group_size)
         except Exception as error:
-            self._die()
+            self._crash()
             raise TargetError(f"the coordinator does not start any more: {error!r}") from error
 
     def submit(self, request: Request, flight: Any) -> None:
@@ -41,32 +41,32 @@ class MortalTarget(InProcessTarget):
         except TargetError:
             raise
         except Exception:
-            self._die()
+            self._crash()
 
     def advance(self) -> None:
         """As `InProcessTarget.advance`."""
         try:
             super().advance()
         except Exception:
-            self._die()
+            self._crash()
 
-    def _deliver(self, answers: Iterable[Answer]) -> None:
+    def _deliver(self, responses: Iterable[Response]) -> None:
         """An answer that no message can hold is an error of the coordinator's, as it is where it has to be sent."""
-        known = list(answers)
-        for answer in known:
-            flight = self._flights.get(answer.handle)
+        known = list(responses)
+        for response in known:
+            flight = self._pending.get(response.handle)
             if flight is not None:
-                encode_body(f"{flight.request.api}Response", flight.request.version, answer.body)
+                encode_body(f"{flight.request.api}Response", flight.request.version, response.body)
         super()._deliver(known)
 
-    def _die(self) -> None:
+    def _crash(self) -> None:
         self._coordinator = None
-        if self._wake is not None:
-            self._wake.cancel()
-        lost, self._flights = self._flights, {}
+        if self._timer is not None:
+            self._timer.cancel()
+        lost, self._pending = self._pending, {}
         for flight in lost.values():
             request = flight.request
             flight.channel.recorder.record(
                 Kind.FAULT, "closed", request.version, {}, connection=request.connection, of=request.sequence
             )
-            flight.channel.hang_up(flight)
+            flight.channel.disconnect(flight)

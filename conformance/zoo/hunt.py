@@ -11,44 +11,50 @@ from typing import NamedTuple
 
 from fencepost.adapters.target import Target
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.analysis.root_cause import broken, violations
-from fencepost.conformance.execution.play import Played
+from fencepost.conformance.analysis.root_cause import violated_requirements, violations_in
+from fencepost.conformance.execution.play import ScenarioRun
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, Bundled
+from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
 from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.scenario.selection import needed
+from fencepost.conformance.scenario.selection import required_capabilities
 from fencepost.conformance.scenarios.classic import ALL
-from fencepost.conformance.scenarios.classic.tours import scenarios, timed
-from fencepost.conformance.schedules.classic.generation import Ground
-from fencepost.conformance.schedules.falsify import Quarry, Source, drawn_from, requests_until, search
+from fencepost.conformance.scenarios.classic.tours import tour_scenarios, with_target_timeouts
+from fencepost.conformance.schedules.classic.generation import ScheduleScope
+from fencepost.conformance.schedules.falsify import (
+    Counterexample,
+    ScheduleSource,
+    count_requests,
+    find_counterexample,
+    schedule_source,
+)
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.zoo.baselines import plain_hypothesis, random_walks
-from fencepost.conformance.zoo.cache import Watch, drawn
-from fencepost.conformance.zoo.crashing_target import MortalTarget
-from fencepost.conformance.zoo.faulty import MakeTarget, Specimen, specimen
+from fencepost.conformance.zoo.cache import CpuClock, cached_schedules
+from fencepost.conformance.zoo.crashing_target import CrashingTarget
+from fencepost.conformance.zoo.faulty import FaultyCoordinator, MakeTarget, faulty_coordinator
 from fencepost.conformance.zoo.strategies import HYPOTHESIS, REMARKS, SCENARIOS, SCHEDULES, WALK
-from fencepost.conformance.zoo.timeouts import Stuck, at_most
+from fencepost.conformance.zoo.timeouts import CpuLimitExceeded, cpu_limit
 from fencepost.model.explore.classic.coordinator_inputs import Universe, joinings
-from fencepost.traces.verdict import Standing
+from fencepost.traces.verdict import CheckStatus
 
-SOURCES: Mapping[str, Callable[[int], Source]] = {
-    SCHEDULES: lambda seed: drawn_from(Ground(BUNDLED_SETTINGS), seed),
+SCHEDULE_SOURCES: Mapping[str, Callable[[int], ScheduleSource]] = {
+    SCHEDULES: lambda seed: schedule_source(ScheduleScope(BUNDLED_SETTINGS), seed),
     HYPOTHESIS: plain_hypothesis,
     WALK: random_walks,
 }
 """Ways to draw schedules, by the seed."""
-UNIVERSES = (Universe(1, 2, joinings(2)), Universe(2, 1, joinings(1)))
+TOUR_UNIVERSES = (Universe(1, 2, joinings(2)), Universe(2, 1, joinings(1)))
 """What the tours try: one member with two subscriptions in two generations, and two members."""
 SHRINK_SECONDS = 6.0
-STUCK_SECONDS = 30.0
+HANG_SECONDS = 30.0
 """How much longer than it should a hunt may take before the coordinator is taken to hang."""
-UNOFFERED = frozenset({"second-node", "graceful-move"})
+UNAVAILABLE = frozenset({"second-node", "graceful-move"})
 HANGS, DOES_NOT_START = "the coordinator hangs", "the coordinator does not start"
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class HuntTask:
     """A hunt to be done: of what, how, with which seed, and how many seconds it may take until something is found.
 
     It begins with the schedules of this `chunk`, and plays of scenarios or tours no more than the one named `only`, so
@@ -56,7 +62,7 @@ class Task:
     """
 
     name: str
-    method: str
+    strategy: str
     seed: int = 0
     seconds: float = 60.0
     shrink: float = SHRINK_SECONDS
@@ -65,41 +71,41 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Find:
+class HuntResult:
     """What came of a hunt: the requirement that was seen broken ("" if none was), after how many schedules and seconds,
-    how many requests it takes at least, `by` what (the shortest schedule a move a line, or a scenario's name), and in
-    which `chunk` of the schedules."""
+    how many requests it takes at least, `found_with` what (the shortest schedule a move a line, or a scenario's
+    name), and in which `chunk` of the schedules."""
 
-    task: Task
+    task: HuntTask
     requirement: str
     schedules: int
     seconds: float
     requests: int = 0
-    by: tuple[str, ...] = ()
+    found_with: tuple[str, ...] = ()
     chunk: int = 0
 
     @property
-    def found(self) -> bool:
+    def is_found(self) -> bool:
         """Something was found."""
         return bool(self.requirement)
 
 
-def hunt(task: Task) -> Find:
+def run_hunt(task: HuntTask) -> HuntResult:
     """Do a hunt. What does not even start, or never comes to an end, is found with that."""
-    begun, hunted = time.process_time(), specimen(task.name)
+    begun, hunted = time.process_time(), faulty_coordinator(task.name)
 
     try:
-        with at_most(task.seconds + task.shrink + STUCK_SECONDS):
-            if not starts(hunted):
-                return Find(task, DOES_NOT_START, 1, time.process_time() - begun)
-            if task.method in SOURCES:
-                return by_schedules(task, hunted)
-            return by_remarks(task, hunted) if task.method == REMARKS else by_plays(task, hunted)
-    except Stuck as stuck:
-        return Find(task, HANGS if stuck.inside else "", 1, time.process_time() - begun)
+        with cpu_limit(task.seconds + task.shrink + HANG_SECONDS):
+            if not can_start(hunted):
+                return HuntResult(task, DOES_NOT_START, 1, time.process_time() - begun)
+            if task.strategy in SCHEDULE_SOURCES:
+                return hunt_by_schedules(task, hunted)
+            return hunt_by_remarks(task, hunted) if task.strategy == REMARKS else hunt_by_playing(task, hunted)
+    except CpuLimitExceeded as stuck:
+        return HuntResult(task, HANGS if stuck.in_coordinator else "", 1, time.process_time() - begun)
 
 
-def starts(hunted: Specimen) -> bool:
+def can_start(coordinator: FaultyCoordinator) -> bool:
     """The specimen can be loaded, and a coordinator of its kind be started."""
 
     async def start(make_target: MakeTarget) -> None:
@@ -108,65 +114,67 @@ def starts(hunted: Specimen) -> bool:
         await target.close()
 
     try:
-        with hunted.applied() as make_target:
+        with coordinator.activate() as make_target:
             run_virtual(start(make_target))
     except Exception:  # whatever a mutant comes up with
         return False
     return True
 
 
-def by_schedules(task: Task, hunted: Specimen) -> Find:
+def hunt_by_schedules(task: HuntTask, coordinator: FaultyCoordinator) -> HuntResult:
     """Draw schedules until one shows something."""
-    watch, chunk = Watch(), task.chunk
+    watch, chunk = CpuClock(), task.chunk
 
     def chunks(number: int) -> Iterable[Schedule]:
         nonlocal chunk
         chunk = task.chunk + number
-        schedules, seconds = watch.free(drawn, SOURCES[task.method], task.seed, chunk)
-        watch.pay(seconds)
+        schedules, seconds = watch.run_uncounted(cached_schedules, SCHEDULE_SOURCES[task.strategy], task.seed, chunk)
+        watch.add_saved(seconds)
         return schedules
 
-    with hunted.field(watch) as field:
-        found = search(field, chunks, task.seconds, task.shrink, watch)
-    if not isinstance(found, Quarry):
-        return Find(task, "", found.schedules, found.seconds)
-    moves = tuple(str(move) for move in found.shortest.moves)
-    return Find(task, found.requirement, found.schedules, found.seconds, found.requests, moves, chunk)
+    with coordinator.bench(watch) as field:
+        found = find_counterexample(field, chunks, task.seconds, task.shrink, watch)
+    if not isinstance(found, Counterexample):
+        return HuntResult(task, "", found.schedules, found.seconds)
+    moves = tuple(str(move) for move in found.shrunk.moves)
+    return HuntResult(task, found.requirement, found.schedules, found.seconds, found.requests, moves, chunk)
 
 
-def by_plays(task: Task, hunted: Specimen) -> Find:
+def hunt_by_playing(task: HuntTask, coordinator: FaultyCoordinator) -> HuntResult:
     """Play the scenarios or the tours, until one shows something twice."""
     begun, tried = time.process_time(), 0
-    with hunted.applied() as make_target:
-        bundled = run_of(make_target, hunted.grace)
-        for play in (each for each in plays(task.method) if task.only in ("", each.name)):
+    with coordinator.activate() as make_target:
+        bundled = bundled_run_on(make_target, coordinator.grace)
+        for play in (each for each in scenarios_for(task.strategy) if task.only in ("", each.name)):
             tried += 1
             first = run_virtual(bundled.play(play, "run"))
-            found = broken(first)
-            if found and (again := found & broken(run_virtual(bundled.play(play, "replay")))):
-                return shown(task, hunted, play, first, again, tried, time.process_time() - begun)
+            found = violated_requirements(first)
+            if found and (again := found & violated_requirements(run_virtual(bundled.play(play, "replay")))):
+                return result_of_run(task, coordinator, play, first, again, tried, time.process_time() - begun)
             if time.process_time() - begun > task.seconds:
                 break
-    return Find(task, "", tried, time.process_time() - begun)
+    return HuntResult(task, "", tried, time.process_time() - begun)
 
 
-def by_remarks(task: Task, hunted: Specimen) -> Find:
+def hunt_by_remarks(task: HuntTask, coordinator: FaultyCoordinator) -> HuntResult:
     """Play the scenarios, and look for what they twice show to be unusual, and not with the shipped coordinator."""
     begun, tried = time.process_time(), 0
     seen: list[tuple[int, Scenario, frozenset[Remark]]] = []
-    with hunted.applied() as make_target:
-        for play in (each for each in plays(SCENARIOS) if task.only in ("", each.name)):
+    with coordinator.activate() as make_target:
+        for play in (each for each in scenarios_for(SCENARIOS) if task.only in ("", each.name)):
             tried += 1
-            odd = remarks(make_target, hunted.grace, play)
-            if odd and (odd := odd & remarks(make_target, hunted.grace, play)):
+            odd = unusual_remarks(make_target, coordinator.grace, play)
+            if odd and (odd := odd & unusual_remarks(make_target, coordinator.grace, play)):
                 seen.append((tried, play, odd))
             if time.process_time() - begun > task.seconds:
                 break
     for number, play, odd in seen:
-        if news := odd - remarks(MortalTarget, hunted.grace, play):
+        if news := odd - unusual_remarks(CrashingTarget, coordinator.grace, play):
             first = min(news, key=lambda each: each.requests)
-            return Find(task, first.requirement, number, time.process_time() - begun, first.requests, (play.name,))
-    return Find(task, "", tried, time.process_time() - begun)
+            return HuntResult(
+                task, first.requirement, number, time.process_time() - begun, first.requests, (play.name,)
+            )
+    return HuntResult(task, "", tried, time.process_time() - begun)
 
 
 class Remark(NamedTuple):
@@ -176,40 +184,46 @@ class Remark(NamedTuple):
     requests: int
 
 
-def remarks(make_target: MakeTarget, grace: int, play: Scenario) -> frozenset[Remark]:
+def unusual_remarks(make_target: MakeTarget, grace: int, play: Scenario) -> frozenset[Remark]:
     """What is unusual when a scenario is played."""
-    played = run_virtual(run_of(make_target, grace).play(play, "run"))
-    marks = (mark for mark in played.verdict.evidence if mark.standing is Standing.UNUSUAL)
-    return frozenset(Remark(mark.requirement, requests_until(played, mark.sequence)) for mark in marks)
+    played = run_virtual(bundled_run_on(make_target, grace).play(play, "run"))
+    marks = (mark for mark in played.verdict.check_results if mark.status is CheckStatus.UNUSUAL)
+    return frozenset(Remark(mark.requirement, count_requests(played, mark.sequence)) for mark in marks)
 
 
-def run_of(make_target: MakeTarget, grace: int) -> Bundled:
+def bundled_run_on(make_target: MakeTarget, grace: int) -> BundledRun:
     """What plays scenarios on such targets."""
-    bundled = Bundled(Plan(BUNDLED), Profile(grace=grace))
+    bundled = BundledRun(Plan(BUNDLED), Profile(grace=grace))
     target: Callable[..., Target] = make_target
     bundled.make_target = target
     return bundled
 
 
-def plays(method: str) -> Iterable[Scenario]:
+def scenarios_for(strategy: str) -> Iterable[Scenario]:
     """The scenarios that an in-process target offers everything for, or the tours."""
-    if method == SCENARIOS:
-        yield from (one for one in ALL if not needed(one) & UNOFFERED)
+    if strategy == SCENARIOS:
+        yield from (one for one in ALL if not required_capabilities(one) & UNAVAILABLE)
         return
-    for universe in UNIVERSES:
-        yield from tours(universe)
+    for universe in TOUR_UNIVERSES:
+        yield from tours_of(universe)
 
 
 @cache
-def tours(universe: Universe) -> tuple[Scenario, ...]:
+def tours_of(universe: Universe) -> tuple[Scenario, ...]:
     """The tours over a universe."""
-    return tuple(scenarios(timed(BUNDLED_SETTINGS, universe)))
+    return tuple(tour_scenarios(with_target_timeouts(BUNDLED_SETTINGS, universe)))
 
 
-def shown(
-    task: Task, hunted: Specimen, play: Scenario, played: Played, again: frozenset[str], tried: int, seconds: float
-) -> Find:
+def result_of_run(
+    task: HuntTask,
+    coordinator: FaultyCoordinator,
+    play: Scenario,
+    run: ScenarioRun,
+    again: frozenset[str],
+    tried: int,
+    seconds: float,
+) -> HuntResult:
     """What a play shows: of the requirements that forbid the bug one, if it is among them, else the first."""
-    named = [each for each in violations(played.verdict) if each.requirement in again]
-    first = min(named, key=lambda each: (each.requirement not in hunted.breaks, each.sequence))
-    return Find(task, first.requirement, tried, seconds, requests_until(played, first.sequence), (play.name,))
+    named = [each for each in violations_in(run.verdict) if each.requirement in again]
+    first = min(named, key=lambda each: (each.requirement not in coordinator.breaks, each.sequence))
+    return HuntResult(task, first.requirement, tried, seconds, count_requests(run, first.sequence), (play.name,))

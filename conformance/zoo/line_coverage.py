@@ -14,7 +14,7 @@ from typing import Any
 
 from fencepost.adapters.bundled import classic
 from fencepost.conformance.zoo.module_copies import code_of, file_of, source_of
-from fencepost.conformance.zoo.mutation import Mutant, lines_of
+from fencepost.conformance.zoo.mutation import Mutant, changed_lines
 
 Line = tuple[str, int]
 """A file, and the number of a line."""
@@ -22,42 +22,42 @@ _FOLDER = str(Path(classic.__path__[0]))
 
 
 @contextmanager
-def traced() -> Iterator[set[Line]]:
+def trace_lines() -> Iterator[set[Line]]:
     """The lines of the bundled coordinator that are run while this lasts, in this thread."""
     found: set[Line] = set()
 
-    def inside(frame: FrameType, event: str, _: Any) -> Any:
+    def trace_line(frame: FrameType, event: str, _: Any) -> Any:
         if event == "line":
             found.add((frame.f_code.co_filename, frame.f_lineno))
-        return inside
+        return trace_line
 
-    def called(frame: FrameType, event: str, _: Any) -> Any:
-        return inside if frame.f_code.co_filename.startswith(_FOLDER) else None
+    def trace_call(frame: FrameType, event: str, _: Any) -> Any:
+        return trace_line if frame.f_code.co_filename.startswith(_FOLDER) else None
 
     outer = sys.gettrace()
-    sys.settrace(called)
+    sys.settrace(trace_call)
     try:
         yield found
     finally:
         sys.settrace(outer)
 
 
-def changed_by(mutant: Mutant) -> frozenset[Line] | None:
+def lines_changed_by(mutant: Mutant) -> frozenset[Line] | None:
     """The lines that have to be run for a mutant to make a difference; None if loading the module runs them."""
     file = str(file_of(mutant.module))
-    lines = frozenset((file, number) for number in lines_of(source_of(mutant.module), mutant))
-    return None if lines & loaded(mutant.module) else lines
+    lines = frozenset((file, number) for number in changed_lines(source_of(mutant.module), mutant))
+    return None if lines & lines_run_on_load(mutant.module) else lines
 
 
 @cache
-def loaded(module: str) -> frozenset[Line]:
+def lines_run_on_load(module: str) -> frozenset[Line]:
     """The lines that loading a module runs: all that is in no function."""
     file = str(file_of(module))
-    return frozenset((file, number) for number in _outside(code_of(module)))
+    return frozenset((file, number) for number in _module_level_lines(code_of(module)))
 
 
-def _outside(code: CodeType) -> Iterator[int]:
+def _module_level_lines(code: CodeType) -> Iterator[int]:
     yield from (number for _, _, number in code.co_lines() if number is not None)
     for each in code.co_consts:
         if isinstance(each, CodeType) and not each.co_flags & inspect.CO_OPTIMIZED:
-            yield from _outside(each)
+            yield from _module_level_lines(each)

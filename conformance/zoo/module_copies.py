@@ -14,7 +14,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-HOUSE = "fencepost"
+PACKAGE = "fencepost"
 """The package whose modules may be changed and copied."""
 
 
@@ -23,24 +23,26 @@ def source_of(module: str) -> str:
     return file_of(module).read_text(encoding="utf-8")
 
 
-def load(
+def load_changed(
     changed: Mapping[str, ast.Module], wanted: Sequence[str], shared: Collection[str] = ()
 ) -> dict[str, ModuleType]:
     """The wanted modules as they are when some modules are changed: those that do not depend on them are the shipped
     ones, the others copies. `shared` stay the shipped ones as well: modules that take no more than names of types from
     what is changed. A changed module may fail while it is loaded, with any exception."""
     codes = {name: compile(tree, str(file_of(name)), "exec") for name, tree in changed.items()}
-    copies = Copies(codes, wanted, shared)
+    copies = ModuleCopies(codes, wanted, shared)
     return {name: copies.module(name) for name in wanted}
 
 
-class Copies:
+class ModuleCopies:
     """Modules that are loaded together."""
 
     def __init__(self, changed: Mapping[str, CodeType], wanted: Sequence[str], shared: Collection[str] = ()) -> None:
         self._changed = changed
         self._copied = {
-            name for name in reached(wanted) if name not in shared and not reached((name,)).isdisjoint(changed)
+            name
+            for name in dependencies_of(wanted)
+            if name not in shared and not dependencies_of((name,)).isdisjoint(changed)
         }
         self._loaded: dict[str, ModuleType] = {}
         self._builtins = {**vars(builtins), "__import__": self._import}
@@ -67,7 +69,7 @@ class Copies:
         level: int = 0,
     ) -> ModuleType:
         """What `import` calls inside a copy."""
-        if not names or not name.startswith(HOUSE):
+        if not names or not name.startswith(PACKAGE):
             return builtins.__import__(name, scope, local, names or (), level)
         package = self.module(name)
         inside = [f"{name}.{one}" for one in names if f"{name}.{one}" in self._copied]
@@ -102,11 +104,11 @@ def imports_of(module: str) -> frozenset[str]:
 
 def _imports(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == HOUSE:
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == PACKAGE:
             yield node.module
             yield from (one for alias in node.names if is_module(one := f"{node.module}.{alias.name}"))
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.partition(".")[0] == HOUSE)
+            yield from (alias.name for alias in node.names if alias.name.partition(".")[0] == PACKAGE)
 
 
 @cache
@@ -118,13 +120,13 @@ def is_module(name: str) -> bool:
         return False
 
 
-def reached(modules: Iterable[str]) -> frozenset[str]:
+def dependencies_of(modules: Iterable[str]) -> frozenset[str]:
     """These modules and all of the house that they depend on."""
-    return frozenset().union(*(_reached(one) for one in modules))
+    return frozenset().union(*(_dependencies_of(one) for one in modules))
 
 
 @cache
-def _reached(module: str) -> frozenset[str]:
+def _dependencies_of(module: str) -> frozenset[str]:
     found: set[str] = set()
     waiting = [module]
     while waiting:

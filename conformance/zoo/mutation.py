@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fencepost.conformance.zoo.operators import OPERATORS, Operator
-from fencepost.conformance.zoo.syntax import Path, Vocabulary, sites
+from fencepost.conformance.zoo.syntax import NodePath, Vocabulary, sites
 
-_SHORT = 120
+_MAX_SHOWN = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Mutant:
     after: str
     occurrence: int
     line: int
-    path: Path
+    path: NodePath
     replacement: ast.AST | None
 
     @property
@@ -42,7 +42,7 @@ class Mutant:
         return f"{place}: {self.operator}: {self.before} -> {self.after}{again}"
 
 
-def mutants(
+def mutants_of(
     module: str, source: str, vocabulary: Vocabulary, operators: Sequence[Operator] = OPERATORS
 ) -> Iterator[Mutant]:
     """Every mutant of a module, in the order of its source; one for each different result."""
@@ -52,7 +52,7 @@ def mutants(
         made: set[str] = set()
         for operator in operators:
             for replacement in operator.replacements(site):
-                before, after = shown(site.node), "nothing" if replacement is None else shown(replacement)
+                before, after = source_line(site.node), "nothing" if replacement is None else source_line(replacement)
                 if before == after or after in made:
                     continue
                 made.add(after)
@@ -62,17 +62,17 @@ def mutants(
                 yield Mutant(module, *key, seen[key], line, site.path, replacement)
 
 
-def shown(node: ast.AST) -> str:
+def source_line(node: ast.AST) -> str:
     """The source of a node in one line; of a long one the beginning and the end."""
     text = " ".join(ast.unparse(node).split())
-    return text if len(text) <= _SHORT else f"{text[: _SHORT // 2]} ... {text[-_SHORT // 2 :]}"
+    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN // 2]} ... {text[-_MAX_SHOWN // 2 :]}"
 
 
-def mutated(source: str, mutant: Mutant) -> ast.Module:
+def apply_mutant(source: str, mutant: Mutant) -> ast.Module:
     """The module's tree with the mutant in it."""
     tree = ast.parse(source)
     field, index = mutant.path[-1]
-    parent = at(tree, mutant.path[:-1])
+    parent = node_at(tree, mutant.path[:-1])
     if index is None:
         setattr(parent, field, mutant.replacement)
     else:
@@ -88,7 +88,7 @@ def mutated(source: str, mutant: Mutant) -> ast.Module:
     return ast.fix_missing_locations(tree)
 
 
-def at(tree: ast.AST, path: Path) -> ast.AST:
+def node_at(tree: ast.AST, path: NodePath) -> ast.AST:
     """What is at a place of a tree."""
     for name, place in path:
         child = getattr(tree, name)
@@ -96,9 +96,9 @@ def at(tree: ast.AST, path: Path) -> ast.AST:
     return tree
 
 
-def lines_of(source: str, mutant: Mutant) -> range:
+def changed_lines(source: str, mutant: Mutant) -> range:
     """The numbers of the lines where the mutant differs from the module."""
-    node: Any = at(ast.parse(source), mutant.path)
+    node: Any = node_at(ast.parse(source), mutant.path)
     return range(node.lineno, node.end_lineno + 1)
 
 
@@ -122,5 +122,5 @@ def all_mutants(sources: Mapping[str, str], operators: Sequence[Operator] = OPER
     """The mutants of several modules that know each other's names."""
     vocabulary = Vocabulary.of(sources.values())
     return tuple(
-        mutant for module, source in sources.items() for mutant in mutants(module, source, vocabulary, operators)
+        mutant for module, source in sources.items() for mutant in mutants_of(module, source, vocabulary, operators)
     )

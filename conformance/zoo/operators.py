@@ -1,7 +1,7 @@
 """The mutation operators: in which small ways a program is made wrong, and why in these.
 
 They follow the classical ones (DeMillo and Offutt's), as far as they make sense for a program of guards, comparisons
-and fields. The core's `and_`, `or_`, `not_`, `ite`, `emit` and `alter` mean what Python's own words mean.
+and fields. The core's `and_`, `or_`, `not_`, `ite`, `emit` and `evolve` mean what Python's own words mean.
 """
 
 import ast
@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from fencepost.conformance.zoo.syntax import (
-    ALL,
-    ANY,
-    CHANGING,
+    CONJUNCTIONS,
+    DISJUNCTIONS,
+    FIELD_UPDATES,
     Site,
     is_call_of,
     is_class_name,
@@ -32,21 +32,21 @@ class Operator:
     replacements: Callable[[Site], Replacements]
 
 
-def forced(value: bool) -> Callable[[Site], Replacements]:
+def force_condition(value: bool) -> Callable[[Site], Replacements]:
     """A condition that always holds, or never does. Terms of connectives are left out instead."""
 
     def replacements(site: Site) -> Replacements:
-        if (site.decides or (site.is_truth and not site.is_term)) and not isinstance(site.node, ast.Constant):
+        if (site.is_condition or (site.is_boolean and not site.is_term)) and not isinstance(site.node, ast.Constant):
             yield ast.Constant(value)
 
     return replacements
 
 
-def negated(site: Site) -> Replacements:
+def negate_condition(site: Site) -> Replacements:
     """The opposite of a condition; comparisons have opposites of their own."""
     if is_negation(site.node):
         yield site.node.args[0] if isinstance(site.node, ast.Call) else site.node.operand  # type: ignore[attr-defined]
-    elif (site.decides or (site.is_truth and not site.is_term)) and not isinstance(site.node, ast.Compare):
+    elif (site.is_condition or (site.is_boolean and not site.is_term)) and not isinstance(site.node, ast.Compare):
         assert isinstance(site.node, ast.expr)
         if not isinstance(site.node, ast.Constant):
             yield ast.UnaryOp(ast.Not(), site.node)
@@ -66,7 +66,7 @@ _NEIGHBOURS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
 }
 
 
-def compared(site: Site) -> Replacements:
+def change_comparison(site: Site) -> Replacements:
     """A comparison's neighbours: its opposite, and for an order the one that differs where both sides are equal."""
     if isinstance(site.node, ast.Compare):
         for place, comparison in enumerate(site.node.ops):
@@ -75,13 +75,17 @@ def compared(site: Site) -> Replacements:
                 yield ast.Compare(site.node.left, ops, site.node.comparators)
 
 
-def terms(site: Site) -> Replacements:
+def drop_term(site: Site) -> Replacements:
     """A conjunction or disjunction without one of its terms."""
     if isinstance(site.node, ast.BoolOp):
         for place in range(len(site.node.values)):
             rest = [*site.node.values[:place], *site.node.values[place + 1 :]]
             yield rest[0] if len(rest) == 1 else ast.BoolOp(site.node.op, rest)
-    elif isinstance(site.node, ast.Call) and is_call_of(site.node, ALL | ANY) and len(site.node.args) > 1:
+    elif (
+        isinstance(site.node, ast.Call)
+        and is_call_of(site.node, CONJUNCTIONS | DISJUNCTIONS)
+        and len(site.node.args) > 1
+    ):
         for place in range(len(site.node.args)):
             rest = [*site.node.args[:place], *site.node.args[place + 1 :]]
             yield rest[0] if len(rest) == 1 else ast.Call(site.node.func, rest, [])
@@ -91,7 +95,7 @@ _OTHER = {"and_": "or_", "or_": "and_", "all_": "any_", "any_": "all_", "all": "
 _OTHER |= {"min": "max", "max": "min"}
 
 
-def connectives(site: Site) -> Replacements:
+def swap_connective(site: Site) -> Replacements:
     """All for any, any for all; the largest for the smallest."""
     if isinstance(site.node, ast.BoolOp):
         yield ast.BoolOp(ast.Or() if isinstance(site.node.op, ast.And) else ast.And(), site.node.values)
@@ -101,39 +105,39 @@ def connectives(site: Site) -> Replacements:
         yield ast.Call(other, site.node.args, site.node.keywords)
 
 
-def fields(site: Site) -> Replacements:
+def drop_field(site: Site) -> Replacements:
     """A field keeps its value, or gets its default."""
     if not isinstance(site.node, ast.keyword) or not isinstance(site.parent, ast.Call) or site.node.arg is None:
         return
-    if is_call_of(site.parent, CHANGING) or site.node.arg in defaults(site, site.parent):
+    if is_call_of(site.parent, FIELD_UPDATES) or site.node.arg in default_fields(site, site.parent):
         yield None
 
 
-def defaults(site: Site, call: ast.Call) -> frozenset[str]:
+def default_fields(site: Site, call: ast.Call) -> frozenset[str]:
     """The fields with a default of the class that is called."""
     name = call.func.id if isinstance(call.func, ast.Name) else ""
     return site.vocabulary.defaults.get(name, frozenset())
 
 
-def values(site: Site) -> Replacements:
+def empty_value(site: Site) -> Replacements:
     """A field that has no default gets nothing."""
     if not is_constructor(site.parent) or isinstance(site.node, ast.Constant | ast.Starred):
         return
     if isinstance(site.node, ast.keyword):
         assert isinstance(site.parent, ast.Call)
-        if site.node.arg not in defaults(site, site.parent) and not isinstance(site.node.value, ast.Constant):
-            yield ast.keyword(site.node.arg, none(site.node.value))
+        if site.node.arg not in default_fields(site, site.parent) and not isinstance(site.node.value, ast.Constant):
+            yield ast.keyword(site.node.arg, empty_like(site.node.value))
     elif site.field == "args":
         assert isinstance(site.node, ast.expr)
-        yield none(site.node)
+        yield empty_like(site.node)
 
 
-def none(value: ast.expr) -> ast.expr:
+def empty_like(value: ast.expr) -> ast.expr:
     """Nothing, in the form of the value."""
     return ast.Tuple([], ast.Load()) if isinstance(value, ast.Tuple) else ast.Constant(None)
 
 
-def constants(site: Site) -> Replacements:
+def change_constant(site: Site) -> Replacements:
     """The other truth value, the next number, another string of the module, the next member of an enumeration."""
     node = site.node
     if isinstance(node, ast.Constant):
@@ -151,7 +155,7 @@ def constants(site: Site) -> Replacements:
             yield ast.Attribute(node.value, following, ast.Load())
 
 
-def sums(site: Site) -> Replacements:
+def drop_summand(site: Site) -> Replacements:
     """One side of a sum or difference, or the sum for the difference."""
     if isinstance(site.node, ast.BinOp) and isinstance(site.node.op, ast.Add | ast.Sub):
         yield site.node.left
@@ -161,13 +165,13 @@ def sums(site: Site) -> Replacements:
             yield ast.BinOp(site.node.left, ast.Add(), site.node.right)
 
 
-def calls(site: Site) -> Replacements:
+def drop_call(site: Site) -> Replacements:
     """A call that gives back its argument changed, left out."""
-    if isinstance(site.node, ast.Call) and is_call_of(site.node, site.vocabulary.changing):
+    if isinstance(site.node, ast.Call) and is_call_of(site.node, site.vocabulary.value_returning):
         yield from (one for one in site.node.args[:1] if not isinstance(one, ast.Starred))
 
 
-def statements(site: Site) -> Replacements:
+def drop_statement(site: Site) -> Replacements:
     """A statement left out: a call, a change of a field, a new value of a name that has one, a return of nothing."""
     node = site.node
     match node:
@@ -184,17 +188,17 @@ def statements(site: Site) -> Replacements:
 
 
 OPERATORS = (
-    Operator("always", "a guard that is not there lets everything in", forced(True)),
-    Operator("never", "a branch that is not there", forced(False)),
-    Operator("negated", "a guard the wrong way round", negated),
-    Operator("comparison", "the wrong comparison: the opposite, or one off at the boundary", compared),
-    Operator("term", "a condition forgotten among several", terms),
-    Operator("connective", "and for or, all for any, largest for smallest", connectives),
-    Operator("field", "an assignment of a field forgotten", fields),
-    Operator("value", "a field that is filled with nothing", values),
-    Operator("constant", "the wrong constant: truth value, number, name, state, error", constants),
-    Operator("sum", "a deadline, generation or list with a part forgotten", sums),
-    Operator("call", "a change that is not made: no timer armed, nobody removed", calls),
-    Operator("statement", "a step forgotten", statements),
+    Operator("always", "a guard that is not there lets everything in", force_condition(True)),
+    Operator("never", "a branch that is not there", force_condition(False)),
+    Operator("negated", "a guard the wrong way round", negate_condition),
+    Operator("comparison", "the wrong comparison: the opposite, or one off at the boundary", change_comparison),
+    Operator("term", "a condition forgotten among several", drop_term),
+    Operator("connective", "and for or, all for any, largest for smallest", swap_connective),
+    Operator("field", "an assignment of a field forgotten", drop_field),
+    Operator("value", "a field that is filled with nothing", empty_value),
+    Operator("constant", "the wrong constant: truth value, number, name, state, error", change_constant),
+    Operator("sum", "a deadline, generation or list with a part forgotten", drop_summand),
+    Operator("call", "a change that is not made: no timer armed, nobody removed", drop_call),
+    Operator("statement", "a step forgotten", drop_statement),
 )
 """All operators, in the order in which equal results are credited."""

@@ -8,16 +8,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from fencepost.conformance.zoo.faulty import Specimen
-from fencepost.conformance.zoo.hunt import Find
-from fencepost.conformance.zoo.strategies import METHODS
+from fencepost.conformance.zoo.faulty import FaultyCoordinator
+from fencepost.conformance.zoo.hunt import HuntResult
+from fencepost.conformance.zoo.strategies import STRATEGIES
 
-BUGS, MUTANTS = (Path(__file__).parent / name for name in ("results.json", "mutants.json"))
+BUG_RESULTS, MUTANT_RESULTS = (Path(__file__).parent / name for name in ("results.json", "mutants.json"))
 """The records that are shipped, of known bugs and of systematic mutants."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hunts:
+class HuntSummary:
     """What came of all hunts of one specimen by one method. Medians are of those that found something."""
 
     found: int
@@ -28,7 +28,7 @@ class Hunts:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ResultRow:
     """A specimen. `found_by` is a method, with what it was where no schedule found it, or "" with a `reason`;
     `requirement` is the one that was named most often; `seed` is the one that finds it after the fewest schedules, and
     `chunk` says where among them."""
@@ -42,113 +42,115 @@ class Row:
     seed: int
     chunk: int
     shortest: tuple[str, ...]
-    hunts: Mapping[str, Hunts] = field(default_factory=dict)
+    hunts: Mapping[str, HuntSummary] = field(default_factory=dict)
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ResultTable:
     """The rows, and how the hunts were done. Of a table that was cut short, only what came to an end is there."""
 
     seeds: int
     baseline_seeds: int
     seconds: float
-    rows: tuple[Row, ...]
+    rows: tuple[ResultRow, ...]
     cut_short: bool = False
 
 
-def row(specimen: Specimen, finds: Sequence[Find], reason: str = "") -> Row:
+def result_row(coordinator: FaultyCoordinator, results: Sequence[HuntResult], reason: str = "") -> ResultRow:
     """All hunts of a specimen in one row."""
-    methods = dict.fromkeys(find.task.method for find in finds)
-    by_method = {method: [find for find in finds if find.task.method == method] for method in methods}
-    best = next((of for name in METHODS if (of := found(by_method.get(name, ())))), [])
+    methods = dict.fromkeys(find.task.strategy for find in results)
+    by_method = {method: [find for find in results if find.task.strategy == method] for method in methods}
+    best = next((of for name in STRATEGIES if (of := successful(by_method.get(name, ())))), [])
     first = min(best, key=lambda find: find.schedules, default=None)
     shortest = min(best, key=lambda find: find.requests, default=None)
     named = Counter(find.requirement for find in best).most_common(1)
-    return Row(
-        specimen.name,
-        specimen.sentence,
-        specimen.source,
-        specimen.breaks,
-        "" if first is None else first.task.method,
+    return ResultRow(
+        coordinator.name,
+        coordinator.sentence,
+        coordinator.source,
+        coordinator.breaks,
+        "" if first is None else first.task.strategy,
         named[0][0] if named else "",
         first.task.seed if first is not None else 0,
         first.chunk if first is not None else 0,
-        shortest.by if shortest is not None else (),
-        {method: summed(each) for method, each in by_method.items()},
+        shortest.found_with if shortest is not None else (),
+        {method: summarize_hunts(each) for method, each in by_method.items()},
         "" if best else reason,
     )
 
 
-def found(finds: Iterable[Find]) -> list[Find]:
+def successful(results: Iterable[HuntResult]) -> list[HuntResult]:
     """Those that found something."""
-    return [find for find in finds if find.found]
+    return [find for find in results if find.is_found]
 
 
-def summed(finds: Sequence[Find]) -> Hunts:
+def summarize_hunts(results: Sequence[HuntResult]) -> HuntSummary:
     """The hunts by one method."""
-    good = found(finds)
+    good = successful(results)
     if not good:
-        return Hunts(0, len(finds))
-    return Hunts(
+        return HuntSummary(0, len(results))
+    return HuntSummary(
         len(good),
-        len(finds),
+        len(results),
         round(median(find.seconds for find in good), 2),
         median(find.schedules for find in good),
         median(find.requests for find in good),
     )
 
 
-def to_json(table: Table) -> str:
+def to_json(table: ResultTable) -> str:
     """The table for machines, a row a line."""
     head = json.dumps({"fencepost": 1, **asdict(replace(table, rows=()))})
     rows = ",\n".join(json.dumps(asdict(one)) for one in table.rows)
     return head.replace('"rows": []', f'"rows": [\n{rows}\n]') + "\n"
 
 
-def from_json(text: str) -> Table:
+def from_json(text: str) -> ResultTable:
     """The table that `to_json` wrote. Raises `ValueError`, `KeyError` or `TypeError` on anything else."""
     data: dict[str, Any] = json.loads(text)
     rows = tuple(
-        Row(
+        ResultRow(
             **{
                 **one,
                 "breaks": tuple(one["breaks"]),
                 "shortest": tuple(one["shortest"]),
-                "hunts": {method: Hunts(**hunts) for method, hunts in one["hunts"].items()},
+                "hunts": {method: HuntSummary(**hunts) for method, hunts in one["hunts"].items()},
             }
         )
         for one in data["rows"]
     )
-    return Table(data["seeds"], data["baseline_seeds"], data["seconds"], rows, data["cut_short"])
+    return ResultTable(data["seeds"], data["baseline_seeds"], data["seconds"], rows, data["cut_short"])
 
 
-def recorded(file: Path = BUGS) -> Table:
+def load_results(file: Path = BUG_RESULTS) -> ResultTable:
     """What a record says; nothing if there is none yet."""
-    return from_json(file.read_text(encoding="utf-8")) if file.exists() else Table(0, 0, 0.0, ())
+    return from_json(file.read_text(encoding="utf-8")) if file.exists() else ResultTable(0, 0, 0.0, ())
 
 
-def merged(old: Table, new: Table, names: Iterable[str]) -> Table:
+def merge_tables(old: ResultTable, new: ResultTable, names: Iterable[str]) -> ResultTable:
     """The new table, with the rows of the old one that it says nothing of; only what has one of these names, in their
     order."""
     rows = {one.name: one for one in (*old.rows, *new.rows)}
-    return Table(new.seeds, new.baseline_seeds, new.seconds, tuple(rows[name] for name in names if name in rows))
+    return ResultTable(new.seeds, new.baseline_seeds, new.seconds, tuple(rows[name] for name in names if name in rows))
 
 
-def supplemented(old: Table, new: Table) -> Table:
+def supplement_table(old: ResultTable, new: ResultTable) -> ResultTable:
     """The new table, hunted by some methods only, with what the old one says of the others."""
     known = {one.name: one for one in old.rows}
-    return replace(new, rows=tuple(supplement(known[one.name], one) if one.name in known else one for one in new.rows))
+    return replace(
+        new, rows=tuple(supplement_row(known[one.name], one) if one.name in known else one for one in new.rows)
+    )
 
 
-def supplement(old: Row, new: Row) -> Row:
+def supplement_row(old: ResultRow, new: ResultRow) -> ResultRow:
     """One row with what was known of it: a method that found it before is not overtaken by a less plain one."""
-    order = (*METHODS, "")
+    order = (*STRATEGIES, "")
     counts = old.found_by in new.hunts or order.index(new.found_by) <= order.index(old.found_by)
     return replace(new if counts else old, hunts={**old.hunts, **new.hunts})
 
 
-def lost(then: Table, now: Table) -> list[str]:
+def no_longer_found(then: ResultTable, now: ResultTable) -> list[str]:
     """What was found then and is not found now."""
     known = {one.name for one in then.rows if one.found_by}
     return [one.name for one in now.rows if one.name in known and not one.found_by]

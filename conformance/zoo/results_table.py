@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from statistics import median
 
-from fencepost.conformance.zoo.results import Hunts, Row, Table
+from fencepost.conformance.zoo.results import HuntSummary, ResultRow, ResultTable
 from fencepost.conformance.zoo.strategies import HYPOTHESIS, SCHEDULES, WALK
 
 COLUMNS = (
@@ -19,16 +19,16 @@ COLUMNS = (
     "plain Hypothesis",
     "random walk",
 )
-_NONE = Hunts(0, 0)
+_NONE = HuntSummary(0, 0)
 
 
-def lines(table: Table) -> list[str]:
+def table_lines(table: ResultTable) -> list[str]:
     """The table in plain text."""
     head = f"{'bug':8} {'found by':10} {'seeds':>6} {'seconds':>8} {'schedules':>10} {'requests':>9}  requirement"
-    return [head, *(line(each) for each in table.rows), *summary(table.rows)]
+    return [head, *(row_line(each) for each in table.rows), *summary_lines(table.rows)]
 
 
-def line(row: Row) -> str:
+def row_line(row: ResultRow) -> str:
     """One specimen in plain text."""
     hunts = row.hunts.get(row.found_by, _NONE)
     name = row.name if len(row.name) < 9 else f"{row.name}\n{'':8}"
@@ -40,7 +40,7 @@ def line(row: Row) -> str:
     )
 
 
-def summary(rows: Sequence[Row]) -> list[str]:
+def summary_lines(rows: Sequence[ResultRow]) -> list[str]:
     """What the rows come to."""
     caught = [row for row in rows if row.found_by]
     drawn = [row.hunts[SCHEDULES] for row in caught if row.found_by == SCHEDULES]
@@ -57,7 +57,7 @@ def summary(rows: Sequence[Row]) -> list[str]:
     return told
 
 
-def markdown(table: Table) -> str:
+def render_markdown(table: ResultTable) -> str:
     """The table as a page."""
     page = [
         "# The zoo",
@@ -70,12 +70,12 @@ def markdown(table: Table) -> str:
         f"|{'---|' * len(COLUMNS)}",
         *(markdown_row(row) for row in table.rows),
         "",
-        *(f"{told}." for told in summary(table.rows)),
+        *(f"{told}." for told in summary_lines(table.rows)),
     ]
     return "\n".join(page) + "\n"
 
 
-def markdown_row(row: Row) -> str:
+def markdown_row(row: ResultRow) -> str:
     """One specimen as a row."""
     hunts = row.hunts.get(row.found_by, _NONE)
     by = row.found_by if row.found_by in ("", SCHEDULES) else f"{row.found_by}: {' '.join(row.shortest)}"
@@ -88,13 +88,13 @@ def markdown_row(row: Row) -> str:
         *(figures if row.found_by else ["", "", ""]),
         f"{hunts.median_requests:.0f}" if row.found_by else "",
         row.requirement,
-        beside(row.hunts.get(HYPOTHESIS)),
-        beside(row.hunts.get(WALK)),
+        baseline_cell(row.hunts.get(HYPOTHESIS)),
+        baseline_cell(row.hunts.get(WALK)),
     ]
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def beside(hunts: Hunts | None) -> str:
+def baseline_cell(hunts: HuntSummary | None) -> str:
     """A baseline's figures."""
     if hunts is None:
         return ""

@@ -4,13 +4,13 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-Path = tuple[tuple[str, int | None], ...]
+NodePath = tuple[tuple[str, int | None], ...]
 """The way from a tree's root to a node: fields, with a place in those that are lists."""
-ALL = frozenset({"and_", "all_", "all"})
-ANY = frozenset({"or_", "any_", "any"})
-CONDITIONED = frozenset({"ite", "emit"})
+CONJUNCTIONS = frozenset({"and_", "all_", "all"})
+DISJUNCTIONS = frozenset({"or_", "any_", "any"})
+CONDITIONAL_CALLS = frozenset({"ite", "emit"})
 """Functions whose first argument decides."""
-CHANGING = frozenset({"alter", "replace"})
+FIELD_UPDATES = frozenset({"evolve", "replace"})
 """Functions that give a value with other fields."""
 
 
@@ -23,7 +23,7 @@ class Vocabulary:
 
     enumerations: Mapping[str, tuple[str, ...]]
     defaults: Mapping[str, frozenset[str]]
-    changing: frozenset[str]
+    value_returning: frozenset[str]
 
     @classmethod
     def of(cls, sources: Iterable[str]) -> "Vocabulary":
@@ -37,7 +37,7 @@ class Vocabulary:
                     if any("Enum" in ast.unparse(base) for base in node.bases):
                         enumerations[node.name] = members_of(node)
                     defaults[node.name] = fields_with_default(node)
-                elif isinstance(node, ast.FunctionDef) and gives_back(node):
+                elif isinstance(node, ast.FunctionDef) and returns_its_input(node):
                     changing.add(node.name)
         return cls(enumerations, defaults, frozenset(changing))
 
@@ -54,7 +54,7 @@ def fields_with_default(kind: ast.ClassDef) -> frozenset[str]:
     return frozenset(node.target.id for node in fields if isinstance(node.target, ast.Name))
 
 
-def gives_back(function: ast.FunctionDef) -> bool:
+def returns_its_input(function: ast.FunctionDef) -> bool:
     """The function gives something of the type of its first parameter."""
     named = (*function.args.posonlyargs, *function.args.args)
     parameters = [one for one in named if one.arg not in ("self", "cls")]
@@ -69,7 +69,7 @@ class Site:
 
     node: ast.AST
     parent: ast.AST
-    path: Path
+    path: NodePath
     function: str
     bound: frozenset[str]
     strings: tuple[str, ...]
@@ -82,7 +82,7 @@ class Site:
         return self.path[-1][0]
 
     @property
-    def decides(self) -> bool:
+    def is_condition(self) -> bool:
         """The node is a condition: of a branch, a loop, a filter, or of a function that chooses."""
         parent = self.parent
         if isinstance(parent, ast.If | ast.IfExp | ast.While):
@@ -91,21 +91,21 @@ class Site:
             return self.field == "ifs"
         if isinstance(parent, ast.match_case):
             return self.field == "guard"
-        return is_call_of(parent, CONDITIONED) and self.path[-1] == ("args", 0)
+        return is_call_of(parent, CONDITIONAL_CALLS) and self.path[-1] == ("args", 0)
 
     @property
     def is_term(self) -> bool:
         """The node is a term of a connective."""
         if isinstance(self.parent, ast.BoolOp) or is_negation(self.parent):
             return True
-        return is_call_of(self.parent, ALL | ANY) and self.field == "args"
+        return is_call_of(self.parent, CONJUNCTIONS | DISJUNCTIONS) and self.field == "args"
 
     @property
-    def is_truth(self) -> bool:
+    def is_boolean(self) -> bool:
         """The node is a comparison or a connective."""
         if isinstance(self.node, ast.Compare | ast.BoolOp) or is_negation(self.node):
             return True
-        return is_call_of(self.node, ALL | ANY)
+        return is_call_of(self.node, CONJUNCTIONS | DISJUNCTIONS)
 
 
 def is_call_of(node: ast.AST, names: frozenset[str]) -> bool:
@@ -135,36 +135,36 @@ def sites(tree: ast.Module, vocabulary: Vocabulary) -> Iterator[Site]:
 
 
 def _sites(
-    parent: ast.AST, path: Path, function: str, bound: set[str], strings: tuple[str, ...], vocabulary: Vocabulary
+    parent: ast.AST, path: NodePath, function: str, bound: set[str], strings: tuple[str, ...], vocabulary: Vocabulary
 ) -> Iterator[Site]:
-    for field, index, node in children(parent):
+    for field, index, node in child_nodes(parent):
         here = (*path, (field, index))
         yield Site(node, parent, here, function, frozenset(bound), strings, vocabulary)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             inside = f"{function}.{node.name}" if function else node.name
-            names = set() if isinstance(node, ast.ClassDef) else parameters(node)
+            names = set() if isinstance(node, ast.ClassDef) else parameter_names(node)
             yield from _sites(node, here, inside, names, strings, vocabulary)
         else:
             yield from _sites(node, here, function, bound, strings, vocabulary)
         if isinstance(node, ast.stmt):
-            bound |= bound_by(node)
+            bound |= names_bound_by(node)
 
 
-def children(node: ast.AST) -> Iterator[tuple[str, int | None, ast.AST]]:
+def child_nodes(node: ast.AST) -> Iterator[tuple[str, int | None, ast.AST]]:
     """The nodes right below this one in which code stands."""
     for field, value in ast.iter_fields(node):
         if field in ("annotation", "returns", "decorator_list", "bases", "keywords") and not isinstance(node, ast.Call):
             continue
         if isinstance(value, ast.AST):
-            if not is_left_alone(value):
+            if not is_skipped(value):
                 yield field, None, value
         elif isinstance(value, list):
             for index, one in enumerate(value):
-                if isinstance(one, ast.AST) and not is_left_alone(one):
+                if isinstance(one, ast.AST) and not is_skipped(one):
                     yield field, index, one
 
 
-def is_left_alone(node: ast.AST) -> bool:
+def is_skipped(node: ast.AST) -> bool:
     """No code: documentation, an import, a type with a name, a part of a formatted string."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return True
@@ -177,19 +177,19 @@ def is_left_alone(node: ast.AST) -> bool:
     return isinstance(node, ast.Import | ast.ImportFrom | ast.JoinedStr | ast.expr_context)
 
 
-def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+def parameter_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
     """The names of a function's parameters."""
     return {node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg)}
 
 
-def bound_by(statement: ast.stmt) -> set[str]:
+def names_bound_by(statement: ast.stmt) -> set[str]:
     """The names that a statement binds."""
     return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def strings_in(tree: ast.AST) -> Iterator[str]:
     """The strings inside functions."""
-    for field, _, node in children(tree):
+    for field, _, node in child_nodes(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and field != "keys":
             yield node.value
         yield from strings_in(node)

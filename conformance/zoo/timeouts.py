@@ -8,31 +8,32 @@ from types import FrameType
 
 from fencepost.adapters.bundled import classic
 
-AGAIN_SECONDS = 1.0
+REPEAT_SECONDS = 1.0
 """When to ring again: nobody hears what is raised in a callback of the collector's."""
 
 
-class Stuck(SystemExit):
-    """Time is up for good; `inside` says whether the coordinator was at work.
+class CpuLimitExceeded(SystemExit):
+    """Time is up for good; `in_coordinator` says whether the coordinator was at work.
 
     No coordinator can swallow it, and neither does an event loop.
     """
 
     def __init__(self, inside: bool) -> None:
         super().__init__("time is up")
-        self.inside = inside
+        self.in_coordinator = inside
 
 
 @contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    """Raises `Stuck` after so many seconds of work; limits may be nested. Only in the main thread of a process."""
+def cpu_limit(seconds: float) -> Iterator[None]:
+    """Raises `CpuLimitExceeded` after so many seconds of work; limits may be nested. Only in the main thread of a
+    process."""
 
-    def ring(number: int, frame: FrameType | None) -> None:
-        raise Stuck(in_coordinator(frame))
+    def expire(number: int, frame: FrameType | None) -> None:
+        raise CpuLimitExceeded(is_in_coordinator(frame))
 
     begun = time.process_time()
-    handler = signal.signal(signal.SIGPROF, ring)
-    outer, _ = signal.setitimer(signal.ITIMER_PROF, seconds, AGAIN_SECONDS)
+    handler = signal.signal(signal.SIGPROF, expire)
+    outer, _ = signal.setitimer(signal.ITIMER_PROF, seconds, REPEAT_SECONDS)
     try:
         yield
     finally:
@@ -40,10 +41,10 @@ def at_most(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, handler)
         if outer:
             left = outer - (time.process_time() - begun)
-            signal.setitimer(signal.ITIMER_PROF, max(left, 0.001), AGAIN_SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, max(left, 0.001), REPEAT_SECONDS)
 
 
-def in_coordinator(frame: FrameType | None) -> bool:
+def is_in_coordinator(frame: FrameType | None) -> bool:
     """Some module of the bundled coordinator, or of a copy of it, is being run."""
     while frame is not None:
         if str(frame.f_globals.get("__name__", "")).startswith(classic.__name__):

@@ -14,12 +14,12 @@ class Level(StrEnum):
     MAY = "MAY"
 
 
-class Evidence(StrEnum):
+class Verifiability(StrEnum):
     """How a requirement can be seen to hold or fail from outside."""
 
     CHECKED = "checked"
     """A scenario brings the situation about and looks at the answers."""
-    PASSING = "passing"
+    INCIDENTAL = "passing"
     """A property: judged in passing, wherever a run happens to touch it."""
     RESTART = "restart"
     """As checked, but the target has to be killed and started again."""
@@ -58,7 +58,7 @@ class Requirement:
     title: str
     sentence: str
     source: str
-    testability: Evidence = Evidence.CHECKED
+    testability: Verifiability = Verifiability.CHECKED
     needs: tuple[str, ...] = ()
     why: str = ""
 
@@ -69,10 +69,10 @@ class Requirement:
 
 
 def must(
-    id: str, title: str, sentence: str, source: str, *, passing: bool = False, needs: tuple[str, ...] = ()
+    id: str, title: str, sentence: str, source: str, *, incidental: bool = False, needs: tuple[str, ...] = ()
 ) -> Requirement:
     """A requirement that every coordinator keeps and clients rely on."""
-    return Requirement(id, Level.MUST, title, sentence, source, _testability(passing, needs), needs)
+    return Requirement(id, Level.MUST, title, sentence, source, _testability(incidental, needs), needs)
 
 
 def should(id: str, title: str, sentence: str, source: str, *, needs: tuple[str, ...] = ()) -> Requirement:
@@ -84,11 +84,11 @@ def may(
     id: str, title: str, sentence: str, source: str, *, needs: tuple[str, ...] = (), untestable: str = ""
 ) -> Requirement:
     """A permission. `untestable` says why no answer can break it, if that is so."""
-    testability = Evidence.UNTESTABLE if untestable else _testability(False, needs)
+    testability = Verifiability.UNTESTABLE if untestable else _testability(False, needs)
     return Requirement(id, Level.MAY, title, sentence, source, testability, needs, untestable)
 
 
-def _testability(passing: bool, needs: tuple[str, ...]) -> Evidence:
-    if passing:
-        return Evidence.PASSING
-    return Evidence.RESTART if "restart" in needs else Evidence.CHECKED
+def _testability(incidental: bool, needs: tuple[str, ...]) -> Verifiability:
+    if incidental:
+        return Verifiability.INCIDENTAL
+    return Verifiability.RESTART if "restart" in needs else Verifiability.CHECKED

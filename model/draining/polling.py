@@ -11,7 +11,7 @@ from enum import Enum
 from functools import partial
 from typing import Protocol, Self
 
-from fencepost.model.frozen import alter
+from fencepost.model.frozen import evolve
 from fencepost.model.logic import Truth, and_, ite
 
 
@@ -51,14 +51,14 @@ class Buffers(Protocol):
         ...
 
 
-class Held(tuple[int, ...]):
+class PlainBuffers(tuple[int, ...]):
     """Buffers of plain numbers."""
 
     __slots__ = ()
 
-    def put(self, position: int, records: int, /) -> "Held":
+    def put(self, position: int, records: int, /) -> "PlainBuffers":
         """The buffers with this many records of this partition."""
-        return Held((*self[:position], records, *self[position + 1 :]))
+        return PlainBuffers((*self[:position], records, *self[position + 1 :]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,34 +76,34 @@ class Ring:
     """Partitions that the present poll has visited."""
 
 
-def begun(ring: Ring, resume: Resume) -> Ring:
+def begin_poll(ring: Ring, resume: Resume) -> Ring:
     """The ring at the beginning of a poll."""
     cursor = 0 if resume is Resume.START else ring.cursor
-    return alter(ring, cursor=cursor, budget=ring.limit, visited=0)
+    return evolve(ring, cursor=cursor, budget=ring.limit, visited=0)
 
 
-def goes_on(ring: Ring) -> Truth:
+def is_poll_unfinished(ring: Ring) -> Truth:
     """The poll has records to take and partitions to visit."""
     return and_(ring.budget > 0, ring.visited < ring.partitions)
 
 
-def takes(ring: Ring) -> int:
+def records_taken(ring: Ring) -> int:
     """How many records a visit of the partition at the cursor takes."""
     held = ring.buffers[ring.cursor]
     return ite(held <= ring.budget, held, ring.budget)
 
 
-def following(ring: Ring, position: int) -> int:
+def next_position(ring: Ring, position: int) -> int:
     """The next position in the ring."""
     return ite(position + 1 < ring.partitions, position + 1, 0)
 
 
 def visit(ring: Ring, resume: Resume) -> Ring:
     """Take from the partition at the cursor and go on to the next."""
-    taken = takes(ring)
+    taken = records_taken(ring)
     rest = ring.buffers[ring.cursor] - taken
-    onward = following(ring, ring.cursor)
-    return alter(
+    onward = next_position(ring, ring.cursor)
+    return evolve(
         ring,
         buffers=ring.buffers.put(ring.cursor, rest),
         cursor=ite(rest > 0, ring.cursor, onward) if resume is Resume.AT else onward,
@@ -112,12 +112,12 @@ def visit(ring: Ring, resume: Resume) -> Ring:
     )
 
 
-def fetched(ring: Ring, position: int, records: int) -> Ring:
+def add_fetched(ring: Ring, position: int, records: int) -> Ring:
     """More records of a partition have arrived."""
-    return alter(ring, buffers=ring.buffers.put(position, ring.buffers[position] + records))
+    return evolve(ring, buffers=ring.buffers.put(position, ring.buffers[position] + records))
 
 
-def wants(prefetch: Prefetch, ring: Ring, position: int, retained: int) -> Truth:
+def should_fetch(prefetch: Prefetch, ring: Ring, position: int, retained: int) -> Truth:
     """A fetch for this partition may be sent as the poll returns; `retained` counts the records of all partitions."""
     held = ring.buffers[position]
     if prefetch is Prefetch.TOTAL:
@@ -129,23 +129,23 @@ def wants(prefetch: Prefetch, ring: Ring, position: int, retained: int) -> Truth
     return held == 0
 
 
-def polled(ring: Ring, resume: Resume) -> Ring:
+def run_poll(ring: Ring, resume: Resume) -> Ring:
     """The ring after a whole poll; the number of partitions has to be a plain number."""
-    ring = begun(ring, resume)
+    ring = begin_poll(ring, resume)
     for _ in range(ring.partitions):
-        ring = ite(goes_on(ring), visit(ring, resume), ring)
+        ring = ite(is_poll_unfinished(ring), visit(ring, resume), ring)
     return ring
 
 
-def refilled(ring: Ring, prefetch: Prefetch, brings: Callable[[int], int]) -> Ring:
+def refill_buffers(ring: Ring, prefetch: Prefetch, brings: Callable[[int], int]) -> Ring:
     """The ring after the fetches that a returning poll sends were answered; `brings` says with how many records."""
     retained = 0
     for position in range(ring.partitions):
         retained = retained + ring.buffers[position]
     after = ring
     for position in range(ring.partitions):
-        wanted = wants(prefetch, ring, position, retained)
-        after = ite(wanted, fetched(after, position, brings(position)), after)
+        wanted = should_fetch(prefetch, ring, position, retained)
+        after = ite(wanted, add_fetched(after, position, brings(position)), after)
     return after
 
 
@@ -153,12 +153,12 @@ Supply = Callable[[int, int], int]
 """How many records a fetch brings, by poll (the first is 1) and position."""
 
 
-def polls(ring: Ring, resume: Resume, prefetch: Prefetch, supply: Supply) -> Iterator[tuple[int, ...]]:
+def simulate_polls(ring: Ring, resume: Resume, prefetch: Prefetch, supply: Supply) -> Iterator[tuple[int, ...]]:
     """What each poll returns, by position, when every fetch is answered before the next poll; without end."""
     number = 0
     while True:
         number += 1
-        before, ring = ring, polled(ring, resume)
+        before, ring = ring, run_poll(ring, resume)
         positions = range(ring.partitions)
         yield tuple(before.buffers[position] - ring.buffers[position] for position in positions)
-        ring = refilled(ring, prefetch, partial(supply, number))
+        ring = refill_buffers(ring, prefetch, partial(supply, number))

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fencepost.model.explore.transition_system import System
+from fencepost.model.explore.transition_system import TransitionSystem
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class BitLayout:
     """Where each column lies. Blocks that are alike come first, all cut the same way; then the other columns."""
 
     shifts: tuple[int, ...]
@@ -20,7 +20,7 @@ class Layout:
     bits: int
 
     @property
-    def everything(self) -> int:
+    def all_bits(self) -> int:
         """All bits set."""
         return (1 << self.bits) - 1
 
@@ -32,17 +32,17 @@ class Layout:
         """The number in a column; of an array of states, all of them."""
         return state >> self.shifts[column] & (1 << self.widths[column]) - 1
 
-    def packed(self, numbers: Sequence[int], columns: Sequence[int] | None = None) -> int:
+    def pack(self, numbers: Sequence[int], columns: Sequence[int] | None = None) -> int:
         """The state with these numbers in these columns, by default in all."""
         chosen = range(len(self.shifts)) if columns is None else columns
         return sum(number << self.shifts[column] for column, number in zip(chosen, numbers, strict=True))
 
-    def moved(self, state: Any, to: "Layout") -> Any:
+    def repack(self, state: Any, to: "BitLayout") -> Any:
         """The same state, or the same states, in another layout."""
         return sum(self.field(state, column) << to.shifts[column] for column in range(len(self.shifts)))
 
 
-def layout_for(system: System, widths: Sequence[int]) -> Layout:
+def layout_for(system: TransitionSystem, widths: Sequence[int]) -> BitLayout:
     """The layout with the given width of each column."""
     blocks = system.symmetry.blocks if system.symmetry else ()
     first = [column for block in blocks for column in block]
@@ -52,4 +52,4 @@ def layout_for(system: System, widths: Sequence[int]) -> Layout:
     for column in order:
         shifts[column] = bits
         bits += widths[column]
-    return Layout(tuple(shifts), tuple(widths), bits)
+    return BitLayout(tuple(shifts), tuple(widths), bits)

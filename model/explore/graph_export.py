@@ -7,10 +7,10 @@ from typing import BinaryIO, TextIO
 
 import networkx as nx
 
-from fencepost.model.explore.classic.rendering import in_words
+from fencepost.model.explore.classic.rendering import render_row
 from fencepost.model.explore.search import Exploration
 
-MOST = 20_000
+MAX_EXPORTED_STATES = 20_000
 """How many states are exported at most: beyond that no tool shows a graph."""
 
 
@@ -24,36 +24,38 @@ class Edge:
     rule: str
 
 
-def explored_graph(exploration: Exploration, most: int = MOST) -> "nx.MultiDiGraph[int]":
+def explored_graph(exploration: Exploration, max_states: int = MAX_EXPORTED_STATES) -> "nx.MultiDiGraph[int]":
     """The first states that were found, numbered in that order from 0 on, and all that leads from one to another.
 
     The attributes of the graph say how many states there were, and whether all of them are in it.
     """
-    numbers = {state: number for number, state in enumerate(islice(exploration.reached(), most))}
-    graph: nx.MultiDiGraph[int] = nx.MultiDiGraph(states=exploration.states, complete=whole(exploration, most))
+    numbers = {state: number for number, state in enumerate(islice(exploration.reached_states(), max_states))}
+    graph: nx.MultiDiGraph[int] = nx.MultiDiGraph(
+        states=exploration.states, complete=is_complete(exploration, max_states)
+    )
     tables = exploration.tables
     for state, number in numbers.items():
-        graph.add_node(number, label=in_words(tables.system, tables.values(state)))
+        graph.add_node(number, label=render_row(tables.system, tables.values(state)))
     for state, number in numbers.items():
-        for edge in edges(exploration, state):
+        for edge in edges_from(exploration, state):
             after = numbers.get(edge.after)
             if after is not None:
                 graph.add_edge(number, after, label=edge.label, rule=edge.rule)
     return graph
 
 
-def whole(exploration: Exploration, most: int = MOST) -> bool:
+def is_complete(exploration: Exploration, max_states: int = MAX_EXPORTED_STATES) -> bool:
     """The graph has every state that there is within the bounds."""
-    return exploration.finished and exploration.states <= most
+    return exploration.finished and exploration.states <= max_states
 
 
-def edges(exploration: Exploration, state: int) -> Iterator[Edge]:
+def edges_from(exploration: Exploration, state: int) -> Iterator[Edge]:
     """What can happen in a state within the bounds; nothing if the search was cut short before it got there."""
     tables = exploration.tables
-    for table in tables.sites:
+    for table in tables.actions:
         local = state & table.mask
-        key = tuple(tables.layout.field(state, column) for column in table.site.columns)
-        moves = [move for move, _ in table.moves.get(key, ()) if not move.cut]
+        key = tuple(tables.layout.field(state, column) for column in table.action.columns)
+        moves = [move for move, _ in table.transitions.get(key, ()) if not move.cut]
         for move, (keep, put) in zip(moves, table.effects.get(local, ()), strict=True):
             yield Edge(state, tables.canonical(state & keep | put), move.label, move.rule)
 
@@ -67,13 +69,13 @@ def write_dot(graph: "nx.MultiDiGraph[int]", stream: TextIO) -> None:
     """The graph as DOT, for Graphviz."""
     stream.write("digraph explored {\n  node [shape=box]\n")
     for number, label in graph.nodes(data="label"):
-        stream.write(f"  {number} [label={quoted(str(label).replace('; ', chr(10)))}]\n")
+        stream.write(f"  {number} [label={quote_dot(str(label).replace('; ', chr(10)))}]\n")
     for before, after, label in graph.edges(data="label"):
-        stream.write(f"  {before} -> {after} [label={quoted(label)}]\n")
+        stream.write(f"  {before} -> {after} [label={quote_dot(label)}]\n")
     stream.write("}\n")
 
 
-def quoted(text: str) -> str:
+def quote_dot(text: str) -> str:
     """A string of DOT."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

@@ -5,18 +5,18 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from fencepost.model.explore.bit_packing import Layout
-from fencepost.model.explore.transition_system import Move, Value
-from fencepost.model.explore.transition_tables import Tables
+from fencepost.model.explore.bit_packing import BitLayout
+from fencepost.model.explore.transition_system import Transition, Value
+from fencepost.model.explore.transition_tables import TransitionTables
 
-NEVER = 1 << 62
+NO_LIMIT = 1 << 62
 DEADLOCK = "no-deadlock"
 """The name of the property that something can always happen."""
 Row = tuple[Value, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Pulse:
+class SearchProgress:
     """How far a search has come: the depth, the states so far, and of the states on the present level those done."""
 
     depth: int
@@ -25,34 +25,34 @@ class Pulse:
     done: int
 
 
-Watch = Callable[[Pulse], bool]
+SearchWatch = Callable[[SearchProgress], bool]
 """Told now and then how far a search has come; the search ends early where the answer is false."""
 
 
-def unwatched(pulse: Pulse) -> bool:
+def watch_nothing(progress: SearchProgress) -> bool:
     """Nobody looks, the search goes on."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Discovery:
     """A property that fails (`always`), or one that was seen to happen: its name and a shortest way there.
 
-    `breach` is the move after the way that breaks the property; None if the last state of the way does.
+    `violating_step` is the move after the way that breaks the property; None if the last state of the way does.
     """
 
     name: str
     always: bool
-    way: tuple[Row, ...]
-    breach: Move | None = None
+    path: tuple[Row, ...]
+    violating_step: Transition | None = None
 
 
 @dataclass(slots=True)
 class Exploration:
     """What a search found. Transitions are counted with their repetitions; `cut` are those beyond the bounds."""
 
-    tables: Tables
-    reached: Callable[[], Iterable[int]]
+    tables: TransitionTables
+    reached_states: Callable[[], Iterable[int]]
     """The states in the order in which they were found."""
     states: int = 0
     transitions: int = 0
@@ -62,18 +62,18 @@ class Exploration:
     finished: bool = False
     deadlocks: int = 0
     """States in which nothing at all can happen."""
-    findings: list[Finding] = field(default_factory=list)
+    discoveries: list[Discovery] = field(default_factory=list)
 
     @property
-    def violations(self) -> tuple[Finding, ...]:
+    def violations(self) -> tuple[Discovery, ...]:
         """The properties that fail."""
-        return tuple(finding for finding in self.findings if finding.always)
+        return tuple(finding for finding in self.discoveries if finding.always)
 
-    def rules(self) -> dict[str, int]:
+    def rule_counts(self) -> dict[str, int]:
         """The rules that applied, and to how many combinations of what a site reads."""
         counts: dict[str, int] = {}
-        for table in self.tables.sites:
-            for moves in table.moves.values():
+        for table in self.tables.actions:
+            for moves in table.transitions.values():
                 for rule in {move.rule for move, _ in moves if move.rule and not move.cut}:
                     counts[rule] = counts.get(rule, 0) + 1
         return counts
@@ -82,163 +82,165 @@ class Exploration:
 class Search(ABC):
     """A search under way."""
 
-    def __init__(self, tables: Tables, limit: int = NEVER) -> None:
+    def __init__(self, tables: TransitionTables, limit: int = NO_LIMIT) -> None:
         self.tables = tables
         self.limit = limit
-        self.result = Exploration(tables, self.reached)
+        self.result = Exploration(tables, self.reached_states)
         self._found: set[str] = set()
 
-    def run(self, watch: Watch = unwatched) -> Exploration:
+    def run(self, watch: SearchWatch = watch_nothing) -> Exploration:
         """Explore until nothing new is found, there are more than the limit's number of states, or `watch` ends it.
 
-        Raises `TooWide` if this search cannot hold the states.
+        Raises `StateTooWide` if this search cannot hold the states.
         """
         began = perf_counter()
         result, goes_on = self.result, True
         try:
-            while goes_on and self._width() and self._count() <= self.limit:
-                self._check()
-                self._learn()
+            while goes_on and self._frontier_size() and self._state_count() <= self.limit:
+                self._check_properties()
+                self._extend_tables()
                 goes_on = self._advance(watch)
         finally:
-            result.states, result.finished = self._count(), not self._width()
+            result.states, result.finished = self._state_count(), not self._frontier_size()
             result.seconds = perf_counter() - began
         return result
 
     @abstractmethod
-    def reached(self) -> Iterable[int]:
+    def reached_states(self) -> Iterable[int]:
         """The states in the order in which they were found."""
 
     @abstractmethod
-    def _count(self) -> int:
+    def _state_count(self) -> int:
         """How many states there are so far."""
 
     @abstractmethod
-    def _width(self) -> int:
+    def _frontier_size(self) -> int:
         """How many states there are on the present level."""
 
     @abstractmethod
-    def _check(self) -> None:
+    def _check_properties(self) -> None:
         """Look at the properties on the present level."""
 
     @abstractmethod
-    def _learn(self) -> None:
+    def _extend_tables(self) -> None:
         """Have the tables ready for every state of the present level."""
 
     @abstractmethod
-    def _advance(self, watch: Watch) -> bool:
+    def _advance(self, watch: SearchWatch) -> bool:
         """Go on to the next level; false if that was cut short."""
 
     @abstractmethod
-    def path(self, state: int) -> tuple[int, ...]:
+    def path_to(self, state: int) -> tuple[int, ...]:
         """The states from the first one to this one, as few as possible."""
 
     @abstractmethod
-    def any_with(self, mask: int, values: Collection[int]) -> int | None:
+    def find_state(self, mask: int, values: Collection[int]) -> int | None:
         """Some state of the present level that has one of these values under the mask."""
 
-    def check(self, index: int, fresh: Collection[int]) -> None:
+    def check_property(self, index: int, fresh: Collection[int]) -> None:
         """Look at a property where its columns have values that are new."""
         check = self.tables.system.checks[index]
         if check.name in self._found:
             return
         telling = {local for local in fresh if self.tables.holds(check, local) != check.always}
-        state = self.any_with(self.tables.layout.mask(check.columns), telling) if telling else None
+        state = self.find_state(self.tables.layout.mask(check.columns), telling) if telling else None
         if state is not None:
             self._report(check.name, check.always, state)
 
-    def blame(self, breaches: Sequence[Move]) -> None:
+    def report_violations(self, breaches: Sequence[Transition]) -> None:
         """Moves that were learned just now break properties; some state of the level makes each of them possible."""
         for move in breaches:
-            for table in self.tables.sites:
-                keys = [key for key, moves in table.moves.items() if any(candidate is move for candidate, _ in moves)]
-                locals_ = {self.tables.layout.packed(key, table.site.columns) for key in keys}
-                state = self.any_with(table.mask, locals_) if locals_ else None
-                if state is not None and move.breach not in self._found:
-                    self._report(move.breach, True, state, move)
+            for table in self.tables.actions:
+                keys = [
+                    key for key, moves in table.transitions.items() if any(candidate is move for candidate, _ in moves)
+                ]
+                locals_ = {self.tables.layout.pack(key, table.action.columns) for key in keys}
+                state = self.find_state(table.mask, locals_) if locals_ else None
+                if state is not None and move.violates not in self._found:
+                    self._report(move.violates, True, state, move)
 
-    def stuck(self, state: int) -> None:
+    def report_deadlock(self, state: int) -> None:
         """Nothing can happen in this state of the present level."""
         if DEADLOCK not in self._found:
             self._report(DEADLOCK, True, state)
 
-    def _report(self, name: str, always: bool, state: int, breach: Move | None = None) -> None:
+    def _report(self, name: str, always: bool, state: int, breach: Transition | None = None) -> None:
         self._found.add(name)
-        way = tuple(self.tables.values(one) for one in self.path(state))
-        self.result.findings.append(Finding(name, always, way, breach))
+        way = tuple(self.tables.values(one) for one in self.path_to(state))
+        self.result.discoveries.append(Discovery(name, always, way, breach))
 
 
-CHUNK = 1 << 12
+BATCH_SIZE = 1 << 12
 """After how many states the search in plain Python tells how far it has come."""
 
 
 class PlainSearch(Search):
     """The search in plain Python, for states of any width. Every state has a parent, and so a shortest way to it."""
 
-    def __init__(self, tables: Tables, limit: int = NEVER) -> None:
+    def __init__(self, tables: TransitionTables, limit: int = NO_LIMIT) -> None:
         super().__init__(tables, limit)
         self.parents: dict[int, int] = {tables.initial: -1}
         self._level = [tables.initial]
         self._checked: list[set[int]] = [set() for _ in tables.system.checks]
 
-    def reached(self) -> Iterable[int]:
+    def reached_states(self) -> Iterable[int]:
         """The states in the order in which they were found."""
         return self.parents
 
-    def _count(self) -> int:
+    def _state_count(self) -> int:
         return len(self.parents)
 
-    def _width(self) -> int:
+    def _frontier_size(self) -> int:
         return len(self._level)
 
-    def path(self, state: int) -> tuple[int, ...]:
+    def path_to(self, state: int) -> tuple[int, ...]:
         """The states from the first one to this one, as few as possible."""
         way = [state]
         while self.parents[way[-1]] != -1:
             way.append(self.parents[way[-1]])
         return tuple(reversed(way))
 
-    def any_with(self, mask: int, values: Collection[int]) -> int | None:
+    def find_state(self, mask: int, values: Collection[int]) -> int | None:
         """Some state of the present level that has one of these values under the mask."""
         return next((state for state in self._level if state & mask in values), None)
 
-    def _check(self) -> None:
+    def _check_properties(self) -> None:
         for index, (check, checked) in enumerate(zip(self.tables.system.checks, self._checked, strict=True)):
             mask = self.tables.layout.mask(check.columns)
             fresh = {state & mask for state in self._level} - checked
-            self.check(index, fresh)
+            self.check_property(index, fresh)
             checked |= fresh
 
-    def _learn(self) -> None:
-        fresh = [{state & table.mask for state in self._level} - table.effects.keys() for table in self.tables.sites]
-        before, breaches = self.tables.learn(fresh)
+    def _extend_tables(self) -> None:
+        fresh = [{state & table.mask for state in self._level} - table.effects.keys() for table in self.tables.actions]
+        before, breaches = self.tables.run_actions(fresh)
         if before is not None:
-            self._move(before)
-        self.blame(breaches)
+            self._relayout(before)
+        self.report_violations(breaches)
 
-    def _move(self, before: Layout) -> None:
+    def _relayout(self, before: BitLayout) -> None:
         """Everything in the layout that the tables are in now."""
         after = self.tables.layout
-        moved = {state: before.moved(state, after) for state in self.parents}
+        moved = {state: before.repack(state, after) for state in self.parents}
         self._level = [moved[state] for state in self._level]
         moved[-1] = -1
         self.parents = {moved[state]: moved[parent] for state, parent in self.parents.items()}
         self._checked = [set() for _ in self._checked]
 
-    def _advance(self, watch: Watch) -> bool:
+    def _advance(self, watch: SearchWatch) -> bool:
         level, found = self._level, list[int]()
-        for start in range(0, len(level), CHUNK):
-            if not watch(Pulse(self.result.depth, len(self.parents), len(level), start)):
+        for start in range(0, len(level), BATCH_SIZE):
+            if not watch(SearchProgress(self.result.depth, len(self.parents), len(level), start)):
                 return False
-            self._follow(level[start : start + CHUNK], found)
+            self._expand_states(level[start : start + BATCH_SIZE], found)
         self._level = found
         self.result.depth += 1
         return True
 
-    def _follow(self, states: Sequence[int], found: list[int]) -> None:
+    def _expand_states(self, states: Sequence[int], found: list[int]) -> None:
         """Find the states that follow on these and are new."""
         result, parents = self.result, self.parents
-        sites = [(table.mask, table.effects, table.cuts) for table in self.tables.sites]
+        sites = [(table.mask, table.effects, table.cuts) for table in self.tables.actions]
         smaller = self.tables.canonical if self.tables.reduces else None
         for state in states:
             moves = cut = 0
@@ -257,4 +259,4 @@ class PlainSearch(Search):
             result.cut += cut
             if moves + cut == 0:
                 result.deadlocks += 1
-                self.stuck(state)
+                self.report_deadlock(state)

@@ -24,7 +24,7 @@ class Reaction(Generic[State]):
     state: State
     rule: str = ""
     milliseconds: int = 0
-    answers: tuple[Hashable, ...] = ()
+    responses: tuple[Hashable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class TourStep(Generic[Input]):
     input: Input
     rule: str
     milliseconds: int = 0
-    answers: tuple[Hashable, ...] = ()
+    responses: tuple[Hashable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Tours(Generic[Input]):
     tours: tuple[tuple[TourStep[Input], ...], ...]
     states: int
     transitions: int
-    beyond: int
+    out_of_bounds: int
 
     @property
     def steps(self) -> int:
@@ -85,14 +85,16 @@ def transition_graph(machine: Machine[State, Input]) -> tuple["nx.MultiDiGraph[i
             if there not in graph:
                 graph.add_node(there, state=reaction.state)
                 waiting.append(reaction.state)
-            step = TourStep(given, reaction.rule, reaction.milliseconds, reaction.answers)
+            step = TourStep(given, reaction.rule, reaction.milliseconds, reaction.responses)
             graph.add_edge(here, there, step=step)
     return graph, beyond
 
 
-def cover(machine: Machine[State, Input], longest: int = 200, patience: float = math.inf) -> Tours[Input]:
-    """Tours over the whole machine, none much longer than `longest` steps or `patience` milliseconds: first what stays
-    in a state, then what leaves it.
+def cover_transitions(
+    machine: Machine[State, Input], max_steps: int = 200, max_milliseconds: float = math.inf
+) -> Tours[Input]:
+    """Tours over the whole machine, none much longer than `max_steps` steps or `max_milliseconds` milliseconds:
+    first what stays in a state, then what leaves it.
 
     Where nothing is left to take, the tour goes on to the nearest state where there is.
     """
@@ -105,9 +107,9 @@ def cover(machine: Machine[State, Input], longest: int = 200, patience: float = 
     while any(left.values()):
         tour: list[TourStep[Input]] = []
         node = passed = 0
-        while len(tour) < longest and passed < patience:
+        while len(tour) < max_steps and passed < max_milliseconds:
             if not left[node]:
-                way = nearest(graph, node, left)
+                way = path_to_untaken(graph, node, left)
                 if way is None:
                     break
                 for to in way:
@@ -121,7 +123,7 @@ def cover(machine: Machine[State, Input], longest: int = 200, patience: float = 
     return Tours(tuple(tours), graph.number_of_nodes(), graph.number_of_edges(), beyond)
 
 
-def nearest(
+def path_to_untaken(
     graph: "nx.MultiDiGraph[int]", start: int, left: Mapping[int, Sequence[tuple[int, TourStep[Input]]]]
 ) -> Sequence[int] | None:
     """The states on a shortest way to one where something is left to take."""
@@ -142,17 +144,17 @@ def nearest(
     return None
 
 
-def strays(machine: Machine[State, Input], tour: Sequence[TourStep[Input]]) -> int | None:
+def first_difference(machine: Machine[State, Input], tour: Sequence[TourStep[Input]]) -> int | None:
     """The first step of a tour at which this machine answers, or goes by a rule, otherwise than the tour says."""
     state = machine.initial
     for number, step in enumerate(tour):
         reaction = machine.follow(state, step.input, step.milliseconds)
-        if not alike((reaction.rule, reaction.answers), (step.rule, step.answers)):
+        if not are_alike((reaction.rule, reaction.responses), (step.rule, step.responses)):
             return number
         state = reaction.state
     return None
 
 
-def alike(one: object, other: object) -> bool:
+def are_alike(one: object, other: object) -> bool:
     """Equal, or at least written alike: values of two copies of a class are never equal."""
     return one == other or repr(one) == repr(other)

@@ -19,21 +19,21 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class Transition:
     """Something that happens: what it writes, by column. `rule` is the branch of the handler, if one ran.
 
-    A `cut` move leads beyond the bounds and is not followed. `breach` names the property that the move itself breaks.
+    A `cut` move leads beyond the bounds and is not followed. `violates` names the property that the move itself breaks.
     """
 
     label: str
     writes: tuple[tuple[int, Value], ...] = ()
     rule: str = ""
     cut: bool = False
-    breach: str = ""
+    violates: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class Action:
     """A place where something can happen: the values of its columns decide which moves there are.
 
     At a `patient` site something happens only where nothing else can; a search for liveness respects that.
@@ -41,17 +41,17 @@ class Site:
 
     name: str
     columns: tuple[int, ...]
-    moves: Callable[..., tuple[Move, ...]]
+    transitions: Callable[..., tuple[Transition, ...]]
     patient: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Clearing:
-    """A column that can be emptied where what it holds is `over`, as these columns tell: nobody will miss it."""
+    """A column that can be emptied where what it holds is `is_dead`, as these columns tell: nobody will miss it."""
 
     column: int
     columns: tuple[int, ...]
-    over: Callable[..., bool]
+    is_dead: Callable[..., bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +74,12 @@ class Symmetry:
 
 
 @dataclass(frozen=True, slots=True)
-class System:
+class TransitionSystem:
     """Everything that can be: the row at the start and the sites. `clearings` and `symmetry` only make it smaller."""
 
     columns: tuple[Column, ...]
     initial: tuple[Value, ...]
-    sites: tuple[Site, ...]
+    actions: tuple[Action, ...]
     clearings: tuple[Clearing, ...] = ()
     checks: tuple[Check, ...] = ()
     symmetry: Symmetry | None = None

@@ -3,8 +3,8 @@
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from fencepost.model.explore.bit_packing import Layout, layout_for
-from fencepost.model.explore.transition_system import Check, Clearing, Move, Site, System, Value
+from fencepost.model.explore.bit_packing import BitLayout, layout_for
+from fencepost.model.explore.transition_system import Action, Check, Clearing, Transition, TransitionSystem, Value
 
 Writes = tuple[tuple[int, int], ...]
 """Numbers to write, by column."""
@@ -13,31 +13,31 @@ Effect = tuple[int, int]
 
 
 @dataclass(slots=True)
-class SiteTable:
+class ActionTable:
     """The moves of a site for each combination seen; `effects` are those that are followed, in the present layout."""
 
-    site: Site
+    action: Action
     mask: int = 0
-    moves: dict[tuple[int, ...], tuple[tuple[Move, Writes], ...]] = field(default_factory=dict)
+    transitions: dict[tuple[int, ...], tuple[tuple[Transition, Writes], ...]] = field(default_factory=dict)
     effects: dict[int, tuple[Effect, ...]] = field(default_factory=dict)
     cuts: dict[int, int] = field(default_factory=dict)
 
 
-class Tables:
+class TransitionTables:
     """The numbers of all values, and what the sites do with them."""
 
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: TransitionSystem) -> None:
         self.system = system
         self._values: dict[Hashable, list[Value]] = {column.kind: [None] for column in system.columns}
         self._held = [self._values[column.kind] for column in system.columns]
         self._numbers: dict[Hashable, dict[Value, int]] = {column.kind: {None: 0} for column in system.columns}
         self._renamed: dict[Hashable, list[list[int]]] = {}
         self._blocks = {column for block in (system.symmetry.blocks if system.symmetry else ()) for column in block}
-        self.sites = [SiteTable(site) for site in system.sites]
+        self.actions = [ActionTable(site) for site in system.actions]
         self._over: list[dict[int, bool]] = [{} for _ in system.clearings]
         self.layout = self._layout()
         self._lay_out()
-        self.initial, *_ = self.admit([system.initial])
+        self.initial, *_ = self.intern_rows([system.initial])
 
     # -- values -------------------------------------------------------------------------------------------------
 
@@ -46,15 +46,15 @@ class Tables:
         chosen = range(len(self.system.columns)) if columns is None else columns
         return tuple([self._held[column][self.layout.field(state, column)] for column in chosen])
 
-    def interned(self, column: int) -> Sequence[Value]:
+    def known_values(self, column: int) -> Sequence[Value]:
         """All values that columns of this kind can have; the first is None."""
         return self._held[column]
 
-    def admit(self, rows: Sequence[Sequence[Value]]) -> list[int]:
+    def intern_rows(self, rows: Sequence[Sequence[Value]]) -> list[int]:
         """The states of these rows, whose values become known before anything was learned."""
         numbers = [[self._number(column, value) for column, value in enumerate(row)] for row in rows]
-        self._widen()
-        return [self.canonical(self.layout.packed(row)) for row in numbers]
+        self._fit_layout()
+        return [self.canonical(self.layout.pack(row)) for row in numbers]
 
     def _number(self, column: int, value: Value) -> int:
         kind = self.system.columns[column].kind
@@ -75,7 +75,7 @@ class Tables:
         self._values[kind].append(value)
         return number
 
-    def renamed(self, column: int) -> list[list[int]]:
+    def renamed_numbers(self, column: int) -> list[list[int]]:
         """For each permutation, the number that each number of this column turns into."""
         symmetry = self.system.symmetry
         assert symmetry is not None
@@ -88,75 +88,75 @@ class Tables:
 
     # -- moves --------------------------------------------------------------------------------------------------
 
-    def learn(self, fresh: Sequence[Iterable[int]]) -> tuple[Layout | None, list[Move]]:
+    def run_actions(self, fresh: Sequence[Iterable[int]]) -> tuple[BitLayout | None, list[Transition]]:
         """Run the handlers on combinations not seen before, one collection for each site.
 
         Returns the layout so far if it had to become wider, and the moves that break a property.
         """
-        breaches: list[Move] = []
+        breaches: list[Transition] = []
         learned: list[list[tuple[int, ...]]] = []
-        for table, states in zip(self.sites, fresh, strict=True):
-            keys = [tuple(self.layout.field(state, column) for column in table.site.columns) for state in states]
+        for table, states in zip(self.actions, fresh, strict=True):
+            keys = [tuple(self.layout.field(state, column) for column in table.action.columns) for state in states]
             for key in keys:
-                table.moves[key] = self._run(table.site, key)
-                breaches += [move for move, _ in table.moves[key] if move.breach]
+                table.transitions[key] = self._run(table.action, key)
+                breaches += [move for move, _ in table.transitions[key] if move.violates]
             learned.append(keys)
-        before = self._widen()
+        before = self._fit_layout()
         if before is not None:
             return before, breaches
-        for table, keys in zip(self.sites, learned, strict=True):
+        for table, keys in zip(self.actions, learned, strict=True):
             self._pack(table, keys)
         return None, breaches
 
-    def _run(self, site: Site, key: tuple[int, ...]) -> tuple[tuple[Move, Writes], ...]:
-        values = [self._held[column][number] for column, number in zip(site.columns, key, strict=True)]
-        return tuple((move, self._writes(move)) for move in site.moves(*values))
+    def _run(self, action: Action, key: tuple[int, ...]) -> tuple[tuple[Transition, Writes], ...]:
+        values = [self._held[column][number] for column, number in zip(action.columns, key, strict=True)]
+        return tuple((move, self._writes(move)) for move in action.transitions(*values))
 
-    def _writes(self, move: Move) -> Writes:
-        return tuple((column, self._number(column, value)) for column, value in move.writes)
+    def _writes(self, transition: Transition) -> Writes:
+        return tuple((column, self._number(column, value)) for column, value in transition.writes)
 
-    def _pack(self, table: SiteTable, keys: Iterable[tuple[int, ...]]) -> None:
+    def _pack(self, table: ActionTable, keys: Iterable[tuple[int, ...]]) -> None:
         for key in keys:
-            state = self.layout.packed(key, table.site.columns)
-            moves = table.moves[key]
+            state = self.layout.pack(key, table.action.columns)
+            moves = table.transitions[key]
             table.effects[state] = tuple(self._effect(writes) for move, writes in moves if not move.cut)
             table.cuts[state] = sum(move.cut for move, _ in moves)
 
     def _effect(self, writes: Writes) -> Effect:
         layout = self.layout
         columns = [column for column, _ in writes]
-        return layout.everything & ~layout.mask(columns), layout.packed([number for _, number in writes], columns)
+        return layout.all_bits & ~layout.mask(columns), layout.pack([number for _, number in writes], columns)
 
-    def _layout(self) -> Layout:
+    def _layout(self) -> BitLayout:
         widths = [max(1, (len(self._values[column.kind]) - 1).bit_length()) for column in self.system.columns]
         return layout_for(self.system, widths)
 
-    def _widen(self) -> Layout | None:
+    def _fit_layout(self) -> BitLayout | None:
         """Make room for the numbers of all values. Returns the layout so far if it was too narrow."""
         before, after = self.layout, self._layout()
         if before == after:
             return None
         self.layout = after
-        self._over = [{before.moved(local, after): held for local, held in over.items()} for over in self._over]
+        self._over = [{before.repack(local, after): held for local, held in over.items()} for over in self._over]
         self._lay_out()
         return before
 
     def _lay_out(self) -> None:
         """Write every table anew for the present layout."""
-        for table in self.sites:
-            table.mask = self.layout.mask(table.site.columns)
+        for table in self.actions:
+            table.mask = self.layout.mask(table.action.columns)
             table.effects, table.cuts = {}, {}
-            self._pack(table, table.moves)
+            self._pack(table, table.transitions)
 
     # -- normal forms -------------------------------------------------------------------------------------------
 
-    def over(self, index: int, state: int) -> bool:
+    def is_dead(self, index: int, state: int) -> bool:
         """Whether what a clearing's column holds in a state is over."""
         clearing: Clearing = self.system.clearings[index]
         local = state & self.layout.mask(clearing.columns)
         over = self._over[index].get(local)
         if over is None:
-            over = self._over[index][local] = clearing.over(*self.values(state, clearing.columns))
+            over = self._over[index][local] = clearing.is_dead(*self.values(state, clearing.columns))
         return over
 
     @property
@@ -168,17 +168,17 @@ class Tables:
         """The state that stands for this one and all that differ from it by what is over and by names."""
         for index, clearing in enumerate(self.system.clearings):
             held = self.layout.mask((clearing.column,))
-            if state & held and self.over(index, state):
+            if state & held and self.is_dead(index, state):
                 state &= ~held
         symmetry = self.system.symmetry
         return state if symmetry is None else min(self.images(state))
 
-    def stands_for(self, row: Sequence[Value]) -> tuple[Value, ...] | None:
+    def canonical_row(self, row: Sequence[Value]) -> tuple[Value, ...] | None:
         """The row of the state that stands for this row; None if it holds a value that was never met."""
         kinds = [self._numbers[column.kind] for column in self.system.columns]
         numbers = [numbers.get(value) for numbers, value in zip(kinds, row, strict=True)]
         known = [number for number in numbers if number is not None]
-        return self.values(self.canonical(self.layout.packed(known))) if len(known) == len(numbers) else None
+        return self.values(self.canonical(self.layout.pack(known))) if len(known) == len(numbers) else None
 
     def images(self, state: int) -> list[int]:
         """The state under every permutation of its blocks."""
@@ -192,7 +192,7 @@ class Tables:
         for which, permutation in enumerate(symmetry.permutations):
             image = sum(block << place * width for block, place in zip(blocks, permutation, strict=True))
             for column in others:
-                image |= self.renamed(column)[which][layout.field(state, column)] << layout.shifts[column]
+                image |= self.renamed_numbers(column)[which][layout.field(state, column)] << layout.shifts[column]
             images.append(image)
         return images
 

@@ -22,7 +22,7 @@ class Lemma:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LemmaResult:
     """What became of a lemma: "proved", "refuted" (with a model), "vacuous" or "unknown"."""
 
     lemma: Lemma
@@ -38,7 +38,7 @@ class Finding:
         return self.verdict == ("proved" if self.lemma.holds else "refuted")
 
 
-def findings(lemmas: Iterable[Lemma], seed: int = 0) -> Iterator[Finding]:
+def findings(lemmas: Iterable[Lemma], seed: int = 0) -> Iterator[LemmaResult]:
     """Ask the solver whether the hypotheses can hold at all, and then whether the goal can fail.
 
     Lemmas in a row that share their hypotheses, as one tuple, share a solver and the first question.
@@ -54,7 +54,7 @@ def findings(lemmas: Iterable[Lemma], seed: int = 0) -> Iterator[Finding]:
         if possible == z3.sat:
             with solver.scope():
                 solver.add(z3.Not(lemma.goal))
-                answer = solver.check()
-                verdict = "proved" if answer == z3.unsat else "refuted" if answer == z3.sat else "unknown"
-                model = solver.model() if answer == z3.sat else None
-        yield Finding(lemma, verdict, perf_counter() - started, solver.longest, model)
+                response = solver.check()
+                verdict = "proved" if response == z3.unsat else "refuted" if response == z3.sat else "unknown"
+                model = solver.model() if response == z3.sat else None
+        yield LemmaResult(lemma, verdict, perf_counter() - started, solver.longest, model)

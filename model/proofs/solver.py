@@ -8,7 +8,7 @@ import z3
 
 from fencepost.model.proofs.terms import Term
 
-LIMIT_MS = 10_000
+QUERY_TIMEOUT_MS = 10_000
 """How long one query may take; what takes longer stays undecided."""
 
 
@@ -18,7 +18,7 @@ class LimitedSolver:
     def __init__(self, seed: int, simple: bool = False) -> None:
         """The `simple` one is quicker where many small queries share their assumptions."""
         self._solver = z3.SimpleSolver() if simple else z3.Solver()
-        self._solver.set("timeout", LIMIT_MS)
+        self._solver.set("timeout", QUERY_TIMEOUT_MS)
         self._solver.set("random_seed", seed)
         self.longest = 0.0
 
@@ -38,9 +38,9 @@ class LimitedSolver:
     def check(self, *terms: Term) -> z3.CheckSatResult:
         """Whether the terms are possible under what is assumed."""
         began = perf_counter()
-        answer = self._solver.check(*terms)
+        response = self._solver.check(*terms)
         self.longest = max(self.longest, perf_counter() - began)
-        return answer
+        return response
 
     def model(self) -> z3.ModelRef:
         """An instance of what was found possible last."""

@@ -11,14 +11,14 @@ from typing import TypeVar
 import z3
 
 from fencepost.model.proofs.solver import LimitedSolver
-from fencepost.model.proofs.symbolic_values import deciding
+from fencepost.model.proofs.symbolic_values import BranchDecider
 from fencepost.model.proofs.terms import Term
 
 Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
-class Path:
+class PathDecisions:
     """The decisions of one run: the given ones first, then the solver's."""
 
     solver: LimitedSolver
@@ -51,12 +51,12 @@ class Path:
         return bool(self.solver.check(term) != z3.unsat)
 
 
-def paths(run: Callable[[], Result], solver: LimitedSolver) -> Iterator[tuple[Result, list[Term]]]:
+def execute_paths(run: Callable[[], Result], solver: LimitedSolver) -> Iterator[tuple[Result, list[Term]]]:
     """The result of each path and its conditions, which the solver holds while they are looked at."""
     waiting: list[list[bool]] = [[]]
     while waiting:
-        path = Path(solver, waiting.pop(), waiting)
+        path = PathDecisions(solver, waiting.pop(), waiting)
         with solver.scope():
-            with deciding(path.decide):
+            with BranchDecider(path.decide):
                 result = run()
             yield result, path.conditions

@@ -27,11 +27,11 @@ from fencepost.model.proofs.terms import (
 _deciders: list[Callable[[Term], bool]] = []
 
 
-def truth(term: Term) -> Any:
+def as_truth(term: Term) -> Any:
     """A truth value: a plain one where the term is constant."""
     if z3.is_true(term):
         return True
-    return False if z3.is_false(term) else Boolean(term)
+    return False if z3.is_false(term) else SymbolicBool(term)
 
 
 def formula(value: Any) -> Term:
@@ -41,7 +41,7 @@ def formula(value: Any) -> Term:
     return FALSE if value is False else value.term
 
 
-class deciding:
+class BranchDecider:
     """While this lasts, `if` on a symbolic truth value asks `decide`."""
 
     def __init__(self, decide: Callable[[Term], bool]) -> None:
@@ -54,7 +54,7 @@ class deciding:
         _deciders.pop()
 
 
-class Boolean:
+class SymbolicBool:
     """A symbolic truth value."""
 
     __slots__ = ("term",)
@@ -69,49 +69,49 @@ class Boolean:
     def __and__(self, other: Any) -> Any:
         if other is True or other is False:
             return self if other else False
-        return Boolean(conjunction(self.term, other.term))
+        return SymbolicBool(conjunction(self.term, other.term))
 
     __rand__ = __and__
 
     def __or__(self, other: Any) -> Any:
         if other is True or other is False:
             return True if other else self
-        return Boolean(disjunction(self.term, other.term))
+        return SymbolicBool(disjunction(self.term, other.term))
 
     __ror__ = __or__
 
     def __eq__(self, other: object) -> Any:
         if other is True or other is False:
             return self if other else self.negated()
-        return Boolean(equation(self.term, other.term)) if isinstance(other, Boolean) else NotImplemented
+        return SymbolicBool(equation(self.term, other.term)) if isinstance(other, SymbolicBool) else NotImplemented
 
     def __ne__(self, other: object) -> Any:
-        return opposite(self == other)
+        return negate(self == other)
 
     def negated(self) -> Any:
         """The opposite."""
-        return Boolean(negation(self.term))
+        return SymbolicBool(negation(self.term))
 
     def choose(self, then: Any, otherwise: Any) -> Any:
         """Both values in one."""
-        return merged(self.term, then, otherwise)
+        return merge_values(self.term, then, otherwise)
 
 
-def opposite(value: Any) -> Any:
+def negate(value: Any) -> Any:
     """The opposite of a truth value of either kind."""
-    return value.negated() if isinstance(value, Boolean) else not value
+    return value.negated() if isinstance(value, SymbolicBool) else not value
 
 
-def equal(a: Term, b: Term) -> Any:
+def equal_terms(a: Term, b: Term) -> Any:
     """Whether two numbers are the same, decided at once where it can be."""
     if identical(a, b):
         return True
     if isinstance(a, z3.IntNumRef) and isinstance(b, z3.IntNumRef):
         return False
-    return Boolean(equation(a, b))
+    return SymbolicBool(equation(a, b))
 
 
-class Number:
+class SymbolicNumber:
     """A symbolic number, or a symbolic member of an enumeration `kind`."""
 
     __slots__ = ("kind", "term")
@@ -122,40 +122,40 @@ class Number:
         self.kind = kind
 
     def __eq__(self, other: object) -> Any:
-        return equal(self.term, number_term(other))
+        return equal_terms(self.term, number_term(other))
 
     def __ne__(self, other: object) -> Any:
-        return opposite(self == other)
+        return negate(self == other)
 
     def __lt__(self, other: Any) -> Any:
-        return truth(z3.simplify(self.term < number_term(other)))
+        return as_truth(z3.simplify(self.term < number_term(other)))
 
     def __le__(self, other: Any) -> Any:
-        return truth(z3.simplify(self.term <= number_term(other)))
+        return as_truth(z3.simplify(self.term <= number_term(other)))
 
     def __gt__(self, other: Any) -> Any:
-        return truth(z3.simplify(self.term > number_term(other)))
+        return as_truth(z3.simplify(self.term > number_term(other)))
 
     def __ge__(self, other: Any) -> Any:
-        return truth(z3.simplify(self.term >= number_term(other)))
+        return as_truth(z3.simplify(self.term >= number_term(other)))
 
-    def __rsub__(self, other: Any) -> "Number":
-        return Number(number_term(other) - self.term)
+    def __rsub__(self, other: Any) -> "SymbolicNumber":
+        return SymbolicNumber(number_term(other) - self.term)
 
-    def __add__(self, other: Any) -> "Number":
-        return Number(self.term + number_term(other))
+    def __add__(self, other: Any) -> "SymbolicNumber":
+        return SymbolicNumber(self.term + number_term(other))
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> "Number":
-        return Number(self.term - number_term(other))
+    def __sub__(self, other: Any) -> "SymbolicNumber":
+        return SymbolicNumber(self.term - number_term(other))
 
-    def __mul__(self, other: Any) -> "Number":
-        return Number(self.term * number_term(other))
+    def __mul__(self, other: Any) -> "SymbolicNumber":
+        return SymbolicNumber(self.term * number_term(other))
 
-    def __floordiv__(self, other: Any) -> "Number":
+    def __floordiv__(self, other: Any) -> "SymbolicNumber":
         """Division by a positive number."""
-        return Number(self.term / number_term(other))
+        return SymbolicNumber(self.term / number_term(other))
 
     def __bool__(self) -> bool:
         raise TypeError("a number is not a truth value")
@@ -163,10 +163,10 @@ class Number:
 
 def number_term(value: Any) -> Term:
     """The term of a number of either kind."""
-    return value.term if isinstance(value, Number) else numeral(value)
+    return value.term if isinstance(value, SymbolicNumber) else numeral(value)
 
 
-class Name:
+class SymbolicToken:
     """A symbolic token; 0 is the absent one."""
 
     __slots__ = ("term",)
@@ -176,27 +176,27 @@ class Name:
         self.term = term
 
     def __eq__(self, other: object) -> Any:
-        return equal(self.term, name_term(other))
+        return equal_terms(self.term, name_term(other))
 
     def __ne__(self, other: object) -> Any:
-        return opposite(self == other)
+        return negate(self == other)
 
     def __bool__(self) -> bool:
         raise TypeError("a token is not a truth value")
 
     def is_absent(self) -> Any:
         """There is no such token."""
-        return equal(self.term, numeral(0))
+        return equal_terms(self.term, numeral(0))
 
 
 def name_term(value: Any) -> Term:
     """The term of a token of either kind."""
     if value is None:
         return numeral(0)
-    return value.term if isinstance(value, Name) else numeral(value)
+    return value.term if isinstance(value, SymbolicToken) else numeral(value)
 
 
-class Cells:
+class SymbolicArray:
     """A symbolic array of numbers, of any length."""
 
     __slots__ = ("term",)
@@ -204,15 +204,15 @@ class Cells:
     def __init__(self, term: Term) -> None:
         self.term = term
 
-    def __getitem__(self, position: Any) -> Number:
-        return Number(self.term[number_term(position)])
+    def __getitem__(self, position: Any) -> SymbolicNumber:
+        return SymbolicNumber(self.term[number_term(position)])
 
-    def put(self, position: Any, value: Any) -> "Cells":
+    def put(self, position: Any, value: Any) -> "SymbolicArray":
         """The array with one number exchanged."""
-        return Cells(z3.Store(self.term, number_term(position), number_term(value)))
+        return SymbolicArray(z3.Store(self.term, number_term(position), number_term(value)))
 
 
-class Claims:
+class SymbolicClaims:
     """Symbolic claims or a symbolic assignment: present or not, and a truth value for each partition."""
 
     __slots__ = ("flags", "present")
@@ -226,39 +226,39 @@ class Claims:
         return len(self.flags)
 
     def __getitem__(self, partition: int) -> Any:
-        return both(self.present, self.flags[partition])
+        return conjoin(self.present, self.flags[partition])
 
     def __eq__(self, other: object) -> Any:
-        theirs = claims(other, len(self.flags))
+        theirs = as_claims(other, len(self.flags))
         alike: Any = True
         for mine, flag in zip(self.flags, theirs.flags, strict=True):
-            alike = both(alike, same_truth(mine, flag))
+            alike = conjoin(alike, same_truth(mine, flag))
         here, there = self.present, theirs.present
-        return both(same_truth(here, there), either(opposite(here), alike))
+        return conjoin(same_truth(here, there), disjoin(negate(here), alike))
 
     def __ne__(self, other: object) -> Any:
-        return opposite(self == other)
+        return negate(self == other)
 
     def is_absent(self) -> Any:
         """There are none."""
-        return opposite(self.present)
+        return negate(self.present)
 
 
-def claims(value: Any, length: int) -> Claims:
+def as_claims(value: Any, length: int) -> SymbolicClaims:
     """Claims of either kind as symbolic ones."""
-    if isinstance(value, Claims):
+    if isinstance(value, SymbolicClaims):
         return value
-    return Claims(False, (False,) * length) if value is None else Claims(True, tuple(value))
+    return SymbolicClaims(False, (False,) * length) if value is None else SymbolicClaims(True, tuple(value))
 
 
-def both(a: Any, b: Any) -> Any:
+def conjoin(a: Any, b: Any) -> Any:
     """Both truth values hold."""
     if a is False or b is False:
         return False
     return b if a is True else a & b
 
 
-def either(a: Any, b: Any) -> Any:
+def disjoin(a: Any, b: Any) -> Any:
     """One of the truth values holds."""
     if a is True or b is True:
         return True
@@ -267,107 +267,112 @@ def either(a: Any, b: Any) -> Any:
 
 def same_truth(a: Any, b: Any) -> Any:
     """The truth values agree."""
-    if isinstance(a, Boolean):
+    if isinstance(a, SymbolicBool):
         return a == b
-    return b == a if isinstance(b, Boolean) else a == b
+    return b == a if isinstance(b, SymbolicBool) else a == b
 
 
 def is_flags(value: Any) -> bool:
     """The value is a plain tuple of truth values."""
-    return isinstance(value, tuple) and bool(value) and all(isinstance(item, Boolean | bool) for item in value)
+    return isinstance(value, tuple) and bool(value) and all(isinstance(item, SymbolicBool | bool) for item in value)
 
 
-def merged(condition: Term, then: Any, otherwise: Any) -> Any:
-    """One value that is `then` where the condition holds, else `otherwise`; shorter tuples are filled with blanks."""
+def merge_values(condition: Term, then: Any, otherwise: Any) -> Any:
+    """One value that is `then` where the condition holds, else `otherwise`; shorter tuples are filled with
+    blanks."""
     if then is otherwise:
         return then
-    if isinstance(then, Claims) or isinstance(otherwise, Claims) or (None in (_kind(then), _kind(otherwise))):
-        return _merged_tokens(condition, then, otherwise)
+    if (
+        isinstance(then, SymbolicClaims)
+        or isinstance(otherwise, SymbolicClaims)
+        or (None in (_kind(then), _kind(otherwise)))
+    ):
+        return _merge_tokens(condition, then, otherwise)
     if isinstance(then, tuple):
-        return _merged_tuples(condition, then, otherwise)
-    if isinstance(then, Boolean | bool):
-        return _merged_truths(condition, then, otherwise)
-    if isinstance(then, Name) or isinstance(otherwise, Name):
-        return Name(alternative(condition, name_term(then), name_term(otherwise)))
-    if isinstance(then, Cells):
-        return Cells(z3.If(condition, then.term, otherwise.term))
+        return _merge_tuples(condition, then, otherwise)
+    if isinstance(then, SymbolicBool | bool):
+        return _merge_truths(condition, then, otherwise)
+    if isinstance(then, SymbolicToken) or isinstance(otherwise, SymbolicToken):
+        return SymbolicToken(alternative(condition, name_term(then), name_term(otherwise)))
+    if isinstance(then, SymbolicArray):
+        return SymbolicArray(z3.If(condition, then.term, otherwise.term))
     if is_dataclass(then):
         assert type(then) is type(otherwise)
         return type(then)(  # type: ignore[misc]
-            *(merged(condition, getattr(then, f.name), getattr(otherwise, f.name)) for f in fields(then))
+            *(merge_values(condition, getattr(then, f.name), getattr(otherwise, f.name)) for f in fields(then))
         )
     a, b = number_term(then), number_term(otherwise)
     if identical(a, b):
         return then
-    return Number(alternative(condition, a, b), _enumeration(then) or _enumeration(otherwise))
+    return SymbolicNumber(alternative(condition, a, b), _enumeration(then) or _enumeration(otherwise))
 
 
 def _kind(value: Any) -> type | None:
     return None if value is None else type(value)
 
 
-def _merged_tokens(condition: Term, then: Any, otherwise: Any) -> Any:
+def _merge_tokens(condition: Term, then: Any, otherwise: Any) -> Any:
     """Merge where one side may be absent."""
-    if isinstance(then, Claims | tuple) or isinstance(otherwise, Claims | tuple):
+    if isinstance(then, SymbolicClaims | tuple) or isinstance(otherwise, SymbolicClaims | tuple):
         length = len(otherwise if then is None else then)
-        a, b = claims(then, length), claims(otherwise, length)
-        present = _merged_truths(condition, a.present, b.present)
-        return Claims(present, _merged_tuples(condition, a.flags, b.flags))
-    return Name(alternative(condition, name_term(then), name_term(otherwise)))
+        a, b = as_claims(then, length), as_claims(otherwise, length)
+        present = _merge_truths(condition, a.present, b.present)
+        return SymbolicClaims(present, _merge_tuples(condition, a.flags, b.flags))
+    return SymbolicToken(alternative(condition, name_term(then), name_term(otherwise)))
 
 
-def _merged_tuples(condition: Term, then: tuple[Any, ...], otherwise: tuple[Any, ...]) -> tuple[Any, ...]:
+def _merge_tuples(condition: Term, then: tuple[Any, ...], otherwise: tuple[Any, ...]) -> tuple[Any, ...]:
     longer = then if len(then) > len(otherwise) else otherwise
-    padding = tuple(blank(item) for item in longer[min(len(then), len(otherwise)) :])
+    padding = tuple(blank_like(item) for item in longer[min(len(then), len(otherwise)) :])
     first = then if longer is then else then + padding
     second = otherwise if longer is otherwise else otherwise + padding
     if len(then) == len(otherwise):
         first, second = then, otherwise
-    return tuple(merged(condition, a, b) for a, b in zip(first, second, strict=True))
+    return tuple(merge_values(condition, a, b) for a, b in zip(first, second, strict=True))
 
 
-def _merged_truths(condition: Term, then: Any, otherwise: Any) -> Any:
+def _merge_truths(condition: Term, then: Any, otherwise: Any) -> Any:
     if then is True:
-        return truth(condition) if otherwise is False else either(Boolean(condition), otherwise)
+        return as_truth(condition) if otherwise is False else disjoin(SymbolicBool(condition), otherwise)
     if then is False:
-        no = Boolean(condition).negated()
-        return no if otherwise is True else both(no, otherwise)
+        no = SymbolicBool(condition).negated()
+        return no if otherwise is True else conjoin(no, otherwise)
     if otherwise is True:
-        return either(Boolean(condition).negated(), then)
+        return disjoin(SymbolicBool(condition).negated(), then)
     if otherwise is False:
-        return both(Boolean(condition), then)
+        return conjoin(SymbolicBool(condition), then)
     if identical(then.term, otherwise.term):
         return then
-    return Boolean(alternative(condition, then.term, otherwise.term))
+    return SymbolicBool(alternative(condition, then.term, otherwise.term))
 
 
 def _enumeration(value: Any) -> type[IntEnum] | None:
-    if isinstance(value, Number):
+    if isinstance(value, SymbolicNumber):
         return value.kind
     return type(value) if isinstance(value, IntEnum) else None
 
 
-def blank(value: Any) -> Any:
+def blank_like(value: Any) -> Any:
     """What stands in a longer tuple where the shorter one has nothing."""
     if is_dataclass(value) and not isinstance(value, type):
-        return type(value)(*(blank(getattr(value, f.name)) for f in fields(value)))
+        return type(value)(*(blank_like(getattr(value, f.name)) for f in fields(value)))
     if isinstance(value, tuple) and not is_flags(value):
-        return tuple(blank(item) for item in value)
+        return tuple(blank_like(item) for item in value)
     return None
 
 
-def alike(a: Any, b: Any) -> bool:
+def same_terms(a: Any, b: Any) -> bool:
     """The values are made of the same terms."""
     if a is b:
         return True
     if isinstance(a, tuple) and isinstance(b, tuple):
-        return len(a) == len(b) and all(alike(one, other) for one, other in zip(a, b, strict=True))
+        return len(a) == len(b) and all(same_terms(one, other) for one, other in zip(a, b, strict=True))
     if type(a) is not type(b):
         return False
-    if isinstance(a, Boolean | Number | Name):
+    if isinstance(a, SymbolicBool | SymbolicNumber | SymbolicToken):
         return identical(a.term, b.term)
-    if isinstance(a, Claims):
-        return alike(a.present, b.present) and alike(a.flags, b.flags)
+    if isinstance(a, SymbolicClaims):
+        return same_terms(a.present, b.present) and same_terms(a.flags, b.flags)
     if is_dataclass(a) and not isinstance(a, type):
-        return all(alike(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
+        return all(same_terms(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
     return bool(a == b)

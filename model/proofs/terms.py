@@ -18,7 +18,7 @@ _made: dict[tuple[Any, ...], tuple[Term, ...]] = {}
 """Each term by its connective and the addresses of its parts, with the parts: while they are kept, so are addresses."""
 
 
-def forget() -> None:
+def clear_terms() -> None:
     """Let go of the terms that nobody holds any more."""
     _made.clear()
 

@@ -21,17 +21,17 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from fencepost.model.wire import schema
-from fencepost.model.wire.compiler import compiled, schema_of
-from fencepost.model.wire.primitives import NO_LIMIT, Cursor, Cut, UnencodableError, surplus
+from fencepost.model.wire.compiler import compile_message, schema_of
+from fencepost.model.wire.primitives import NO_LIMIT, Cursor, ReadError, UnencodableError, surplus_finding
 
 __all__ = [
     "API_KEYS",
     "API_NAMES",
     "VERSIONS",
     "Body",
-    "Decoded",
-    "Request",
-    "Response",
+    "DecodedBody",
+    "DecodedRequest",
+    "DecodedResponse",
     "UnencodableError",
     "decode_body",
     "decode_request",
@@ -40,7 +40,7 @@ __all__ = [
     "encode_request",
     "encode_response",
     "fields_of",
-    "fitted",
+    "fit_body",
 ]
 
 Body: TypeAlias = Mapping[str, Any]
@@ -60,7 +60,7 @@ VERSIONS: Mapping[str, tuple[int, int]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodedBody:
     """A body, and what was odd about its bytes."""
 
     body: Body
@@ -68,7 +68,7 @@ class Decoded:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class DecodedRequest:
     """A request. `api` is None if the kit does not know the key; the body is then empty, as it is for a version the kit
     does not know. Numbers that the frame was too short for are -1."""
 
@@ -82,7 +82,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class DecodedResponse:
     """An answer. `correlation_id` is -1 if the frame was too short for one."""
 
     correlation_id: int
@@ -100,10 +100,10 @@ def encode_body(name: str, version: int, body: Body) -> bytes:
     return bytes(out)
 
 
-def decode_body(name: str, version: int, data: bytes) -> Decoded:
+def decode_body(name: str, version: int, data: bytes) -> DecodedBody:
     """Inverse of `encode_body`. Raises ValueError for an unknown name or version, never for `data`."""
     cursor = Cursor(data)
-    return Decoded(_read_last(cursor, name, version), tuple(cursor.findings))
+    return DecodedBody(_read_last(cursor, name, version), tuple(cursor.findings))
 
 
 def encode_request(api: str, version: int, correlation_id: int, client_id: str | None, body: Body) -> bytes:
@@ -120,23 +120,23 @@ def encode_request(api: str, version: int, correlation_id: int, client_id: str |
     return bytes(out)
 
 
-def decode_request(frame: bytes, most_items: int = NO_LIMIT) -> Request:
-    """Take a request frame apart, whatever it holds; a message with more array items than `most_items` is cut there.
+def decode_request(frame: bytes, max_items: int = NO_LIMIT) -> DecodedRequest:
+    """Take a request frame apart, whatever it holds; a message with more array items than `max_items` is cut there.
 
     The limit is for servers: an item may take up one byte in the frame, but hundreds once it is unpacked.
     """
     key, version = (int.from_bytes(frame[i : i + 2], signed=True) if len(frame) >= i + 2 else -1 for i in (0, 2))
     api = API_NAMES.get(key)
     known = api is not None and version in schema.SCHEMAS[api + "Request"].versions
-    cursor = Cursor(frame, most_items)
+    cursor = Cursor(frame, max_items)
     header, whole = _read(cursor, "RequestHeader", _request_header_version(api, version) if api and known else 1)
     body: Body = {}
     if whole and api and known:
         body = _read_last(cursor, api + "Request", version)
     elif whole:
-        cursor.note(f"unknown version {version} of {api}" if api else f"unknown api key {key}")
+        cursor.add_finding(f"unknown version {version} of {api}" if api else f"unknown api key {key}")
     correlation_id = header.get("correlation_id", -1)
-    return Request(api, key, version, correlation_id, header.get("client_id"), body, tuple(cursor.findings))
+    return DecodedRequest(api, key, version, correlation_id, header.get("client_id"), body, tuple(cursor.findings))
 
 
 def encode_response(api: str, version: int, correlation_id: int, body: Body) -> bytes:
@@ -152,7 +152,7 @@ def encode_response(api: str, version: int, correlation_id: int, body: Body) -> 
     return bytes(out)
 
 
-def decode_response(api: str, version: int, frame: bytes) -> Response:
+def decode_response(api: str, version: int, frame: bytes) -> DecodedResponse:
     """Take the answer to a request apart. Raises ValueError for an API or version that the kit does not know."""
     cursor = Cursor(frame)
     header, whole = _read(cursor, "ResponseHeader", _response_header_version(api, version))
@@ -161,7 +161,7 @@ def decode_response(api: str, version: int, frame: bytes) -> Response:
         error = int.from_bytes(frame[cursor.position : cursor.position + 2])
         refused = api == "ApiVersions" and error == UNSUPPORTED_VERSION
         body = _read_last(cursor, api + "Response", 0 if refused else version)
-    return Response(header.get("correlation_id", -1), body, tuple(cursor.findings))
+    return DecodedResponse(header.get("correlation_id", -1), body, tuple(cursor.findings))
 
 
 def fields_of(name: str, version: int) -> dict[str, Any]:
@@ -170,9 +170,9 @@ def fields_of(name: str, version: int) -> dict[str, Any]:
     return _fields(schema_of(name, version).fields, version)
 
 
-def fitted(name: str, version: int, body: Body) -> Body:
+def fit_body(name: str, version: int, body: Body) -> Body:
     """The part of `body` that this version can carry, so that one answer can be written for all versions."""
-    return _fitted_struct(body, fields_of(name, version))
+    return _fit_struct(body, fields_of(name, version))
 
 
 def _fields(fields: tuple[schema.Field, ...], version: int) -> dict[str, Any]:
@@ -183,16 +183,16 @@ def _fields(fields: tuple[schema.Field, ...], version: int) -> dict[str, Any]:
     }
 
 
-def _fitted_struct(body: Body, fields: Mapping[str, Any]) -> Body:
-    return {name: _fitted(value, fields[name]) for name, value in body.items() if name in fields}
+def _fit_struct(body: Body, fields: Mapping[str, Any]) -> Body:
+    return {name: _fit_value(value, fields[name]) for name, value in body.items() if name in fields}
 
 
-def _fitted(value: Any, fields: Mapping[str, Any] | None) -> Any:
+def _fit_value(value: Any, fields: Mapping[str, Any] | None) -> Any:
     if fields is None or value is None:
         return value
     if isinstance(value, Mapping):
-        return _fitted_struct(value, fields)
-    return [_fitted(item, fields) for item in value]
+        return _fit_struct(value, fields)
+    return [_fit_value(item, fields) for item in value]
 
 
 def _request_header_version(api: str, version: int) -> int:
@@ -205,7 +205,7 @@ def _response_header_version(api: str, version: int) -> int:
 
 
 def _write(out: bytearray, name: str, version: int, body: Body) -> None:
-    _, write = compiled(name, version)
+    _, write = compile_message(name, version)
     try:
         write(out, body)
     except UnencodableError as error:
@@ -214,11 +214,11 @@ def _write(out: bytearray, name: str, version: int, body: Body) -> None:
 
 def _read(cursor: Cursor, name: str, version: int) -> tuple[Body, bool]:
     """What could be read, and whether that is all of it."""
-    read, _ = compiled(name, version)
+    read, _ = compile_message(name, version)
     try:
         return read(cursor), True
-    except Cut as cut:
-        cursor.note(str(cut))
+    except ReadError as cut:
+        cursor.add_finding(str(cut))
         return cut.value or {}, False
 
 
@@ -226,5 +226,5 @@ def _read_last(cursor: Cursor, name: str, version: int) -> Body:
     """Read what should take up the rest of the bytes."""
     body, whole = _read(cursor, name, version)
     if whole and cursor.position < cursor.end:
-        cursor.note(surplus(cursor))
+        cursor.add_finding(surplus_finding(cursor))
     return body

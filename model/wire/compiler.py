@@ -10,12 +10,12 @@ from typing import Any, cast
 from fencepost.model.wire import primitives
 from fencepost.model.wire.primitives import (
     Cursor,
-    Cut,
-    Read,
+    Reader,
+    ReadError,
     UnencodableError,
-    Write,
+    Writer,
     read_uvarint,
-    surplus,
+    surplus_finding,
     write_uvarint,
 )
 from fencepost.model.wire.schema import SCHEMAS, Field, Schema
@@ -36,7 +36,7 @@ def schema_of(name: str, version: int) -> Schema:
 
 
 @functools.cache
-def compiled(name: str, version: int) -> tuple[Read, Write]:
+def compile_message(name: str, version: int) -> tuple[Reader, Writer]:
     """Reader and writer of one message. Raises ValueError as `schema_of`."""
     schema = schema_of(name, version)
     return _struct(schema.fields, version, version in schema.flexible, "")
@@ -55,35 +55,35 @@ class _Member:
 
     field: Field
     version: int
-    read: Read
-    write: Write
+    read: Reader
+    write: Writer
 
     def default(self) -> Any:
         return default_of(self.field, self.version)
 
 
-def _item(field: Field, version: int, flexible: bool, nullable: bool, path: str) -> tuple[Read, Write]:
+def _item(field: Field, version: int, flexible: bool, nullable: bool, path: str) -> tuple[Reader, Writer]:
     compact = flexible and not field.rigid
     match field.kind:
         case "struct":
             return _struct(field.fields, version, flexible, path)
         case "string":
-            return primitives.text(compact, nullable, path)
+            return primitives.string_codec(compact, nullable, path)
         case "bytes" | "records":
-            return primitives.blob(compact, nullable, path)
+            return primitives.bytes_codec(compact, nullable, path)
         case _:
-            return primitives.FIXED[field.kind]
+            return primitives.FIXED_WIDTH[field.kind]
 
 
-def _value(field: Field, version: int, flexible: bool, path: str) -> tuple[Read, Write]:
+def _value(field: Field, version: int, flexible: bool, path: str) -> tuple[Reader, Writer]:
     nullable = version in field.nullable
     if not field.array:
         return _item(field, version, flexible, nullable, path)
     item = _item(field, version, flexible, False, path + "[]")
-    return primitives.array(item, flexible, nullable, path)
+    return primitives.array_codec(item, flexible, nullable, path)
 
 
-def _struct(fields: tuple[Field, ...], version: int, flexible: bool, path: str) -> tuple[Read, Write]:
+def _struct(fields: tuple[Field, ...], version: int, flexible: bool, path: str) -> tuple[Reader, Writer]:
     inside = path + "." if path else ""
     present = [field for field in fields if version in field.versions]
     absent = {field.name: default_of(field, version) for field in fields if version not in field.versions}
@@ -96,7 +96,7 @@ def _struct(fields: tuple[Field, ...], version: int, flexible: bool, path: str) 
     )
 
 
-def _struct_reader(plain: list[_Member], read_tags: Callable[[Cursor, dict[str, Any]], None] | None) -> Read:
+def _struct_reader(plain: list[_Member], read_tags: Callable[[Cursor, dict[str, Any]], None] | None) -> Reader:
     readers = [(member.field.name, member.read) for member in plain]
 
     def read(cursor: Cursor) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def _struct_reader(plain: list[_Member], read_tags: Callable[[Cursor, dict[str, 
             if read_tags is not None:
                 name = "tags"
                 read_tags(cursor, body)
-        except Cut as cut:
+        except ReadError as cut:
             if cut.value is not None:
                 body[name] = cut.value
             raise cut.within("." + name, body or None) from None
@@ -122,7 +122,7 @@ def _struct_writer(
     write_tags: Callable[[bytearray, Mapping[str, Any]], None] | None,
     tag_names: set[str],
     absent: Mapping[str, Any],
-) -> Write:
+) -> Writer:
     writers = [(member.field.name, member.default(), member.write) for member in plain]
     known = {name for name, _, _ in writers} | tag_names
     if write_tags is not None:
@@ -169,7 +169,7 @@ def _tag_reader(tagged: list[_Member], path: str) -> Callable[[Cursor, dict[str,
             number = read_uvarint(cursor)
             data = cursor.take(read_uvarint(cursor))
             if number <= last:
-                cursor.note(f"tags out of order in {place}")
+                cursor.add_finding(f"tags out of order in {place}")
             last = number
             member = by_number.get(number)
             if member is None:
@@ -182,33 +182,33 @@ def _tag_reader(tagged: list[_Member], path: str) -> Callable[[Cursor, dict[str,
 
 def _read_tagged(cursor: Cursor, member: _Member, data: bytes, place: str) -> Any:
     """A tagged field knows its size, so that a fault inside it does not end the message."""
-    inner = Cursor(data, cursor.room)
+    inner = Cursor(data, cursor.max_items)
     value = None
     try:
         value = member.read(inner)
         if inner.position < inner.end:
-            inner.note(f"{surplus(inner)} in {member.field.name} of {place}")
-    except Cut as cut:
-        inner.note(str(cut.within("." + member.field.name, cut.value)))
+            inner.add_finding(f"{surplus_finding(inner)} in {member.field.name} of {place}")
+    except ReadError as cut:
+        inner.add_finding(str(cut.within("." + member.field.name, cut.value)))
         value = cut.value
     cursor.findings.update(inner.findings)
-    cursor.room = inner.room
+    cursor.max_items = inner.max_items
     return member.default() if value is None else value
 
 
 def _tag_writer(tagged: list[_Member]) -> Callable[[bytearray, Mapping[str, Any]], None]:
-    def encoded(member: _Member, value: Any) -> bytes:
+    def encode_tagged(member: _Member, value: Any) -> bytes:
         data = bytearray()
         member.write(data, value)
         return bytes(data)
 
-    defaults = {member.field.name: encoded(member, member.default()) for member in tagged}
+    defaults = {member.field.name: encode_tagged(member, member.default()) for member in tagged}
 
     def write(out: bytearray, body: Mapping[str, Any]) -> None:
         found = {int(number): bytes(data) for number, data in body.get(UNKNOWN_TAGS, {}).items()}
         for member in tagged:
             name = member.field.name
-            if name in body and (data := encoded(member, body[name])) != defaults[name]:
+            if name in body and (data := encode_tagged(member, body[name])) != defaults[name]:
                 found[cast(int, member.field.tag)] = data
         write_uvarint(out, len(found))
         for number, data in sorted(found.items()):

@@ -1,7 +1,7 @@
 """Reading and writing the primitive types of the wire format.
 
 A reader takes the next value off a `Cursor`; a writer appends one to a bytearray. Readers forgive what can be
-forgiven and note it; what cannot be read raises `Cut`. Writers write whatever fits the type's form, legal or not.
+forgiven and note it; what cannot be read raises `ReadError`. Writers write whatever fits the type's form, legal or not.
 Source: the protocol guide of Apache Kafka, "Protocol Primitive Types"; KIP-482 for the compact forms.
 """
 
@@ -17,7 +17,7 @@ _VARINT_BYTES = 5
 _VARLONG_BYTES = 10
 
 
-class Cut(Exception):
+class ReadError(Exception):
     """Reading ended early. `path` grows from the inside out; `value` is what the innermost reader had by then."""
 
     def __init__(self, what: str, reason: str) -> None:
@@ -27,7 +27,7 @@ class Cut(Exception):
         self.path: list[str] = []
         self.value: Any = None
 
-    def within(self, step: str, value: Any) -> "Cut":
+    def within(self, step: str, value: Any) -> "ReadError":
         """The same cut seen from the enclosing struct or array, which has read `value`."""
         self.path.insert(0, step)
         self.value = value
@@ -56,52 +56,53 @@ class UnencodableError(ValueError):
 
 
 class Cursor:
-    """A place in some bytes, and what was found odd on the way there. `room` is how many more array items may come."""
+    """A place in some bytes, and what was found odd on the way there. `max_items` is how many more array items may
+    come."""
 
-    __slots__ = ("data", "end", "findings", "position", "room")
+    __slots__ = ("data", "end", "findings", "max_items", "position")
 
     def __init__(self, data: bytes, room: int = NO_LIMIT) -> None:
         self.data = data
-        self.room = room
+        self.max_items = room
         self.position = 0
         self.end = len(data)
         self.findings: dict[str, None] = {}
 
-    def note(self, finding: str) -> None:
+    def add_finding(self, finding: str) -> None:
         """Keep a finding, once."""
         self.findings[finding] = None
 
-    def short(self, needed: int) -> Cut:
+    def truncation(self, needed: int) -> ReadError:
         """What to raise when fewer than `needed` bytes are left."""
-        return Cut("truncated", f"need {needed} bytes, have {self.end - self.position}")
+        return ReadError("truncated", f"need {needed} bytes, have {self.end - self.position}")
 
     def take(self, count: int) -> bytes:
         """The next `count` bytes."""
         start = self.position
         if not 0 <= count <= self.end - start:
-            raise self.short(count)
+            raise self.truncation(count)
         self.position = start + count
         return self.data[start : start + count]
 
 
-def surplus(cursor: Cursor) -> str:
+def surplus_finding(cursor: Cursor) -> str:
     """What to note when bytes are left over."""
     count = cursor.end - cursor.position
     return f"{count} surplus byte{'s' if count > 1 else ''}"
 
 
-Read: TypeAlias = Callable[[Cursor], Any]
-Write: TypeAlias = Callable[[bytearray, Any], None]
+Reader: TypeAlias = Callable[[Cursor], Any]
+Writer: TypeAlias = Callable[[bytearray, Any], None]
 
 
-def _fixed(code: str, write_code: str | None = None) -> tuple[Read, Write]:
+def _fixed_width(code: str, write_code: str | None = None) -> tuple[Reader, Writer]:
     form = struct.Struct(">" + code)
     size, unpack, pack = form.size, form.unpack_from, struct.Struct(">" + (write_code or code)).pack
 
     def read(cursor: Cursor) -> Any:
         start = cursor.position
         if size > cursor.end - start:
-            raise cursor.short(size)
+            raise cursor.truncation(size)
         cursor.position = start + size
         return unpack(cursor.data, start)[0]
 
@@ -119,34 +120,34 @@ def _write_uuid(out: bytearray, value: str) -> None:
     out += uuid.UUID(value).bytes
 
 
-FIXED: Mapping[str, tuple[Read, Write]] = MappingProxyType(
+FIXED_WIDTH: Mapping[str, tuple[Reader, Writer]] = MappingProxyType(
     {
-        "bool": _fixed("?", "b"),
-        "int8": _fixed("b"),
-        "int16": _fixed("h"),
-        "int32": _fixed("i"),
-        "int64": _fixed("q"),
+        "bool": _fixed_width("?", "b"),
+        "int8": _fixed_width("b"),
+        "int16": _fixed_width("h"),
+        "int32": _fixed_width("i"),
+        "int64": _fixed_width("q"),
         "uuid": (_read_uuid, _write_uuid),
     }
 )
 """The types of fixed width. A uuid is its usual text, which JSON can carry."""
 
-read_int16, write_int16 = FIXED["int16"]
-read_int32, write_int32 = FIXED["int32"]
+read_int16, write_int16 = FIXED_WIDTH["int16"]
+read_int32, write_int32 = FIXED_WIDTH["int32"]
 
 
 def _read_varint(cursor: Cursor, most: int) -> int:
     value = shift = 0
     for _ in range(most):
         if cursor.position >= cursor.end:
-            raise cursor.short(1)
+            raise cursor.truncation(1)
         byte = cursor.data[cursor.position]
         cursor.position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value
         shift += 7
-    raise Cut("malformed", f"a variable-length number of more than {most} bytes")
+    raise ReadError("malformed", f"a variable-length number of more than {most} bytes")
 
 
 def read_uvarint(cursor: Cursor) -> int:
@@ -173,17 +174,17 @@ def write_varlong(out: bytearray, value: int) -> None:
     write_uvarint(out, value << 1 if value >= 0 else (-value << 1) - 1)
 
 
-def length_reader(compact: bool, read: Read) -> Callable[[Cursor], int]:
+def length_reader(compact: bool, read: Reader) -> Callable[[Cursor], int]:
     """A length in front of strings, bytes and arrays; -1 stands for null. `read` reads the rigid form."""
     return (lambda cursor: read_uvarint(cursor) - 1) if compact else read
 
 
-def length_writer(compact: bool, write: Write) -> Callable[[bytearray, int], None]:
+def length_writer(compact: bool, write: Writer) -> Callable[[bytearray, int], None]:
     """Inverse of `length_reader`."""
     return (lambda out, length: write_uvarint(out, length + 1)) if compact else write
 
 
-def text(compact: bool, nullable: bool, path: str) -> tuple[Read, Write]:
+def string_codec(compact: bool, nullable: bool, path: str) -> tuple[Reader, Writer]:
     """A string. Bytes that are no UTF-8 survive a round trip as surrogate escapes; a writer takes raw bytes too."""
     read_length = length_reader(compact, read_int16)
     write_length = length_writer(compact, write_int16)
@@ -197,7 +198,7 @@ def text(compact: bool, nullable: bool, path: str) -> tuple[Read, Write]:
         try:
             return raw.decode()
         except UnicodeDecodeError:
-            cursor.note(f"no UTF-8 in {path}")
+            cursor.add_finding(f"no UTF-8 in {path}")
             return raw.decode(errors="surrogateescape")
 
     def write(out: bytearray, value: str | bytes | None) -> None:
@@ -211,7 +212,7 @@ def text(compact: bool, nullable: bool, path: str) -> tuple[Read, Write]:
     return read, write
 
 
-def blob(compact: bool, nullable: bool, path: str) -> tuple[Read, Write]:
+def bytes_codec(compact: bool, nullable: bool, path: str) -> tuple[Reader, Writer]:
     """Bytes, or records, which the codec does not look into."""
     read_length = length_reader(compact, read_int32)
     write_length = length_writer(compact, write_int32)
@@ -234,7 +235,7 @@ def blob(compact: bool, nullable: bool, path: str) -> tuple[Read, Write]:
     return read, write
 
 
-def array(item: tuple[Read, Write], compact: bool, nullable: bool, path: str) -> tuple[Read, Write]:
+def array_codec(item: tuple[Reader, Writer], compact: bool, nullable: bool, path: str) -> tuple[Reader, Writer]:
     """A list. Its count is held against the bytes that are left before anything is made for it."""
     read_item, write_item = item
     read_length = length_reader(compact, read_int32)
@@ -246,15 +247,15 @@ def array(item: tuple[Read, Write], compact: bool, nullable: bool, path: str) ->
             _note_null(cursor, count, nullable, path)
             return None
         if count > cursor.end - cursor.position:
-            raise cursor.short(count)
-        if count > cursor.room:
-            raise Cut("too much", f"{count} more items, {cursor.room} are allowed")
-        cursor.room -= count
+            raise cursor.truncation(count)
+        if count > cursor.max_items:
+            raise ReadError("too much", f"{count} more items, {cursor.max_items} are allowed")
+        cursor.max_items -= count
         items: list[Any] = []
         try:
             for _ in range(count):
                 items.append(read_item(cursor))
-        except Cut as cut:
+        except ReadError as cut:
             step = f"[{len(items)}]"
             if cut.value is not None:
                 items.append(cut.value)
@@ -279,6 +280,6 @@ def array(item: tuple[Read, Write], compact: bool, nullable: bool, path: str) ->
 
 def _note_null(cursor: Cursor, length: int, nullable: bool, path: str) -> None:
     if not nullable:
-        cursor.note(f"null in non-nullable {path}")
+        cursor.add_finding(f"null in non-nullable {path}")
     if length < -1:
-        cursor.note(f"length {length} in {path}")
+        cursor.add_finding(f"length {length} in {path}")

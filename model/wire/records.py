@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from fencepost.model.wire.primitives import Cursor, Cut, read_varlong, surplus, write_varlong
+from fencepost.model.wire.primitives import Cursor, ReadError, read_varlong, surplus_finding, write_varlong
 
 _POLYNOMIAL = 0x82F63B78
 _PREFIX = struct.Struct(">qiibI")
@@ -94,7 +94,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Batches:
+class DecodedBatches:
     """What some bytes held; an answer to Fetch may rightly end in the middle of a batch."""
 
     batches: tuple[Batch, ...]
@@ -140,23 +140,23 @@ def encode_batch(batch: Batch) -> bytes:
     return _PREFIX.pack(batch.base_offset, length, batch.leader_epoch, 2, crc32c(body)) + body
 
 
-def moved(data: bytes, base_offset: int, leader_epoch: int) -> bytes:
+def rebase_batch(data: bytes, base_offset: int, leader_epoch: int) -> bytes:
     """The bytes of a batch with another base offset and leader epoch, which its checksum does not cover."""
     _, length, _, magic, checksum = _PREFIX.unpack_from(data)
     return _PREFIX.pack(base_offset, length, leader_epoch, magic, checksum) + data[_PREFIX.size :]
 
 
-def decode_batches(data: bytes) -> Batches:
+def decode_batches(data: bytes) -> DecodedBatches:
     """Take a run of batches apart, up to the first that cannot be read. Never fails on what `data` holds."""
     batches: list[Batch] = []
     start = 0
     while start < len(data):
         found = _read_batch(data, start)
         if isinstance(found, str):
-            return Batches(tuple(batches), (f"{found} at byte {start}",))
+            return DecodedBatches(tuple(batches), (f"{found} at byte {start}",))
         batch, start = found
         batches.append(batch)
-    return Batches(tuple(batches), ())
+    return DecodedBatches(tuple(batches), ())
 
 
 def records_of(batch: Batch) -> tuple[tuple[Record, ...], tuple[str, ...]]:
@@ -167,8 +167,8 @@ def records_of(batch: Batch) -> tuple[tuple[Record, ...], tuple[str, ...]]:
     records: list[Record] = []
     try:
         records.extend(_read_records(cursor, batch))
-    except Cut as cut:
-        cursor.note(str(cut.within(f"record {len(records)}", None)))
+    except ReadError as cut:
+        cursor.add_finding(str(cut.within(f"record {len(records)}", None)))
     return tuple(records), tuple(cursor.findings)
 
 
@@ -198,9 +198,9 @@ def _read_records(cursor: Cursor, batch: Batch) -> Iterator[Record]:
         value = _read_bytes(record)
         yield Record(value, key, timestamp, offset, tuple(_read_headers(record)))
         if record.position < record.end:
-            cursor.note(f"{surplus(record)} in the record with offset {offset}")
+            cursor.add_finding(f"{surplus_finding(record)} in the record with offset {offset}")
     if cursor.position < cursor.end:
-        cursor.note(surplus(cursor))
+        cursor.add_finding(surplus_finding(cursor))
 
 
 def _read_headers(cursor: Cursor) -> Iterator[tuple[str, bytes | None]]:

@@ -75,11 +75,11 @@ class _Line:
     below: tuple["_Line", ...]
 
 
-def _nested(lines: list[str], depth: int = 0) -> Iterator[_Line]:
+def _nest_lines(lines: list[str], depth: int = 0) -> Iterator[_Line]:
     """Turn indentation into nesting."""
     starts = [i for i, line in enumerate(lines) if len(line) - len(line.lstrip()) == depth]
     for start, end in pairwise([*starts, len(lines)]):
-        yield _Line(lines[start].strip(), tuple(_nested(lines[start + 1 : end], depth + 2)))
+        yield _Line(lines[start].strip(), tuple(_nest_lines(lines[start + 1 : end], depth + 2)))
 
 
 def _range(text: str) -> range:
@@ -127,7 +127,7 @@ def _field(line: _Line) -> Field:
 
 
 def _schemas(table: str) -> Iterator[tuple[int | None, Schema]]:
-    for line in _nested([line for line in table.splitlines() if line.strip()]):
+    for line in _nest_lines([line for line in table.splitlines() if line.strip()]):
         head = _HEAD.fullmatch(line.text)
         if head is None:
             raise ValueError(f"neither api nor data: {line.text!r}")

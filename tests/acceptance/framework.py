@@ -23,7 +23,7 @@ RESULTS = Path(__file__).parent / "results"
 Value = int | float | str
 
 
-class Unmeasured(Exception):
+class MeasurementError(Exception):
     """A bar cannot be measured; the message is one clear line."""
 
 
@@ -37,12 +37,12 @@ class Figure:
     kept: bool
 
     def __str__(self) -> str:
-        told = f"{self.what}: {shown(self.value)}"
+        told = f"{self.what}: {format_value(self.value)}"
         return f"{told} (bar: {self.bar})" if self.bar else told
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class Check:
     """Some figures that are measured together, in a folder for the purpose."""
 
     name: str
@@ -52,35 +52,35 @@ class Bar:
 
 def at_most(what: str, value: float, limit: float) -> Figure:
     """A figure that must not be higher."""
-    return Figure(what, value, f"at most {shown(limit)}", value <= limit)
+    return Figure(what, value, f"at most {format_value(limit)}", value <= limit)
 
 
 def at_least(what: str, value: float, limit: float) -> Figure:
     """A figure that must not be lower."""
-    return Figure(what, value, f"at least {shown(limit)}", value >= limit)
+    return Figure(what, value, f"at least {format_value(limit)}", value >= limit)
 
 
 def exactly(what: str, value: Value, wanted: Value) -> Figure:
     """A figure that must be just this."""
-    return Figure(what, value, shown(wanted), value == wanted)
+    return Figure(what, value, format_value(wanted), value == wanted)
 
 
-def told(what: str, value: Value) -> Figure:
+def without_threshold(what: str, value: Value) -> Figure:
     """A figure that is only told."""
     return Figure(what, value, "", True)
 
 
-def shown(value: Value) -> str:
+def format_value(value: Value) -> str:
     """A value for people: thousands apart, no more digits than mean something."""
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}".rstrip("0").rstrip(".")
     return f"{value:,}" if isinstance(value, int) else value
 
 
-def main(title: str, bars: Sequence[Bar], results: Path, arguments: Sequence[str] | None = None) -> int:
+def main(title: str, checks: Sequence[Check], results: Path, arguments: Sequence[str] | None = None) -> int:
     """Measure the bars named (all without names) and write the results; 0 if those measured are kept, else 1."""
     parser = argparse.ArgumentParser(prog=results.name, description=title)
-    names = [bar.name for bar in bars]
+    names = [bar.name for bar in checks]
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"bars to measure: {', '.join(names)} (default: all)")
     chosen = parser.parse_args(arguments).names
     for name in chosen:
@@ -89,64 +89,66 @@ def main(title: str, bars: Sequence[Bar], results: Path, arguments: Sequence[str
     # A shell that runs this in the background has it ignore Ctrl-C, and so would everything that it runs.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     kept = True
-    for bar in bars:
+    for bar in checks:
         if not chosen or bar.name in chosen:
-            entry = measured(bar)
+            entry = measure_check(bar)
             kept = kept and entry["kept"]
-            record(title, names, results, bar, entry)
+            write_results(title, names, results, bar, entry)
     return 0 if kept else 1
 
 
-def measured(bar: Bar) -> dict[str, Any]:
+def measure_check(check: Check) -> dict[str, Any]:
     """Measure a bar, telling each figure as it comes."""
-    print(f"{bar.name}: {bar.title}", flush=True)
+    print(f"{check.name}: {check.title}", flush=True)
     figures: list[Figure] = []
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         try:
-            for figure in bar.measure(Path(folder)):
+            for figure in check.measure(Path(folder)):
                 figures.append(figure)
                 print(f"    {'OK    ' if figure.kept else 'MISSED'} {figure}", flush=True)
-        except Unmeasured as reason:
+        except MeasurementError as reason:
             figures.append(Figure("could not be measured", str(reason), "", False))
             print(f"    MISSED {figures[-1]}", flush=True)
     seconds = round(time.monotonic() - begun, 1)
     kept = all(figure.kept for figure in figures)
-    print(f"{'OK' if kept else 'MISSED'}: {bar.name}, {seconds} s\n", flush=True)
+    print(f"{'OK' if kept else 'MISSED'}: {check.name}, {seconds} s\n", flush=True)
     return {
-        "title": bar.title,
+        "title": check.title,
         "kept": kept,
         "figures": [asdict(figure) for figure in figures],
         "seconds": seconds,
-        "commit": commit(),
+        "commit": git_revision(),
         "date": datetime.now(UTC).date().isoformat(),
         "machine": f"{os.cpu_count()} cores, Python {platform.python_version()}",
     }
 
 
-def commit() -> str:
+def git_revision() -> str:
     """What was measured."""
     done = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True)
     return done.stdout.strip() or "unknown"
 
 
-def record(title: str, names: Sequence[str], results: Path, bar: Bar, entry: Mapping[str, Any]) -> None:
+def write_results(title: str, names: Sequence[str], results: Path, check: Check, entry: Mapping[str, Any]) -> None:
     """Put the figures of a bar beside those of the others."""
     file = results.with_suffix(".json")
     known = json.loads(file.read_text())["bars"] if file.exists() else {}
-    entries = {name: entry if name == bar.name else known[name] for name in names if name == bar.name or name in known}
+    entries = {
+        name: entry if name == check.name else known[name] for name in names if name == check.name or name in known
+    }
     file.write_text(json.dumps({"title": title, "bars": entries}, indent=2) + "\n")
-    results.with_suffix(".md").write_text(markdown(title, entries))
+    results.with_suffix(".md").write_text(render_markdown(title, entries))
 
 
-def markdown(title: str, entries: Mapping[str, Mapping[str, Any]]) -> str:
+def render_markdown(title: str, entries: Mapping[str, Mapping[str, Any]]) -> str:
     """The results as a page."""
     lines = [f"# {title}", "", "| bar | figure | measured | should be | |", "|---|---|---|---|---|"]
     for name, entry in entries.items():
         for each in entry["figures"]:
             figure = Figure(**each)
             standing = "" if figure.kept and not figure.bar else "OK" if figure.kept else "MISSED"
-            lines.append(f"| {name} | {figure.what} | {shown(figure.value)} | {figure.bar} | {standing} |")
+            lines.append(f"| {name} | {figure.what} | {format_value(figure.value)} | {figure.bar} | {standing} |")
     lines += ["", "| bar | what | result | took | commit | date | machine |", "|---|---|---|---|---|---|---|"]
     for name, entry in entries.items():
         result = "OK" if entry["kept"] else "MISSED"

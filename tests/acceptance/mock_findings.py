@@ -7,7 +7,7 @@ these no more, has found something out: about a newer mock, or about the kit.
 from collections.abc import Mapping
 from types import MappingProxyType
 
-FINDINGS: Mapping[str, str] = MappingProxyType(
+KNOWN_FAILURES: Mapping[str, str] = MappingProxyType(
     {
         "FIND-07": "an unknown key type gets a node",
         "JOIN-01": "the empty group id makes a group",
@@ -53,5 +53,5 @@ FINDINGS: Mapping[str, str] = MappingProxyType(
     }
 )
 """A few words of evidence by requirement."""
-CRASHES = ("GEN-09", "JOIN-15", "JOIN-17")
+KNOWN_CRASHES = ("GEN-09", "JOIN-15", "JOIN-17")
 """Those that end its process."""

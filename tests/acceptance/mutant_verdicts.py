@@ -16,31 +16,31 @@ from pathlib import Path
 from typing import TypeVar
 
 from fencepost.conformance.zoo.mutation import Mutant
-from tests.acceptance.framework import Figure, exactly, told
-from tests.model.mutants.classify import ORDER, judged, proved, recording
+from tests.acceptance.framework import Figure, exactly, without_threshold
+from tests.model.mutants.classify import ORDER, classify_by_proof, classify_mutant, recording
 from tests.model.mutants.core import core_mutants, function_of
-from tests.model.mutants.equivalence import toured
+from tests.model.mutants.equivalence import recorded_tours
 from tests.model.mutants.proving import functions_proved
 from tests.model.mutants.results import EQUIVALENT, FILE, REFUTED, TOUR, UNEXPLAINED, Verdict, read, write
 
 Verdicts = list[tuple[str, Verdict]]
 PROCESSES = 2
-SAVED_EVERY = 20.0
+SAVE_INTERVAL_S = 20.0
 """Seconds."""
 
 
-def judge(together: Sequence[Mutant]) -> Verdicts:
+def judge_mutants(mutants: Sequence[Mutant]) -> Verdicts:
     """Judge some mutants of one function by comparison and tour."""
-    return [(mutant.name, judged(mutant)) for mutant in together]
+    return [(mutant.name, classify_mutant(mutant)) for mutant in mutants]
 
 
-def ask(task: tuple[Mutant, Verdict]) -> Verdicts:
+def prove_mutant(task: tuple[Mutant, Verdict]) -> Verdicts:
     """Ask the proof about one mutant that no tour finds."""
     mutant, verdict = task
-    return [(mutant.name, proved(mutant, verdict))]
+    return [(mutant.name, classify_by_proof(mutant, verdict))]
 
 
-def by_function(mutants: Iterable[Mutant]) -> Iterator[list[Mutant]]:
+def group_by_function(mutants: Iterable[Mutant]) -> Iterator[list[Mutant]]:
     """The mutants of each function together, for they need the same calls; what is in no function alone, and last."""
     groups = [list(group) for _, group in groupby(mutants, lambda one: (one.module, one.function))]
     yield from (group for group in groups if function_of(group[0]) is not None)
@@ -56,23 +56,23 @@ def judge_all(chosen: Sequence[Mutant], known: dict[str, Verdict], file: Path = 
     todo = [one for one in chosen if one.name not in known]
     if todo:
         for number, machine in enumerate(ORDER, 1):
-            tell(f"taking every transition of a machine once: {machine}, {number} of {len(ORDER)}")
-            toured(recording(machine))
+            print_progress(f"taking every transition of a machine once: {machine}, {number} of {len(ORDER)}")
+            recorded_tours(recording(machine))
             gc.freeze()
-        side_by_side(judge, list(by_function(todo)), known, file)
+        run_parallel(judge_mutants, list(group_by_function(todo)), known, file)
     inside = [one for one in chosen if function_of(one) is not None]
     rest = [(one, known[one.name]) for one in inside if known[one.name].verdict != TOUR and not known[one.name].asked]
     if rest:
-        tell("proving everything once, to see what a proof runs")
+        print_progress("proving everything once, to see what a proof runs")
         functions_proved()
-        side_by_side(ask, rest, known, file)
+        run_parallel(prove_mutant, rest, known, file)
     return known
 
 
 Task = TypeVar("Task")
 
 
-def side_by_side(work: Callable[[Task], Verdicts], todo: Sequence[Task], known: dict[str, Verdict], file: Path) -> None:
+def run_parallel(work: Callable[[Task], Verdicts], todo: Sequence[Task], known: dict[str, Verdict], file: Path) -> None:
     """Do the work in processes that share what this one knows; what is done is kept, also when interrupted."""
     began, saved, kinds = time.monotonic(), time.monotonic(), Counter[str]()
     gc.freeze()
@@ -81,12 +81,12 @@ def side_by_side(work: Callable[[Task], Verdicts], todo: Sequence[Task], known: 
             for done, verdicts in enumerate(pool.map(work, todo), 1):
                 known.update(verdicts)
                 kinds.update(verdict.verdict for _, verdict in verdicts)
-                if time.monotonic() - saved > SAVED_EVERY:
+                if time.monotonic() - saved > SAVE_INTERVAL_S:
                     save(known, file)
                     saved = time.monotonic()
                     left = (saved - began) / done * (len(todo) - done)
                     shown = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-                    tell(f"{done / len(todo):.0%}: {shown}; about {left:.0f} s left")
+                    print_progress(f"{done / len(todo):.0%}: {shown}; about {left:.0f} s left")
     finally:
         save(known, file)
 
@@ -96,12 +96,12 @@ def save(known: Mapping[str, Verdict], file: Path) -> None:
     write({one.name: known[one.name] for one in core_mutants() if one.name in known}, file)
 
 
-def tell(line: str) -> None:
+def print_progress(line: str) -> None:
     """Show progress."""
     print(line, file=sys.stderr, flush=True)
 
 
-def measure(_: Path) -> Iterator[Figure]:
+def check_mutants(_: Path) -> Iterator[Figure]:
     """Every mutant of the core is refuted, found by a tour or equivalent, all of them judged anew."""
     began = time.monotonic()
     known = read()
@@ -110,11 +110,13 @@ def measure(_: Path) -> Iterator[Figure]:
     yield exactly("mutants of the core that were judged", len(verdicts), len(core_mutants()))
     yield exactly("unexplained", counts[UNEXPLAINED], 0)
     yield exactly("verdicts other than in the table", sum(known.get(name) != one for name, one in verdicts.items()), 0)
-    yield told("found by a tour", counts[TOUR])
-    yield told("refuted by the proof alone", counts[REFUTED])
-    yield told("equivalent, exhaustively compared", counts[EQUIVALENT])
-    yield told("transitions compared for the equivalent ones", sum(one.compared for one in verdicts.values()))
-    yield told("minutes", round((time.monotonic() - began) / 60, 1))
+    yield without_threshold("found by a tour", counts[TOUR])
+    yield without_threshold("refuted by the proof alone", counts[REFUTED])
+    yield without_threshold("equivalent, exhaustively compared", counts[EQUIVALENT])
+    yield without_threshold(
+        "transitions compared for the equivalent ones", sum(one.compared for one in verdicts.values())
+    )
+    yield without_threshold("minutes", round((time.monotonic() - began) / 60, 1))
 
 
 def main() -> int:

@@ -15,38 +15,38 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import SparkSession
 
-from fencepost.adapters.record.recorder import Job
+from fencepost.adapters.record.recorder import RecordingOptions
 from fencepost.conformance.analysis.trace_report import judge_files
-from fencepost.conformance.pipeline.merge import summed
-from fencepost.conformance.pipeline.shard_findings import opinion
+from fencepost.conformance.pipeline.merge import merge_findings
+from fencepost.conformance.pipeline.shard_findings import shard_findings
 from fencepost.conformance.results import Report, Verdict
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import open_trace
 from fencepost.traces.importers.broker_log import import_log
-from fencepost.traces.importers.packet_capture import Source, import_capture
+from fencepost.traces.importers.packet_capture import CaptureSource, import_capture
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.ingest import ingest
-from fencepost.traces.pipeline.results import Judged, judge_corpus
-from fencepost.traces.pipeline.sources import Source as TraceSource
-from fencepost.traces.pipeline.sources import captures, logs, trace_files
-from fencepost.traces.pipeline.sources import recorded as traces
-from fencepost.traces.pipeline.spark_session import session as spark_session
-from tests.acceptance.checks.conformance import target
-from tests.acceptance.crash_recovery import CONF, quiet
-from tests.acceptance.framework import Bar, Figure, Unmeasured, exactly, told
-from tests.acceptance.loopback_capture import RawSocketRefused, sniffed
-from tests.adapters.test_serve_clients import TOPIC, Room, produce
+from fencepost.traces.pipeline.results import CorpusResults, judge_corpus
+from fencepost.traces.pipeline.sources import TraceSource as TraceSource
+from fencepost.traces.pipeline.sources import capture_source, import_logs, trace_files
+from fencepost.traces.pipeline.sources import find_traces as traces
+from fencepost.traces.pipeline.spark_session import spark_session as spark_session
+from tests.acceptance.checks.conformance import running_target
+from tests.acceptance.crash_recovery import SPARK_CONFIG, ignore_progress
+from tests.acceptance.framework import Check, Figure, MeasurementError, exactly, without_threshold
+from tests.acceptance.loopback_capture import RawSocketRefused, capture_loopback
+from tests.adapters.test_serve_clients import TOPIC, RealClientGroup, produce
 from tests.support.real_clients import CLIENTS
-from tests.support.recorder_thread import at, recording
+from tests.support.recorder_thread import parse_bootstrap, record_in_thread
 from tests.targets.kafka.broker import VERSIONS
 
 GROUP = "three-ways"
-HEARTBEATS_S = 2.0
+STEADY_SECONDS = 2.0
 """How long the group is left in peace between two rebalances."""
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class CompletedRebalance:
     """One completed round, as every source can see it."""
 
     generation: int
@@ -54,78 +54,78 @@ class Round:
     leader: str
 
 
-def live(bootstrap: str) -> None:
+def run_clients(bootstrap: str) -> None:
     """Three clients come, consume, go and come again."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(TOPIC, 4, 1)])[TOPIC].result(30)
-    room = Room(bootstrap, GROUP)
+    room = RealClientGroup(bootstrap, GROUP)
     wanted = produce(bootstrap, range(100))
     for client in CLIENTS:
-        room.enter(client)
-    room.wait_until(lambda: room.is_shared_out() and room.has_consumed(wanted))
+        room.add_member(client)
+    room.wait_until(lambda: room.is_fully_assigned() and room.has_consumed(wanted))
     for client in CLIENTS:
-        time.sleep(HEARTBEATS_S)
-        room.leave(room.members[0])
-        room.wait_until(room.is_shared_out)
-        room.enter(client)
-        room.wait_until(room.is_shared_out)
+        time.sleep(STEADY_SECONDS)
+        room.remove_member(room.members[0])
+        room.wait_until(room.is_fully_assigned)
+        room.add_member(client)
+        room.wait_until(room.is_fully_assigned)
     while room.members:
-        room.leave(room.members[0])
+        room.remove_member(room.members[0])
 
 
-def rounds_answered(events: Iterator[Event]) -> list[Round]:
+def rebalances_in_responses(events: Iterator[Event]) -> list[CompletedRebalance]:
     """The rounds that answers tell of: what their leaders were told."""
     return [
-        Round(event.body["generation_id"], len(event.body["members"]), event.body["leader"])
+        CompletedRebalance(event.body["generation_id"], len(event.body["members"]), event.body["leader"])
         for event in events
-        if event.kind is Kind.ANSWER and event.api == "JoinGroup" and event.body.get("members")
+        if event.kind is Kind.RESPONSE and event.api == "JoinGroup" and event.body.get("members")
     ]
 
 
-def rounds_logged(events: Iterator[Event]) -> list[Round]:
+def rebalances_in_log(events: Iterator[Event]) -> list[CompletedRebalance]:
     """The rounds that a log tells of: whose assignment came in."""
     return [
-        Round(event.body["generation"], event.body["count"], event.body["member"])
+        CompletedRebalance(event.body["generation"], event.body["count"], event.body["member"])
         for event in events
         if event.body.get("step") == "publish" and event.body["group"] == GROUP
     ]
 
 
-def three_ways(name: str, folder: Path) -> Iterator[Figure]:
+def check_sources(name: str, folder: Path) -> Iterator[Figure]:
     """One run, its three traces, and their verdicts."""
     recorded, captured, logged = (folder / f"{way}.jsonl" for way in ("recorded", "captured", "logged"))
-    with target(name, folder) as address:
-        upstream = at(address.removeprefix("kafka://"))
+    with running_target(name, folder) as address:
+        upstream = parse_bootstrap(address.removeprefix("kafka://"))
         try:
-            with sniffed(upstream[1], folder / "kafka.pcap"):
-                job = Job(("127.0.0.1", 0), upstream, recorded)
-                with recording(job) as session:
-                    live(session.bootstrap)
+            with capture_loopback(upstream[1], folder / "kafka.pcap"):
+                job = RecordingOptions(("127.0.0.1", 0), upstream, recorded)
+                with record_in_thread(job) as session:
+                    run_clients(session.bootstrap)
         except RawSocketRefused as reason:
-            raise Unmeasured(str(reason)) from None
+            raise MeasurementError(str(reason)) from None
         log = folder / "run" / f"kafka-{name[-1]}" / "target.log"
         lines = import_log([log], logged)
     header, _ = open_trace(recorded)
-    capture = Source([folder / "kafka.pcap"], frozenset({upstream[1]}), header.settings)
+    capture = CaptureSource([folder / "kafka.pcap"], frozenset({upstream[1]}), header.settings)
     packets = import_capture(capture, captured)
-    yield exactly("recorder: messages not decoded", session.recorded[0].undecoded, 0)
+    yield exactly("recorder: messages not decoded", session.results[0].undecoded, 0)
     yield exactly("capture: gaps, messages not decoded", packets.gaps + packets.undecoded, 0)
     yield exactly("log: lines of the coordinator that are not known", lines.unknown, 0)
-    seen = [rounds_answered(open_trace(recorded)[1]), rounds_answered(open_trace(captured)[1])]
-    seen.append(rounds_logged(open_trace(logged)[1]))
+    seen = [rebalances_in_responses(open_trace(recorded)[1]), rebalances_in_responses(open_trace(captured)[1])]
+    seen.append(rebalances_in_log(open_trace(logged)[1]))
     alike = sum(one == two == three for one, two, three in zip(*seen, strict=False))
     yield exactly("rounds that all three show alike", alike, len(seen[0]))
     yield exactly("rounds in the log", len(seen[2]), len(seen[0]))
     reports = {path.stem: judge_files([path], lambda _: None) for path in (recorded, captured, logged)}
     inputs = {
         "recorded": (recorded, traces),
-        "captured": (folder / "kafka.pcap", captures(capture.ports, header.settings)),
-        "logged": (log, logs),
+        "captured": (folder / "kafka.pcap", capture_source(capture.ports, header.settings)),
+        "logged": (log, import_logs),
     }
-    with spark_session("bars", "local[2]", CONF) as spark:
+    with spark_session("bars", "local[2]", SPARK_CONFIG) as spark:
         for way, (path, source) in inputs.items():
-            report = through_pipeline(spark, folder / f"corpus-{way}", path, source)
-            yield told(f"{way}: events", report.events)
+            report = pipeline_report(spark, folder / f"corpus-{way}", path, source)
+            yield without_threshold(f"{way}: events", report.events)
             yield exactly(f"{way}: in quarantine or left open", len(report.undecided), 0)
             yield exactly(
                 f"{way}: requirements that fail", sum(each.verdict is Verdict.FAIL for each in report.results), 0
@@ -135,34 +135,34 @@ def three_ways(name: str, folder: Path) -> Iterator[Figure]:
             yield exactly(f"{way}: requirements with another verdict than the judge's", other, 0)
             reports[way] = report
     for ways in (("recorded", "captured"), tuple(reports)):
-        both = seen_by(*(reports[way] for way in ways))
-        yield told(f"requirements that {', '.join(ways)} can see", len(both))
+        both = shared_verdicts(*(reports[way] for way in ways))
+        yield without_threshold(f"requirements that {', '.join(ways)} can see", len(both))
         yield exactly("of them with different verdicts", sum(len(set(each)) > 1 for each in both), 0)
 
 
-def through_pipeline(spark: SparkSession, folder: Path, path: Path, source: TraceSource) -> Report:
+def pipeline_report(spark: SparkSession, folder: Path, path: Path, source: TraceSource) -> Report:
     """The report on a corpus of one source."""
     corpus = Corpus.create(folder, 16)
-    counts = ingest(spark, corpus, trace_files([path], folder / "made", source), quiet).counts
+    counts = ingest(spark, corpus, trace_files([path], folder / "made", source), ignore_progress).counts
     out = folder / "judged"
     out.mkdir()
-    judge_corpus(spark, corpus, out, opinion, quiet)
-    report = summed(Judged(out).essential(), counts.events, 0)
+    judge_corpus(spark, corpus, out, shard_findings, ignore_progress)
+    report = merge_findings(CorpusResults(out).report_findings(), counts.events, 0)
     return replace(report, undecided=(*report.undecided, *["in quarantine"] * counts.quarantined))
 
 
-def seen_by(*reports: Report) -> list[tuple[Verdict, ...]]:
+def shared_verdicts(*reports: Report) -> list[tuple[Verdict, ...]]:
     """The verdicts on each requirement that was observed in all of these."""
     rows = zip(*(report.results for report in reports), strict=True)
     found = [tuple(result.verdict for result in row) for row in rows]
     return [each for each in found if Verdict.NOT_OBSERVED not in each]
 
 
-SOURCES = tuple(
-    Bar(
+SOURCE_CHECKS = tuple(
+    Check(
         f"real-input-kafka{key}",
         f"one run on Apache Kafka {version}, seen three ways, ingested and judged",
-        partial(three_ways, f"kafka{key}"),
+        partial(check_sources, f"kafka{key}"),
     )
     for key, version in VERSIONS.items()
 )

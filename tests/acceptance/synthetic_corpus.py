@@ -15,38 +15,42 @@ from pathlib import Path
 from typing import Any
 
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.adapters.target import Recorder
+from fencepost.adapters.target import TraceBuilder
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.scenario.context import Stage
+from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.traces.events import Event, Header, Kind, Order
-from fencepost.traces.files.jsonl import event_line, header_line
+from fencepost.traces.files.jsonl import encode_event, encode_header
 
 SETTINGS = replace(BUNDLED_SETTINGS, max_group_size=40)
 HEADER = Header("bars", Order.TOTAL, "virtual", SETTINGS, 0)
 GROUP = "a group of the bars"
-TEMPLATES = 24
-SHARE = 0.01
+TEMPLATE_COUNT = 24
+WRONG_SHARE = 0.01
 """How many of the events are wrong."""
-WRONG = (22, 25, 27)
-STALE = 10
+WRONG_ERRORS = (22, 25, 27)
+STALE_EVERY = 10
 """Every so many-th group ends with a stale commit."""
 PAUSE_MS = 30
-TURNS = 60
+REJOIN_EVERY = 60
 """After how many turns of all members they rejoin."""
 
 
-async def life(seed: int, events: int) -> tuple[Event, ...]:
+async def record_group(seed: int, events: int) -> tuple[Event, ...]:
     """A group whose members heartbeat and commit, and now and then rejoin."""
     source = random.Random(seed)
     target = InProcessTarget(SETTINGS)
     description = await target.open()
     loop = asyncio.get_running_loop()
-    recorder = Recorder(lambda: int(loop.time() * 1000 + 1e-6))
+    recorder = TraceBuilder(lambda: int(loop.time() * 1000 + 1e-6))
     channel = target.channel(recorder)
-    stage = Stage(description, channel, recorder, GROUP)
+    stage = ScenarioContext(description, channel, recorder, GROUP)
     names = [f"M{number}" for number in range(source.randint(2, 8))]
-    members = list(await stage.stable(*(stage.member(name, session=30_000, rebalance=60_000) for name in names)))
+    members = list(
+        await stage.form_stable_group(
+            *(stage.member(name, session_timeout=30_000, rebalance_timeout=60_000) for name in names)
+        )
+    )
     turn, seen = 0, 0
     while seen < events:
         turn += 1
@@ -57,29 +61,29 @@ async def life(seed: int, events: int) -> tuple[Event, ...]:
             if source.random() < 0.2:
                 await stage.commit(member, {source.randint(0, 3): turn})
                 seen += 2
-        if turn % TURNS == 5:
+        if turn % REJOIN_EVERY == 5:
             for call in [stage.join(member) for member in members]:
                 await call
-            await stage.settle(*members)
+            await stage.sync_all(*members)
             seen += 4 * len(members)
     await channel.close()
     await target.close()
     return recorder.events
 
 
-def talk(events: Sequence[Event]) -> list[Event]:
+def requests_and_responses(events: Sequence[Event]) -> list[Event]:
     """Requests and answers alone."""
-    return [event for event in events if event.kind in (Kind.REQUEST, Kind.ANSWER)]
+    return [event for event in events if event.kind in (Kind.REQUEST, Kind.RESPONSE)]
 
 
-def stale(events: Sequence[Event]) -> list[Event]:
+def stale_commit(events: Sequence[Event]) -> list[Event]:
     """A commit of the generation before the last, accepted."""
     kept = [event for event in events if event.kind is Kind.REQUEST and event.api == "OffsetCommit"][-1]
-    answer = next(event for event in events if event.of == kept.sequence)
+    response = next(event for event in events if event.of == kept.sequence)
     claim = {**kept.body, "generation_id_or_member_epoch": kept.body["generation_id_or_member_epoch"] - 1}
     number, time = events[-1].sequence + 1, events[-1].time + 1
     request = replace(kept, sequence=number, time=time, body=claim)
-    return [request, replace(answer, sequence=number + 1, time=time, of=number)]
+    return [request, replace(response, sequence=number + 1, time=time, of=number)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +97,17 @@ class Template:
     """Places of the answers that are wrong as they are."""
 
     @classmethod
-    def of(cls, events: Sequence[Event], faults: int = 0) -> "Template":
+    def from_events(cls, events: Sequence[Event], faults: int = 0) -> "Template":
         """The life in text."""
         rows = tuple(
-            (e.time, e.sequence, e.connection, head(e), json.dumps(plain(e.body), separators=(",", ":")), e.of)
+            (
+                e.time,
+                e.sequence,
+                e.connection,
+                line_middle(e),
+                json.dumps(json_body(e.body), separators=(",", ":")),
+                e.of,
+            )
             for e in events
         )
         eligible = tuple(
@@ -105,32 +116,38 @@ class Template:
         return cls(rows, eligible, (len(rows) - 1,) if faults else ())
 
 
-def head(event: Event) -> str:
+def line_middle(event: Event) -> str:
     """The middle of a line."""
     return f'"member":"{event.member}","kind":"{event.kind}","api":"{event.api}","version":{event.version},"body":'
 
 
-def plain(body: Any) -> Any:
+def json_body(body: Any) -> Any:
     """A body as JSON has it."""
-    return json.loads(event_line(Event(0, 0, 0, "", Kind.REQUEST, "", 0, body)))["body"]
+    return json.loads(encode_event(Event(0, 0, 0, "", Kind.REQUEST, "", 0, body)))["body"]
 
 
-def templates() -> tuple[Event, list[Template], list[Template]]:
+def make_templates() -> tuple[Event, list[Template], list[Template]]:
     """What is told of topics, some lives, and the same with a stale commit at the end."""
     sizes = random.Random(0)
-    seen = [run_virtual(life(seed, sizes.randint(700, 1_000))) for seed in range(TEMPLATES)]
+    seen = [run_virtual(record_group(seed, sizes.randint(700, 1_000))) for seed in range(TEMPLATE_COUNT)]
     topics = next(event for event in seen[0] if event.api == "topics")
-    lives = [talk(each) for each in seen]
-    return topics, [Template.of(each) for each in lives], [Template.of([*each, *stale(each)], 1) for each in lives]
+    lives = [requests_and_responses(each) for each in seen]
+    return (
+        topics,
+        [Template.from_events(each) for each in lives],
+        [Template.from_events([*each, *stale_commit(each)], 1) for each in lives],
+    )
 
 
-def instance(template: Template, number: int, source: random.Random) -> Iterator[tuple[int, int, int, int, str, bool]]:
+def group_lines(
+    template: Template, number: int, source: random.Random
+) -> Iterator[tuple[int, int, int, int, str, bool]]:
     """A group that lives such a life: time, group, own number, own number asked about (-1: none), line, wrong."""
-    wrong = set(source.sample(template.eligible, int(SHARE * len(template.rows)))) | set(template.faults)
+    wrong = set(source.sample(template.eligible, int(WRONG_SHARE * len(template.rows)))) | set(template.faults)
     begin = source.randint(0, 20_000)
     for place, (time, own, connection, middle, body, of) in enumerate(template.rows):
         if place in wrong and place not in template.faults:
-            body = body.replace('"error_code":0', f'"error_code":{source.choice(WRONG)}')
+            body = body.replace('"error_code":0', f'"error_code":{source.choice(WRONG_ERRORS)}')
         text = f'"time":{{}},"connection":{connection + 100 * number},{middle}{body.replace(GROUP, f"group-{number}")}'
         yield (
             begin + time,
@@ -142,16 +159,18 @@ def instance(template: Template, number: int, source: random.Random) -> Iterator
         )
 
 
-def write(path: Path, topics: Event, groups: Sequence[tuple[int, Template]], seed: int) -> tuple[int, list[int]]:
+def write_trace_file(
+    path: Path, topics: Event, groups: Sequence[tuple[int, Template]], seed: int
+) -> tuple[int, list[int]]:
     """One trace of these groups, side by side. How many events, and the requests that were answered wrongly."""
     source = random.Random(seed)
-    streams = [instance(template, number, random.Random(source.random())) for number, template in groups]
+    streams = [group_lines(template, number, random.Random(source.random())) for number, template in groups]
     places: dict[tuple[int, int], int] = {}
     faults: list[int] = []
     count = 1
     with path.open("wb") as out:
-        out.write(header_line(HEADER))
-        out.write(event_line(replace(topics, sequence=0, time=0)))
+        out.write(encode_header(HEADER))
+        out.write(encode_event(replace(topics, sequence=0, time=0)))
         for _, group, own, of, text, wrong in heapq.merge(*streams, key=lambda row: row[0]):
             about = ""
             if of < 0:
@@ -166,21 +185,21 @@ def write(path: Path, topics: Event, groups: Sequence[tuple[int, Template]], see
     return count, faults
 
 
-def make(folder: Path, events: int, groups: int, big: int, files: int) -> dict[str, list[int]]:
+def make_corpus(folder: Path, events: int, groups: int, big: int, files: int) -> dict[str, list[int]]:
     """So many events in about so many groups, one of them a big one. By file, which requests were answered wrongly."""
-    topics, plains, stales = templates()
-    giant = Template.of(talk(run_virtual(life(99, big))))
+    topics, plains, stales = make_templates()
+    giant = Template.from_events(requests_and_responses(run_virtual(record_group(99, big))))
     share = -(-groups // files)
     found: dict[str, list[int]] = {}
     written, number = 0, 1
     for file in range(files):
         mine = [(0, giant)] if file == 0 else []
         while len(mine) < share and (number < groups or written < events):
-            chosen = stales if number % STALE == 0 else plains
-            mine.append((number, chosen[number % TEMPLATES]))
+            chosen = stales if number % STALE_EVERY == 0 else plains
+            mine.append((number, chosen[number % TEMPLATE_COUNT]))
             number += 1
         path = folder / f"{file:03}.jsonl"
-        count, faults = write(path, topics, mine, file)
+        count, faults = write_trace_file(path, topics, mine, file)
         written += count
         found[str(path.resolve())] = faults
         if written >= events:

@@ -6,55 +6,68 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.framework import Bar, Figure, Unmeasured, at_least, at_most, exactly, main, told
+from tests.acceptance.framework import (
+    Check,
+    Figure,
+    MeasurementError,
+    at_least,
+    at_most,
+    exactly,
+    main,
+    without_threshold,
+)
 
 
-def kept(folder: Path) -> Iterator[Figure]:
+def measure_kept(folder: Path) -> Iterator[Figure]:
     yield exactly("failures", 0, 0)
     yield at_most("seconds", 60.0, 60)
     yield at_least("events", 1_000_000, 20_000)
-    yield told("note", "nothing")
+    yield without_threshold("note", "nothing")
 
 
-def missed(folder: Path) -> Iterator[Figure]:
+def measure_missed(folder: Path) -> Iterator[Figure]:
     yield at_least("events", 19_999, 20_000)
 
 
-def unmeasured(folder: Path) -> Iterator[Figure]:
+def fail_to_measure(folder: Path) -> Iterator[Figure]:
     yield exactly("failures", 0, 0)
-    raise Unmeasured("no such target")
+    raise MeasurementError("no such target")
 
 
-BARS = (Bar("kept", "what holds", kept), Bar("missed", "what does not", missed), Bar("absent", "not there", unmeasured))
+CHECKS = (
+    Check("kept", "what holds", measure_kept),
+    Check("missed", "what does not", measure_missed),
+    Check("absent", "not there", fail_to_measure),
+)
 
 
-def figures(results: Path) -> dict[str, bool]:
+def results_on_file(results: Path) -> dict[str, bool]:
     """The bars on file, and whether they are kept."""
     bars = json.loads(results.with_suffix(".json").read_text())["bars"]
     return {name: entry["kept"] for name, entry in bars.items()}
 
 
-def test_all_are_measured_and_one_that_is_missed_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missed_check_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = tmp_path / "1-test"
-    assert main("Bars", BARS, results, []) == 1
-    assert figures(results) == {"kept": True, "missed": False, "absent": False}
+    assert main("Bars", CHECKS, results, []) == 1
+    assert results_on_file(results) == {"kept": True, "missed": False, "absent": False}
     printed = capsys.readouterr().out
     assert "MISSED events: 19,999 (bar: at least 20,000)" in printed
     assert "MISSED could not be measured: no such target" in printed
     assert "| missed | events | 19,999 | at least 20,000 | MISSED |" in results.with_suffix(".md").read_text()
 
 
-def test_a_bar_that_is_not_measured_keeps_its_figures(tmp_path: Path) -> None:
+def test_an_unmeasured_check_keeps_its_figures(tmp_path: Path) -> None:
     results = tmp_path / "1-test"
-    assert main("Bars", BARS, results, ["missed"]) == 1
-    assert main("Bars", BARS, results, ["kept"]) == 0
-    assert figures(results) == {"kept": True, "missed": False}
+    assert main("Bars", CHECKS, results, ["missed"]) == 1
+    assert main("Bars", CHECKS, results, ["kept"]) == 0
+    assert results_on_file(results) == {"kept": True, "missed": False}
     assert "| kept | note | nothing |  |  |" in results.with_suffix(".md").read_text()
 
 
-def test_an_unknown_bar_is_a_mistake(tmp_path: Path) -> None:
+def test_an_unknown_check_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="2"):
-        main("Bars", BARS, tmp_path / "1-test", ["bar"])
+        main("Bars", CHECKS, tmp_path / "1-test", ["bar"])
 
 
 @pytest.mark.parametrize(
@@ -67,5 +80,5 @@ def test_an_unknown_bar_is_a_mistake(tmp_path: Path) -> None:
         (exactly("x", 1, 0), False),
     ],
 )
-def test_figures_are_held_against_their_bars(figure: Figure, holds: bool) -> None:
+def test_figures_are_compared_with_their_thresholds(figure: Figure, holds: bool) -> None:
     assert figure.kept is holds

@@ -21,7 +21,15 @@ from fencepost.adapters.bundled.classic.records import (
 )
 from fencepost.adapters.bundled.classic.topics import FixedTopics
 from fencepost.model.settings import Settings
-from tests.support.group_driver import PQ, Cluster, Party, answered, parked, reply, run
+from tests.support.group_driver import (
+    P_THEN_Q,
+    BundledGroup,
+    GroupMember,
+    are_parked,
+    response_of,
+    run_on_virtual_time,
+    wait_for_response,
+)
 
 MEMBER = MemberRecord("a-1", None, "a", "/127.0.0.1", 6_000, 60_000, b"\x00\xff", b"mine")
 BATCHES: list[list[Record]] = [
@@ -31,7 +39,7 @@ BATCHES: list[list[Record]] = [
 ]
 
 
-class DiskFull(MemoryLog):
+class FullDiskLog(MemoryLog):
     """A log that takes no more once it is told so."""
 
     full = False
@@ -52,128 +60,128 @@ def log(request: pytest.FixtureRequest, tmp_path: Path) -> Log:
 
 
 def test_a_synced_group_comes_back_as_it_was(log: Log) -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b, c = cluster.party(session=6_000), cluster.party(instance="i"), cluster.party(group="gone")
-        await cluster.stable(a, b)
+    async def walk(bundled: BundledGroup) -> None:
+        a, b, c = bundled.member(session=6_000), bundled.member(instance="i"), bundled.member(group="gone")
+        await bundled.form_stable_group(a, b)
         assert a.commit(offset=9) == 0
-        await c.get_id()
-        d = cluster.party()
-        await d.get_id()
-        await cluster.ask("DeleteGroups", 2, groups_names=["gone"])
+        await c.obtain_id()
+        d = bundled.member()
+        await d.obtain_id()
+        await bundled.request("DeleteGroups", 2, groups_names=["gone"])
         await asyncio.sleep(5)
-        await cluster.target.restart()
-        assert await cluster.state() == "Stable"
-        assert await cluster.state("gone") == "Dead"
+        await bundled.target.restart()
+        assert await bundled.group_state() == "Stable"
+        assert await bundled.group_state("gone") == "Dead"
         await asyncio.sleep(5.999)
-        assert [a.beat(), b.beat()] == [0, 0]
-        assert answered(b.sync())["assignment"] == b"for 1"
+        assert [a.heartbeat(), b.heartbeat()] == [0, 0]
+        assert response_of(b.sync())["assignment"] == b"for 1"
         assert a.fetch()["committed_offset"] == 9
-        assert answered(d.join())["error_code"] == 25
-        again = answered(b.join())
+        assert response_of(d.join())["error_code"] == 25
+        again = response_of(b.join())
         assert (again["generation_id"], again["leader"]) == (1, a.id)
-        new = Party(cluster, instance="i")
-        new.joined(answered(new.join()))
-        assert (new.generation, a.beat(), b.beat()) == (1, 0, 82)
-        await cluster.target.restart()
-        assert [new.beat(), b.beat(), answered(new.sync())["assignment"]] == [0, 82, b"for 1"]
+        new = GroupMember(bundled, instance="i")
+        new.accept_join(response_of(new.join()))
+        assert (new.generation, a.heartbeat(), b.heartbeat()) == (1, 0, 82)
+        await bundled.target.restart()
+        assert [new.heartbeat(), b.heartbeat(), response_of(new.sync())["assignment"]] == [0, 82, b"for 1"]
 
-    run(walk, log=log)
+    run_on_virtual_time(walk, log=log)
 
 
 def test_a_round_that_was_not_synced_is_lost() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(), cluster.party()
-        await cluster.stable(a)
-        await b.get_id()
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(), bundled.member()
+        await bundled.form_stable_group(a)
+        await b.obtain_id()
         joins = [b.join(), a.join()]
         for party, join in zip((b, a), joins, strict=True):
-            party.joined(await reply(join))
+            party.accept_join(await wait_for_response(join))
         sync = b.sync()
-        await cluster.target.restart()
-        assert sync.answer.done() and sync.answer.result() is None
-        assert [answered(a.sync())["error_code"], answered(b.sync())["error_code"]] == [22, 25]
-        assert answered(b.join())["error_code"] == 25
-        a.joined(answered(a.join()))
+        await bundled.target.restart()
+        assert sync.response.done() and sync.response.result() is None
+        assert [response_of(a.sync())["error_code"], response_of(b.sync())["error_code"]] == [22, 25]
+        assert response_of(b.join())["error_code"] == 25
+        a.accept_join(response_of(a.join()))
         assert a.generation == 2
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_only_the_selected_protocol_is_remembered() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(protocols=PQ), cluster.party(protocols=PQ)
-        await cluster.stable(a, b)
-        await cluster.target.restart()
-        assert parked(b.join()) and a.beat() == 27
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(protocols=P_THEN_Q), bundled.member(protocols=P_THEN_Q)
+        await bundled.form_stable_group(a, b)
+        await bundled.target.restart()
+        assert are_parked(b.join()) and a.heartbeat() == 27
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_an_empty_group_keeps_its_generation_and_offsets() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, simple = cluster.party(), cluster.party(group="simple")
-        await cluster.stable(a)
+    async def walk(bundled: BundledGroup) -> None:
+        a, simple = bundled.member(), bundled.member(group="simple")
+        await bundled.form_stable_group(a)
         assert [a.commit(), simple.commit(), a.leave()] == [0, 0, 0]
         partition = {"partition_index": 0, "committed_offset": 50, "committed_metadata": ""}
         topics = [{"name": "fencepost", "partitions": [partition]}]
-        await cluster.ask("TxnOffsetCommit", 2, group_id="g", producer_id=4, topics=topics)
-        await cluster.target.restart()
-        assert [await cluster.state(), await cluster.state("simple")] == ["Empty", "Empty"]
+        await bundled.request("TxnOffsetCommit", 2, group_id="g", producer_id=4, topics=topics)
+        await bundled.target.restart()
+        assert [await bundled.group_state(), await bundled.group_state("simple")] == ["Empty", "Empty"]
         assert [a.fetch()["committed_offset"], a.fetch(stable=True)["error_code"]] == [7, 88]
         assert [party.fetch()["committed_offset"] for party in (a, simple)] == [7, 7]
-        await cluster.stable(newcomer := cluster.party())
+        await bundled.form_stable_group(newcomer := bundled.member())
         assert newcomer.generation == 3
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_a_group_above_a_lowered_limit_rebalances_on_loading() -> None:
     log = MemoryLog()
 
-    async def fill(cluster: Cluster) -> None:
-        parties = [cluster.party(rebalance=10_000) for _ in range(3)]
-        await cluster.stable(*parties)
+    async def fill(bundled: BundledGroup) -> None:
+        parties = [bundled.member(rebalance=10_000) for _ in range(3)]
+        await bundled.form_stable_group(*parties)
 
-    async def reload(cluster: Cluster) -> None:
-        assert await cluster.state() == "PreparingRebalance"
+    async def reload(bundled: BundledGroup) -> None:
+        assert await bundled.group_state() == "PreparingRebalance"
 
-    run(fill, log=log)
-    run(reload, Settings(max_group_size=2), log)
+    run_on_virtual_time(fill, log=log)
+    run_on_virtual_time(reload, Settings(max_group_size=2), log)
 
 
-def test_failing_writes() -> None:
-    log = DiskFull()
+def test_failed_writes_return_coordinator_not_available() -> None:
+    log = FullDiskLog()
 
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(), cluster.party(instance="i")
-        await cluster.stable(a, b)
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(), bundled.member(instance="i")
+        await bundled.form_stable_group(a, b)
         log.full = True
         assert a.commit() == 15 and a.fetch()["committed_offset"] == -1
-        told = answered(Party(cluster, instance="i").join())
+        told = response_of(GroupMember(bundled, instance="i").join())
         assert (told["error_code"], told["member_id"], told["generation_id"]) == (15, "", 1)
         assert (told["leader"], told["protocol_name"], told["members"]) == (a.id, "p", [])
-        assert [b.beat(), answered(b.sync())["assignment"]] == [0, b"for 1"]
-        fresh = cluster.party(group="fresh")
-        assert answered(fresh.join())["error_code"] == 15 and await cluster.state("fresh") == "Dead"
+        assert [b.heartbeat(), response_of(b.sync())["assignment"]] == [0, b"for 1"]
+        fresh = bundled.member(group="fresh")
+        assert response_of(fresh.join())["error_code"] == 15 and await bundled.group_state("fresh") == "Dead"
         join = b.join(protocols=[{"name": "p", "metadata": b"x"}])
-        a.joined(answered(a.join()))
-        b.joined(answered(join))
+        a.accept_join(response_of(a.join()))
+        b.accept_join(response_of(join))
         syncs = [b.sync(), a.sync({b.id: b"x"})]
-        assert [answered(sync)["error_code"] for sync in syncs] == [15, 15]
-        assert [a.beat(), b.beat()] == [27, 27]
+        assert [response_of(sync)["error_code"] for sync in syncs] == [15, 15]
+        assert [a.heartbeat(), b.heartbeat()] == [27, 27]
         log.full = False
         join = a.join()
-        b.joined(answered(b.join()))
-        a.joined(answered(join))
-        assert answered(a.sync())["assignment"] == b""
+        b.accept_join(response_of(b.join()))
+        a.accept_join(response_of(join))
+        assert response_of(a.sync())["assignment"] == b""
         log.full = True
         assert [a.leave(), b.leave()] == [0, 0]
-        assert await cluster.state() == "Empty"
-        assert (await cluster.ask("DeleteGroups", 2, groups_names=["g"]))["results"][0]["error_code"] == 15
+        assert await bundled.group_state() == "Empty"
+        assert (await bundled.request("DeleteGroups", 2, groups_names=["g"]))["results"][0]["error_code"] == 15
         log.full = False
-        assert (await cluster.ask("DeleteGroups", 2, groups_names=["g"]))["results"][0]["error_code"] == 0
+        assert (await bundled.request("DeleteGroups", 2, groups_names=["g"]))["results"][0]["error_code"] == 0
 
-    run(walk, log=log)
+    run_on_virtual_time(walk, log=log)
 
 
 def test_records_survive_the_disk(tmp_path: Path) -> None:

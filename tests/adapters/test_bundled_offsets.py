@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from fencepost.adapters.bundled.classic.subscription import UnreadableSubscription, read_topics
-from fencepost.adapters.bundled.classic.topics import make_id
-from tests.support.group_driver import PQ, Cluster, answered, reply, run
+from fencepost.adapters.bundled.classic.topics import topic_id_of
+from tests.support.group_driver import P_THEN_Q, BundledGroup, response_of, run_on_virtual_time, wait_for_response
 
 
 def subscription(*topics: str) -> bytes:
@@ -16,8 +16,8 @@ def subscription(*topics: str) -> bytes:
 
 
 def test_who_may_commit_in_which_state() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(), cluster.party(instance="i")
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(), bundled.member(instance="i")
         simple: dict[str, Any] = {"generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": None}
         rows: list[dict[str, Any]] = [
             simple,
@@ -34,51 +34,53 @@ def test_who_may_commit_in_which_state() -> None:
         def errors() -> list[int]:
             return [a.commit(**row) for row in rows]
 
-        await cluster.stable(a, b)
+        await bundled.form_stable_group(a, b)
         assert errors() == [25, 22, 25, 82, 22, 25, 82, 25, 0]
         join = b.join(protocols=[{"name": "p", "metadata": b"x"}])
         assert errors() == [25, 22, 25, 82, 22, 25, 82, 25, 0]
-        a.joined(answered(a.join()))
-        b.joined(answered(join))
+        a.accept_join(response_of(a.join()))
+        b.accept_join(response_of(join))
         assert errors() == [25, 22, 25, 82, 22, 25, 82, 25, 27]
         assert [a.leave(), b.leave()] == [0, 0]
         assert errors() == [0, 0, 0, 0, 25, 25, 25, 25, 25]
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_commits_to_empty_and_unknown_groups() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a = cluster.party()
+    async def walk(bundled: BundledGroup) -> None:
+        a = bundled.member()
         a.generation = 5
         assert [a.commit(version=8), a.commit(version=9)] == [22, 69]
-        assert await cluster.state() == "Dead"
+        assert await bundled.group_state() == "Dead"
         a.generation = -1
         assert a.commit(topic="ghost") == 3
-        assert await cluster.state() == "Dead"
+        assert await bundled.group_state() == "Dead"
         assert [a.commit(), a.commit(member_id="x", group_instance_id="y")] == [0, 0]
         assert a.commit(generation_id_or_member_epoch=0, member_id="x") == 25
-        described = (await cluster.ask("DescribeGroups", 4, groups=["g"]))["groups"][0]
+        described = (await bundled.request("DescribeGroups", 4, groups=["g"]))["groups"][0]
         assert (described["group_state"], described["protocol_type"]) == ("Empty", "")
-        empty = cluster.party(group="")
+        empty = bundled.member(group="")
         assert empty.commit(offset=3) == 0 and empty.fetch()["committed_offset"] == 3
-        await cluster.stable(a)
+        await bundled.form_stable_group(a)
         assert a.fetch()["committed_offset"] == 7
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
-def test_partitions_are_judged_one_by_one() -> None:
-    async def walk(cluster: Cluster) -> None:
+def test_each_partition_gets_its_own_error() -> None:
+    async def walk(bundled: BundledGroup) -> None:
         entries = [
             {"partition_index": 0, "committed_offset": -5, "committed_leader_epoch": 3, "committed_metadata": None},
             {"partition_index": 1, "committed_offset": 1, "committed_metadata": "x" * 4096},
             {"partition_index": 2, "committed_offset": 1, "committed_metadata": "x" * 4097},
             {"partition_index": 4, "committed_offset": 1, "committed_metadata": ""},
         ]
-        told = await cluster.ask("OffsetCommit", 6, group_id="g", topics=[{"name": "fencepost", "partitions": entries}])
+        told = await bundled.request(
+            "OffsetCommit", 6, group_id="g", topics=[{"name": "fencepost", "partitions": entries}]
+        )
         assert [p["error_code"] for p in told["topics"][0]["partitions"]] == [0, 0, 12, 3]
-        fetched = await cluster.ask("OffsetFetch", 5, group_id="g", topics=None)
+        fetched = await bundled.request("OffsetFetch", 5, group_id="g", topics=None)
         partitions = fetched["topics"][0]["partitions"]
         assert [p["partition_index"] for p in partitions] == [0, 1]
         assert partitions[0] == {
@@ -89,7 +91,7 @@ def test_partitions_are_judged_one_by_one() -> None:
             "error_code": 0,
         }
         wanted = [{"name": "ghost", "partition_indexes": [7]}]
-        first = await cluster.ask("OffsetFetch", 1, group_id="g", topics=wanted)
+        first = await bundled.request("OffsetFetch", 1, group_id="g", topics=wanted)
         assert set(first) == {"topics"}
         assert first["topics"][0]["partitions"][0] == {
             "partition_index": 7,
@@ -98,34 +100,34 @@ def test_partitions_are_judged_one_by_one() -> None:
             "error_code": 0,
         }
         groups = [{"group_id": name, "topics": topics} for name, topics in (("g", []), ("x", None), ("g", wanted))]
-        many = await cluster.ask("OffsetFetch", 8, groups=groups)
+        many = await bundled.request("OffsetFetch", 8, groups=groups)
         assert [len(g["topics"]) for g in many["groups"]] == [0, 0, 1]
-        assert await cluster.state("x") == "Dead"
+        assert await bundled.group_state("x") == "Dead"
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_topics_go_by_their_ids() -> None:
-    async def walk(cluster: Cluster) -> None:
-        known, ghost = make_id("fencepost"), make_id("ghost")
+    async def walk(bundled: BundledGroup) -> None:
+        known, ghost = topic_id_of("fencepost"), topic_id_of("ghost")
 
         async def commit(*topics: tuple[str, int], **claim: Any) -> list[int]:
             rows = [
                 {"topic_id": each, "partitions": [{"partition_index": index, "committed_offset": 7}]}
                 for each, index in topics
             ]
-            told = await cluster.ask("OffsetCommit", 10, group_id="g", topics=rows, **claim)
+            told = await bundled.request("OffsetCommit", 10, group_id="g", topics=rows, **claim)
             assert [topic["topic_id"] for topic in told["topics"]] == [each for each, _ in topics]
             return [row["error_code"] for topic in told["topics"] for row in topic["partitions"]]
 
         claim = {"generation_id_or_member_epoch": 5, "member_id": "m"}
         assert await commit((ghost, 0), **claim) == [100]
-        assert await cluster.state("g") == "Dead"
+        assert await bundled.group_state("g") == "Dead"
         assert await commit((known, 0), (known, 9), (ghost, 0), **claim) == [69, 3, 100]
         assert await commit((known, 1), (known, 9), (ghost, 0)) == [0, 3, 100]
 
         async def fetch(topics: Any) -> list[tuple[str, int, int, int]]:
-            told = await cluster.ask("OffsetFetch", 10, groups=[{"group_id": "g", "topics": topics}])
+            told = await bundled.request("OffsetFetch", 10, groups=[{"group_id": "g", "topics": topics}])
             return [
                 (topic["topic_id"], row["partition_index"], row["committed_offset"], row["error_code"])
                 for topic in told["groups"][0]["topics"]
@@ -136,86 +138,86 @@ def test_topics_go_by_their_ids() -> None:
         listed = [{"topic_id": known, "partition_indexes": [1, 9]}, {"topic_id": ghost, "partition_indexes": [0]}]
         assert await fetch(listed) == [(known, 1, 7, 0), (known, 9, -1, 0), (ghost, 0, -1, 100)]
         by_name = [{"name": "fencepost", "partition_indexes": [1]}]
-        told = await cluster.ask("OffsetFetch", 9, groups=[{"group_id": "g", "topics": by_name}])
+        told = await bundled.request("OffsetFetch", 9, groups=[{"group_id": "g", "topics": by_name}])
         assert told["groups"][0]["topics"][0]["partitions"][0]["committed_offset"] == 7
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_transactional_offsets() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a = cluster.party()
-        await cluster.stable(a)
+    async def walk(bundled: BundledGroup) -> None:
+        a = bundled.member()
+        await bundled.form_stable_group(a)
         assert a.commit(offset=1) == 0
-        producer = (await cluster.ask("InitProducerId", 4, transactional_id="t"))["producer_id"]
+        producer = (await bundled.request("InitProducerId", 4, transactional_id="t"))["producer_id"]
         me = {"transactional_id": "t", "producer_id": producer, "producer_epoch": 0}
-        assert (await cluster.ask("AddOffsetsToTxn", 3, **me, group_id="g"))["error_code"] == 0
+        assert (await bundled.request("AddOffsetsToTxn", 3, **me, group_id="g"))["error_code"] == 0
 
         async def commit(offset: int, **other: object) -> int:
             partition = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
             body = me | {"group_id": "g", "topics": [{"name": "fencepost", "partitions": [partition]}]} | other
-            told = await cluster.ask("TxnOffsetCommit", 3, **body)
+            told = await bundled.request("TxnOffsetCommit", 3, **body)
             return int(told["topics"][0]["partitions"][0]["error_code"])
 
         assert await commit(10) == 0
         assert [a.fetch()["committed_offset"], a.fetch(stable=True)["error_code"]] == [1, 88]
-        assert (await cluster.ask("EndTxn", 3, **me, committed=True))["error_code"] == 0
+        assert (await bundled.request("EndTxn", 3, **me, committed=True))["error_code"] == 0
         assert a.fetch(stable=True)["committed_offset"] == 10
         assert await commit(20) == 0
-        await cluster.ask("EndTxn", 3, **me, committed=False)
+        await bundled.request("EndTxn", 3, **me, committed=False)
         assert a.fetch()["committed_offset"] == 10
         assert [await commit(1, group_id=""), await commit(1, generation_id=2, member_id=a.id)] == [24, 22]
         assert await commit(1, group_id="none", generation_id=3) == 22
         assert await commit(30) == 0
         assert a.commit(offset=2) == 0
-        await cluster.ask("EndTxn", 3, **me, committed=True)
+        await bundled.request("EndTxn", 3, **me, committed=True)
         assert a.fetch()["committed_offset"] == 2
-        again = await cluster.ask("InitProducerId", 4, transactional_id="t")
+        again = await bundled.request("InitProducerId", 4, transactional_id="t")
         assert (again["producer_id"], again["producer_epoch"]) == (producer, 1)
-        assert (await cluster.ask("EndTxn", 3, **me, committed=True))["error_code"] == 47
-        assert (await cluster.ask("EndTxn", 3, transactional_id="x", producer_id=9))["error_code"] == 49
+        assert (await bundled.request("EndTxn", 3, **me, committed=True))["error_code"] == 47
+        assert (await bundled.request("EndTxn", 3, transactional_id="x", producer_id=9))["error_code"] == 49
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_offset_delete() -> None:
-    async def walk(cluster: Cluster) -> None:
+    async def walk(bundled: BundledGroup) -> None:
         async def delete(group: str, *topics: str) -> list[int]:
             body = [{"name": topic, "partitions": [{"partition_index": 0}]} for topic in topics]
-            told = await cluster.ask("OffsetDelete", 0, group_id=group, topics=body)
+            told = await bundled.request("OffsetDelete", 0, group_id=group, topics=body)
             return [told["error_code"], *(t["partitions"][0]["error_code"] for t in told["topics"])]
 
         assert [await delete("", "one"), await delete("g", "one")] == [[24], [69]]
-        a = cluster.party(type="consumer", protocols=(("range", subscription("one")),))
-        b = cluster.party(type="consumer", protocols=(("range", subscription("two")),))
-        await cluster.stable(a, b)
+        a = bundled.member(type="consumer", protocols=(("range", subscription("one")),))
+        b = bundled.member(type="consumer", protocols=(("range", subscription("two")),))
+        await bundled.form_stable_group(a, b)
         assert [a.commit(topic=topic) for topic in ("one", "two", "three")] == [0, 0, 0]
         assert await delete("g", "one", "two", "three", "ghost") == [0, 86, 86, 0, 3]
         assert [a.fetch(topic=topic)["committed_offset"] for topic in ("one", "two", "three")] == [7, 7, -1]
         assert [a.leave(), b.leave()] == [0, 0]
         join = b.join()
-        assert answered(join)["error_code"] == 25
+        assert response_of(join)["error_code"] == 25
         assert await delete("g", "one", "three") == [0, 0, 0]
-        other = cluster.party(group="other", protocols=PQ)
-        await cluster.stable(other)
+        other = bundled.member(group="other", protocols=P_THEN_Q)
+        await bundled.form_stable_group(other)
         assert await delete("other", "one") == [68]
-        bad = cluster.party(group="bad", type="consumer", protocols=(("range", b"\x00"),))
-        await cluster.stable(bad)
+        bad = bundled.member(group="bad", type="consumer", protocols=(("range", b"\x00"),))
+        await bundled.form_stable_group(bad)
         assert await delete("bad", "one") == [0, 86]
 
-    run(walk, topics={"one": 1, "two": 1, "three": 1})
+    run_on_virtual_time(walk, topics={"one": 1, "two": 1, "three": 1})
 
 
 def test_absurd_metadata_does_not_hang_a_round() -> None:
-    async def walk(cluster: Cluster) -> None:
+    async def walk(bundled: BundledGroup) -> None:
         for number, metadata in enumerate(
             [b"", b"\x00\x00\x7f\xff\xff\xff", b"\x00\x00\x00\x00\x00\x01\x00\x02\xff\xfe"]
         ):
-            a = cluster.party(group=f"g{number}", type="consumer", protocols=(("range", metadata),))
-            await a.get_id()
-            assert (await reply(a.join()))["members"][0]["metadata"] == metadata
+            a = bundled.member(group=f"g{number}", type="consumer", protocols=(("range", metadata),))
+            await a.obtain_id()
+            assert (await wait_for_response(a.join()))["members"][0]["metadata"] == metadata
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_reading_subscriptions() -> None:
@@ -232,21 +234,21 @@ def test_reading_subscriptions() -> None:
 
 
 def test_describing_listing_deleting() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(), cluster.party(group="empty")
-        await cluster.stable(a)
-        await b.get_id()
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(), bundled.member(group="empty")
+        await bundled.form_stable_group(a)
+        await b.obtain_id()
 
-        async def listed(version: int = 5, **filters: list[str]) -> set[str]:
-            told = await cluster.ask("ListGroups", version, **filters)
+        async def list_groups(version: int = 5, **filters: list[str]) -> set[str]:
+            told = await bundled.request("ListGroups", version, **filters)
             return {group["group_id"] for group in told["groups"]}
 
-        assert await listed() == await listed(0) == {"g", "empty"}
-        assert await listed(states_filter=["STABLE"]) == {"g"}
-        assert await listed(states_filter=["stable", "Empty"], types_filter=["Classic"]) == {"g", "empty"}
-        assert await listed(types_filter=["consumer"]) == await listed(states_filter=["nonsense"]) == set()
-        assert (await cluster.ask("ListGroups", 3))["groups"][0] == {"group_id": "g", "protocol_type": "test"}
-        described = await cluster.ask("DescribeGroups", 3, groups=["g", "x"])
+        assert await list_groups() == await list_groups(0) == {"g", "empty"}
+        assert await list_groups(states_filter=["STABLE"]) == {"g"}
+        assert await list_groups(states_filter=["stable", "Empty"], types_filter=["Classic"]) == {"g", "empty"}
+        assert await list_groups(types_filter=["consumer"]) == await list_groups(states_filter=["nonsense"]) == set()
+        assert (await bundled.request("ListGroups", 3))["groups"][0] == {"group_id": "g", "protocol_type": "test"}
+        described = await bundled.request("DescribeGroups", 3, groups=["g", "x"])
         assert described["groups"][0] == {
             "error_code": 0,
             "group_id": "g",
@@ -265,31 +267,31 @@ def test_describing_listing_deleting() -> None:
             "authorized_operations": -2147483648,
         }
         assert (described["groups"][1]["error_code"], described["groups"][1]["group_state"]) == (0, "Dead")
-        newest = (await cluster.ask("DescribeGroups", 6, groups=["x"]))["groups"][0]
+        newest = (await bundled.request("DescribeGroups", 6, groups=["x"]))["groups"][0]
         assert newest["error_code"] == 69 and newest["error_message"]
-        told = await cluster.ask("DeleteGroups", 2, groups_names=["g", "empty", "x", "empty"])
+        told = await bundled.request("DeleteGroups", 2, groups_names=["g", "empty", "x", "empty"])
         assert [(r["group_id"], r["error_code"]) for r in told["results"]] == [("g", 68), ("empty", 0), ("x", 69)]
-        assert answered(b.join())["error_code"] == 25
-        assert answered(a.join())["error_code"] == 0
-        middle = (await cluster.ask("DescribeGroups", 5, groups=["g"]))["groups"][0]
+        assert response_of(b.join())["error_code"] == 25
+        assert response_of(a.join())["error_code"] == 0
+        middle = (await bundled.request("DescribeGroups", 5, groups=["g"]))["groups"][0]
         assert (middle["group_state"], middle["protocol_data"]) == ("CompletingRebalance", "")
         assert (middle["members"][0]["member_metadata"], middle["members"][0]["member_assignment"]) == (b"", b"for 0")
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_finding_the_coordinator() -> None:
-    async def walk(cluster: Cluster) -> None:
-        assert await cluster.ask("FindCoordinator", 0, key="g") == {
+    async def walk(bundled: BundledGroup) -> None:
+        assert await bundled.request("FindCoordinator", 0, key="g") == {
             "error_code": 0,
             "node_id": 0,
             "host": "127.0.0.1",
             "port": 9092,
         }
-        assert (await cluster.ask("FindCoordinator", 3, key="g", key_type=9))["error_code"] == 42
-        many = await cluster.ask("FindCoordinator", 4, key_type=0, coordinator_keys=["a", "b"])
+        assert (await bundled.request("FindCoordinator", 3, key="g", key_type=9))["error_code"] == 42
+        many = await bundled.request("FindCoordinator", 4, key_type=0, coordinator_keys=["a", "b"])
         assert set(many) == {"throttle_time_ms", "coordinators"}
         assert [c["key"] for c in many["coordinators"]] == ["a", "b"]
-        assert await cluster.state("a") == "Dead"
+        assert await bundled.group_state("a") == "Dead"
 
-    run(walk)
+    run_on_virtual_time(walk)

@@ -10,18 +10,18 @@ import pytest
 
 from fencepost.adapters.bundled.classic.coordinator import VERSIONS, Coordinator
 from fencepost.adapters.bundled.classic.log import LogWriteError, MemoryLog
-from fencepost.adapters.bundled.classic.messages import Answer, Request
+from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.bundled.classic.records import Record
 from fencepost.adapters.bundled.classic.timers import Timers
-from fencepost.adapters.bundled.classic.topics import FixedTopics, make_id
+from fencepost.adapters.bundled.classic.topics import FixedTopics, topic_id_of
 from fencepost.model.settings import Settings
 
 SETTINGS = Settings(min_session_timeout=0, initial_rebalance_delay=5, max_group_size=4, retention_check_interval=500)
-USUAL = ("JoinGroup", "JoinGroup", "SyncGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "OffsetFetch")
+FREQUENT_APIS = ("JoinGroup", "JoinGroup", "SyncGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "OffsetFetch")
 METADATA = (b"", b"\x00", b"\x00\x01\x00\x00\x00\x01\x00\x01t", b"\x00\x00\x7f\xff\xff\xff")
 
 
-class Flaky(MemoryLog):
+class FlakyLog(MemoryLog):
     """A log that fails now and then."""
 
     def __init__(self, source: random.Random) -> None:
@@ -35,51 +35,51 @@ class Flaky(MemoryLog):
 
 
 @dataclass
-class Chaos:
+class RandomRequester:
     """Sends what it makes up, with ids and generations it has seen, and checks every answer."""
 
     random: random.Random
     now: int = 0
     handles: int = 0
-    made: list[str] = field(default_factory=list)
-    current: list[str] = field(default_factory=list)
-    open: dict[int, Request] = field(default_factory=dict)
+    issued_ids: list[str] = field(default_factory=list)
+    member_ids: list[str] = field(default_factory=list)
+    pending: dict[int, Request] = field(default_factory=dict)
     generation: int = 0
     answered: int = 0
     synced: int = 0
 
     def __post_init__(self) -> None:
-        self.log = Flaky(self.random)
-        self.coordinator = self.start()
+        self.log = FlakyLog(self.random)
+        self.coordinator = self.start_coordinator()
 
-    def start(self) -> Coordinator:
-        self.open.clear()
+    def start_coordinator(self) -> Coordinator:
+        self.pending.clear()
         return Coordinator(SETTINGS, self.log, self.new_id, FixedTopics({"t": 2}), now=self.now)
 
     def new_id(self, prefix: str) -> str:
-        member_id = f"{prefix}-{len(self.made)}"
-        self.made.append(member_id)
+        member_id = f"{prefix}-{len(self.issued_ids)}"
+        self.issued_ids.append(member_id)
         return member_id
 
     def step(self) -> None:
         choice = self.random.random()
         if choice < 0.005:
-            self.coordinator = self.start()
+            self.coordinator = self.start_coordinator()
         elif choice < 0.25:
             self.now += self.random.choice((0, 1, 5, 20))
             self.check(self.coordinator.advance(self.now))
         else:
             self.check(self.coordinator.advance(self.now))
             self.handles += 1
-            api = self.random.choice(USUAL if self.random.random() < 0.9 else tuple(VERSIONS))
+            api = self.random.choice(FREQUENT_APIS if self.random.random() < 0.9 else tuple(VERSIONS))
             request = Request(self.handles, api, self.random.randint(*VERSIONS[api]), "c", "/h", self.body())
-            self.open[request.handle] = request
+            self.pending[request.handle] = request
             self.check(self.coordinator.handle(request, self.now))
 
     def body(self) -> dict[str, Any]:
         """One body for every API: each takes from it what it knows."""
         pick = self.random.choice
-        member = pick(["", "x", *self.made[-3:], *self.current * 3])
+        member = pick(["", "x", *self.issued_ids[-3:], *self.member_ids * 3])
         instance = pick([None] * 9 + ["i", "j"])
         generation = pick([-1, *[self.generation] * 8, self.generation + 1])
         partition = {
@@ -90,7 +90,7 @@ class Chaos:
         metadata = pick([*METADATA, *METADATA[:1] * 20])
         names = pick([*[["p"]] * 12, ["p", "q"], ["q", "p"], ["q", "p", "p"], ["r"], []])
         name = pick(["t", "t", "ghost"])
-        topic = {"name": name, "topic_id": make_id(name), "partitions": [partition], "partition_indexes": [0]}
+        topic = {"name": name, "topic_id": topic_id_of(name), "partitions": [partition], "partition_indexes": [0]}
         return {
             "group_id": pick(["g"] * 9 + [""]),
             "member_id": member,
@@ -102,7 +102,7 @@ class Chaos:
             "protocol_type": pick(["consumer"] * 20 + ["other", ""]),
             "protocol_name": pick(["p"] * 5 + ["q", None]),
             "protocols": [{"name": name, "metadata": metadata} for name in names],
-            "assignments": [{"member_id": m, "assignment": m.encode()} for m in self.made],
+            "assignments": [{"member_id": m, "assignment": m.encode()} for m in self.issued_ids],
             "members": [{"member_id": member, "group_instance_id": instance}],
             "topics": pick([[topic], []]),
             "groups_names": [pick(["g", "h"])],
@@ -113,47 +113,47 @@ class Chaos:
             "require_stable": pick([True, False]),
         }
 
-    def check(self, answers: list[Answer]) -> None:
-        for answer in answers:
-            request = self.open.pop(answer.handle)  # answered once, and only if it was asked
+    def check(self, responses: list[Response]) -> None:
+        for response in responses:
+            request = self.pending.pop(response.handle)  # answered once, and only if it was asked
             self.answered += 1
-            if request.api == "JoinGroup" and answer.body["error_code"] == 0:
-                self.check_join(answer.body)
-            if request.api == "SyncGroup" and answer.body["error_code"] == 0:
-                self.synced += bool(answer.body["assignment"])
-                assert answer.body["assignment"] in (b"", *(m.encode() for m in self.made))
+            if request.api == "JoinGroup" and response.body["error_code"] == 0:
+                self.check_join(response.body)
+            if request.api == "SyncGroup" and response.body["error_code"] == 0:
+                self.synced += bool(response.body["assignment"])
+                assert response.body["assignment"] in (b"", *(m.encode() for m in self.issued_ids))
 
     def check_join(self, body: dict[str, Any]) -> None:
         self.generation = body["generation_id"]
-        assert body["generation_id"] >= 1 and body["member_id"] in self.made
+        assert body["generation_id"] >= 1 and body["member_id"] in self.issued_ids
         if body["members"]:
-            self.current = ids = [member["member_id"] for member in body["members"]]
+            self.member_ids = ids = [member["member_id"] for member in body["members"]]
             assert body["leader"] == body["member_id"] and body["member_id"] in ids
             assert len(set(ids)) == len(ids) <= SETTINGS.max_group_size
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_whatever_comes_in_the_answers_hold_together(seed: int) -> None:
-    chaos = Chaos(random.Random(seed))
+def test_random_requests_get_consistent_responses(seed: int) -> None:
+    chaos = RandomRequester(random.Random(seed))
     for _ in range(600):
         chaos.step()
     assert chaos.answered > 100
     chaos.check(chaos.coordinator.advance(chaos.now + 3_000_000))
-    unanswered = {request.api for request in chaos.open.values()}
+    unanswered = {request.api for request in chaos.pending.values()}
     assert unanswered <= {"JoinGroup", "SyncGroup"}
     before = chaos.coordinator.advance(chaos.now + 3_000_001)
     assert before == []
 
 
 def test_random_requests_get_as_far_as_assignments() -> None:
-    chaos = Chaos(random.Random(0))
+    chaos = RandomRequester(random.Random(0))
     for _ in range(3000):
         chaos.step()
     assert chaos.generation > 5 and chaos.synced > 10
 
 
 def test_a_request_that_nobody_handles_is_refused() -> None:
-    coordinator = Chaos(random.Random(0)).coordinator
+    coordinator = RandomRequester(random.Random(0)).coordinator
     for api, version in (("JoinGroup", 10), ("OffsetFetch", 0), ("Fetch", 4)):
         with pytest.raises(ValueError, match=f"{api} version {version} is not handled here"):
             coordinator.handle(Request(1, api, version, None, "/h", {}), 0)

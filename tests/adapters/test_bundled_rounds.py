@@ -3,18 +3,30 @@
 import asyncio
 
 from fencepost.model.settings import Settings
-from tests.support.group_driver import PQ, QP, Cluster, D, P, Q, answered, now, parked, reply, run
+from tests.support.group_driver import (
+    INITIAL_DELAY_MS,
+    ONLY_P,
+    ONLY_Q,
+    P_THEN_Q,
+    Q_THEN_P,
+    BundledGroup,
+    are_parked,
+    now_ms,
+    response_of,
+    run_on_virtual_time,
+    wait_for_response,
+)
 
 
 def test_a_lone_member_walks_through_a_round() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a = cluster.party()
-        await a.get_id()
-        assert await cluster.state() == "Empty"
+    async def walk(bundled: BundledGroup) -> None:
+        a = bundled.member()
+        await a.obtain_id()
+        assert await bundled.group_state() == "Empty"
         join = a.join()
-        assert await cluster.state() == "PreparingRebalance"
-        told = await reply(join)
-        assert now() == D
+        assert await bundled.group_state() == "PreparingRebalance"
+        told = await wait_for_response(join)
+        assert now_ms() == INITIAL_DELAY_MS
         assert told == {
             "throttle_time_ms": 0,
             "error_code": 0,
@@ -26,46 +38,46 @@ def test_a_lone_member_walks_through_a_round() -> None:
             "member_id": a.id,
             "members": [{"member_id": a.id, "group_instance_id": None, "metadata": b"mp"}],
         }
-        a.joined(told)
-        assert await cluster.state() == "CompletingRebalance"
-        assert a.beat() == 0
-        assert answered(a.sync({a.id: b"mine"})) == {
+        a.accept_join(told)
+        assert await bundled.group_state() == "CompletingRebalance"
+        assert a.heartbeat() == 0
+        assert response_of(a.sync({a.id: b"mine"})) == {
             "throttle_time_ms": 0,
             "error_code": 0,
             "protocol_type": "test",
             "protocol_name": "p",
             "assignment": b"mine",
         }
-        assert await cluster.state() == "Stable"
-        assert a.beat() == 0
+        assert await bundled.group_state() == "Stable"
+        assert a.heartbeat() == 0
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_only_the_leader_is_told_the_members_and_each_gets_its_own_assignment() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(), cluster.party(protocols=(("p", b"b's"),))
-        await a.get_id()
-        await b.get_id()
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(), bundled.member(protocols=(("p", b"b's"),))
+        await a.obtain_id()
+        await b.obtain_id()
         first, second = a.join(), b.join()
-        told_a, told_b = await reply(first), await reply(second)
+        told_a, told_b = await wait_for_response(first), await wait_for_response(second)
         assert {m["member_id"]: m["metadata"] for m in told_a["members"]} == {a.id: b"mp", b.id: b"b's"}
         assert told_b["members"] == [] and told_b["leader"] == a.id
-        a.joined(told_a)
-        b.joined(told_b)
+        a.accept_join(told_a)
+        b.accept_join(told_b)
         sync = b.sync({b.id: b"ignored"})
-        assert parked(sync)
-        assert answered(a.sync({a.id: b"1", "ghost": b"3"}))["assignment"] == b"1"
-        assert answered(sync)["assignment"] == b""
-        assert answered(a.sync({a.id: b"other"}))["assignment"] == b"1"
+        assert are_parked(sync)
+        assert response_of(a.sync({a.id: b"1", "ghost": b"3"}))["assignment"] == b"1"
+        assert response_of(sync)["assignment"] == b""
+        assert response_of(a.sync({a.id: b"other"}))["assignment"] == b"1"
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_refused_requests_change_nothing() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, other = cluster.party(protocols=PQ), cluster.party()
-        await cluster.stable(a)
+    async def walk(bundled: BundledGroup) -> None:
+        a, other = bundled.member(protocols=P_THEN_Q), bundled.member()
+        await bundled.form_stable_group(a)
         cases = [
             (other.join(group_id=""), 24),
             (other.join(session_timeout_ms=5_999), 26),
@@ -84,156 +96,167 @@ def test_refused_requests_change_nothing() -> None:
             (a.sync(group_id=""), 24),
         ]
         for exchange, error in cases:
-            assert answered(exchange)["error_code"] == error
-        assert [a.beat(generation_id=0), a.beat(generation_id=2), a.beat(member_id="x"), a.beat()] == [22, 22, 25, 0]
-        assert await cluster.state("new") == "Empty"
-        assert await cluster.state("other") == "Dead"
+            assert response_of(exchange)["error_code"] == error
+        assert [
+            a.heartbeat(generation_id=0),
+            a.heartbeat(generation_id=2),
+            a.heartbeat(member_id="x"),
+            a.heartbeat(),
+        ] == [22, 22, 25, 0]
+        assert await bundled.group_state("new") == "Empty"
+        assert await bundled.group_state("other") == "Dead"
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_session_bounds_are_inclusive_and_old_versions_skip_the_detour() -> None:
-    async def walk(cluster: Cluster) -> None:
-        low, high = cluster.party(session=6_000), cluster.party(session=1_800_000)
-        assert answered(low.join())["error_code"] == 79
-        assert answered(high.join())["error_code"] == 79
-        old = cluster.party(group="old")
-        assert (await reply(old.join(version=3)))["error_code"] == 0
-        refused = answered(old.join(version=6, session_timeout_ms=1))
+    async def walk(bundled: BundledGroup) -> None:
+        low, high = bundled.member(session=6_000), bundled.member(session=1_800_000)
+        assert response_of(low.join())["error_code"] == 79
+        assert response_of(high.join())["error_code"] == 79
+        old = bundled.member(group="old")
+        assert (await wait_for_response(old.join(version=3)))["error_code"] == 0
+        refused = response_of(old.join(version=6, session_timeout_ms=1))
         assert (refused["protocol_name"], refused["generation_id"]) == ("", -1)
         assert "protocol_type" not in refused and "throttle_time_ms" in refused
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_rejoining_while_completing() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(), cluster.party()
-        await a.get_id()
-        await b.get_id()
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(), bundled.member()
+        await a.obtain_id()
+        await b.obtain_id()
         joins = [a.join(), b.join()]
-        a.joined(await reply(joins[0]))
-        b.joined(await reply(joins[1]))
-        again = answered(a.join())
+        a.accept_join(await wait_for_response(joins[0]))
+        b.accept_join(await wait_for_response(joins[1]))
+        again = response_of(a.join())
         assert again["generation_id"] == 1 and len(again["members"]) == 2
         sync = b.sync()
         b.protocols = (("p", b"changed"),)
         changed = b.join()
-        assert parked(changed) and answered(sync)["error_code"] == 27
-        assert [a.beat(), answered(a.sync())["error_code"]] == [27, 27]
-        assert answered(a.join())["generation_id"] == 2
-        assert answered(changed)["generation_id"] == 2
+        assert are_parked(changed) and response_of(sync)["error_code"] == 27
+        assert [a.heartbeat(), response_of(a.sync())["error_code"]] == [27, 27]
+        assert response_of(a.join())["generation_id"] == 2
+        assert response_of(changed)["generation_id"] == 2
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_rejoining_in_stable() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(protocols=PQ), cluster.party(protocols=PQ)
-        await cluster.stable(a, b)
-        same = answered(b.join(session_timeout_ms=20_000))
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(protocols=P_THEN_Q), bundled.member(protocols=P_THEN_Q)
+        await bundled.form_stable_group(a, b)
+        same = response_of(b.join(session_timeout_ms=20_000))
         assert (same["generation_id"], same["leader"], same["members"]) == (1, a.id, [])
-        assert a.beat() == 0
-        b.protocols = QP
+        assert a.heartbeat() == 0
+        b.protocols = Q_THEN_P
         join = b.join()
-        assert parked(join) and a.beat() == 27
-        assert answered(a.join())["generation_id"] == 2
-        b.joined(answered(join))
-        assert answered(a.sync(generation_id=2))["error_code"] == 0
+        assert are_parked(join) and a.heartbeat() == 27
+        assert response_of(a.join())["generation_id"] == 2
+        b.accept_join(response_of(join))
+        assert response_of(a.sync(generation_id=2))["error_code"] == 0
         leader = a.join()
-        assert parked(leader) and b.beat() == 27
+        assert are_parked(leader) and b.heartbeat() == 27
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_a_pending_id_blocks_a_round_until_it_leaves_or_expires() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, c = cluster.party(), cluster.party(session=7_000)
-        await cluster.stable(a)
-        await c.get_id()
-        assert a.beat() == 0 and c.beat(generation_id=1) == 25
+    async def walk(bundled: BundledGroup) -> None:
+        a, c = bundled.member(), bundled.member(session=7_000)
+        await bundled.form_stable_group(a)
+        await c.obtain_id()
+        assert a.heartbeat() == 0 and c.heartbeat(generation_id=1) == 25
         join = a.join()
-        assert parked(join)
+        assert are_parked(join)
         assert c.leave() == 0
-        a.joined(answered(join))
-        assert answered(a.sync())["error_code"] == 0
-        assert answered(c.join())["error_code"] == 25
+        a.accept_join(response_of(join))
+        assert response_of(a.sync())["error_code"] == 0
+        assert response_of(c.join())["error_code"] == 25
         c.id = ""
-        await c.get_id()
-        join, start = a.join(), now()
-        assert (await reply(join))["generation_id"] == 3
-        assert now() - start == 7_000
+        await c.obtain_id()
+        join, start = a.join(), now_ms()
+        assert (await wait_for_response(join))["generation_id"] == 3
+        assert now_ms() - start == 7_000
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_the_rebalance_timeout_drops_whoever_did_not_rejoin() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(rebalance=10_000), cluster.party(rebalance=20_000)
-        await cluster.stable(a, b)
-        start, join = now(), a.join()
-        told = await b.beat_until(start + 18_000)
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(rebalance=10_000), bundled.member(rebalance=20_000)
+        await bundled.form_stable_group(a, b)
+        start, join = now_ms(), a.join()
+        told = await b.heartbeat_until(start + 18_000)
         assert set(told) == {27}
         assert b.commit() == 0
-        a.joined(await reply(join))
-        assert now() == start + 20_000
-        assert b.beat() == 25
-        assert [m["member_id"] for m in answered(a.join())["members"]] == [a.id]
+        a.accept_join(await wait_for_response(join))
+        assert now_ms() == start + 20_000
+        assert b.heartbeat() == 25
+        assert [m["member_id"] for m in response_of(a.join())["members"]] == [a.id]
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
-def test_the_vote() -> None:
-    async def walk(cluster: Cluster) -> None:
+def test_the_protocol_with_most_votes_is_selected() -> None:
+    async def walk(bundled: BundledGroup) -> None:
         for number, (lists, selected) in enumerate(
-            [((PQ,), "p"), ((QP,), "q"), ((PQ, QP, QP), "q"), ((QP, P), "p"), ((Q, PQ), "q")]
+            [
+                ((P_THEN_Q,), "p"),
+                ((Q_THEN_P,), "q"),
+                ((P_THEN_Q, Q_THEN_P, Q_THEN_P), "q"),
+                ((Q_THEN_P, ONLY_P), "p"),
+                ((ONLY_Q, P_THEN_Q), "q"),
+            ]
         ):
-            parties = [cluster.party(group=f"g{number}", protocols=offered) for offered in lists]
-            await cluster.stable(*parties)
+            parties = [bundled.member(group=f"g{number}", protocols=offered) for offered in lists]
+            await bundled.form_stable_group(*parties)
             assert {party.protocol for party in parties} == {selected}
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_the_initial_delay_is_extended_by_newcomers_up_to_the_rebalance_timeout() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a = cluster.party(group="one", rebalance=5_000)
+    async def walk(bundled: BundledGroup) -> None:
+        a = bundled.member(group="one", rebalance=5_000)
         joins = [a.join(version=3)]
         for _ in range(2):
             await asyncio.sleep(2)
-            joins.append(cluster.party(group="one").join(version=3))
-        assert parked(*joins)
-        await reply(joins[0])
-        assert now() == 5_000 and not parked(*joins)
-        b, c = cluster.party(group="two"), cluster.party(group="two")
-        start, first = now(), b.join(version=3)
+            joins.append(bundled.member(group="one").join(version=3))
+        assert are_parked(*joins)
+        await wait_for_response(joins[0])
+        assert now_ms() == 5_000 and not are_parked(*joins)
+        b, c = bundled.member(group="two"), bundled.member(group="two")
+        start, first = now_ms(), b.join(version=3)
         await asyncio.sleep(2.999)
         second = c.join(version=3)
-        await reply(second)
-        assert now() - start == 2 * D and not parked(first)
+        await wait_for_response(second)
+        assert now_ms() - start == 2 * INITIAL_DELAY_MS and not are_parked(first)
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_without_a_delay_a_lone_member_is_answered_at_once() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a = cluster.party()
-        await a.get_id()
-        a.joined(await reply(a.join()))
-        assert now() == 0
+    async def walk(bundled: BundledGroup) -> None:
+        a = bundled.member()
+        await a.obtain_id()
+        a.accept_join(await wait_for_response(a.join()))
+        assert now_ms() == 0
 
-    run(walk, Settings(initial_rebalance_delay=0))
+    run_on_virtual_time(walk, Settings(initial_rebalance_delay=0))
 
 
 def test_generations_go_on_when_a_group_empties() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(), cluster.party()
-        await cluster.stable(a)
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(), bundled.member()
+        await bundled.form_stable_group(a)
         assert a.leave() == 0
-        assert await cluster.state() == "Empty"
-        assert answered(a.join())["error_code"] == 25
+        assert await bundled.group_state() == "Empty"
+        assert response_of(a.join())["error_code"] == 25
         b.type = "other"
-        await cluster.stable(b)
+        await bundled.form_stable_group(b)
         assert b.generation == 3
 
-    run(walk)
+    run_on_virtual_time(walk)

@@ -5,141 +5,152 @@ import asyncio
 import pytest
 
 from fencepost.model.settings import Settings
-from tests.support.group_driver import PQ, Cluster, P, Party, Q, answered, now, parked, reply, run
+from tests.support.group_driver import (
+    ONLY_P,
+    ONLY_Q,
+    P_THEN_Q,
+    BundledGroup,
+    GroupMember,
+    are_parked,
+    now_ms,
+    response_of,
+    run_on_virtual_time,
+    wait_for_response,
+)
 
 
-def restarted(party: Party) -> Party:
+def restart_member(member: GroupMember) -> GroupMember:
     """The same instance, which remembers nothing."""
-    return Party(party.cluster, instance=party.instance, protocols=party.protocols, session=party.session)
+    return GroupMember(member.bundled, instance=member.instance, protocols=member.protocols, session=member.session)
 
 
 def test_a_follower_is_replaced_without_a_rebalance() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(), cluster.party(instance="i")
-        await cluster.stable(a, b)
-        new = restarted(b)
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(), bundled.member(instance="i")
+        await bundled.form_stable_group(a, b)
+        new = restart_member(b)
         new.protocols = (("p", b"changed"),)
-        told = answered(new.join())
+        told = response_of(new.join())
         assert (told["generation_id"], told["leader"], told["members"]) == (1, a.id, [])
         assert told["skip_assignment"] is False and told["member_id"] != b.id
-        new.joined(told)
-        assert a.beat() == 0
-        assert answered(new.sync())["assignment"] == b"for 1"
-        assert [b.beat(), b.beat(generation_id=9), b.beat(group_instance_id=None)] == [82, 82, 25]
-        assert [answered(b.join())["error_code"], b.commit(), b.leave()] == [82, 82, 82]
-        assert answered(b.sync())["error_code"] == 82
+        new.accept_join(told)
+        assert a.heartbeat() == 0
+        assert response_of(new.sync())["assignment"] == b"for 1"
+        assert [b.heartbeat(), b.heartbeat(generation_id=9), b.heartbeat(group_instance_id=None)] == [82, 82, 25]
+        assert [response_of(b.join())["error_code"], b.commit(), b.leave()] == [82, 82, 82]
+        assert response_of(b.sync())["error_code"] == 82
         join = a.join()
-        new.joined(answered(new.join()))
-        members = {m["member_id"]: m["metadata"] for m in answered(join)["members"]}
+        new.accept_join(response_of(new.join()))
+        members = {m["member_id"]: m["metadata"] for m in response_of(join)["members"]}
         assert members == {a.id: b"mp", new.id: b"changed"}
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 @pytest.mark.parametrize("version", [9, 8])
 def test_a_leader_is_replaced_without_a_rebalance(version: int) -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(instance="i"), cluster.party()
-        await cluster.stable(a, b)
-        told = answered(restarted(a).join(version))
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(instance="i"), bundled.member()
+        await bundled.form_stable_group(a, b)
+        told = response_of(restart_member(a).join(version))
         if version == 9:
             assert told["leader"] == told["member_id"] and told["skip_assignment"] is True
             assert {m["member_id"] for m in told["members"]} == {told["member_id"], b.id}
         else:
             assert told["leader"] == a.id and told["members"] == [] and "skip_assignment" not in told
-        assert b.beat() == 0
+        assert b.heartbeat() == 0
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_a_replacement_that_changes_the_vote_starts_a_round() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(protocols=PQ), cluster.party(protocols=PQ, instance="i")
-        await cluster.stable(a, b)
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(protocols=P_THEN_Q), bundled.member(protocols=P_THEN_Q, instance="i")
+        await bundled.form_stable_group(a, b)
         assert b.protocol == "p"
-        new = restarted(b)
-        new.protocols = Q
+        new = restart_member(b)
+        new.protocols = ONLY_Q
         join = new.join()
-        assert parked(join) and a.beat() == 27
-        a.joined(answered(a.join()))
-        assert (a.protocol, answered(join)["generation_id"]) == ("q", 2)
+        assert are_parked(join) and a.heartbeat() == 27
+        a.accept_join(response_of(a.join()))
+        assert (a.protocol, response_of(join)["generation_id"]) == ("q", 2)
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_a_replacement_while_completing_or_preparing() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(), cluster.party(instance="i")
-        await cluster.stable(a, b)
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(), bundled.member(instance="i")
+        await bundled.form_stable_group(a, b)
         join = b.join(protocols=[{"name": "p", "metadata": b"x"}])
-        new = restarted(b)
+        new = restart_member(b)
         second = new.join()
-        assert (answered(join)["error_code"], answered(join)["member_id"]) == (82, b.id)
-        a.joined(answered(a.join()))
-        new.joined(answered(second))
-        syncs = [new.sync(), restarted(b).join()]
-        assert answered(syncs[0])["error_code"] == 82
-        assert parked(syncs[1]) and a.beat() == 27
-        assert answered(a.join())["generation_id"] == answered(syncs[1])["generation_id"] == 3
+        assert (response_of(join)["error_code"], response_of(join)["member_id"]) == (82, b.id)
+        a.accept_join(response_of(a.join()))
+        new.accept_join(response_of(second))
+        syncs = [new.sync(), restart_member(b).join()]
+        assert response_of(syncs[0])["error_code"] == 82
+        assert are_parked(syncs[1]) and a.heartbeat() == 27
+        assert response_of(a.join())["generation_id"] == response_of(syncs[1])["generation_id"] == 3
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_identity_checks_and_an_unmapped_instance() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(), cluster.party(instance="i")
-        await cluster.stable(a, b)
-        assert answered(a.join(group_instance_id="i"))["error_code"] == 82
-        assert answered(a.join(group_instance_id="x"))["error_code"] == 25
-        assert b.beat(group_instance_id=None) == 0
-        pending = cluster.party()
-        await pending.get_id()
-        assert answered(pending.join(group_instance_id="x"))["error_code"] == -1
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(), bundled.member(instance="i")
+        await bundled.form_stable_group(a, b)
+        assert response_of(a.join(group_instance_id="i"))["error_code"] == 82
+        assert response_of(a.join(group_instance_id="x"))["error_code"] == 25
+        assert b.heartbeat(group_instance_id=None) == 0
+        pending = bundled.member()
+        await pending.obtain_id()
+        assert response_of(pending.join(group_instance_id="x"))["error_code"] == -1
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_an_absent_static_member_stays_and_loses_the_lead() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(instance="i", rebalance=20_000, session=15_000), cluster.party(rebalance=20_000)
-        await cluster.stable(a, b)
-        start, join = now(), b.join(protocols=[{"name": "p", "metadata": b"x"}])
-        await a.beat_until(start + 18_000)
-        told = await reply(join)
-        assert now() - start == 20_000
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(instance="i", rebalance=20_000, session=15_000), bundled.member(rebalance=20_000)
+        await bundled.form_stable_group(a, b)
+        start, join = now_ms(), b.join(protocols=[{"name": "p", "metadata": b"x"}])
+        await a.heartbeat_until(start + 18_000)
+        told = await wait_for_response(join)
+        assert now_ms() - start == 20_000
         assert told["leader"] == b.id and {m["member_id"] for m in told["members"]} == {a.id, b.id}
-        b.joined(told)
-        assert a.beat() == 22
-        assert answered(b.sync())["error_code"] == 0
+        b.accept_join(told)
+        assert a.heartbeat() == 22
+        assert response_of(b.sync())["error_code"] == 0
         a.generation = 2
-        await asyncio.gather(a.beat_until(now() + 18_000), b.beat_until(now() + 18_000))
+        await asyncio.gather(a.heartbeat_until(now_ms() + 18_000), b.heartbeat_until(now_ms() + 18_000))
         await asyncio.sleep(2)
-        assert [a.beat(), b.beat()] == [25, 27]
+        assert [a.heartbeat(), b.heartbeat()] == [25, 27]
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_no_generation_without_anybody_there() -> None:
-    async def walk(cluster: Cluster) -> None:
+    async def walk(bundled: BundledGroup) -> None:
         a, b, c = (
-            cluster.party(instance="i", rebalance=10_000, session=25_000),
-            cluster.party(instance="j", rebalance=10_000, session=25_000),
-            cluster.party(),
+            bundled.member(instance="i", rebalance=10_000, session=25_000),
+            bundled.member(instance="j", rebalance=10_000, session=25_000),
+            bundled.member(),
         )
-        await cluster.stable(a, b, c)
+        await bundled.form_stable_group(a, b, c)
         assert c.leave() == 0
         await asyncio.sleep(24)
-        assert await cluster.state() == "PreparingRebalance"
-        a.joined(await reply(a.join()))
-        assert a.generation == 2 and await cluster.state() == "CompletingRebalance"
+        assert await bundled.group_state() == "PreparingRebalance"
+        a.accept_join(await wait_for_response(a.join()))
+        assert a.generation == 2 and await bundled.group_state() == "CompletingRebalance"
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_leaving_in_a_batch() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b, c = cluster.party(), cluster.party(instance="i"), cluster.party()
-        await cluster.stable(a, b, c)
+    async def walk(bundled: BundledGroup) -> None:
+        a, b, c = bundled.member(), bundled.member(instance="i"), bundled.member()
+        await bundled.form_stable_group(a, b, c)
         entries = [
             {"member_id": "", "group_instance_id": "i"},
             {"member_id": "x"},
@@ -148,75 +159,77 @@ def test_leaving_in_a_batch() -> None:
             {"member_id": ""},
             {"member_id": a.id, "group_instance_id": "i"},
         ]
-        told = await cluster.ask("LeaveGroup", 5, group_id="g", members=entries)
+        told = await bundled.request("LeaveGroup", 5, group_id="g", members=entries)
         assert [m["error_code"] for m in told["members"]] == [0, 25, 0, 25, 25, 25]
         assert [m["member_id"] for m in told["members"]] == ["", "x", c.id, c.id, "", a.id]
-        assert a.beat() == 27
-        assert [m["member_id"] for m in answered(a.join())["members"]] == [a.id]
-        assert await cluster.ask("LeaveGroup", 2, group_id="g", member_id=a.id) == {
+        assert a.heartbeat() == 27
+        assert [m["member_id"] for m in response_of(a.join())["members"]] == [a.id]
+        assert await bundled.request("LeaveGroup", 2, group_id="g", member_id=a.id) == {
             "throttle_time_ms": 0,
             "error_code": 0,
         }
-        assert await cluster.state() == "Empty"
-        assert (await cluster.ask("LeaveGroup", 0, group_id="none", member_id="x")) == {"error_code": 25}
-        none = await cluster.ask("LeaveGroup", 3, group_id="none", members=[{"member_id": "x"}])
+        assert await bundled.group_state() == "Empty"
+        assert (await bundled.request("LeaveGroup", 0, group_id="none", member_id="x")) == {"error_code": 25}
+        none = await bundled.request("LeaveGroup", 3, group_id="none", members=[{"member_id": "x"}])
         assert (none["error_code"], none["members"][0]["error_code"]) == (0, 25)
-        assert (await cluster.ask("LeaveGroup", 3, group_id="", members=[{"member_id": "x"}]))["members"] == []
+        assert (await bundled.request("LeaveGroup", 3, group_id="", members=[{"member_id": "x"}]))["members"] == []
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_a_leaver_ends_its_own_join_and_the_others_syncs() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b, c = cluster.party(), cluster.party(), cluster.party()
-        await cluster.stable(a, b, c)
+    async def walk(bundled: BundledGroup) -> None:
+        a, b, c = bundled.member(), bundled.member(), bundled.member()
+        await bundled.form_stable_group(a, b, c)
         joins = [a.join(), b.join()]
         assert a.leave() == 0
-        told = answered(joins[0])
+        told = response_of(joins[0])
         assert (told["error_code"], told["member_id"]) == (25, "")
-        c.joined(answered(c.join()))
-        b.joined(answered(joins[1]))
-        follower, leader = (b, c) if answered(joins[1])["leader"] == c.id else (c, b)
+        c.accept_join(response_of(c.join()))
+        b.accept_join(response_of(joins[1]))
+        follower, leader = (b, c) if response_of(joins[1])["leader"] == c.id else (c, b)
         sync = follower.sync()
         assert leader.leave() == 0
-        assert answered(sync)["error_code"] == 27
+        assert response_of(sync)["error_code"] == 27
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_the_size_limit() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(), cluster.party(instance="i")
-        await cluster.stable(a, b)
-        told = answered(cluster.party().join())
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(), bundled.member(instance="i")
+        await bundled.form_stable_group(a, b)
+        told = response_of(bundled.member().join())
         assert (told["error_code"], told["member_id"]) == (81, "")
-        assert answered(restarted(b).join())["error_code"] == 81
+        assert response_of(restart_member(b).join())["error_code"] == 81
         join = a.join()
-        b.joined(answered(b.join()))
-        a.joined(answered(join))
-        crowd = [cluster.party(group="crowd", protocols=P) for _ in range(3)]
+        b.accept_join(response_of(b.join()))
+        a.accept_join(response_of(join))
+        crowd = [bundled.member(group="crowd", protocols=ONLY_P) for _ in range(3)]
         for party in crowd:
-            await party.get_id()
+            await party.obtain_id()
         joins = [party.join() for party in crowd]
-        assert answered(joins[2])["error_code"] == 81
-        assert (await reply(joins[0]))["error_code"] == (await reply(joins[1]))["error_code"] == 0
+        assert response_of(joins[2])["error_code"] == 81
+        assert (
+            (await wait_for_response(joins[0]))["error_code"] == (await wait_for_response(joins[1]))["error_code"] == 0
+        )
 
-    run(walk, Settings(max_group_size=2))
+    run_on_virtual_time(walk, Settings(max_group_size=2))
 
 
 def test_a_member_that_rejoins_a_crowded_round_late_is_out() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(instance="i", rebalance=10_000), cluster.party(rebalance=10_000)
-        await cluster.stable(a, b)
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(instance="i", rebalance=10_000), bundled.member(rebalance=10_000)
+        await bundled.form_stable_group(a, b)
         join = b.join(protocols=[{"name": "p", "metadata": b"x"}])
-        pending = cluster.party()
-        await pending.get_id()
+        pending = bundled.member()
+        await pending.obtain_id()
         newcomer = pending.join()
-        assert parked(newcomer)
-        assert answered(a.join())["error_code"] == 81
-        assert a.beat() == 25
-        assert parked(join, newcomer)
-        await reply(join)
-        assert answered(newcomer)["error_code"] == 0
+        assert are_parked(newcomer)
+        assert response_of(a.join())["error_code"] == 81
+        assert a.heartbeat() == 25
+        assert are_parked(join, newcomer)
+        await wait_for_response(join)
+        assert response_of(newcomer)["error_code"] == 0
 
-    run(walk, Settings(max_group_size=2))
+    run_on_virtual_time(walk, Settings(max_group_size=2))

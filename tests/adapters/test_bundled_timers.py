@@ -3,222 +3,230 @@
 import asyncio
 
 from fencepost.model.settings import Settings
-from tests.support.group_driver import Cluster, D, answered, now, parked, reply, run
+from tests.support.group_driver import (
+    INITIAL_DELAY_MS,
+    BundledGroup,
+    are_parked,
+    now_ms,
+    response_of,
+    run_on_virtual_time,
+    wait_for_response,
+)
 
 
-async def at(time: int) -> None:
+async def sleep_until(time: int) -> None:
     """Wait until a time in milliseconds."""
-    await asyncio.sleep((time - now()) / 1000)
+    await asyncio.sleep((time - now_ms()) / 1000)
 
 
 def test_a_silent_member_goes_at_its_session_timeout_and_not_before() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(session=30_000), cluster.party(session=6_000)
-        await cluster.stable(a, b)
-        start = now()
-        await at(start + 5_999)
-        assert [a.beat(), b.beat()] == [0, 0]
-        await at(start + 11_998)
-        assert a.beat() == 0
-        await at(start + 11_999)
-        assert [a.beat(), b.beat()] == [27, 25]
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(session=30_000), bundled.member(session=6_000)
+        await bundled.form_stable_group(a, b)
+        start = now_ms()
+        await sleep_until(start + 5_999)
+        assert [a.heartbeat(), b.heartbeat()] == [0, 0]
+        await sleep_until(start + 11_998)
+        assert a.heartbeat() == 0
+        await sleep_until(start + 11_999)
+        assert [a.heartbeat(), b.heartbeat()] == [27, 25]
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_the_last_member_expires_into_an_empty_group() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(), cluster.party()
-        await cluster.stable(a)
-        await at(now() + 10_000)
-        assert await cluster.state() == "Empty"
-        await cluster.stable(b)
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(), bundled.member()
+        await bundled.form_stable_group(a)
+        await sleep_until(now_ms() + 10_000)
+        assert await bundled.group_state() == "Empty"
+        await bundled.form_stable_group(b)
         assert b.generation == 3
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_only_a_good_heartbeat_or_commit_extends_a_session() -> None:
-    async def walk(cluster: Cluster) -> None:
-        parties = [cluster.party(group=f"g{number}") for number in range(6)]
+    async def walk(bundled: BundledGroup) -> None:
+        parties = [bundled.member(group=f"g{number}") for number in range(6)]
         for party in parties:
-            await cluster.stable(party)
-        start = now()
+            await bundled.form_stable_group(party)
+        start = now_ms()
         for step in range(1, 4):
-            await at(start + step * 5_000)
-            parties[0].beat()
+            await sleep_until(start + step * 5_000)
+            parties[0].heartbeat()
             parties[1].commit()
-            parties[2].beat(generation_id=9)
+            parties[2].heartbeat(generation_id=9)
             parties[3].commit(generation_id_or_member_epoch=9)
             parties[4].fetch()
-            answered(parties[5].sync())
-        assert [party.beat() for party in parties] == [0, 0, 25, 25, 25, 25]
+            response_of(parties[5].sync())
+        assert [party.heartbeat() for party in parties] == [0, 0, 25, 25, 25, 25]
 
-    run(walk, Settings(initial_rebalance_delay=0))
+    run_on_virtual_time(walk, Settings(initial_rebalance_delay=0))
 
 
 def test_parked_requests_hold_a_session_open() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(session=60_000), cluster.party(session=6_000)
-        await cluster.stable(a, b)
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(session=60_000), bundled.member(session=6_000)
+        await bundled.form_stable_group(a, b)
         join = b.join(protocols=[{"name": "p", "metadata": b"new"}])
-        await at(now() + 20_000)
-        assert parked(join)
-        a.joined(answered(a.join()))
-        b.joined(answered(join))
+        await sleep_until(now_ms() + 20_000)
+        assert are_parked(join)
+        a.accept_join(response_of(a.join()))
+        b.accept_join(response_of(join))
         sync = b.sync()
-        await at(now() + 20_000)
-        assert answered(a.sync({b.id: b"x"}))["error_code"] == 0
-        assert answered(sync)["assignment"] == b"x"
-        await at(now() + 5_999)
-        assert b.beat() == 0
+        await sleep_until(now_ms() + 20_000)
+        assert response_of(a.sync({b.id: b"x"}))["error_code"] == 0
+        assert response_of(sync)["assignment"] == b"x"
+        await sleep_until(now_ms() + 5_999)
+        assert b.heartbeat() == 0
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_a_first_join_is_parked_for_300_seconds_at_most() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(rebalance=900_000, session=900_000), cluster.party(session=6_000)
-        await cluster.stable(a)
-        await b.get_id()
-        start, join = now(), b.join()
-        told = await reply(join)
-        assert (told["error_code"], told["member_id"], now() - start) == (25, "", 300_000)
-        assert a.beat() == 27
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(rebalance=900_000, session=900_000), bundled.member(session=6_000)
+        await bundled.form_stable_group(a)
+        await b.obtain_id()
+        start, join = now_ms(), b.join()
+        told = await wait_for_response(join)
+        assert (told["error_code"], told["member_id"], now_ms() - start) == (25, "", 300_000)
+        assert a.heartbeat() == 27
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_a_heartbeat_of_a_new_member_ends_its_grace() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(rebalance=900_000, session=900_000), cluster.party(session=6_000)
-        await cluster.stable(a)
-        await b.get_id()
-        start, join = now(), b.join()
-        assert b.beat(generation_id=1) == 27
-        assert (await reply(join))["error_code"] == 25
-        assert now() - start == 6_000
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(rebalance=900_000, session=900_000), bundled.member(session=6_000)
+        await bundled.form_stable_group(a)
+        await b.obtain_id()
+        start, join = now_ms(), b.join()
+        assert b.heartbeat(generation_id=1) == 27
+        assert (await wait_for_response(join))["error_code"] == 25
+        assert now_ms() - start == 6_000
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_the_session_of_a_newcomer_does_not_run_during_the_initial_delay() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a = cluster.party(session=6_000)
-        await a.get_id()
-        assert (await reply(a.join()))["error_code"] == 0
-        assert now() == 10_000
+    async def walk(bundled: BundledGroup) -> None:
+        a = bundled.member(session=6_000)
+        await a.obtain_id()
+        assert (await wait_for_response(a.join()))["error_code"] == 0
+        assert now_ms() == 10_000
 
-    run(walk, Settings(initial_rebalance_delay=10_000))
+    run_on_virtual_time(walk, Settings(initial_rebalance_delay=10_000))
 
 
 def test_leaving_does_not_cut_the_initial_delay_short_but_an_expiry_does() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(), cluster.party()
-        await a.get_id()
-        await b.get_id()
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(), bundled.member()
+        await a.obtain_id()
+        await b.obtain_id()
         joins = [a.join(), b.join()]
-        await at(1_000)
+        await sleep_until(1_000)
         assert b.leave() == 0
-        assert answered(joins[1])["error_code"] == 25
-        assert parked(joins[0])
-        await reply(joins[0])
-        assert now() == 2 * D
-        c = cluster.party(group="other", session=6_000)
-        d = cluster.party(group="other")
-        await c.get_id()
-        start = now()
-        await at(start + 4_000)
-        await d.get_id()
-        assert (await reply(d.join()))["generation_id"] == 1
-        assert now() - start == 6_000
+        assert response_of(joins[1])["error_code"] == 25
+        assert are_parked(joins[0])
+        await wait_for_response(joins[0])
+        assert now_ms() == 2 * INITIAL_DELAY_MS
+        c = bundled.member(group="other", session=6_000)
+        d = bundled.member(group="other")
+        await c.obtain_id()
+        start = now_ms()
+        await sleep_until(start + 4_000)
+        await d.obtain_id()
+        assert (await wait_for_response(d.join()))["generation_id"] == 1
+        assert now_ms() - start == 6_000
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_members_that_do_not_sync_are_removed_even_if_they_heartbeat() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(rebalance=20_000), cluster.party(rebalance=20_000)
-        await a.get_id()
-        await b.get_id()
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(rebalance=20_000), bundled.member(rebalance=20_000)
+        await a.obtain_id()
+        await b.obtain_id()
         joins = [a.join(), b.join()]
-        a.joined(await reply(joins[0]))
-        b.joined(await reply(joins[1]))
-        start = now()
-        assert answered(a.sync())["error_code"] == 0
-        told = await asyncio.gather(a.beat_until(start + 19_000), b.beat_until(start + 19_000))
+        a.accept_join(await wait_for_response(joins[0]))
+        b.accept_join(await wait_for_response(joins[1]))
+        start = now_ms()
+        assert response_of(a.sync())["error_code"] == 0
+        told = await asyncio.gather(a.heartbeat_until(start + 19_000), b.heartbeat_until(start + 19_000))
         assert set(told[0] + told[1]) == {0}
-        await at(start + 20_000)
-        assert [a.beat(), b.beat()] == [27, 25]
+        await sleep_until(start + 20_000)
+        assert [a.heartbeat(), b.heartbeat()] == [27, 25]
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_without_the_leaders_sync_the_others_are_told_to_rejoin() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(session=60_000, rebalance=20_000), cluster.party(session=60_000, rebalance=20_000)
-        await a.get_id()
-        await b.get_id()
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(session=60_000, rebalance=20_000), bundled.member(session=60_000, rebalance=20_000)
+        await a.obtain_id()
+        await b.obtain_id()
         joins = [a.join(), b.join()]
-        a.joined(await reply(joins[0]))
-        b.joined(await reply(joins[1]))
-        start, sync = now(), b.sync()
-        assert (await reply(sync))["error_code"] == 27
-        assert now() - start == 20_000
-        assert [a.beat(), b.beat()] == [25, 27]
-        b.joined(answered(b.join()))
-        await at(now() + 20_000)
-        assert await cluster.state() == "Empty"
+        a.accept_join(await wait_for_response(joins[0]))
+        b.accept_join(await wait_for_response(joins[1]))
+        start, sync = now_ms(), b.sync()
+        assert (await wait_for_response(sync))["error_code"] == 27
+        assert now_ms() - start == 20_000
+        assert [a.heartbeat(), b.heartbeat()] == [25, 27]
+        b.accept_join(response_of(b.join()))
+        await sleep_until(now_ms() + 20_000)
+        assert await bundled.group_state() == "Empty"
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_the_silent_member_of_a_round_goes_at_its_session_timeout() -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(), cluster.party(session=6_000)
-        await cluster.stable(a, b)
-        start = now()
-        a.joined(await reply(a.join()))
-        assert now() - start == 6_000
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(), bundled.member(session=6_000)
+        await bundled.form_stable_group(a, b)
+        start = now_ms()
+        a.accept_join(await wait_for_response(a.join()))
+        assert now_ms() - start == 6_000
 
-    run(walk)
+    run_on_virtual_time(walk)
 
 
 def test_clean_up_removes_groups_without_offsets_and_expired_offsets() -> None:
     settings = Settings(offsets_retention=1_000_000, retention_check_interval=600_000)
 
-    async def walk(cluster: Cluster) -> None:
-        simple, bare, kept = (cluster.party(group=name) for name in ("simple", "bare", "kept"))
-        await bare.get_id()
+    async def walk(bundled: BundledGroup) -> None:
+        simple, bare, kept = (bundled.member(group=name) for name in ("simple", "bare", "kept"))
+        await bare.obtain_id()
         assert simple.commit() == 0
-        await cluster.stable(kept)
+        await bundled.form_stable_group(kept)
         assert kept.commit() == 0
-        await at(500_000)
+        await sleep_until(500_000)
         assert simple.commit(generation_id_or_member_epoch=-1, retention_time_ms=50_000, version=4) == 0
-        await at(599_999)
-        assert [await cluster.state(name) for name in ("simple", "bare", "kept")] == ["Empty"] * 3
-        await at(600_000)
-        assert [await cluster.state(name) for name in ("simple", "bare", "kept")] == ["Dead", "Dead", "Empty"]
-        await at(1_199_999)
+        await sleep_until(599_999)
+        assert [await bundled.group_state(name) for name in ("simple", "bare", "kept")] == ["Empty"] * 3
+        await sleep_until(600_000)
+        assert [await bundled.group_state(name) for name in ("simple", "bare", "kept")] == ["Dead", "Dead", "Empty"]
+        await sleep_until(1_199_999)
         assert kept.fetch()["committed_offset"] == 7
-        await at(1_200_000)
-        assert await cluster.state("kept") == "Dead"
+        await sleep_until(1_200_000)
+        assert await bundled.group_state("kept") == "Dead"
 
-    run(walk, settings)
+    run_on_virtual_time(walk, settings)
 
 
 def test_offsets_of_subscribed_topics_and_open_transactions_do_not_expire() -> None:
     settings = Settings(offsets_retention=1_000, retention_check_interval=5_000)
     subscription = b"\x00\x01\x00\x00\x00\x01\x00\x03one\xff\xff\xff\xff"
 
-    async def walk(cluster: Cluster) -> None:
-        a = cluster.party(type="consumer", session=600_000, protocols=(("range", subscription),))
-        await cluster.stable(a)
+    async def walk(bundled: BundledGroup) -> None:
+        a = bundled.member(type="consumer", session=600_000, protocols=(("range", subscription),))
+        await bundled.form_stable_group(a)
         assert [a.commit(topic="one"), a.commit(topic="two"), a.commit(topic="three")] == [0, 0, 0]
         partition = {"partition_index": 0, "committed_offset": 8, "committed_metadata": ""}
         body = {"group_id": "g", "producer_id": 1, "topics": [{"name": "three", "partitions": [partition]}]}
-        await cluster.ask("TxnOffsetCommit", 2, **body)
-        await at(10_000)
+        await bundled.request("TxnOffsetCommit", 2, **body)
+        await sleep_until(10_000)
         assert [a.fetch(topic=topic)["committed_offset"] for topic in ("one", "two", "three")] == [7, -1, 7]
 
-    run(walk, settings, topics={"one": 1, "two": 1, "three": 1})
+    run_on_virtual_time(walk, settings, topics={"one": 1, "two": 1, "three": 1})

@@ -11,8 +11,8 @@ FRAMES_READ, FRAMES_SENT = 12_000, 8_000
 GROWTH_MIB = 60
 
 
-def wrong(flaw: str) -> tuple[str, ...]:
-    """A server that does `flaw` when it gets a Heartbeat."""
+def faulty_server(flaw: str) -> tuple[str, ...]:
+    """A server that does `reason` when it gets a Heartbeat."""
     lines = (
         "import os, time",
         "from fencepost.adapters.serve.server import Server",
@@ -27,25 +27,25 @@ def wrong(flaw: str) -> tuple[str, ...]:
     return (sys.executable, "-c", "\n".join(lines))
 
 
-def test_the_codec_reads_whatever_comes() -> None:
-    frame_fuzzer.read_all(1, FRAMES_READ)
+def test_codec_reads_mutated_frames() -> None:
+    frame_fuzzer.fuzz_codec(1, FRAMES_READ)
 
 
-def test_what_the_codec_does_not_bear_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_codec_failure_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     def fragile(frame: bytes, most_items: int) -> None:
         frame.decode("ascii")
 
     monkeypatch.setattr(codec, "decode_request", fragile)
     with pytest.raises(UnicodeDecodeError):
-        frame_fuzzer.read_all(1, 100)
+        frame_fuzzer.fuzz_codec(1, 100)
 
 
-def test_a_server_bears_mutated_frames() -> None:
-    storm = frame_fuzzer.hail(1, FRAMES_SENT)
-    assert storm.trouble == []
+def test_server_survives_mutated_frames() -> None:
+    storm = frame_fuzzer.fuzz_server(1, FRAMES_SENT)
+    assert storm.problems == []
     assert storm.frames >= FRAMES_SENT
     assert min(storm.answered, storm.refused) > FRAMES_SENT // 20
-    assert storm.most - storm.before < GROWTH_MIB
+    assert storm.peak_mib - storm.initial_mib < GROWTH_MIB
 
 
 @pytest.mark.parametrize(
@@ -56,21 +56,21 @@ def test_a_server_bears_mutated_frames() -> None:
         ("time.sleep(60)", "no answer within 1 s"),
     ],
 )
-def test_a_server_that_does_not_is_found_out(flaw: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frame_fuzzer, "SILENCE_SECONDS", 1.0 if "sleep" in flaw else frame_fuzzer.SILENCE_SECONDS)
-    storm = frame_fuzzer.hail(1, FRAMES_SENT, wrong(flaw))
-    assert storm.trouble
-    assert storm.trouble[0].startswith(told)
+def test_faulty_server_is_reported(flaw: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frame_fuzzer, "RESPONSE_TIMEOUT_S", 1.0 if "sleep" in flaw else frame_fuzzer.RESPONSE_TIMEOUT_S)
+    storm = frame_fuzzer.fuzz_server(1, FRAMES_SENT, faulty_server(flaw))
+    assert storm.problems
+    assert storm.problems[0].startswith(told)
     assert storm.frames < FRAMES_SENT
 
 
-def test_a_server_that_keeps_what_it_was_sent_grows() -> None:
+def test_leaking_server_is_measured() -> None:
     hoarding = "hoard = globals().setdefault('hoard', []); hoard.append(b'x' * (1 << 23))"
-    storm = frame_fuzzer.hail(1, 2_500, wrong(hoarding))
-    assert storm.most - storm.before > GROWTH_MIB
+    storm = frame_fuzzer.fuzz_server(1, 2_500, faulty_server(hoarding))
+    assert storm.peak_mib - storm.initial_mib > GROWTH_MIB
 
 
-def test_a_client_that_goes_is_noticed_behind_a_parked_request_with_more_behind_it() -> None:
+def test_disconnect_is_noticed_behind_a_parked_request() -> None:
     """Fetch waits for records as long as it is told to; nobody is there any more to get them."""
     partitions = [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1}]
     body = {
@@ -79,11 +79,13 @@ def test_a_client_that_goes_is_noticed_behind_a_parked_request_with_more_behind_
         "max_bytes": 1,
         "topics": [{"topic": "t", "partitions": partitions}],
     }
-    house = frame_fuzzer.House()
+    house = frame_fuzzer.ServerProcess()
     try:
         made = {"topics": [{"name": "t"}], "allow_auto_topic_creation": True}
-        assert frame_fuzzer.whole(house.talk([codec.encode_request("Metadata", 4, 1, None, made)])) == 1
+        assert (
+            frame_fuzzer.count_frames(house.exchange_frames([codec.encode_request("Metadata", 4, 1, None, made)])) == 1
+        )
         parked = codec.encode_request("Fetch", 4, 2, None, body)
-        assert house.talk([parked, codec.encode_request("ApiVersions", 0, 3, None, {})]) == b""
+        assert house.exchange_frames([parked, codec.encode_request("ApiVersions", 0, 3, None, {})]) == b""
     finally:
         house.close()

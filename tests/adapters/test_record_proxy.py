@@ -7,20 +7,20 @@ from contextlib import asynccontextmanager
 from fencepost.adapters.record.proxy import Proxy
 from fencepost.model.wire.codec import decode_response, encode_request, encode_response
 from fencepost.traces.events import Event
-from fencepost.traces.frames import Tape
+from fencepost.traces.frames import WireTrace
 
-PATIENCE = 10
+TIMEOUT_S = 10
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-class Scene:
+class ProxySetup:
     """A broker, the proxy before it, and what it saw."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self.told: list[str] = []
-        self.tape = Tape(self.events.append, lambda: 0)
-        self.proxy = Proxy(self.tape, "127.0.0.1", self.told.append)
+        self.notices: list[str] = []
+        self.trace = WireTrace(self.events.append, lambda: 0)
+        self.proxy = Proxy(self.trace, "127.0.0.1", self.notices.append)
         self.port = 0
         self.broker: tuple[str, int] = ("127.0.0.1", 0)
         self.clients: list[asyncio.StreamWriter] = []
@@ -31,17 +31,17 @@ class Scene:
         self.clients.append(writer)
         return reader, writer
 
-    async def until(self, holds: Callable[[], bool]) -> None:
+    async def wait_until(self, holds: Callable[[], bool]) -> None:
         """Let the others go on until something is so."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_S):
             while not holds():
                 await asyncio.sleep(0)
 
 
 @asynccontextmanager
-async def scene(serve: Serve | None) -> AsyncIterator[Scene]:
+async def running_proxy(serve: Serve | None) -> AsyncIterator[ProxySetup]:
     """A scene; without `serve` there is no broker."""
-    set_up = Scene()
+    set_up = ProxySetup()
     answering: list[asyncio.Task[None]] = []
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -61,7 +61,7 @@ async def scene(serve: Serve | None) -> AsyncIterator[Scene]:
         await server.wait_closed()
     set_up.port = await set_up.proxy.listen(set_up.broker)
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_S):
             yield set_up
     finally:
         await set_up.proxy.close()
@@ -74,7 +74,7 @@ async def scene(serve: Serve | None) -> AsyncIterator[Scene]:
         await asyncio.sleep(0)
 
 
-def framed(frame: bytes) -> bytes:
+def with_length(frame: bytes) -> bytes:
     return len(frame).to_bytes(4) + frame
 
 
@@ -82,7 +82,7 @@ async def read_frame(reader: asyncio.StreamReader) -> bytes:
     return await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
 
 
-BEAT = encode_request("Heartbeat", 0, 1, "me", {"group_id": "g", "generation_id": 1, "member_id": "m"})
+HEARTBEAT_FRAME = encode_request("Heartbeat", 0, 1, "me", {"group_id": "g", "generation_id": 1, "member_id": "m"})
 
 
 def test_bytes_that_make_no_sense_pass_as_they_are_both_ways() -> None:
@@ -94,16 +94,24 @@ def test_bytes_that_make_no_sense_pass_as_they_are_both_ways() -> None:
             while data := await reader.read(1000):
                 received.extend(data)
 
-        async with scene(serve) as on:
+        async with running_proxy(serve) as on:
             reader, writer = await on.connect()
-            writer.write(framed(BEAT) + framed(b"?") + framed(b"") + b"GET / HTTP/1.1\r\n\r\n" + framed(BEAT))
+            writer.write(
+                with_length(HEARTBEAT_FRAME)
+                + with_length(b"?")
+                + with_length(b"")
+                + b"GET / HTTP/1.1\r\n\r\n"
+                + with_length(HEARTBEAT_FRAME)
+            )
             assert await reader.readexactly(10) == b"\xff\xff\xff\xff<- odd"
             writer.write_eof()
             assert await reader.read() == b""
-            assert bytes(received).startswith(framed(BEAT)) and bytes(received).endswith(framed(BEAT))
+            assert bytes(received).startswith(with_length(HEARTBEAT_FRAME)) and bytes(received).endswith(
+                with_length(HEARTBEAT_FRAME)
+            )
             assert b"GET / HTTP/1.1" in received
-            assert any("does not speak Kafka" in line for line in on.told)
-            await on.until(lambda: on.events[-1].api in ("drop", "lost", "unknown"))
+            assert any("does not speak Kafka" in line for line in on.notices)
+            await on.wait_until(lambda: on.events[-1].api in ("drop", "lost", "unknown"))
             assert [event.api for event in on.events][:2].count("Heartbeat") <= 1
 
     asyncio.run(run())
@@ -115,11 +123,11 @@ def test_half_a_frame_passes_when_the_broker_goes() -> None:
             await read_frame(reader)
             writer.write((100).to_bytes(4) + b"half of it")
 
-        async with scene(serve) as on:
+        async with running_proxy(serve) as on:
             reader, writer = await on.connect()
-            writer.write(framed(BEAT))
+            writer.write(with_length(HEARTBEAT_FRAME))
             assert await reader.read() == (100).to_bytes(4) + b"half of it"
-            await on.until(lambda: len(on.events) == 3)
+            await on.wait_until(lambda: len(on.events) == 3)
             assert [event.api for event in on.events] == ["Heartbeat", "lost", "unknown"]
 
     asyncio.run(run())
@@ -132,12 +140,12 @@ def test_the_last_request_of_a_client_that_goes_reaches_the_broker() -> None:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             received.set_result(await reader.read())
 
-        async with scene(serve) as on:
+        async with running_proxy(serve) as on:
             _, writer = await on.connect()
-            writer.write(framed(BEAT))
+            writer.write(with_length(HEARTBEAT_FRAME))
             writer.close()
-            assert await received == framed(BEAT)
-            await on.until(lambda: len(on.events) == 2)
+            assert await received == with_length(HEARTBEAT_FRAME)
+            await on.wait_until(lambda: len(on.events) == 2)
             assert [event.api for event in on.events] == ["Heartbeat", "drop"]
 
     asyncio.run(run())
@@ -145,11 +153,11 @@ def test_the_last_request_of_a_client_that_goes_reaches_the_broker() -> None:
 
 def test_without_a_broker_clients_are_turned_away_and_the_proxy_stays() -> None:
     async def run() -> None:
-        async with scene(None) as on:
+        async with running_proxy(None) as on:
             for _ in range(2):
                 reader, _ = await on.connect()
                 assert await reader.read() == b""
-            (line,) = on.told
+            (line,) = on.notices
             assert "turned away" in line
 
     asyncio.run(run())
@@ -170,20 +178,20 @@ def test_brokers_that_are_named_are_reached_through_the_proxy() -> None:
             while True:
                 await read_frame(reader)
                 named = {"node_id": 2, "host": "127.0.0.1", "port": port}
-                writer.write(framed(encode_response("FindCoordinator", 2, 1, named)))
+                writer.write(with_length(encode_response("FindCoordinator", 2, 1, named)))
 
-        async with scene(serve) as on:
+        async with running_proxy(serve) as on:
             reader, writer = await on.connect()
             for _ in range(2):
-                writer.write(framed(encode_request("FindCoordinator", 2, 1, "me", {"key": "g"})))
+                writer.write(with_length(encode_request("FindCoordinator", 2, 1, "me", {"key": "g"})))
                 found = decode_response("FindCoordinator", 2, await read_frame(reader)).body
                 assert found["port"] not in (port, on.port) and found["node_id"] == 2
             _, going = await on.connect(found["port"])
-            going.write(framed(BEAT))
-            await on.until(lambda: bool(heard))
+            going.write(with_length(HEARTBEAT_FRAME))
+            await on.wait_until(lambda: bool(heard))
             # What the broker said stays on record.
-            assert [event.body.get("port") for event in on.events if event.kind == "answer"] == [port, port]
-        assert heard == [BEAT]
+            assert [event.body.get("port") for event in on.events if event.kind == "response"] == [port, port]
+        assert heard == [HEARTBEAT_FRAME]
         second.close()
 
     asyncio.run(run())
@@ -192,25 +200,25 @@ def test_brokers_that_are_named_are_reached_through_the_proxy() -> None:
 def test_what_cannot_be_recorded_passes_all_the_same() -> None:
     async def run() -> None:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(framed(await read_frame(reader)))
+            writer.write(with_length(await read_frame(reader)))
 
-        async with scene(serve) as on:
+        async with running_proxy(serve) as on:
 
             def fail(event: Event) -> None:
                 raise RuntimeError("no pen")
 
-            on.tape.write = fail
+            on.trace.write = fail
             reader, writer = await on.connect()
-            writer.write(framed(BEAT))
-            assert await read_frame(reader) == BEAT
-            assert any("no pen" in line for line in on.told)
+            writer.write(with_length(HEARTBEAT_FRAME))
+            assert await read_frame(reader) == HEARTBEAT_FRAME
+            assert any("no pen" in line for line in on.notices)
 
     asyncio.run(run())
 
 
 def test_a_broker_has_one_listener_however_often_it_is_named_at_once() -> None:
     async def run() -> None:
-        async with scene(None) as on:
+        async with running_proxy(None) as on:
             ports = await asyncio.gather(*(on.proxy.listen(("127.0.0.1", 9)) for _ in range(5)))
             assert len(set(ports)) == 1 and ports[0] != on.port
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.record.address_rewriting import addresses, is_known, rewritten
+from fencepost.adapters.record.address_rewriting import is_known, read_addresses, rewrite_addresses
 from fencepost.model.wire.codec import VERSIONS, decode_response, encode_response
 
 OLD, NEW = ("broker-1.example", 9092), ("127.0.0.1", 40_001)
 BROKER = {"node_id": 1, "host": OLD[0], "port": OLD[1]}
-ANSWERS: list[tuple[str, int, dict[str, Any]]] = [
+RESPONSES: list[tuple[str, int, dict[str, Any]]] = [
     *(("Metadata", version, {"brokers": [BROKER]}) for version in range(VERSIONS["Metadata"][1] + 1)),
     *(("FindCoordinator", version, dict(BROKER)) for version in range(4)),
     *(
@@ -19,20 +19,20 @@ ANSWERS: list[tuple[str, int, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("api", "version", "body"), ANSWERS)
+@pytest.mark.parametrize(("api", "version", "body"), RESPONSES)
 @pytest.mark.parametrize("tail", [b"", b"tail"])
 def test_an_address_becomes_another(api: str, version: int, body: dict[str, Any], tail: bytes) -> None:
     frame = encode_response(api, version, 5, body) + tail
-    assert addresses(api, version, frame) == [OLD]
-    moved = rewritten(api, version, frame, {OLD: NEW})
-    assert addresses(api, version, moved) == [NEW]
-    assert rewritten(api, version, moved, {NEW: OLD}) == frame
+    assert read_addresses(api, version, frame) == [OLD]
+    moved = rewrite_addresses(api, version, frame, {OLD: NEW})
+    assert read_addresses(api, version, moved) == [NEW]
+    assert rewrite_addresses(api, version, moved, {NEW: OLD}) == frame
 
 
 def test_a_broker_without_an_address_stays_so() -> None:
     frame = encode_response("FindCoordinator", 2, 5, {"error_code": 15, "node_id": -1, "host": "", "port": -1})
-    assert addresses("FindCoordinator", 2, frame) == []
-    assert rewritten("FindCoordinator", 2, frame, {}) == frame
+    assert read_addresses("FindCoordinator", 2, frame) == []
+    assert rewrite_addresses("FindCoordinator", 2, frame, {}) == frame
 
 
 def test_an_answer_that_the_kit_would_write_otherwise_is_patched() -> None:
@@ -40,9 +40,9 @@ def test_an_answer_that_the_kit_would_write_otherwise_is_patched() -> None:
     # A length that takes one byte more than it needs: allowed, and nobody writes it so.
     odd = plain.replace(b"\x02c", b"\x82\x00c")
     assert odd != plain and decode_response("Metadata", 12, odd).body["cluster_id"] == "c"
-    moved = rewritten("Metadata", 12, odd, {OLD: NEW})
-    assert addresses("Metadata", 12, moved) == [NEW]
-    assert rewritten("Metadata", 12, moved, {NEW: OLD}) == odd
+    moved = rewrite_addresses("Metadata", 12, odd, {OLD: NEW})
+    assert read_addresses("Metadata", 12, moved) == [NEW]
+    assert rewrite_addresses("Metadata", 12, moved, {NEW: OLD}) == odd
 
 
 def test_versions_beyond_the_kit_are_not_known() -> None:

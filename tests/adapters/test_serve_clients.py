@@ -13,47 +13,47 @@ from confluent_kafka import ConsumerGroupState, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tests.support.real_clients import CLIENTS, Consumer
-from tests.support.served_coordinator import served
+from tests.support.real_clients import CLIENTS, ConsumerThread
+from tests.support.served_coordinator import serve_in_thread
 
 TOPIC = "orders"
 PARTITIONS = frozenset(range(4))
-PATIENCE = 30
+TIMEOUT_S = 30
 """Seconds; what usually takes less than one."""
 
 
 @pytest.fixture
 def bootstrap() -> Iterator[str]:
-    with served() as address:
+    with serve_in_thread() as address:
         yield address
 
 
-class Room:
+class RealClientGroup:
     """Some members of one group."""
 
     def __init__(self, bootstrap: str, group: str) -> None:
-        self._place = (bootstrap, group)
-        self._news = threading.Condition()
-        self.members: list[Consumer] = []
+        self._location = (bootstrap, group)
+        self._changed = threading.Condition()
+        self.members: list[ConsumerThread] = []
 
-    def enter(self, client: str) -> Consumer:
+    def add_member(self, client: str) -> ConsumerThread:
         """A further member joins."""
-        member = CLIENTS[client](*self._place, TOPIC, self._news)
+        member = CLIENTS[client](*self._location, TOPIC, self._changed)
         self.members.append(member)
         return member
 
-    def leave(self, member: Consumer) -> None:
+    def remove_member(self, member: ConsumerThread) -> None:
         """A member goes."""
         self.members.remove(member)
         member.leave()
 
     def wait_until(self, holds: Callable[[], bool]) -> None:
         """Wait for something to become true of the members."""
-        with self._news:
-            self._news.wait_for(lambda: holds() or any(member.error for member in self.members), PATIENCE)
+        with self._changed:
+            self._changed.wait_for(lambda: holds() or any(member.error for member in self.members), TIMEOUT_S)
             assert holds(), [(member.assigned, len(member.values), member.error) for member in self.members]
 
-    def is_shared_out(self) -> bool:
+    def is_fully_assigned(self) -> bool:
         """Every member has something, every partition one owner."""
         shares = [member.assigned for member in self.members]
         return all(shares) and Counter(p for share in shares for p in share) == Counter(PARTITIONS)
@@ -67,7 +67,7 @@ def produce(bootstrap: str, numbers: range, **settings: str) -> set[bytes]:
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, **settings})
     for number in numbers:
         producer.produce(TOPIC, value=b"%d" % number, key=b"k", partition=number % len(PARTITIONS))
-    assert producer.flush(PATIENCE) == 0
+    assert producer.flush(TIMEOUT_S) == 0
     return {b"%d" % number for number in numbers}
 
 
@@ -76,64 +76,64 @@ def produce(bootstrap: str, numbers: range, **settings: str) -> set[bytes]:
 def test_a_client_alone_consumes_commits_and_goes_on_where_it_was(
     client: str, compression: str, bootstrap: str
 ) -> None:
-    room = Room(bootstrap, "alone")
+    room = RealClientGroup(bootstrap, "alone")
     first = produce(bootstrap, range(40), **{"compression.type": compression})
-    member = room.enter(client)
-    room.wait_until(lambda: room.is_shared_out() and room.has_consumed(first))
-    room.leave(member)
+    member = room.add_member(client)
+    room.wait_until(lambda: room.is_fully_assigned() and room.has_consumed(first))
+    room.remove_member(member)
     second = produce(bootstrap, range(40, 60))
-    room.enter(client)
+    room.add_member(client)
     room.wait_until(lambda: room.has_consumed(second))
-    room.leave(room.members[0])
+    room.remove_member(room.members[0])
 
 
 def test_all_three_in_one_group(bootstrap: str) -> None:
-    room = Room(bootstrap, "mixed")
+    room = RealClientGroup(bootstrap, "mixed")
     wanted = produce(bootstrap, range(40))
     for client in CLIENTS:
-        room.enter(client)
-    room.wait_until(lambda: room.is_shared_out() and room.has_consumed(wanted))
+        room.add_member(client)
+    room.wait_until(lambda: room.is_fully_assigned() and room.has_consumed(wanted))
     leaver = room.members[0]
-    room.leave(leaver)
-    room.wait_until(room.is_shared_out)
-    room.enter("kafka-python")
-    room.wait_until(room.is_shared_out)
+    room.remove_member(leaver)
+    room.wait_until(room.is_fully_assigned)
+    room.add_member("kafka-python")
+    room.wait_until(room.is_fully_assigned)
     seen = {value for member in room.members for value in member.values}
     later = produce(bootstrap, range(40, 80))
     room.wait_until(lambda: room.has_consumed(seen | later))
     while room.members:
-        room.leave(room.members[0])
+        room.remove_member(room.members[0])
 
 
 def test_the_group_as_an_admin_sees_it(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(TOPIC, 4, 1)])[TOPIC].result(PATIENCE)
-    room = Room(bootstrap, "watched")
-    member = room.enter("kafka-python")
-    room.wait_until(room.is_shared_out)
-    listed = admin.list_consumer_groups().result(PATIENCE).valid
+    admin.create_topics([NewTopic(TOPIC, 4, 1)])[TOPIC].result(TIMEOUT_S)
+    room = RealClientGroup(bootstrap, "watched")
+    member = room.add_member("kafka-python")
+    room.wait_until(room.is_fully_assigned)
+    listed = admin.list_consumer_groups().result(TIMEOUT_S).valid
     assert [(group.group_id, group.state) for group in listed] == [("watched", ConsumerGroupState.STABLE)]
-    described = admin.describe_consumer_groups(["watched"])["watched"].result(PATIENCE)
+    described = admin.describe_consumer_groups(["watched"])["watched"].result(TIMEOUT_S)
     (shown,) = described.members
     assert {place.partition for place in shown.assignment.topic_partitions} == PARTITIONS
-    room.leave(member)
-    admin.delete_consumer_groups(["watched"])["watched"].result(PATIENCE)
-    assert not admin.list_consumer_groups().result(PATIENCE).valid
+    room.remove_member(member)
+    admin.delete_consumer_groups(["watched"])["watched"].result(TIMEOUT_S)
+    assert not admin.list_consumer_groups().result(TIMEOUT_S).valid
 
 
 def test_a_reader_of_committed_records_sees_no_aborted_ones(bootstrap: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "teller"})
-    producer.init_transactions(PATIENCE)
+    producer.init_transactions(TIMEOUT_S)
     for round_, commit in enumerate((True, False, True)):
         producer.begin_transaction()
         producer.produce(TOPIC, value=b"%d" % round_, partition=0)
-        assert producer.flush(PATIENCE) == 0
-        (producer.commit_transaction if commit else producer.abort_transaction)(PATIENCE)
-    assert consumed(bootstrap, "read_committed", 2) == [b"0", b"2"]
-    assert consumed(bootstrap, "read_uncommitted", 3) == [b"0", b"1", b"2"]
+        assert producer.flush(TIMEOUT_S) == 0
+        (producer.commit_transaction if commit else producer.abort_transaction)(TIMEOUT_S)
+    assert consume_values(bootstrap, "read_committed", 2) == [b"0", b"2"]
+    assert consume_values(bootstrap, "read_uncommitted", 3) == [b"0", b"1", b"2"]
 
 
-def consumed(bootstrap: str, isolation: str, count: int) -> list[bytes]:
+def consume_values(bootstrap: str, isolation: str, count: int) -> list[bytes]:
     """The first values of partition 0 that a reader of that isolation level gets."""
     consumer = ConfluentConsumer(
         {
@@ -145,7 +145,7 @@ def consumed(bootstrap: str, isolation: str, count: int) -> list[bytes]:
     )
     consumer.subscribe([TOPIC])
     values: list[bytes] = []
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT_S
     while len(values) < count and time.monotonic() < deadline:
         record = consumer.poll(0.1)
         if record is not None and record.error() is None and isinstance(value := record.value(), bytes):
@@ -159,7 +159,7 @@ def kafka_python_produces(bootstrap: str) -> None:
         warnings.simplefilter("ignore")  # its schemas are read in a deprecated way
         from kafka import KafkaProducer  # type: ignore[import-untyped]
     producer = KafkaProducer(bootstrap_servers=bootstrap)
-    producer.send(TOPIC, b"hello", partition=0).get(PATIENCE)
+    producer.send(TOPIC, b"hello", partition=0).get(TIMEOUT_S)
     producer.close()
 
 
@@ -178,7 +178,7 @@ def aiokafka_produces(bootstrap: str) -> None:
 @pytest.mark.parametrize("produces", [kafka_python_produces, aiokafka_produces])
 def test_other_producers(produces: Callable[[str], None], bootstrap: str) -> None:
     produces(bootstrap)
-    assert consumed(bootstrap, "read_committed", 1) == [b"hello"]
+    assert consume_values(bootstrap, "read_committed", 1) == [b"hello"]
 
 
 def test_offsets_in_a_transaction_count_once_it_is_committed(bootstrap: str) -> None:
@@ -192,17 +192,17 @@ def test_offsets_in_a_transaction_count_once_it_is_committed(bootstrap: str) -> 
         }
     )
     consumer.subscribe([TOPIC])
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT_S
     while not consumer.assignment() and time.monotonic() < deadline:
         consumer.poll(0.1)
     places = consumer.assignment()
     for place in places:
         place.offset = 2
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "eos"})
-    producer.init_transactions(PATIENCE)
+    producer.init_transactions(TIMEOUT_S)
     for end, offsets in ((producer.abort_transaction, {-1001}), (producer.commit_transaction, {2})):
         producer.begin_transaction()
-        producer.send_offsets_to_transaction(places, consumer.consumer_group_metadata(), PATIENCE)
-        end(PATIENCE)
-        assert {place.offset for place in consumer.committed(places, PATIENCE)} == offsets
+        producer.send_offsets_to_transaction(places, consumer.consumer_group_metadata(), TIMEOUT_S)
+        end(TIMEOUT_S)
+        assert {place.offset for place in consumer.committed(places, TIMEOUT_S)} == offsets
     consumer.close()

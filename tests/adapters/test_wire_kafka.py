@@ -8,39 +8,41 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.adapters.target import Description, Recorder
+from fencepost.adapters.target import Description, TraceBuilder
 from fencepost.adapters.wire.channel import WireChannel
-from fencepost.adapters.wire.process_control import Lifecycle
+from fencepost.adapters.wire.process_control import ProcessControl
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Header, Kind, Order
 from fencepost.traces.files.trace_files import open_trace, write_trace
-from tests.targets.running import Running, prepare
+from tests.targets.running import RunningTarget, load_target
 
-LIMIT = 120.0
+TIMEOUT_S = 120.0
 MEMBER_ID_REQUIRED = 79
 REFERENCES = [pytest.param(name, marks=getattr(pytest.mark, name)) for name in ("kafka4", "kafka3")]
 TARGETS = [*REFERENCES, pytest.param("mock", marks=pytest.mark.mock)]
 
 
-def wire(running: Running) -> KafkaTarget:
+def kafka_target(running: RunningTarget) -> KafkaTarget:
     profile = running.profile
-    lifecycle = Lifecycle(profile.start, profile.kill, profile.folder)
-    return KafkaTarget(parse_target(f"kafka://{running.bootstrap}"), overrides=profile.settings, lifecycle=lifecycle)
+    lifecycle = ProcessControl(profile.start, profile.kill, profile.folder)
+    return KafkaTarget(
+        parse_target(f"kafka://{running.bootstrap}"), overrides=profile.settings, process_control=lifecycle
+    )
 
 
-def stopwatch() -> Recorder:
+def real_time_recorder() -> TraceBuilder:
     begin = time.monotonic()
-    return Recorder(lambda: int((time.monotonic() - begin) * 1000))
+    return TraceBuilder(lambda: int((time.monotonic() - begin) * 1000))
 
 
-async def ask(channel: WireChannel, api: str, version: int, body: Body) -> Body:
-    answer = await channel.send(api, version, body, member="A").answer
-    assert answer is not None, f"{api} v{version} was not answered"
-    return answer
+async def send_request(channel: WireChannel, api: str, version: int, body: Body) -> Body:
+    response = await channel.send(api, version, body, member="A").response
+    assert response is not None, f"{api} v{version} was not answered"
+    return response
 
 
-async def joined(channel: WireChannel, group: str, version: int = 5) -> Body:
+async def join_group(channel: WireChannel, group: str, version: int = 5) -> Body:
     """Bring one member into a group of its own."""
     join: dict[str, object] = {
         "group_id": group,
@@ -49,40 +51,42 @@ async def joined(channel: WireChannel, group: str, version: int = 5) -> Body:
         "protocol_type": "consumer",
         "protocols": [{"name": "range", "metadata": b"\0\1"}],
     }
-    answer = await ask(channel, "JoinGroup", version, join)
-    if answer["error_code"] == MEMBER_ID_REQUIRED:
-        answer = await ask(channel, "JoinGroup", version, join | {"member_id": answer["member_id"]})
-    assert answer["error_code"] == 0
-    return answer
+    response = await send_request(channel, "JoinGroup", version, join)
+    if response["error_code"] == MEMBER_ID_REQUIRED:
+        response = await send_request(channel, "JoinGroup", version, join | {"member_id": response["member_id"]})
+    assert response["error_code"] == 0
+    return response
 
 
-async def live_once(channel: WireChannel, description: Description, group: str) -> None:
+async def run_member(channel: WireChannel, description: Description, group: str) -> None:
     """Join, sync, heartbeat, commit, fetch and leave."""
-    member = await joined(channel, group)
+    member = await join_group(channel, group)
     me = {"group_id": group, "generation_id": member["generation_id"], "member_id": member["member_id"]}
     shares = [{"member_id": member["member_id"], "assignment": b"mine"}]
-    assert (await ask(channel, "SyncGroup", 3, me | {"assignments": shares}))["assignment"] == b"mine"
-    assert (await ask(channel, "Heartbeat", 3, me))["error_code"] == 0
+    assert (await send_request(channel, "SyncGroup", 3, me | {"assignments": shares}))["assignment"] == b"mine"
+    assert (await send_request(channel, "Heartbeat", 3, me))["error_code"] == 0
     partition = {"partition_index": 1, "committed_offset": 42, "committed_metadata": "note"}
     commit = {"group_id": group, "generation_id_or_member_epoch": me["generation_id"], "member_id": me["member_id"]}
     topics = [{"name": description.topic, "partitions": [partition]}]
-    done = await ask(channel, "OffsetCommit", 6, commit | {"topics": topics})
+    done = await send_request(channel, "OffsetCommit", 6, commit | {"topics": topics})
     assert [part["error_code"] for topic in done["topics"] for part in topic["partitions"]] == [0]
     wanted = [{"name": description.topic, "partition_indexes": [1]}]
-    found = await ask(channel, "OffsetFetch", 5, {"group_id": group, "topics": wanted})
+    found = await send_request(channel, "OffsetFetch", 5, {"group_id": group, "topics": wanted})
     assert [part["committed_offset"] for topic in found["topics"] for part in topic["partitions"]] == [42]
-    assert (await ask(channel, "LeaveGroup", 2, {"group_id": group, "member_id": me["member_id"]}))["error_code"] == 0
+    assert (await send_request(channel, "LeaveGroup", 2, {"group_id": group, "member_id": me["member_id"]}))[
+        "error_code"
+    ] == 0
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_group_lives_and_its_trace_is_good(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    async def run(running: Running) -> None:
-        target, recorder = wire(running), stopwatch()
-        async with asyncio.timeout(LIMIT):
+    async def run(running: RunningTarget) -> None:
+        target, recorder = kafka_target(running), real_time_recorder()
+        async with asyncio.timeout(TIMEOUT_S):
             try:
                 description = await target.open()
-                assert await target.alive()
-                await live_once(target.channel(recorder), description, "reach-life")
+                assert await target.is_alive()
+                await run_member(target.channel(recorder), description, "reach-life")
             finally:
                 await target.close()
         assert not [event for event in recorder.events if event.kind is Kind.FAULT or "_findings" in event.body]
@@ -95,9 +99,9 @@ def test_a_group_lives_and_its_trace_is_good(name: str, request: pytest.FixtureR
 
 @pytest.mark.parametrize("name", REFERENCES)
 def test_a_reference_broker_tells_its_settings(name: str, request: pytest.FixtureRequest) -> None:
-    async def run(running: Running) -> None:
-        target = wire(running)
-        async with asyncio.timeout(LIMIT):
+    async def run(running: RunningTarget) -> None:
+        target = kafka_target(running)
+        async with asyncio.timeout(TIMEOUT_S):
             description = await target.open()
             await target.close()
         assert description.order is Order.INTERVALS
@@ -109,24 +113,24 @@ def test_a_reference_broker_tells_its_settings(name: str, request: pytest.Fixtur
 
 @pytest.mark.parametrize("name", REFERENCES)
 def test_transactional_requests_find_their_coordinators(name: str, request: pytest.FixtureRequest) -> None:
-    async def run(running: Running) -> None:
-        target = wire(running)
-        async with asyncio.timeout(LIMIT):
+    async def run(running: RunningTarget) -> None:
+        target = kafka_target(running)
+        async with asyncio.timeout(TIMEOUT_S):
             try:
                 await target.open()
-                channel = target.channel(stopwatch())
+                channel = target.channel(real_time_recorder())
                 who: dict[str, object] = {"transactional_id": "reach-transaction"}
-                started = await ask(channel, "InitProducerId", 2, who | {"transaction_timeout_ms": 10_000})
+                started = await send_request(channel, "InitProducerId", 2, who | {"transaction_timeout_ms": 10_000})
                 while started["error_code"] in (14, 15, 16):
-                    started = await ask(channel, "InitProducerId", 2, who | {"transaction_timeout_ms": 10_000})
+                    started = await send_request(channel, "InitProducerId", 2, who | {"transaction_timeout_ms": 10_000})
                 assert started["error_code"] == 0
                 who |= {"producer_id": started["producer_id"], "producer_epoch": started["producer_epoch"]}
                 group = {"group_id": "reach-transaction"}
-                assert (await ask(channel, "AddOffsetsToTxn", 2, who | group))["error_code"] == 0
+                assert (await send_request(channel, "AddOffsetsToTxn", 2, who | group))["error_code"] == 0
                 topics = [{"name": "fencepost", "partitions": [{"partition_index": 0, "committed_offset": 7}]}]
-                done = await ask(channel, "TxnOffsetCommit", 2, who | group | {"topics": topics})
+                done = await send_request(channel, "TxnOffsetCommit", 2, who | group | {"topics": topics})
                 assert [part["error_code"] for topic in done["topics"] for part in topic["partitions"]] == [0]
-                assert (await ask(channel, "EndTxn", 2, who | {"committed": False}))["error_code"] == 0
+                assert (await send_request(channel, "EndTxn", 2, who | {"committed": False}))["error_code"] == 0
             finally:
                 await target.close()
 
@@ -137,24 +141,24 @@ def test_transactional_requests_find_their_coordinators(name: str, request: pyte
 def test_a_restart_is_survived(
     name: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    running = prepare(name, tmp_path_factory.mktemp("restart"))
+    running = load_target(name, tmp_path_factory.mktemp("restart"))
     monkeypatch.setenv("FENCEPOST_RUN", str(running.folder))
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     running.start()
 
     async def run() -> None:
-        target, recorder = wire(running), stopwatch()
-        async with asyncio.timeout(LIMIT):
+        target, recorder = kafka_target(running), real_time_recorder()
+        async with asyncio.timeout(TIMEOUT_S):
             try:
                 assert (await target.open()).can_restart
                 channel = target.channel(recorder)
-                member = await joined(channel, "reach-restart")
+                member = await join_group(channel, "reach-restart")
                 beat = {"group_id": "reach-restart", "member_id": member["member_id"]}
                 beat["generation_id"] = member["generation_id"]
                 await target.restart()
-                assert await target.alive()
+                assert await target.is_alive()
                 # The sync phase was not over, so nothing of the generation was stored.
-                assert (await ask(channel, "Heartbeat", 3, beat))["error_code"] != 0
+                assert (await send_request(channel, "Heartbeat", 3, beat))["error_code"] != 0
             finally:
                 await target.close()
         assert "restart" in [event.api for event in recorder.events]

@@ -10,41 +10,52 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.target import Description, Recorder, TargetError
+from fencepost.adapters.target import Description, TargetError, TraceBuilder
 from fencepost.adapters.wire.discovery import java_hash, probe_groups
 from fencepost.adapters.wire.pool import connection_limit
-from fencepost.adapters.wire.process_control import Lifecycle, parse_address
+from fencepost.adapters.wire.process_control import ProcessControl, parse_address
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
 from fencepost.model.settings import Settings
-from fencepost.model.wire.codec import VERSIONS, Request
+from fencepost.model.wire.codec import VERSIONS, DecodedRequest
 from fencepost.traces.events import Kind, Order
-from tests.support.fake_broker import HANG_UP, SILENCE, TOPIC_ID, Broker, Reply, framed, running
+from tests.support.fake_broker import (
+    DISCONNECT,
+    SILENCE,
+    TOPIC_ID,
+    FakeBroker,
+    ScriptedResponse,
+    encode_frame,
+    serve_brokers,
+)
 
-LIMIT = 20.0
-FEW = {"offsets_partitions": 2}
+TIMEOUT_S = 20.0
+TWO_PARTITIONS = {"offsets_partitions": 2}
 
 
-async def described(
-    *brokers: Broker, overrides: Mapping[str, int] = FEW, timeout: float = 10.0, patience: float = 1.0
+async def open_and_close(
+    *brokers: FakeBroker,
+    overrides: Mapping[str, int] = TWO_PARTITIONS,
+    timeout: float = 10.0,
+    ready_timeout: float = 1.0,
 ) -> Description:
     """Open a target on the brokers, and let go of it."""
-    async with asyncio.timeout(LIMIT), running(*brokers):
+    async with asyncio.timeout(TIMEOUT_S), serve_brokers(*brokers):
         address = ("127.0.0.1", brokers[0].port)
-        target = KafkaTarget(address, overrides=overrides, timeout=timeout, patience=patience)
+        target = KafkaTarget(address, overrides=overrides, timeout=timeout, ready_timeout=ready_timeout)
         try:
             return await target.open()
         finally:
             await target.close()
 
 
-def opened(*brokers: Broker, **options: Any) -> Description:
-    return asyncio.run(described(*brokers, **options))
+def describe_target(*brokers: FakeBroker, **options: Any) -> Description:
+    return asyncio.run(open_and_close(*brokers, **options))
 
 
-def refused(*brokers: Broker, **options: Any) -> str:
+def refusal_of(*brokers: FakeBroker, **options: Any) -> str:
     """The complaint, with the port taken out."""
     with pytest.raises(TargetError) as caught:
-        opened(*brokers, **options)
+        describe_target(*brokers, **options)
     message = str(caught.value)
     assert "\n" not in message
     return re.sub(r"127\.0\.0\.1:\d+", "HOST", message)
@@ -93,14 +104,14 @@ def test_a_bad_address_is_named(text: str) -> None:
 # --- a good broker
 
 
-def test_a_description() -> None:
-    brokers = (Broker(3), Broker(5))
-    description = opened(*brokers)
+def test_open_describes_the_target() -> None:
+    brokers = (FakeBroker(3), FakeBroker(5))
+    description = describe_target(*brokers)
     assert description == Description(
         name=f"kafka://127.0.0.1:{brokers[0].port}",
         order=Order.INTERVALS,
         clock="wall",
-        versions={api: VERSIONS[api] for api in VERSIONS if api in brokers[0].answers or api == "SyncGroup"},
+        versions={api: VERSIONS[api] for api in VERSIONS if api in brokers[0].responses or api == "SyncGroup"},
         settings=Settings(offsets_partitions=2),
         topic="fencepost",
         topic_id=TOPIC_ID,
@@ -111,62 +122,62 @@ def test_a_description() -> None:
 
 
 def test_versions_are_those_that_both_sides_have() -> None:
-    broker = Broker()
+    broker = FakeBroker()
     broker.versions |= {"JoinGroup": (3, 99), "Heartbeat": (0, 2), "OffsetFetch": (50, 60)}
-    versions = opened(broker).versions
+    versions = describe_target(broker).versions
     assert versions["JoinGroup"] == (3, VERSIONS["JoinGroup"][1])
     assert versions["Heartbeat"] == (0, 2)
     assert "OffsetFetch" not in versions
 
 
 def test_without_ids_of_topics_no_version_goes_by_them() -> None:
-    broker = Broker()
+    broker = FakeBroker()
     broker.versions |= {"Metadata": (0, 9), "OffsetFetch": (8, 10)}
-    description = opened(broker)
+    description = describe_target(broker)
     assert description.topic_id is None
     assert description.versions["OffsetFetch"] == (8, 9)
-    broker = Broker()
+    broker = FakeBroker()
     broker.versions |= {"Metadata": (0, 9), "OffsetFetch": (10, 10)}
-    assert "OffsetFetch" not in opened(broker).versions
+    assert "OffsetFetch" not in describe_target(broker).versions
 
 
 @pytest.mark.parametrize("highest", range(VERSIONS["ApiVersions"][1]))
 def test_an_older_api_versions_is_fallen_back_to(highest: int) -> None:
-    broker = Broker()
+    broker = FakeBroker()
     broker.versions["ApiVersions"] = (0, highest)
-    assert opened(broker).versions["ApiVersions"] == (0, highest)
+    assert describe_target(broker).versions["ApiVersions"] == (0, highest)
     assert [r.version for r in broker.requests[:2]] == [VERSIONS["ApiVersions"][1], 0]
 
 
 def test_a_broker_that_hangs_up_on_a_new_version_is_asked_for_the_oldest() -> None:
-    broker = Broker()
-    answer = broker.answers["ApiVersions"]
-    broker.answers["ApiVersions"] = lambda r: HANG_UP if r.version else answer(r)
-    assert opened(broker).versions
+    broker = FakeBroker()
+    response = broker.responses["ApiVersions"]
+    broker.responses["ApiVersions"] = lambda r: DISCONNECT if r.version else response(r)
+    assert describe_target(broker).versions
 
 
 def test_a_malformed_refusal_of_api_versions_is_fallen_back_from() -> None:
-    broker = Broker()
-    answer = broker.answers["ApiVersions"]
+    broker = FakeBroker()
+    response = broker.responses["ApiVersions"]
 
-    def malformed(request: Request) -> Reply:
+    def refuse_malformed(request: DecodedRequest) -> ScriptedResponse:
         if request.version == 0:
-            return answer(request)
+            return response(request)
         body = request.correlation_id.to_bytes(4) + b"\0\x23\x01"  # error 35 and a count of one byte
         return len(body).to_bytes(4) + body
 
-    broker.answers["ApiVersions"] = malformed
-    assert opened(broker).versions
+    broker.responses["ApiVersions"] = refuse_malformed
+    assert describe_target(broker).versions
 
 
-def configs(**values: str | None) -> Callable[[Request], Reply]:
+def configs_handler(**values: str | None) -> Callable[[DecodedRequest], ScriptedResponse]:
     told = [{"name": name.replace("_", "."), "value": value} for name, value in values.items()]
     return lambda _: {"results": [{"error_code": 0, "configs": told}]}
 
 
 def test_settings_come_from_overrides_then_from_the_target_then_from_kafka() -> None:
-    broker = Broker()
-    broker.answers["DescribeConfigs"] = configs(
+    broker = FakeBroker()
+    broker.responses["DescribeConfigs"] = configs_handler(
         group_min_session_timeout_ms="10",
         group_max_session_timeout_ms="20",
         group_initial_rebalance_delay_ms="0",
@@ -177,7 +188,7 @@ def test_settings_come_from_overrides_then_from_the_target_then_from_kafka() -> 
         offsets_topic_num_partitions="99",
         log_dirs="/x",
     )
-    assert opened(broker, overrides=FEW | {"min_session_timeout": 11}).settings == Settings(
+    assert describe_target(broker, overrides=TWO_PARTITIONS | {"min_session_timeout": 11}).settings == Settings(
         min_session_timeout=11,
         max_session_timeout=20,
         initial_rebalance_delay=0,
@@ -191,86 +202,86 @@ def test_settings_come_from_overrides_then_from_the_target_then_from_kafka() -> 
 
 
 def test_a_target_that_does_not_tell_its_settings_has_kafkas() -> None:
-    broker = Broker()
-    del broker.answers["DescribeConfigs"]
-    assert opened(broker).settings == Settings(offsets_partitions=2)
+    broker = FakeBroker()
+    del broker.responses["DescribeConfigs"]
+    assert describe_target(broker).settings == Settings(offsets_partitions=2)
 
 
 def test_an_unknown_setting_is_named() -> None:
-    assert refused(Broker(), overrides={"depth": 1}).startswith("unknown setting 'depth' in the profile")
+    assert refusal_of(FakeBroker(), overrides={"depth": 1}).startswith("unknown setting 'depth' in the profile")
 
 
 # --- topic and coordinators
 
 
 def test_the_topic_is_created_and_awaited() -> None:
-    broker = Broker()
+    broker = FakeBroker()
     leaders = iter([-1, 0])
-    broker.answers["CreateTopics"] = lambda r: {"topics": [{"name": broker.topic, "error_code": 0}]}
+    broker.responses["CreateTopics"] = lambda r: {"topics": [{"name": broker.topic, "error_code": 0}]}
 
-    def metadata(request: Request) -> Reply:
+    def metadata(request: DecodedRequest) -> ScriptedResponse:
         if not request.body["topics"]:
             return broker.metadata(request)
         leader = next(leaders)
         partitions = [{"partition_index": n, "leader_id": leader, "error_code": 0} for n in range(4)]
         return {"topics": [{"error_code": 0, "name": broker.topic, "partitions": partitions}]}
 
-    broker.answers["Metadata"] = metadata
-    assert opened(broker).topic == "fencepost"
+    broker.responses["Metadata"] = metadata
+    assert describe_target(broker).topic == "fencepost"
     created = next(r.body for r in broker.requests if r.api == "CreateTopics")["topics"][0]
     assert (created["name"], created["num_partitions"]) == ("fencepost", 4)
     assert next(leaders, None) is None
 
 
 def test_a_topic_that_cannot_be_created() -> None:
-    broker = Broker()
-    broker.answers["CreateTopics"] = lambda r: {
+    broker = FakeBroker()
+    broker.responses["CreateTopics"] = lambda r: {
         "topics": [{"name": "fencepost", "error_code": 29, "error_message": "no"}]
     }
-    assert refused(broker) == (
+    assert refusal_of(broker) == (
         "kafka://HOST: cannot create topic 'fencepost': error 29 no; create it with 4 partitions by hand"
     )
 
 
 def test_a_topic_with_too_few_partitions() -> None:
-    broker = Broker()
+    broker = FakeBroker()
     part = {"partition_index": 0, "leader_id": 0, "error_code": 0}
     everything = broker.metadata
-    broker.answers["Metadata"] = lambda r: {
+    broker.responses["Metadata"] = lambda r: {
         **everything(r),  # type: ignore[dict-item]
         "topics": [{"error_code": 0, "name": "fencepost", "partitions": [part]}],
     }
-    assert refused(broker) == (
+    assert refusal_of(broker) == (
         "kafka://HOST: topic 'fencepost' has 1 partitions, the kit needs 4; delete it or add partitions"
     )
 
 
 def test_a_topic_without_leaders() -> None:
-    broker = Broker()
+    broker = FakeBroker()
     everything = broker.metadata
-    broker.answers["Metadata"] = lambda r: {**everything(r), "topics": [{"error_code": 5, "name": "fencepost"}]}  # type: ignore[dict-item]
-    assert refused(broker, patience=0.0) == (
+    broker.responses["Metadata"] = lambda r: {**everything(r), "topics": [{"error_code": 5, "name": "fencepost"}]}  # type: ignore[dict-item]
+    assert refusal_of(broker, ready_timeout=0.0) == (
         "kafka://HOST: topic 'fencepost' has no leaders after 0 s (error 5); create it with 4 partitions by hand"
     )
 
 
 def test_coordinators_are_awaited() -> None:
-    broker = Broker()
+    broker = FakeBroker()
     errors = iter([15, 16, 0, 0, 0])
     loading = iter([14, 0, 0])
-    broker.answers["FindCoordinator"] = lambda _: broker.coordinator(broker, error=next(errors))
-    broker.answers["OffsetFetch"] = lambda _: {"error_code": next(loading), "topics": []}
-    opened(broker)
+    broker.responses["FindCoordinator"] = lambda _: broker.coordinator_response(broker, error=next(errors))
+    broker.responses["OffsetFetch"] = lambda _: {"error_code": next(loading), "topics": []}
+    describe_target(broker)
     assert next(errors, None) is next(loading, None) is None
 
 
 def test_a_coordinator_that_never_comes() -> None:
-    broker = Broker()
-    broker.answers["FindCoordinator"] = lambda _: broker.coordinator(broker, error=15)
+    broker = FakeBroker()
+    broker.responses["FindCoordinator"] = lambda _: broker.coordinator_response(broker, error=15)
     assert re.fullmatch(
         r"kafka://HOST: the coordinator of group 'fencepost-probe-\d' is not ready after 0 s \(error 15\); "
         r"is the broker still starting\?",
-        refused(broker, patience=0.0),
+        refusal_of(broker, ready_timeout=0.0),
     )
 
 
@@ -295,9 +306,9 @@ def test_javas_hash(text: str, value: int) -> None:
 # --- not a broker
 
 
-def raw(reply: bytes | None) -> Broker:
-    broker = Broker()
-    broker.answers["ApiVersions"] = lambda _: reply
+def raw_broker(reply: bytes | None) -> FakeBroker:
+    broker = FakeBroker()
+    broker.responses["ApiVersions"] = lambda _: reply
     return broker
 
 
@@ -312,7 +323,7 @@ PLAINTEXT = "Fencepost needs a PLAINTEXT listener"
             b"HTTP/1.1 400 Bad Request\r\n",
             "the answer is not Kafka's: it begins with b'HTTP/1.1 400 Bad'; check the address",
         ),
-        (HANG_UP, f"the target closed the connection; it may want TLS or SASL; {PLAINTEXT}"),
+        (DISCONNECT, f"the target closed the connection; it may want TLS or SASL; {PLAINTEXT}"),
         (
             b"\0\0\1\0\0",
             f"the target closed the connection after 5 bytes of the answer; it may want TLS or SASL; {PLAINTEXT}",
@@ -323,47 +334,49 @@ PLAINTEXT = "Fencepost needs a PLAINTEXT listener"
         ),
     ],
 )
-def test_something_else_listens(reply: bytes, complaint: str) -> None:
-    assert refused(raw(reply)) == f"kafka://HOST: {complaint}"
+def test_listener_that_is_no_kafka_broker(reply: bytes, complaint: str) -> None:
+    assert refusal_of(raw_broker(reply)) == f"kafka://HOST: {complaint}"
 
 
 def test_a_silent_port() -> None:
-    assert refused(raw(SILENCE), timeout=0.05) == (
+    assert refusal_of(raw_broker(SILENCE), timeout=0.05) == (
         "kafka://HOST: no answer to ApiVersions v4 within 0.05 s; is this a Kafka broker, and is it well?"
     )
 
 
 def test_an_error_to_api_versions() -> None:
-    broker = Broker()
-    broker.answers["ApiVersions"] = lambda _: {"error_code": 35, "api_keys": []}
-    assert refused(broker) == (
+    broker = FakeBroker()
+    broker.responses["ApiVersions"] = lambda _: {"error_code": 35, "api_keys": []}
+    assert refusal_of(broker) == (
         "kafka://HOST: the answer to ApiVersions makes no sense (error 35); is this a Kafka broker?"
     )
 
 
 def test_a_broker_without_groups() -> None:
-    broker = Broker()
-    del broker.answers["JoinGroup"], broker.answers["Heartbeat"]
-    assert refused(broker) == ("kafka://HOST: does not offer JoinGroup, Heartbeat in a version that Fencepost knows")
+    broker = FakeBroker()
+    del broker.responses["JoinGroup"], broker.responses["Heartbeat"]
+    assert refusal_of(broker) == ("kafka://HOST: does not offer JoinGroup, Heartbeat in a version that Fencepost knows")
 
 
 def test_a_broker_that_hangs_up_later() -> None:
-    broker = Broker()
-    broker.answers["Metadata"] = lambda _: HANG_UP
-    assert refused(broker) == (f"kafka://HOST: the target closed the connection; it may want TLS or SASL; {PLAINTEXT}")
+    broker = FakeBroker()
+    broker.responses["Metadata"] = lambda _: DISCONNECT
+    assert refusal_of(broker) == (
+        f"kafka://HOST: the target closed the connection; it may want TLS or SASL; {PLAINTEXT}"
+    )
 
 
 def test_a_cluster_without_brokers() -> None:
-    broker = Broker()
-    broker.answers["Metadata"] = lambda _: {"brokers": [], "topics": []}
-    assert refused(broker) == "kafka://HOST: Metadata names no broker; is the cluster still starting?"
+    broker = FakeBroker()
+    broker.responses["Metadata"] = lambda _: {"brokers": [], "topics": []}
+    assert refusal_of(broker) == "kafka://HOST: Metadata names no broker; is the cluster still starting?"
 
 
 def test_an_advertised_address_that_cannot_be_reached() -> None:
-    broker = Broker()
-    broker.answers["Metadata"] = lambda _: {"brokers": [{"node_id": 7, "host": "127.0.0.1", "port": 1}]}
-    assert refused(broker) == (
-        "kafka://HOST: broker 7 advertises kafka://HOST, which cannot be reached from here (connection refused); "
+    broker = FakeBroker()
+    broker.responses["Metadata"] = lambda _: {"brokers": [{"node_id": 7, "host": "127.0.0.1", "port": 1}]}
+    assert refusal_of(broker) == (
+        "kafka://HOST: broker 7 advertises kafka://HOST, which this machine cannot reach (connection refused); "
         "set its advertised.listeners"
     )
 
@@ -378,7 +391,7 @@ def test_an_advertised_address_that_cannot_be_reached() -> None:
 )
 def test_nobody_listens(host: str, complaint: str) -> None:
     async def run() -> None:
-        async with asyncio.timeout(LIMIT):
+        async with asyncio.timeout(TIMEOUT_S):
             with pytest.raises(TargetError) as caught:
                 await KafkaTarget((host, 1)).open()
             assert str(caught.value).startswith(complaint)
@@ -393,38 +406,42 @@ def test_the_limit_of_open_files_leaves_room() -> None:
 # --- start and kill
 
 
-def script(text: str) -> tuple[str, ...]:
+def python_command(text: str) -> tuple[str, ...]:
     return (sys.executable, "-c", text)
 
 
 @asynccontextmanager
-async def restartable(broker: Broker, start: str, kill: str = "") -> AsyncIterator[tuple[KafkaTarget, Recorder]]:
-    async with asyncio.timeout(LIMIT), running(broker):
-        lifecycle = Lifecycle(script(start.replace("PORT", str(broker.port))), script(kill))
-        target = KafkaTarget(("127.0.0.1", broker.port), overrides=FEW, lifecycle=lifecycle, patience=1.0)
+async def restartable(
+    broker: FakeBroker, start: str, kill: str = ""
+) -> AsyncIterator[tuple[KafkaTarget, TraceBuilder]]:
+    async with asyncio.timeout(TIMEOUT_S), serve_brokers(broker):
+        lifecycle = ProcessControl(python_command(start.replace("PORT", str(broker.port))), python_command(kill))
+        target = KafkaTarget(
+            ("127.0.0.1", broker.port), overrides=TWO_PARTITIONS, process_control=lifecycle, ready_timeout=1.0
+        )
         try:
             assert (await target.open()).can_restart
-            yield target, Recorder(lambda: 0)
+            yield target, TraceBuilder(lambda: 0)
         finally:
             await target.close()
 
 
 def test_a_restart_ends_what_is_in_flight_and_is_recorded() -> None:
     async def run() -> None:
-        async with restartable(Broker(), "print('127.0.0.1:PORT')") as (target, recorder):
-            channel, closed = target.channel(recorder), Recorder(lambda: 0)
+        async with restartable(FakeBroker(), "print('127.0.0.1:PORT')") as (target, recorder):
+            channel, closed = target.channel(recorder), TraceBuilder(lambda: 0)
             await target.channel(closed).close()
             exchange = channel.send("JoinGroup", 5, {"group_id": "g"})
             await target.restart()
-            assert await exchange.answer is None
-            assert await channel.send("Heartbeat", 3, {"group_id": "g"}).answer is not None
+            assert await exchange.response is None
+            assert await channel.send("Heartbeat", 3, {"group_id": "g"}).response is not None
             seen = [(event.kind, event.api, event.of) for event in recorder.events]
             assert seen == [
                 (Kind.REQUEST, "JoinGroup", None),
                 (Kind.FAULT, "drop", 0),
                 (Kind.FAULT, "restart", None),
                 (Kind.REQUEST, "Heartbeat", None),
-                (Kind.ANSWER, "Heartbeat", 3),
+                (Kind.RESPONSE, "Heartbeat", 3),
             ]
             assert recorder.events[1].body == {"reason": "the target was killed"}
             assert closed.events == ()
@@ -434,10 +451,13 @@ def test_a_restart_ends_what_is_in_flight_and_is_recorded() -> None:
 
 def test_a_target_may_come_back_at_another_address() -> None:
     async def run() -> None:
-        second = Broker()
-        async with running(second), restartable(Broker(), f"print('127.0.0.1:{second.port}')") as (target, recorder):
+        second = FakeBroker()
+        async with (
+            serve_brokers(second),
+            restartable(FakeBroker(), f"print('127.0.0.1:{second.port}')") as (target, recorder),
+        ):
             await target.restart()
-            assert await target.channel(recorder).send("Heartbeat", 3, {"group_id": "g"}).answer is not None
+            assert await target.channel(recorder).send("Heartbeat", 3, {"group_id": "g"}).response is not None
             assert second.requests[-1].api == "Heartbeat"
 
     asyncio.run(run())
@@ -446,7 +466,9 @@ def test_a_target_may_come_back_at_another_address() -> None:
 def test_the_commands_run_in_their_folder(tmp_path: Path) -> None:
     async def run() -> None:
         (tmp_path / "address").write_text("host:1\n")
-        lifecycle = Lifecycle(script("print(open('address').read(), end='')"), script("open('killed', 'w')"), tmp_path)
+        lifecycle = ProcessControl(
+            python_command("print(open('address').read(), end='')"), python_command("open('killed', 'w')"), tmp_path
+        )
         assert await lifecycle.start() == ("host", 1)
         await lifecycle.kill()
         assert (tmp_path / "killed").exists()
@@ -457,17 +479,33 @@ def test_the_commands_run_in_their_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("start", "kill", "complaint"),
     [
-        (script("print('up')"), script(""), r"^start command .*: printed 'up\\n', not one line with the bootstrap"),
-        (script("print('a:1'); print('b:2')"), script(""), r"^start command .*: printed 'a:1\\nb:2\\n', not one line"),
-        (script("exit('no java')"), script(""), r"^start command .*: exit code 1: no java$"),
-        (script("print('a:1')"), script("exit(3)"), r"^kill command .*: exit code 3: nothing on stderr$"),
-        (script("print('a:1')"), ("no-such-command",), r"^kill command 'no-such-command': cannot be run: No such file"),
+        (
+            python_command("print('up')"),
+            python_command(""),
+            r"^start command .*: printed 'up\\n', not one line with the bootstrap",
+        ),
+        (
+            python_command("print('a:1'); print('b:2')"),
+            python_command(""),
+            r"^start command .*: printed 'a:1\\nb:2\\n', not one line",
+        ),
+        (python_command("exit('no java')"), python_command(""), r"^start command .*: exit code 1: no java$"),
+        (
+            python_command("print('a:1')"),
+            python_command("exit(3)"),
+            r"^kill command .*: exit code 3: nothing on stderr$",
+        ),
+        (
+            python_command("print('a:1')"),
+            ("no-such-command",),
+            r"^kill command 'no-such-command': cannot be run: No such file",
+        ),
     ],
 )
 def test_a_command_that_fails(start: tuple[str, ...], kill: tuple[str, ...], complaint: str) -> None:
     async def run() -> None:
-        async with asyncio.timeout(LIMIT):
-            target = KafkaTarget(("127.0.0.1", 1), lifecycle=Lifecycle(start, kill))
+        async with asyncio.timeout(TIMEOUT_S):
+            target = KafkaTarget(("127.0.0.1", 1), process_control=ProcessControl(start, kill))
             with pytest.raises(TargetError, match=complaint):
                 await target.restart()
             await target.close()
@@ -477,7 +515,7 @@ def test_a_command_that_fails(start: tuple[str, ...], kill: tuple[str, ...], com
 
 def test_a_command_that_does_not_end_is_killed() -> None:
     async def run() -> None:
-        lifecycle = Lifecycle(script("import time; time.sleep(600)"), script(""), timeout=0.05)
+        lifecycle = ProcessControl(python_command("import time; time.sleep(600)"), python_command(""), timeout=0.05)
         with pytest.raises(TargetError, match=r"^start command .*: not finished after 0\.05 s$"):
             await lifecycle.start()
 
@@ -500,5 +538,5 @@ def test_addresses_that_a_start_command_may_print() -> None:
 
 def test_frames_of_the_test_broker_are_whole() -> None:
     """The brokers above would prove nothing if their answers were misread."""
-    request = Request("Heartbeat", 12, 3, 7, None, {}, ())
-    assert framed(request, {"error_code": 27})[4:] == b"\0\0\0\x07\0\0\0\0\0\x1b"
+    request = DecodedRequest("Heartbeat", 12, 3, 7, None, {}, ())
+    assert encode_frame(request, {"error_code": 27})[4:] == b"\0\0\0\x07\0\0\0\0\0\x1b"

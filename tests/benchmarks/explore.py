@@ -19,13 +19,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
-from fencepost.model.explore.classic.group_search import explore, group_system
-from fencepost.model.explore.classic.state_layout import Bounds, Setting, plain
+from fencepost.model.explore.classic.group_search import explore_system, group_system
+from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
 
 MODEL = Path(__file__).with_name("group.pml")
 COMPILER = ("gcc", "-O2", "-DSAFETY", "-DNOREDUCE", "-o", "pan", "pan.c")
 """The world is one process, so that Spin's partial-order reduction has nothing to reduce."""
-DEPTH = 10_000_000
+MAX_DEPTH = 10_000_000
 
 
 class Unavailable(Exception):
@@ -49,7 +49,7 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measurement:
     """One way to exhaust an instance. Processor seconds; `compiling` is for Spin alone."""
 
     states: int
@@ -63,9 +63,9 @@ class Row:
     """An instance, exhausted by Spin, by the full search like for like, and by the reduced search."""
 
     instance: Instance
-    spin: Measured
-    full: Measured
-    reduced: Measured
+    spin: Measurement
+    full: Measurement
+    reduced: Measurement
 
     @property
     def equal(self) -> bool:
@@ -86,58 +86,58 @@ class Row:
 INSTANCES = (Instance(), Instance(requests=4), Instance(members=3, generations=1, requests=2))
 """What is measured by default; the first is the like-for-like row of the bar."""
 SIZES = tuple(field.name for field in fields(Instance))
-Say = Callable[[str], None]
+ProgressLine = Callable[[str], None]
 
 
-def measured(instance: Instance, repeats: int, say: Say) -> Row:
+def measure_instance(instance: Instance, repeats: int, say: ProgressLine) -> Row:
     """Exhaust an instance in the three ways. Raises `Unavailable` if Spin or the compiler is missing or fails."""
     with tempfile.TemporaryDirectory() as folder:
         say(f"{instance}: Spin generates and compiles its verifier")
-        compiling = compiled(instance, Path(folder))
-        tried: list[tuple[Measured, Measured, Measured]] = []
+        compiling = compile_verifier(instance, Path(folder))
+        tried: list[tuple[Measurement, Measurement, Measurement]] = []
         for number in range(1, repeats + 1):
             say(f"{instance}: Spin, {number} of {repeats}")
-            spin = verified(Path(folder), compiling)
+            spin = run_verifier(Path(folder), compiling)
             say(f"{instance}: full search, {number} of {repeats}")
-            full = searched(instance, reduced=False)
+            full = measure_search(instance, reduced=False)
             say(f"{instance}: reduced search, {number} of {repeats}")
-            tried.append((spin, full, searched(instance, reduced=True)))
+            tried.append((spin, full, measure_search(instance, reduced=True)))
     best = [min(ways, key=lambda one: one.seconds) for ways in zip(*tried, strict=True)]
     return Row(instance, *best)
 
 
-def searched(instance: Instance, reduced: bool) -> Measured:
+def measure_search(instance: Instance, reduced: bool) -> Measurement:
     """Exhaust the instance with the explorer, which runs the shipped handlers."""
-    setting = Setting((plain(),) * instance.members, heartbeats=False)
+    setting = ModelConfig((untimed_member(),) * instance.members, heartbeats=False)
     bounds = Bounds(instance.ids, instance.generations, instance.requests, instance.slots)
     began = time.process_time()
-    found, _ = explore(group_system(setting, bounds, reduced))
+    found, _ = explore_system(group_system(setting, bounds, reduced))
     seconds = time.process_time() - began
     if found.violations or not found.finished:
         raise Unavailable("the explorer found a violation: run fencepost explore to see it")
-    return Measured(found.states, found.transitions, seconds)
+    return Measurement(found.states, found.transitions, seconds)
 
 
-def compiled(instance: Instance, folder: Path) -> float:
+def compile_verifier(instance: Instance, folder: Path) -> float:
     """Make the verifier; how many processor seconds that took."""
     for tool, package in (("spin", "spin"), ("gcc", "gcc")):
         if shutil.which(tool) is None:
             raise Unavailable(f"{tool} is missing; on Debian: apt install {package}")
     sizes = [f"-D{name.upper()}={value}" for name, value in asdict(instance).items()]
-    began = spent()
-    run(("spin", "-a", *sizes, str(MODEL)), folder)
-    run(COMPILER, folder)
-    return spent() - began
+    began = child_cpu_seconds()
+    run_command(("spin", "-a", *sizes, str(MODEL)), folder)
+    run_command(COMPILER, folder)
+    return child_cpu_seconds() - began
 
 
-def verified(folder: Path, compiling: float) -> Measured:
+def run_verifier(folder: Path, compiling: float) -> Measurement:
     """Run the verifier."""
-    began = spent()
-    told = run(("./pan", f"-m{DEPTH}", "-w24"), folder)
-    return read(told, spent() - began, compiling)
+    began = child_cpu_seconds()
+    told = run_command(("./pan", f"-m{MAX_DEPTH}", "-w24"), folder)
+    return parse_verifier_output(told, child_cpu_seconds() - began, compiling)
 
 
-def read(told: str, seconds: float, compiling: float) -> Measured:
+def parse_verifier_output(told: str, seconds: float, compiling: float) -> Measurement:
     """What a verifier told."""
     counts: dict[str, int] = {}
     for line in told.splitlines():
@@ -150,10 +150,10 @@ def read(told: str, seconds: float, compiling: float) -> Measured:
                 counts["errors"] = int(number)
     if counts.get("errors") != 0 or "states" not in counts or "max search depth too small" in told:
         raise Unavailable(f"Spin's verifier did not exhaust the model: {' '.join(told.split())[:200]}")
-    return Measured(counts["states"], counts["transitions"], seconds, compiling)
+    return Measurement(counts["states"], counts["transitions"], seconds, compiling)
 
 
-def run(command: Sequence[str], folder: Path) -> str:
+def run_command(command: Sequence[str], folder: Path) -> str:
     """What a command prints."""
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if done.returncode != 0:
@@ -161,13 +161,13 @@ def run(command: Sequence[str], folder: Path) -> str:
     return done.stdout
 
 
-def spent() -> float:
+def child_cpu_seconds() -> float:
     """Processor seconds of the commands run so far."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
-def table(rows: Sequence[Row]) -> str:
+def render_table(rows: Sequence[Row]) -> str:
     """The rows for people."""
     lines: list[str] = []
     for row in rows:
@@ -203,8 +203,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows: list[Row] = []
     try:
         for instance in instances:
-            rows.append(measured(instance, options.repeats, lambda line: print(line, file=sys.stderr, flush=True)))
-            print(table(rows[-1:]), flush=True)
+            rows.append(
+                measure_instance(instance, options.repeats, lambda line: print(line, file=sys.stderr, flush=True))
+            )
+            print(render_table(rows[-1:]), flush=True)
     except Unavailable as reason:
         print(f"explore: {reason}", file=sys.stderr)
         return 2

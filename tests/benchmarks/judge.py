@@ -18,22 +18,22 @@ from pathlib import Path
 from typing import Any
 
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.adapters.target import Recorder
+from fencepost.adapters.target import TraceBuilder
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.scenario.context import Stage
+from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.traces.events import Event, Header, Order
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.judge.judge import judge
-from tests.support.client_view import seen_by_clients
+from tests.support.client_view import as_seen_by_clients
 
 MEMBERS = 10
 ROUNDS_BETWEEN_REBALANCES = 400
 PAUSE_MS = 30
 """Members do not speak in chorus: each has a turn of its own every 300 ms."""
-LONGEST_MS = 3
+MAX_TRAVEL_MS = 3
 """How long a message travels between a client and the coordinator."""
-SLACK_MIB = 8
+MAX_GROWTH_MIB = 8
 """How much the second half of a trace may add to the memory of the first."""
 
 
@@ -43,11 +43,13 @@ async def busy_group(events: int) -> tuple[Header, tuple[Event, ...]]:
     target = InProcessTarget(settings)
     description = await target.open()
     loop = asyncio.get_running_loop()
-    recorder = Recorder(lambda: int(loop.time() * 1000 + 1e-6))
+    recorder = TraceBuilder(lambda: int(loop.time() * 1000 + 1e-6))
     channel = target.channel(recorder)
-    stage = Stage(description, channel, recorder, "busy")
-    members = [stage.member(f"M{number}", session=30_000, rebalance=60_000) for number in range(MEMBERS)]
-    members = list(await stage.stable(*members))
+    stage = ScenarioContext(description, channel, recorder, "busy")
+    members = [
+        stage.member(f"M{number}", session_timeout=30_000, rebalance_timeout=60_000) for number in range(MEMBERS)
+    ]
+    members = list(await stage.form_stable_group(*members))
     turn, seen = 0, 0
     while seen < events:
         for member in members:
@@ -60,7 +62,7 @@ async def busy_group(events: int) -> tuple[Header, tuple[Event, ...]]:
         if turn % ROUNDS_BETWEEN_REBALANCES == 0:
             for call in [stage.join(member) for member in members]:
                 await call
-            await stage.settle(*members)
+            await stage.sync_all(*members)
     await channel.close()
     await target.close()
     return Header("benchmark", Order.TOTAL, "virtual", settings, 0), recorder.events
@@ -72,7 +74,7 @@ def peak_mib() -> float:
     return int(status["VmHWM"].removesuffix("kB")) / 1024
 
 
-def watched(events: Iterator[Event], half: int, peaks: list[float]) -> Iterator[Event]:
+def with_memory_peak(events: Iterator[Event], half: int, peaks: list[float]) -> Iterator[Event]:
     """The events, noting the memory when half of them were read."""
     for number, event in enumerate(events):
         if number == half:
@@ -86,7 +88,7 @@ def measure(path: Path, count: int) -> dict[str, Any]:
     header, events = open_trace(path)
     # The judge uses one core; its processor time does not depend on who else uses the machine.
     begun = time.process_time()
-    verdict = judge(header, watched(events, count // 2, peaks))
+    verdict = judge(header, with_memory_peak(events, count // 2, peaks))
     seconds = time.process_time() - begun
     grown = peak_mib() - peaks[0]
     return {
@@ -95,22 +97,22 @@ def measure(path: Path, count: int) -> dict[str, Any]:
         "events_per_second": round(verdict.events / seconds),
         "peak_mib": round(peak_mib(), 1),
         "grown_mib_in_second_half": round(grown, 1),
-        "flat": grown <= SLACK_MIB,
-        "faults": len(verdict.faults),
+        "flat": grown <= MAX_GROWTH_MIB,
+        "faults": len(verdict.violations),
         "inconclusive": len(verdict.inconclusive),
     }
 
 
-def written(path: Path, events: int, *, clients: bool) -> int:
+def write_benchmark_trace(path: Path, events: int, *, clients: bool) -> int:
     """Make a trace file; how many events it holds."""
     header, seen = run_virtual(busy_group(events))
     if clients:
-        header, seen = seen_by_clients(replace(header, grace=50), seen, random.Random(0), LONGEST_MS)
+        header, seen = as_seen_by_clients(replace(header, grace=50), seen, random.Random(0), MAX_TRAVEL_MS)
     write_trace(path, header, seen)
     return len(seen)
 
 
-def in_a_process_of_its_own(path: Path, count: int) -> dict[str, Any]:
+def measure_in_new_process(path: Path, count: int) -> dict[str, Any]:
     """Judge where nothing else has used memory before."""
     from multiprocessing import get_context
 
@@ -130,9 +132,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name, events in (("total", options.events), ("intervals", options.intervals)):
             path = Path(folder) / f"{name}.jsonl"
             print(f"{name}: making {events} events", file=sys.stderr, flush=True)
-            count = written(path, events, clients=name == "intervals")
+            count = write_benchmark_trace(path, events, clients=name == "intervals")
             print(f"{name}: judging {count} events", file=sys.stderr, flush=True)
-            figures[name] = in_a_process_of_its_own(path, count)
+            figures[name] = measure_in_new_process(path, count)
             print(name, json.dumps(figures[name]), flush=True)
             path.unlink()
     if options.json is not None:

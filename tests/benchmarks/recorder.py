@@ -22,12 +22,12 @@ from typing import Any
 from fencepost.model.wire.codec import encode_request
 
 HEARTBEAT = encode_request("Heartbeat", 3, 1, "me", {"group_id": "g", "generation_id": 1, "member_id": "m"})
-PIPELINED = 32
+PIPELINE_DEPTH = 32
 """How many requests are sent ahead where throughput is measured."""
 
 
 @contextmanager
-def running(*words: str) -> Iterator[int]:
+def run_server(*words: str) -> Iterator[int]:
     """A command of the kit that prints its address; the port."""
     command = [sys.executable, "-m", "fencepost", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
@@ -62,19 +62,19 @@ def throughput(port: int, requests: int) -> float:
     frame = len(HEARTBEAT).to_bytes(4) + HEARTBEAT
     with socket.create_connection(("127.0.0.1", port)) as connection, connection.makefile("rb") as stream:
         begun = time.perf_counter()
-        for _ in range(requests // PIPELINED):
-            connection.sendall(frame * PIPELINED)
-            for _ in range(PIPELINED):
+        for _ in range(requests // PIPELINE_DEPTH):
+            connection.sendall(frame * PIPELINE_DEPTH)
+            for _ in range(PIPELINE_DEPTH):
                 read_frame(stream)
-        return requests // PIPELINED * PIPELINED / (time.perf_counter() - begun)
+        return requests // PIPELINE_DEPTH * PIPELINE_DEPTH / (time.perf_counter() - begun)
 
 
 def measure(requests: int, rounds: int) -> dict[str, float]:
     """Both ways by turns, so that both see the same machine."""
     figures: dict[str, list[float]] = {}
-    with tempfile.TemporaryDirectory() as folder, running("serve", "--port", "0") as direct:
+    with tempfile.TemporaryDirectory() as folder, run_server("serve", "--port", "0") as direct:
         trace = Path(folder) / "trace.jsonl"
-        with running("record", "--upstream", f"127.0.0.1:{direct}", "-o", str(trace)) as through:
+        with run_server("record", "--upstream", f"127.0.0.1:{direct}", "-o", str(trace)) as through:
             for _ in range(rounds):
                 for name, port in (("direct", direct), ("recorded", through)):
                     figures.setdefault(f"{name}_latency_ms", []).append(latency(port, requests))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks import explore
-from tests.benchmarks.explore import Instance, Measured, Row, Unavailable
+from tests.benchmarks.explore import Instance, Measurement, Row, Unavailable
 
 TOLD = """
 State-vector 100 byte, depth reached 103, errors: 0
@@ -15,12 +15,12 @@ State-vector 100 byte, depth reached 103, errors: 0
  10450522 states, matched
  11515717 transitions (= stored+matched)
 """
-EXPLORED = Measured(368, 1346, 0.5)
-ROW = Row(Instance(), Measured(368, 2105, 1.0, 5.0), EXPLORED, replace(EXPLORED, states=172, seconds=0.25))
+EXPLORED = Measurement(368, 1346, 0.5)
+ROW = Row(Instance(), Measurement(368, 2105, 1.0, 5.0), EXPLORED, replace(EXPLORED, states=172, seconds=0.25))
 
 
-def test_what_spin_tells_is_read() -> None:
-    assert explore.read(TOLD, 3.5, 19.0) == Measured(1_065_195, 11_515_717, 3.5, 19.0)
+def test_verifier_output_is_parsed() -> None:
+    assert explore.parse_verifier_output(TOLD, 3.5, 19.0) == Measurement(1_065_195, 11_515_717, 3.5, 19.0)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_what_spin_tells_is_read() -> None:
 )
 def test_what_spin_did_not_exhaust_is_no_figure(told: str) -> None:
     with pytest.raises(Unavailable, match="did not exhaust"):
-        explore.read(told, 3.5, 19.0)
+        explore.parse_verifier_output(told, 3.5, 19.0)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_what_spin_did_not_exhaust_is_no_figure(told: str) -> None:
     ],
     ids=["good", "unequal", "behind"],
 )
-def test_the_rows(
+def test_exit_code_follows_counts_and_speed(
     row: Row,
     code: int,
     counts: str,
@@ -50,7 +50,7 @@ def test_the_rows(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(explore, "measured", lambda instance, repeats, say: row)
+    monkeypatch.setattr(explore, "measure_instance", lambda instance, repeats, say: row)
     saved = tmp_path / "rows.json"
     assert explore.main(["--members", "1", "--json", str(saved)]) == code
     assert counts in capsys.readouterr().out
@@ -66,5 +66,5 @@ def test_without_spin_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
 def test_the_explorer_counts_as_the_pinned_tests_do() -> None:
     tiny = Instance(ids=1, generations=1, slots=1)
-    assert explore.searched(tiny, reduced=False).states == 6691
-    assert explore.searched(tiny, reduced=True).states == 1059
+    assert explore.measure_search(tiny, reduced=False).states == 6691
+    assert explore.measure_search(tiny, reduced=True).states == 1059

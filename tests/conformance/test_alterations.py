@@ -9,73 +9,77 @@ from functools import cache
 import pytest
 
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.analysis.root_cause import broken
-from fencepost.conformance.execution.play import Played
+from fencepost.conformance.analysis.root_cause import violated_requirements
+from fencepost.conformance.execution.play import ScenarioRun
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.run.bundled import Bundled
+from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.scenario.selection import needed
+from fencepost.conformance.scenario.selection import required_capabilities
 from fencepost.conformance.scenarios.classic import ALL
-from fencepost.model.catalogue.classic import CATALOGUE, Evidence, Requirement, is_advice
+from fencepost.model.catalogue.classic import CATALOGUE, Requirement, Verifiability, is_recommendation
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.verdict import Standing
-from tests.support.response_mutations import altered, broken_by, marked_answers
+from fencepost.traces.verdict import CheckStatus
+from tests.support.response_mutations import alter_field, checked_responses, violated_by
 
-UNMET = {"FIND-08", "HB-12"}
+NEVER_REACHED = {"FIND-08", "HB-12"}
 """They speak of a coordinator that is not available for a while; the bundled one always is."""
-ADVICE = frozenset(id for id in CATALOGUE if is_advice(id))
-BEYOND = {"second-node", "graceful-move"}
+ADVICE = frozenset(id for id in CATALOGUE if is_recommendation(id))
+MISSING_CAPABILITIES = {"second-node", "graceful-move"}
 """What the bundled target has not got."""
 
 
 @cache
-def played(scenario: Scenario) -> Played:
+def play_bundled(scenario: Scenario) -> ScenarioRun:
     """The scenario on the bundled coordinator."""
-    return run_virtual(Bundled(Plan(BUNDLED), Profile()).play(scenario, "run"))
+    return run_virtual(BundledRun(Plan(BUNDLED), Profile()).play(scenario, "run"))
 
 
 @cache
 def altered_fields(scenario: Scenario) -> set[str]:
     """Alter every marked answer in every field; returns the requirements that were seen to break."""
-    one = played(scenario)
+    one = play_bundled(scenario)
     seen: set[str] = set()
-    for marked in marked_answers(one.events):
-        for field in sorted({name for _, fields in marked.marks for name in fields or {"error"}}):
-            events = altered(one.events, marked, field)
+    for marked in checked_responses(one.events):
+        for field in sorted({name for _, fields in marked.checks for name in fields or {"error"}}):
+            events = alter_field(one.events, marked, field)
             if events is None:
                 continue
             verdict = judge(one.header, events)
             what = f"{marked.request.api} v{marked.request.version} at {marked.request.sequence}, {field}"
-            found = Played(scenario, one.header, events, verdict)
-            concerned = broken_by(marked, field)
-            assert (what, told_by(found)) == (what, concerned)
+            found = ScenarioRun(scenario, one.header, events, verdict)
+            concerned = violated_by(marked, field)
+            assert (what, failed_checks(found)) == (what, concerned)
             binding = concerned - ADVICE
             # Where only advice is not taken, the answer may break what nobody looked at here.
-            assert (what, broken(found)) == (what, binding) or not binding
+            assert (what, violated_requirements(found)) == (what, binding) or not binding
             seen |= concerned
     # A mark whose situation did not come about fails as well, but it shows nothing.
-    return seen & {mark.requirement for mark in one.verdict.evidence if mark.standing is Standing.PASS}
+    return seen & {mark.requirement for mark in one.verdict.check_results if mark.status is CheckStatus.PASS}
 
 
-def told_by(one: Played) -> frozenset[str]:
+def failed_checks(one: ScenarioRun) -> frozenset[str]:
     """The requirements of marks that fail, and the advice that is not taken."""
-    marks = one.verdict.evidence
-    failed = {mark.requirement for mark in marks if mark.standing is Standing.FAIL}
-    return frozenset(failed | {mark.requirement for mark in marks if mark.standing is Standing.UNUSUAL} & ADVICE)
+    marks = one.verdict.check_results
+    failed = {mark.requirement for mark in marks if mark.status is CheckStatus.FAIL}
+    return frozenset(failed | {mark.requirement for mark in marks if mark.status is CheckStatus.UNUSUAL} & ADVICE)
 
 
 @pytest.mark.parametrize("scenario", ALL, ids=lambda scenario: scenario.name)
 def test_an_altered_answer_breaks_what_it_is_marked_for(scenario: Scenario) -> None:
-    assert broken(played(scenario)) == frozenset()
+    assert violated_requirements(play_bundled(scenario)) == frozenset()
     altered_fields(scenario)
 
 
 def is_out_of_reach(requirement: Requirement) -> bool:
     """No scenario can show the requirement on the bundled coordinator."""
     shown = (scenario for scenario in ALL if requirement.id in scenario.requirements)
-    needs = set(requirement.needs).union(*(needed(scenario) for scenario in shown))
-    return requirement.testability is Evidence.UNTESTABLE or bool(needs & BEYOND) or requirement.id in UNMET
+    needs = set(requirement.needs).union(*(required_capabilities(scenario) for scenario in shown))
+    return (
+        requirement.testability is Verifiability.UNTESTABLE
+        or bool(needs & MISSING_CAPABILITIES)
+        or requirement.id in NEVER_REACHED
+    )
 
 
 def test_every_requirement_can_be_broken() -> None:

@@ -10,65 +10,65 @@ from fencepost.conformance.plan import Plan
 from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.results import Report, RequirementResult, Verdict
 from fencepost.conformance.run import campaign as module
-from fencepost.conformance.run.campaign import agree, campaign, finished, merged
+from fencepost.conformance.run.campaign import check_same_campaign, finished_seeds, merge_reports, run_seeds
 from fencepost.traces.pipeline.corpus import Batch, Corpus
 from fencepost.traces.pipeline.errors import PipelineError
-from tests.traces.pipeline.test_ingest import Killed, table
+from tests.traces.pipeline.test_ingest import ProcessKilled, read_rows
 
 PLAN = Plan("bundled", patterns=("HB-0*",), smoke=True, schedules=3)
-HERE = lambda _, items, work, told: [work([each]) for each in items]  # noqa: E731
+RUN_HERE = lambda _, items, work, told: [work([each]) for each in items]  # noqa: E731
 
 
-def quiet(done: int, total: int, doing: str) -> None:
+def ignore_progress(done: int, total: int, doing: str) -> None:
     """Nobody wants to know."""
 
 
 def rows(corpus: Corpus) -> list[tuple[object, ...]]:
     """Every event, without the folder its trace was in."""
-    return sorted((Path(str(row[0])).name, *row[1:3], row[12]) for row in table(corpus, "events"))
+    return sorted((Path(str(row[0])).name, *row[1:3], row[12]) for row in read_rows(corpus, "events"))
 
 
 def test_workers_play_seeds(spark: SparkSession, tmp_path: Path) -> None:
     corpus = Corpus.create(tmp_path / "c", 2)
-    report = campaign(spark, corpus, PLAN, (1, 2), quiet)
+    report = run_seeds(spark, corpus, PLAN, (1, 2), ignore_progress)
     assert report.exit_code() == 0 and report.schedules >= 2 * PLAN.schedules
-    assert finished(corpus) == {1, 2} and not list((corpus.folder / "staging").iterdir())
-    assert report.events == sum(batch.counts.events for batch in corpus.batches()) == len(table(corpus, "events"))
+    assert finished_seeds(corpus) == {1, 2} and not list((corpus.folder / "staging").iterdir())
+    assert report.events == sum(batch.counts.events for batch in corpus.batches()) == len(read_rows(corpus, "events"))
 
 
 def test_a_killed_campaign_goes_on(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "fan_out", HERE)
+    monkeypatch.setattr(module, "map_parallel", RUN_HERE)
     undisturbed, corpus = Corpus.create(tmp_path / "u", 2), Corpus.create(tmp_path / "c", 2)
-    whole = campaign(spark, undisturbed, PLAN, (1, 2, 3), quiet)
+    whole = run_seeds(spark, undisturbed, PLAN, (1, 2, 3), ignore_progress)
     commit = Corpus.commit
 
     def dying(self: Corpus, batch: Batch) -> None:
         if self.batches():
-            raise Killed
+            raise ProcessKilled
         commit(self, batch)
 
     monkeypatch.setattr(Corpus, "commit", dying)
-    with pytest.raises(Killed):
-        campaign(spark, corpus, PLAN, (1, 2, 3), quiet, at_once=1)
-    assert finished(corpus) == {1}
+    with pytest.raises(ProcessKilled):
+        run_seeds(spark, corpus, PLAN, (1, 2, 3), ignore_progress, at_once=1)
+    assert finished_seeds(corpus) == {1}
     monkeypatch.setattr(Corpus, "commit", commit)
-    again = campaign(spark, corpus, PLAN, (1, 2, 3), quiet)
+    again = run_seeds(spark, corpus, PLAN, (1, 2, 3), ignore_progress)
     assert to_json(replace(again, seconds=0)) == to_json(replace(whole, seconds=0))
     assert rows(corpus) == rows(undisturbed)
 
 
 def test_another_campaign_needs_another_folder(tmp_path: Path) -> None:
-    agree(tmp_path, PLAN)
-    agree(tmp_path, replace(PLAN, seed=5))
+    check_same_campaign(tmp_path, PLAN)
+    check_same_campaign(tmp_path, replace(PLAN, seed=5))
     with pytest.raises(PipelineError, match="is another campaign"):
-        agree(tmp_path, replace(PLAN, schedules=4))
+        check_same_campaign(tmp_path, replace(PLAN, schedules=4))
 
 
 def test_a_target_that_is_shared_is_not_restarted(tmp_path: Path) -> None:
     profile = tmp_path / "p.toml"
     profile.write_text('[target]\nstart = "true"\nkill = "true"\n')
     with pytest.raises(PipelineError, match="cannot restart"):
-        agree(tmp_path, replace(PLAN, target="kafka://127.0.0.1:1", profile=profile))
+        check_same_campaign(tmp_path, replace(PLAN, target="kafka://127.0.0.1:1", profile=profile))
 
 
 def result(verdict: Verdict, checks: int) -> RequirementResult:
@@ -86,10 +86,10 @@ def result(verdict: Verdict, checks: int) -> RequirementResult:
 )
 def test_reports_add_up(one: Verdict, other: Verdict, both: Verdict) -> None:
     reports = [Report({"name": "x"}, seed, (result(each, seed),)) for seed, each in ((1, one), (2, other))]
-    (found,) = merged(reports).results
+    (found,) = merge_reports(reports).results
     assert (found.verdict, found.note, found.checks) == (both, both.value, 3)
 
 
 def test_no_seed_is_no_campaign() -> None:
     with pytest.raises(PipelineError, match="needs a seed"):
-        merged([])
+        merge_reports([])

@@ -13,11 +13,11 @@ import pytest
 
 from fencepost.adapters.target import TargetError
 from fencepost.conformance.cli import main
-from fencepost.conformance.plan import Plan, Replay, ReplayOutcome
+from fencepost.conformance.plan import Plan, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import ProfileError
 from fencepost.conformance.reports.json_report import from_json
 from fencepost.conformance.reports.progress import Progress
-from fencepost.conformance.reports.text import render
+from fencepost.conformance.reports.text import render_report
 from fencepost.conformance.results import Report
 from fencepost.traces.files.trace_files import TraceError
 from tests.support.sample_reports import JOIN_29, KEPT, VIOLATED
@@ -30,13 +30,13 @@ class FakeRunner:
     """Answers with what it was given and remembers what it was asked."""
 
     report: Report = KEPT
-    outcome: Replay = field(default_factory=lambda: Replay(ReplayOutcome.FIXED))
+    outcome: ReplayResult = field(default_factory=lambda: ReplayResult(ReplayOutcome.FIXED))
     error: BaseException | None = None
     interrupted: bool = False
-    asked: list[object] = field(default_factory=list)
+    calls: list[object] = field(default_factory=list)
 
     async def run(self, plan: Plan, progress: Callable[[Progress], None]) -> Report:
-        self._asked(plan)
+        self._record_call(plan)
         progress(Progress(1, 2, 1.0))
         if self.interrupted:
             await _interrupt()
@@ -44,25 +44,25 @@ class FakeRunner:
         progress(Progress(2, 2, 2.0))
         return self.report
 
-    async def replay(self, trace: Path, target: str, profile: Path | None) -> Replay:
-        self._asked((trace, target, profile))
+    async def replay(self, trace: Path, target: str, profile: Path | None) -> ReplayResult:
+        self._record_call((trace, target, profile))
         return self.outcome
 
     def judge_files(self, paths: Sequence[Path], progress: Callable[[Progress], None]) -> Report:
-        self._asked(tuple(paths))
+        self._record_call(tuple(paths))
         progress(Progress(len(paths), len(paths), 1.0))
         return self.report
 
     async def serve(
         self, host: str, port: int, storage: Path | None, announce: Callable[[str], None], slowness: int = 0
     ) -> None:
-        self._asked((host, port, storage, slowness))
+        self._record_call((host, port, storage, slowness))
         announce(f"{host}:{port}")
         await _interrupt()
         raise asyncio.CancelledError
 
-    def _asked(self, what: object) -> None:
-        self.asked.append(what)
+    def _record_call(self, what: object) -> None:
+        self.calls.append(what)
         if self.error is not None:
             raise self.error
 
@@ -79,7 +79,7 @@ async def _interrupt() -> None:
 def test_a_plain_test_asks_for_everything() -> None:
     runner = FakeRunner()
     assert main(["test", "bundled"], runner) == 0
-    assert runner.asked == [Plan("bundled")]
+    assert runner.calls == [Plan("bundled")]
 
 
 def test_every_option_reaches_the_plan(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_every_option_reaches_the_plan(tmp_path: Path) -> None:
     arguments = ["test", "kafka://127.0.0.1:9092", "--only", "JOIN-*", "HB-05", "--only", "SYNC-1?", "--slow"]
     arguments += ["--seed", "9", "--profile", "p.toml", "--save", f"{tmp_path}/a/b", "--traces", f"{tmp_path}/c"]
     assert main(arguments, runner) == 0
-    assert runner.asked == [
+    assert runner.calls == [
         Plan(
             target="kafka://127.0.0.1:9092",
             patterns=("JOIN-*", "HB-05", "SYNC-1?"),
@@ -105,7 +105,7 @@ def test_every_option_reaches_the_plan(tmp_path: Path) -> None:
 def test_the_report_goes_to_standard_output_and_progress_to_standard_error(capsys: Capture) -> None:
     assert main(["test", "bundled", "--smoke"], FakeRunner(VIOLATED)) == 1
     output = capsys.readouterr()
-    assert output.out == render(VIOLATED)
+    assert output.out == render_report(VIOLATED)
     assert output.err == "1/2 schedules, 1.0 s, about 1.0 s left\n2/2 schedules, 2.0 s\n"
 
 
@@ -119,14 +119,14 @@ def test_an_unwritable_file_costs_neither_the_report_nor_the_other_file(tmp_path
     arguments = ["test", "bundled", "--json", f"{tmp_path}/none/r.json", "--junit", f"{tmp_path}/r.xml"]
     assert main(arguments, FakeRunner(VIOLATED)) == 2
     output = capsys.readouterr()
-    assert output.out == render(VIOLATED)
+    assert output.out == render_report(VIOLATED)
     assert output.err.splitlines()[-1] == (
         f"fencepost: cannot write the report: {tmp_path}/none/r.json: No such file or directory"
     )
     assert (tmp_path / "r.xml").exists()
 
 
-class Gone(io.StringIO):
+class ClosedPipe(io.StringIO):
     """A pipe whose reader has gone away."""
 
     def write(self, text: str) -> int:
@@ -134,7 +134,7 @@ class Gone(io.StringIO):
 
 
 def test_a_reader_that_has_gone_away_does_not_cost_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdout", Gone())
+    monkeypatch.setattr("sys.stdout", ClosedPipe())
     assert main(["test", "bundled", "--json", f"{tmp_path}/r.json"], FakeRunner(VIOLATED)) == 1
     assert from_json((tmp_path / "r.json").read_text(encoding="utf-8")) == VIOLATED
 
@@ -166,31 +166,31 @@ def test_ctrl_c_before_anything_was_judged(command: list[str], capsys: Capture) 
 @pytest.mark.parametrize(
     ("outcome", "code", "last_line"),
     [
-        (Replay(ReplayOutcome.FIXED), 0, "FIXED"),
-        (Replay(ReplayOutcome.STILL_FAILS, "JOIN-29", JOIN_29), 1, "STILL FAILS"),
-        (Replay(ReplayOutcome.DIFFERENT, "JOIN-29", JOIN_29), 1, "DIFFERENT"),
-        (Replay(ReplayOutcome.INCONCLUSIVE, note="no answer"), 3, "INCONCLUSIVE: no answer"),
+        (ReplayResult(ReplayOutcome.FIXED), 0, "FIXED"),
+        (ReplayResult(ReplayOutcome.STILL_FAILS, "JOIN-29", JOIN_29), 1, "STILL FAILS"),
+        (ReplayResult(ReplayOutcome.DIFFERENT, "JOIN-29", JOIN_29), 1, "DIFFERENT"),
+        (ReplayResult(ReplayOutcome.INCONCLUSIVE, note="no answer"), 3, "INCONCLUSIVE: no answer"),
     ],
 )
-def test_replay(outcome: Replay, code: int, last_line: str, capsys: Capture) -> None:
+def test_replay(outcome: ReplayResult, code: int, last_line: str, capsys: Capture) -> None:
     runner = FakeRunner(outcome=outcome)
     assert main(["replay", "t.jsonl", "bundled", "--profile", "p.toml"], runner) == code
-    assert runner.asked == [(Path("t.jsonl"), "bundled", Path("p.toml"))]
+    assert runner.calls == [(Path("t.jsonl"), "bundled", Path("p.toml"))]
     assert capsys.readouterr().out.splitlines()[-1] == last_line
 
 
 def test_judge(capsys: Capture) -> None:
     runner = FakeRunner(VIOLATED)
     assert main(["judge", "a.jsonl", "b.jsonl.gz"], runner) == 1
-    assert runner.asked == [(Path("a.jsonl"), Path("b.jsonl.gz"))]
+    assert runner.calls == [(Path("a.jsonl"), Path("b.jsonl.gz"))]
     output = capsys.readouterr()
-    assert (output.out, output.err) == (render(VIOLATED), "2/2 schedules, 1.0 s\n")
+    assert (output.out, output.err) == (render_report(VIOLATED), "2/2 schedules, 1.0 s\n")
 
 
 def test_serve_announces_itself_and_ends_well_on_ctrl_c(capsys: Capture) -> None:
     runner = FakeRunner()
     assert main(["serve", "--port", "0", "--storage", "groups", "--slow-storage", "20"], runner) == 0
-    assert runner.asked == [("127.0.0.1", 0, Path("groups"), 20)]
+    assert runner.calls == [("127.0.0.1", 0, Path("groups"), 20)]
     output = capsys.readouterr()
     assert (output.out, output.err) == ("127.0.0.1:0\n", "fencepost: stopped\n")
 
@@ -217,7 +217,7 @@ def test_a_mistake_gets_one_line(command: list[str], error: Exception, line: str
 def test_an_unknown_requirement_is_found_before_the_target_is_touched(capsys: Capture) -> None:
     runner = FakeRunner()
     assert main(["test", "bundled", "--only", "JOIN-*", "JOIN-99"], runner) == 2
-    assert runner.asked == []
+    assert runner.calls == []
     assert capsys.readouterr().err == (
         "fencepost: no requirement matches 'JOIN-99'; try an id like JOIN-29 or a pattern like 'JOIN-*'\n"
     )
@@ -227,7 +227,7 @@ def test_a_folder_that_cannot_be_made_is_found_before_the_target_is_touched(tmp_
     (tmp_path / "file").touch()
     runner = FakeRunner()
     assert main(["test", "bundled", "--save", f"{tmp_path}/file"], runner) == 2
-    assert runner.asked == []
+    assert runner.calls == []
     assert capsys.readouterr().err == f"fencepost: {tmp_path}/file: File exists\n"
 
 
@@ -264,7 +264,7 @@ def test_an_error_of_our_own_is_no_violation(capsys: Capture) -> None:
 def test_a_usage_error_gets_one_line(arguments: str, line: str, capsys: Capture) -> None:
     runner = FakeRunner()
     assert main(arguments.split(), runner) == 2
-    assert runner.asked == []
+    assert runner.calls == []
     output = capsys.readouterr()
     assert (output.out, output.err) == ("", f"{line}\n")
 

@@ -9,26 +9,26 @@ import networkx as nx
 import pytest
 
 from fencepost.conformance.cli import explore, main
-from fencepost.conformance.reports.exploration import SearchDisplay, describe, remaining
-from fencepost.conformance.results import Exit
-from fencepost.model.classic.core.membership import judged
+from fencepost.conformance.reports.exploration import SearchDisplay, pulse_line, states_left
+from fencepost.conformance.results import ExitCode
+from fencepost.model.classic.core.membership import respond_to_commit
 from fencepost.model.classic.core.state import CommitRequest, Context, Group, Step
 from fencepost.model.errors import Error
 from fencepost.model.explore.classic import group_model
 from fencepost.model.explore.classic.properties import PROPERTIES
-from fencepost.model.explore.search import Pulse
+from fencepost.model.explore.search import SearchProgress
 
 Capture = pytest.CaptureFixture[str]
 TINY = ["explore", "--members", "1", "--ids", "1", "--generations", "1", "--slots", "1"]
 LONG = ["explore", "--members", "1", "--requests", "4", "--no-liveness"]
-SHOWN = """\
+OUTPUT_START = """\
 One group, 1 cooperative member, 1 partition; up to 1 id, 1 generation, 3 JoinGroups and SyncGroups of each, 1 slot. \
 Requests come late, twice or never, answers get lost, timers fire at any moment; crashes, leaves, commits, heartbeats.
 holds  one-leader: Whoever is told of a generation is told of the same leader; a static member is the same under its \
 next id. Covers every answer of the coordinator in 172 states. Not: failover, and numbers used again when a group was \
 deleted.
 """
-END = """\
+OUTPUT_END = """\
 seen  everyone-stable: At some point every process is a stable member of the present generation. Covers a shortest way \
 there in 172 states. Not: that it has to come to this.
 holds  settles: Once the members stop changing, every fair run ends in a stable group of the living, with nothing \
@@ -41,14 +41,14 @@ CONFORMANT: everything that was looked for holds within the bounds.
 
 
 def lenient(group: Group, request: CommitRequest, context: Context) -> Step:
-    return judged(group, request, Error.NONE, "commit.stable")
+    return respond_to_commit(group, request, Error.NONE, "commit.stable")
 
 
 def idle(group: Group, context: Context) -> Step:
     return Step(group, (), "timer.not-due")
 
 
-def timeless(text: str) -> str:
+def without_times(text: str) -> str:
     """The output without what differs from run to run."""
     return re.sub(r"in [\d.]+ s \([\d,]+ states/s, \w+\)", "in TIME (RATE states/s, ENGINE)", text)
 
@@ -56,10 +56,10 @@ def timeless(text: str) -> str:
 def test_everything_is_shown_and_saved(tmp_path: Path, capsys: Capture) -> None:
     saved, dot, graphml, page = (tmp_path / name for name in ("f.json", "f.dot", "f.graphml", "f.md"))
     files = ["--json", str(saved), "--dot", str(dot), "--graphml", str(graphml), "--picture", str(page)]
-    assert main([*TINY, *files]) == Exit.CONFORMANT
+    assert main([*TINY, *files]) == ExitCode.CONFORMANT
     shown = capsys.readouterr()
-    assert timeless(shown.out).startswith(SHOWN)
-    assert timeless(shown.out)[-len(END) :] == END
+    assert without_times(shown.out).startswith(OUTPUT_START)
+    assert without_times(shown.out)[-len(OUTPUT_END) :] == OUTPUT_END
     assert "runs without end, alive: A (2 of 2 sets of living members)" in shown.err
     report = json.loads(saved.read_text())
     assert (report["states"], report["transitions"], report["deadlocks"], report["exhausted"]) == (172, 607, 0, True)
@@ -77,7 +77,7 @@ def test_everything_is_shown_and_saved(tmp_path: Path, capsys: Capture) -> None:
 
 def test_a_broken_handler_is_a_violation_with_a_sequence(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr(group_model, "commit", lenient)
-    assert main(LONG) == Exit.VIOLATION
+    assert main(LONG) == ExitCode.VIOLATION
     lines = capsys.readouterr().out.splitlines()
     begin = next(number for number, line in enumerate(lines) if line.startswith("violated  no-stale-commit"))
     steps = [line for line in lines[begin + 1 :] if re.match(r" +\d+\. ", line)]
@@ -89,28 +89,28 @@ def test_a_broken_handler_is_a_violation_with_a_sequence(monkeypatch: pytest.Mon
 
 
 def test_a_world_in_which_nothing_happens_is_a_deadlock(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    monkeypatch.setattr(group_model.Acting, "__call__", lambda acting, process: ())
-    assert main([*TINY, "--no-liveness"]) == Exit.VIOLATION
+    monkeypatch.setattr(group_model.MemberAct, "__call__", lambda acting, process: ())
+    assert main([*TINY, "--no-liveness"]) == ExitCode.VIOLATION
     assert "violated  no-deadlock" in capsys.readouterr().out
 
 
 def test_a_group_that_waits_for_ever_is_a_violation(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr(group_model, "expire_sync", idle)
     monkeypatch.setattr(group_model, "expire_member", lambda group, index, context: idle(group, context))
-    assert main([*TINY, "--settle", "2"]) == Exit.VIOLATION
+    assert main([*TINY, "--settle", "2"]) == ExitCode.VIOLATION
     shown = capsys.readouterr().out
     assert "violated  settles" in shown and re.search(r"\d+\. and then for ever among \d+ states", shown)
 
 
 def test_a_witness_that_is_not_seen_leaves_it_open(capsys: Capture) -> None:
-    assert main([*TINY, "--requests", "1", "--no-liveness"]) == Exit.INCONCLUSIVE
+    assert main([*TINY, "--requests", "1", "--no-liveness"]) == ExitCode.INCONCLUSIVE
     shown = capsys.readouterr().out
     assert "not seen  everyone-stable" in shown and "INCONCLUSIVE" in shown
 
 
 def test_a_limit_cuts_the_search_short(tmp_path: Path, capsys: Capture) -> None:
     dot = tmp_path / "f.dot"
-    assert main([*LONG, "--limit", "100", "--dot", str(dot)]) == Exit.INCONCLUSIVE
+    assert main([*LONG, "--limit", "100", "--dot", str(dot)]) == ExitCode.INCONCLUSIVE
     shown = capsys.readouterr().out
     assert "open  no-stale-commit" in shown and "cut short" in shown
     assert dot.read_text().startswith("digraph explored {") and "the graph has the first" in shown
@@ -118,13 +118,13 @@ def test_a_limit_cuts_the_search_short(tmp_path: Path, capsys: Capture) -> None:
 
 def test_ctrl_c_keeps_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     class Pressing(SearchDisplay):
-        def __call__(self, pulse: Pulse) -> None:
+        def __call__(self, pulse: SearchProgress) -> None:
             if pulse.depth == 5:
                 signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(explore, "SearchDisplay", Pressing)
     saved = tmp_path / "f.json"
-    assert main([*TINY, "--json", str(saved)]) == Exit.INCONCLUSIVE
+    assert main([*TINY, "--json", str(saved)]) == ExitCode.INCONCLUSIVE
     report = json.loads(saved.read_text())
     assert 5 < report["states"] < 172 and not report["exhausted"] and report["liveness"] is None
     assert {one["verdict"] for one in report["properties"]} == {"open"}
@@ -141,17 +141,17 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path: Path, monkeypatch: pytest.Monk
         (["--json", "/nowhere/f.json"], "fencepost: /nowhere/f.json: No such file or directory"),
     ],
 )
-def test_what_cannot_run_says_why_in_one_line(arguments: list[str], complaint: str, capsys: Capture) -> None:
-    assert main(["explore", *arguments]) == Exit.COULD_NOT_RUN
+def test_unusable_options_exit_with_one_line(arguments: list[str], complaint: str, capsys: Capture) -> None:
+    assert main(["explore", *arguments]) == ExitCode.COULD_NOT_RUN
     shown = capsys.readouterr()
     (line,) = shown.err.splitlines()
     assert line.startswith(complaint) and shown.out == ""
 
 
 def test_how_far_a_search_has_come() -> None:
-    growing, shrinking = Pulse(3, 700, 400, 100), Pulse(9, 5_000, 200, 0)
-    assert remaining(growing, [200, 400]) is None
-    assert remaining(shrinking, [400, 200]) == 400
-    assert describe(growing, 2.0, [200, 400]) == "700 states, level 3: 100 of 400, 2.0 s, 350 states/s"
-    assert describe(growing, 2.0, [200, 400], 1_400).endswith("350 states/s, at most 2.0 s left")
-    assert describe(shrinking, 4.8, [400, 200]).endswith("1,042 states/s, about 0.4 s left")
+    growing, shrinking = SearchProgress(3, 700, 400, 100), SearchProgress(9, 5_000, 200, 0)
+    assert states_left(growing, [200, 400]) is None
+    assert states_left(shrinking, [400, 200]) == 400
+    assert pulse_line(growing, 2.0, [200, 400]) == "700 states, level 3: 100 of 400, 2.0 s, 350 states/s"
+    assert pulse_line(growing, 2.0, [200, 400], 1_400).endswith("350 states/s, at most 2.0 s left")
+    assert pulse_line(shrinking, 4.8, [400, 200]).endswith("1,042 states/s, about 0.4 s left")

@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 
 from fencepost.adapters.virtual_clock import VirtualClock, run_virtual
-from fencepost.conformance.analysis.root_cause import broken
-from fencepost.conformance.execution.loop_lag import Lateness, fair, undecided
-from fencepost.conformance.execution.play import Played
+from fencepost.conformance.analysis.root_cause import violated_requirements
+from fencepost.conformance.execution.loop_lag import LoopLagMonitor, discard_if_lagging, is_inconclusive
+from fencepost.conformance.execution.play import ScenarioRun
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.run.remote import Remote
-from fencepost.conformance.run.run_state import Course
+from fencepost.conformance.run.remote import RemoteRun
+from fencepost.conformance.run.run_state import RunState
 from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.scenario.selection import select
+from fencepost.conformance.scenario.selection import select_scenarios
 from fencepost.conformance.scenarios.classic import ALL
-from fencepost.conformance.schedules.falsify import Field
+from fencepost.conformance.schedules.falsify import Bench
 from fencepost.conformance.schedules.schedule import Move, Role, Schedule
-from fencepost.conformance.zoo.crashing_target import MortalTarget
-from fencepost.conformance.zoo.faulty import specimen
+from fencepost.conformance.zoo.crashing_target import CrashingTarget
+from fencepost.conformance.zoo.faulty import faulty_coordinator
 from fencepost.model.catalogue.classic import CATALOGUE
-from fencepost.traces.verdict import Evidence, Standing, TraceVerdict
+from fencepost.traces.verdict import CheckResult, CheckStatus, TraceVerdict
 
 EXPIRED = Schedule(
     "expired",
@@ -36,23 +36,23 @@ CHOSEN = next(one for one in ALL if one.requirements)
 
 
 @pytest.fixture(scope="module")
-def wrong() -> Played:
+def run_with_violation() -> ScenarioRun:
     """A coordinator that takes the commit, for it has forgotten the group."""
-    with specimen("BUG-01").applied() as make_target:
-        return Field(partial(make_target, BUNDLED_SETTINGS), grace=2_000).perform(EXPIRED)
+    with faulty_coordinator("BUG-01").activate() as make_target:
+        return Bench(partial(make_target, BUNDLED_SETTINGS), grace=2_000).play(EXPIRED)
 
 
 def test_the_loop_is_late_when_something_holds_it_up() -> None:
     async def story() -> tuple[int, int, int]:
-        lateness, loop = Lateness(), asyncio.get_running_loop()
+        lateness, loop = LoopLagMonitor(), asyncio.get_running_loop()
         assert isinstance(loop, VirtualClock)
         watching = asyncio.create_task(lateness.watch())
         await asyncio.sleep(1)
-        quiet = lateness.worst(0)
+        quiet = lateness.worst_since(0)
         loop.jump(0.6)  # as if a callback had taken that long
         await asyncio.sleep(0.1)
         watching.cancel()
-        return quiet, lateness.worst(0), lateness.worst(loop.time() - 0.05)
+        return quiet, lateness.worst_since(0), lateness.worst_since(loop.time() - 0.05)
 
     quiet, worst, since = run_virtual(story())
     assert quiet == 0
@@ -60,80 +60,84 @@ def test_the_loop_is_late_when_something_holds_it_up() -> None:
     assert since == 0
 
 
-def test_nobody_is_blamed_while_the_kit_is_late(wrong: Played) -> None:
-    assert broken(wrong)
-    found = fair(replace(wrong, late=1_001))
-    assert not broken(found)
+def test_lagging_kit_reports_no_violation(run_with_violation: ScenarioRun) -> None:
+    assert violated_requirements(run_with_violation)
+    found = discard_if_lagging(replace(run_with_violation, loop_lag=1_001))
+    assert not violated_requirements(found)
     assert found.blocked == "the kit itself was 1001 ms late, so it can blame nobody: this machine is too busy"
     assert found.verdict.inconclusive == (found.blocked,)
 
 
-def test_a_kit_in_time_blames_and_one_that_is_late_may_praise(wrong: Played) -> None:
-    in_time = replace(wrong, late=1_000)
-    assert fair(in_time) is in_time
-    right = Field(partial(MortalTarget, BUNDLED_SETTINGS), grace=2_000).perform(EXPIRED)
-    late = replace(right, late=5_000)
-    assert fair(late) is late
+def test_only_violations_are_discarded_on_lag(run_with_violation: ScenarioRun) -> None:
+    in_time = replace(run_with_violation, loop_lag=1_000)
+    assert discard_if_lagging(in_time) is in_time
+    right = Bench(partial(CrashingTarget, BUNDLED_SETTINGS), grace=2_000).play(EXPIRED)
+    late = replace(right, loop_lag=5_000)
+    assert discard_if_lagging(late) is late
 
 
-def test_a_scenario_decides_something_once_all_it_promises_is_shown_or_something_is_broken(wrong: Played) -> None:
-    asked = replace(wrong, scenario=Scenario("asked", ("COMMIT-01",), CHOSEN.play))
-    shown = Evidence("COMMIT-01", 1, Standing.PASS)
-    nothing, unsure = replace(shown, standing=Standing.NOT_OBSERVED), replace(shown, standing=Standing.INCONCLUSIVE)
+def test_a_scenario_decides_something_once_all_it_promises_is_shown_or_something_is_broken(
+    run_with_violation: ScenarioRun,
+) -> None:
+    asked = replace(run_with_violation, scenario=Scenario("asked", ("COMMIT-01",), CHOSEN.play))
+    shown = CheckResult("COMMIT-01", 1, CheckStatus.PASS)
+    nothing, unsure = replace(shown, status=CheckStatus.NOT_OBSERVED), replace(shown, status=CheckStatus.INCONCLUSIVE)
     stalled = TraceVerdict((), (), {}, events=3)
-    assert undecided(replace(asked, verdict=stalled))
-    assert undecided(replace(asked, verdict=replace(stalled, evidence=(nothing, unsure))))
-    assert not undecided(replace(asked, verdict=replace(stalled, evidence=(nothing, shown))))
-    assert not undecided(asked), "a violation decides"
-    assert not undecided(replace(asked, verdict=stalled, unsupported="restart"))
-    assert not undecided(replace(asked, verdict=stalled, crashed=True))
+    assert is_inconclusive(replace(asked, verdict=stalled))
+    assert is_inconclusive(replace(asked, verdict=replace(stalled, check_results=(nothing, unsure))))
+    assert not is_inconclusive(replace(asked, verdict=replace(stalled, check_results=(nothing, shown))))
+    assert not is_inconclusive(asked), "a violation decides"
+    assert not is_inconclusive(replace(asked, verdict=stalled, unsupported="restart"))
+    assert not is_inconclusive(replace(asked, verdict=stalled, crashed=True))
 
 
-def course_of(plan: Plan) -> Course:
+def run_state_of(plan: Plan) -> RunState:
     requirements = [CATALOGUE[each] for each in CHOSEN.requirements]
-    selection = select(ALL, requirements, frozenset(), smoke=False)
-    return Course(plan, replace(selection, scenarios=(CHOSEN,)), lambda _: None)
+    selection = select_scenarios(ALL, requirements, frozenset(), smoke=False)
+    return RunState(plan, replace(selection, scenarios=(CHOSEN,)), lambda _: None)
 
 
-def played_so(course: Course, first: Played, *outcomes: Played) -> list[str]:
+def attempts_made(state: RunState, first: ScenarioRun, *outcomes: ScenarioRun) -> list[str]:
     """Play the chosen scenario, which goes as told time and again; the attempts that were made."""
     attempts: list[str] = []
 
-    class Run(Remote):
-        async def play_batch(self, scenarios: Any, attempt: str, description: Any, keep: Any) -> None:
+    class Run(RemoteRun):
+        async def play_batch(self, scenarios: Any, attempt: str, description: Any, on_run: Any) -> None:
             for scenario in scenarios:
                 attempts.append(attempt)
-                keep(replace(outcomes[len(attempts) - 1], scenario=scenario))
+                on_run(replace(outcomes[len(attempts) - 1], scenario=scenario))
 
     async def story() -> None:
-        run = Run(course.plan, Profile())
-        await run.play_all(course, None, first)  # type: ignore[arg-type]
-        run.judges.shutdown()
+        run = Run(state.plan, Profile())
+        await run.play_and_confirm(state, None, first)  # type: ignore[arg-type]
+        run.judge_pool.shutdown()
 
     asyncio.run(story())
     return attempts
 
 
-def test_what_the_kit_was_too_late_for_is_played_again_and_blames_nobody(wrong: Played) -> None:
-    course = course_of(Plan("kafka://127.0.0.1:1"))
-    unfair = fair(replace(wrong, late=1_500))
-    attempts = played_so(course, replace(wrong, scenario=Scenario("first", (), CHOSEN.play)), *[unfair] * 3)
+def test_lagging_run_is_repeated_without_violation(run_with_violation: ScenarioRun) -> None:
+    course = run_state_of(Plan("kafka://127.0.0.1:1"))
+    unfair = discard_if_lagging(replace(run_with_violation, loop_lag=1_500))
+    attempts = attempts_made(
+        course, replace(run_with_violation, scenario=Scenario("first", (), CHOSEN.play)), *[unfair] * 3
+    )
     assert attempts == ["run", "again", "at-last"]
-    assert not any(broken(each) for each in course.played)
-    report = course.report({"name": "target"}, {}, cut_short=False)
+    assert not any(violated_requirements(each) for each in course.runs)
+    report = course.build_report({"name": "target"}, {}, cut_short=False)
     assert {each.verdict.value for each in report.results} == {"inconclusive"}
     assert all("this machine is too busy" in each.note for each in report.results)
 
 
-def test_a_scenario_that_went_astray_is_played_again_until_it_decides(wrong: Played) -> None:
+def test_a_scenario_that_went_astray_is_played_again_until_it_decides(run_with_violation: ScenarioRun) -> None:
     told: list[tuple[int, int]] = []
-    course = course_of(Plan("kafka://127.0.0.1:1"))
+    course = run_state_of(Plan("kafka://127.0.0.1:1"))
     course.progress = lambda progress: told.append((progress.done, progress.total))
-    evidence = tuple(Evidence(each, 1, Standing.PASS) for each in CHOSEN.requirements)
-    expired = replace(wrong, verdict=TraceVerdict((), (), {}), blocked="SyncGroup got UNKNOWN_MEMBER_ID")
-    well = replace(expired, verdict=replace(expired.verdict, evidence=evidence), blocked="")
-    first = replace(wrong, scenario=Scenario("first", (), CHOSEN.play))
-    assert played_so(course, first, expired, well) == ["run", "again"]
+    evidence = tuple(CheckResult(each, 1, CheckStatus.PASS) for each in CHOSEN.requirements)
+    expired = replace(run_with_violation, verdict=TraceVerdict((), (), {}), blocked="SyncGroup got UNKNOWN_MEMBER_ID")
+    well = replace(expired, verdict=replace(expired.verdict, check_results=evidence), blocked="")
+    first = replace(run_with_violation, scenario=Scenario("first", (), CHOSEN.play))
+    assert attempts_made(course, first, expired, well) == ["run", "again"]
     assert told == [(1, 1), (1, 1)]
-    report = course.report({"name": "target"}, {}, cut_short=False)
+    report = course.build_report({"name": "target"}, {}, cut_short=False)
     assert {each.verdict.value for each in report.results} == {"pass"}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.conformance.profile import FOLLOWING, SECTIONS, Profile, ProfileError, load_profile
+from fencepost.conformance.profile import DERIVED_CAPABILITIES, SECTIONS, Profile, ProfileError, load_profile
 from fencepost.model.catalogue.classic import CAPABILITIES
 
 TARGETS = Path(__file__).parent.parent / "targets"
@@ -39,7 +39,7 @@ def test_everything_a_profile_can_say(tmp_path: Path) -> None:
         kill=("stop",),
         settings={"min_session_timeout": 500},
         capabilities=frozenset({"retention", "resize"}),
-        known={"JOIN-29": "issue 123"},
+        deviations={"JOIN-29": "issue 123"},
         grace=250,
     )
     assert load_profile(path).can_restart
@@ -108,7 +108,7 @@ def test_a_missing_profile_is_named(tmp_path: Path) -> None:
 
 
 def test_capabilities_that_follow_are_capabilities() -> None:
-    assert set(FOLLOWING) < set(CAPABILITIES)
+    assert set(DERIVED_CAPABILITIES) < set(CAPABILITIES)
 
 
 @pytest.mark.parametrize("name", ["kafka4", "kafka3", "mock"])

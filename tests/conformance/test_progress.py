@@ -2,14 +2,14 @@ import io
 
 import pytest
 
-from fencepost.conformance.reports.progress import Progress, ProgressDisplay, describe, duration
+from fencepost.conformance.reports.progress import Progress, ProgressDisplay, format_duration, progress_line
 
 
 @pytest.mark.parametrize(
     ("progress", "expected"),
     [
         (Progress(0, 80, 0.0), "0/80 schedules, 0.0 s"),
-        (Progress(20, 80, 5.0, doing="JOIN-29"), "20/80 schedules, 5.0 s, about 15.0 s left: JOIN-29"),
+        (Progress(20, 80, 5.0, current="JOIN-29"), "20/80 schedules, 5.0 s, about 15.0 s left: JOIN-29"),
         (Progress(20, 80, 60.0, failures=2), "20/80 schedules, 2 violated, 1 min 00 s, about 3 min 00 s left"),
         (Progress(80, 80, 90.0), "80/80 schedules, 1 min 30 s"),
         (Progress(81, 80, 90.0), "81/80 schedules, 1 min 30 s"),
@@ -17,7 +17,7 @@ from fencepost.conformance.reports.progress import Progress, ProgressDisplay, de
     ],
 )
 def test_a_line_says_how_much_is_done_and_left(progress: Progress, expected: str) -> None:
-    assert describe(progress) == expected
+    assert progress_line(progress) == expected
 
 
 @pytest.mark.parametrize(
@@ -25,13 +25,13 @@ def test_a_line_says_how_much_is_done_and_left(progress: Progress, expected: str
     [(0.04, "0.0 s"), (59.94, "59.9 s"), (59.96, "1 min 00 s"), (119.6, "2 min 00 s"), (3725, "62 min 05 s")],
 )
 def test_durations(seconds: float, expected: str) -> None:
-    assert duration(seconds) == expected
+    assert format_duration(seconds) == expected
 
 
 def test_on_a_terminal_one_line_is_rewritten_and_finally_cleared() -> None:
     stream = io.StringIO()
     display = ProgressDisplay(stream, live=True)
-    display(Progress(1, 2, 1.0, doing="x" * 200))
+    display(Progress(1, 2, 1.0, current="x" * 200))
     display(Progress(2, 2, 2.0))
     display.close()
     long = "1/2 schedules, 1.0 s, about 1.0 s left: "

@@ -7,25 +7,25 @@ import pytest
 
 from fencepost.conformance.cli import main
 from fencepost.conformance.reports import proofs
-from fencepost.conformance.reports.proofs import Proof, real_steps
-from fencepost.conformance.results import Exit
+from fencepost.conformance.reports.proofs import Proof, real_run_length
+from fencepost.conformance.results import ExitCode
 from fencepost.model.classic.core import membership
 from fencepost.model.proofs import solver
-from fencepost.model.proofs.classic.counterexample import Counterexample
-from fencepost.model.proofs.classic.induction import Size
-from fencepost.model.proofs.registry.results import Result, drained, inductive
+from fencepost.model.proofs.classic.counterexample import InductionCounterexample
+from fencepost.model.proofs.classic.induction import ProofSize
+from fencepost.model.proofs.registry.results import TheoremResult, draining_results, inductive_results
 from tests.model.proofs.mutation import mutant
 
-TINY = Size(slots=1, partitions=1)
+TINY = ProofSize(slots=1, partitions=1)
 
 
-def silent(doing: str, number: int, total: int) -> None:
+def ignore_progress(doing: str, number: int, total: int) -> None:
     """Progress that nobody looks at."""
 
 
 def proof(*verdicts: str) -> Proof:
     results = (
-        Result("T", "Something holds.", verdict, "this", "that", 0.1, 0.1 * number)
+        TheoremResult("T", "Something holds.", verdict, "this", "that", 0.1, 0.1 * number)
         for number, verdict in enumerate(verdicts, 1)
     )
     return Proof(TINY, 0, tuple(results), 1.0)
@@ -34,14 +34,14 @@ def proof(*verdicts: str) -> Proof:
 @pytest.mark.parametrize(
     ("verdicts", "code"),
     [
-        (("proved", "false, as it should be"), Exit.CONFORMANT),
-        (("proved", "undecided"), Exit.INCONCLUSIVE),
-        (("undecided", "refuted"), Exit.VIOLATION),
-        (("vacuous",), Exit.VIOLATION),
-        (("not broken",), Exit.VIOLATION),
+        (("proved", "false, as it should be"), ExitCode.CONFORMANT),
+        (("proved", "undecided"), ExitCode.INCONCLUSIVE),
+        (("undecided", "refuted"), ExitCode.VIOLATION),
+        (("vacuous",), ExitCode.VIOLATION),
+        (("not broken",), ExitCode.VIOLATION),
     ],
 )
-def test_exit_codes(verdicts: tuple[str, ...], code: Exit) -> None:
+def test_exit_codes(verdicts: tuple[str, ...], code: ExitCode) -> None:
     assert proof(*verdicts).exit_code() is code
 
 
@@ -52,16 +52,16 @@ def test_what_is_in_doubt_is_counted() -> None:
 
 
 def test_a_query_over_its_limit_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solver, "LIMIT_MS", 1)
-    results = tuple(drained(0, silent))
+    monkeypatch.setattr(solver, "QUERY_TIMEOUT_MS", 1)
+    results = tuple(draining_results(0, ignore_progress))
     assert "undecided" in {result.verdict for result in results}
-    assert Proof(TINY, 0, results, 1.0).exit_code() is Exit.INCONCLUSIVE
+    assert Proof(TINY, 0, results, 1.0).exit_code() is ExitCode.INCONCLUSIVE
 
 
 def test_everything_is_proved_and_saved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     saved = tmp_path / "proof.json"
     arguments = ["prove", "--slots", "1", "--partitions", "1", "--protocols", "1", "--json", str(saved)]
-    assert main(arguments) == Exit.CONFORMANT
+    assert main(arguments) == ExitCode.CONFORMANT
     shown = capsys.readouterr()
     report = json.loads(saved.read_text())
     assert {one["verdict"] for one in report["theorems"]} == {"proved", "false, as it should be"}
@@ -76,21 +76,21 @@ def test_everything_is_proved_and_saved(tmp_path: Path, capsys: pytest.CaptureFi
 def broken() -> Proof:
     """The proof of a coordinator that forgets to compare the generations of commits."""
     with mutant(membership.commit, "request.generation != group.generation", "False"):
-        results = tuple(inductive(TINY, 0, silent))
-        return Proof(TINY, 0, results, 1.0, proofs.paired(results, 100_000, silent))
+        results = tuple(inductive_results(TINY, 0, ignore_progress))
+        return Proof(TINY, 0, results, 1.0, proofs.search_counterexamples(results, 100_000, ignore_progress))
 
 
 def test_a_broken_core_is_refuted_with_a_counterexample(broken: Proof) -> None:
     refuted = {result.id: result for result in broken.results}["T2"]
     assert refuted.verdict == "refuted"
     assert refuted.counterexamples[0].statement == "T2"
-    assert "counterexamples to induction; the first breaks T2 at commit (commit." in proofs.line(refuted)
+    assert "counterexamples to induction; the first breaks T2 at commit (commit." in proofs.result_line(refuted)
 
 
 def test_a_counterexample_is_paired_with_a_real_trace(broken: Proof) -> None:
-    assert broken.hunt is not None
-    text = proofs.told(broken.results, broken.hunt).splitlines()
-    assert f"T2: a real trace of 15 steps within {broken.hunt.states:,} states" in text
+    assert broken.search is not None
+    text = proofs.describe_search(broken.results, broken.search).splitlines()
+    assert f"T2: a real trace of 15 steps within {broken.search.states:,} states" in text
     assert "From the start to a state that breaks T2, with one member:" in text
     assert text[-15] == "   1. A joins  (generation 0, Empty)"
     assert text[-1] == "  15. A gets commit.stable  (generation 2, Stable)"
@@ -105,20 +105,20 @@ def test_a_counterexample_is_paired_with_a_real_trace(broken: Proof) -> None:
 
 
 def test_a_counterexample_without_a_real_trace_is_not_called_a_bug() -> None:
-    example = Counterexample("join", "group-parked", None, (), None, ())
-    results = (Result("T1", "Something holds.", "refuted", "this", "that", 0.1, 0.1, (example,)),)
-    found = proofs.paired(results, 1_000, silent)
+    example = InductionCounterexample("join", "group-parked", None, (), None, ())
+    results = (TheoremResult("T1", "Something holds.", "refuted", "this", "that", 0.1, 0.1, (example,)),)
+    found = proofs.search_counterexamples(results, 1_000, ignore_progress)
     assert found is not None
-    text = proofs.told(results, found)
+    text = proofs.describe_search(results, found)
     assert f"group-parked: no real trace within {found.states:,} states" in text
     assert "is not yet a bug" in text
-    assert real_steps(found, "group-parked") is None
+    assert real_run_length(found, "group-parked") is None
 
 
 def test_nothing_is_searched_where_nothing_is_refuted() -> None:
-    assert proofs.paired(proof("proved", "undecided").results, 1_000, silent) is None
+    assert proofs.search_counterexamples(proof("proved", "undecided").results, 1_000, ignore_progress) is None
 
 
 @pytest.mark.parametrize("arguments", [["--slots", "0"], ["--partitions", "x"], ["--states", "0"]])
 def test_sizes_are_numbers_above_0(arguments: list[str]) -> None:
-    assert main(["prove", *arguments]) == Exit.COULD_NOT_RUN
+    assert main(["prove", *arguments]) == ExitCode.COULD_NOT_RUN

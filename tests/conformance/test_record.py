@@ -10,7 +10,7 @@ import pytest
 
 from fencepost.conformance.cli import main
 from fencepost.traces.files.trace_files import open_trace
-from tests.support.served_coordinator import served
+from tests.support.served_coordinator import serve_in_thread
 from tests.targets import probe
 
 Capture = pytest.CaptureFixture[str]
@@ -52,21 +52,21 @@ def test_a_cluster_that_is_not_there(tmp_path: Path, capsys: Capture) -> None:
 def test_a_file_that_is_there(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text("precious")
-    with served() as upstream:
+    with serve_in_thread() as upstream:
         assert "File exists" in complaint(["--upstream", upstream, "-o", str(path)], capsys)
     assert path.read_text() == "precious"
 
 
 def test_an_address_that_is_taken_leaves_no_file(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "x.jsonl"
-    with served() as upstream:
+    with serve_in_thread() as upstream:
         assert "use" in complaint(["--upstream", upstream, "--listen", upstream, "-o", str(path)], capsys)
     assert not path.exists()
 
 
 def test_a_recording_for_some_seconds(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "x.jsonl.gz"
-    with served() as upstream:
+    with serve_in_thread() as upstream:
         assert main(["record", "--upstream", upstream, "-o", str(path), "--seconds", "0.1"]) == 0
     output = capsys.readouterr()
     assert output.out.startswith("127.0.0.1:")
@@ -77,7 +77,7 @@ def test_a_recording_for_some_seconds(tmp_path: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
 def test_a_recording_until_it_is_enough(ending: signal.Signals, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
-    with served() as upstream:
+    with serve_in_thread() as upstream:
         command = [sys.executable, "-m", "fencepost", "record", "--upstream", upstream, "-o", str(path)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.conformance.analysis.reference_differences import agreed, noted
+from fencepost.conformance.analysis.reference_differences import common_decisions, note_ambiguities
 from fencepost.conformance.cli import main
 from fencepost.conformance.results import RequirementResult, Verdict
 from fencepost.model.catalogue.classic import CATALOGUE
-from fencepost.model.catalogue.classic.differences import DIFFERENCES, taken
+from fencepost.model.catalogue.classic.differences import DIFFERENCES, describe_side
 from fencepost.model.classic.core.state import Dialect
 
 PASS = RequirementResult("COMMIT-11", Verdict.PASS)
@@ -25,23 +25,23 @@ def test_each_difference_is_one_that_the_judge_asks_for_and_of_a_requirement() -
 
 
 def test_sides_are_those_of_the_coordinators() -> None:
-    assert taken("unknown_group_named", True) == f"as the newer coordinator, {NAMED} (DIV-05)"
-    assert taken("unknown_group_named", False).startswith("as the older coordinator, ")
-    assert taken("replaced_stays_new", True).startswith("as the older coordinator, ")
-    assert taken("replaced_stays_new", False).startswith("as the newer coordinator, ")
+    assert describe_side("unknown_group_named", True) == f"as the newer coordinator, {NAMED} (DIV-05)"
+    assert describe_side("unknown_group_named", False).startswith("as the older coordinator, ")
+    assert describe_side("replaced_stays_new", True).startswith("as the older coordinator, ")
+    assert describe_side("replaced_stays_new", False).startswith("as the newer coordinator, ")
 
 
 def test_a_pass_with_nothing_else_to_say_tells_the_side() -> None:
-    (result,) = noted([PASS], {"unknown_group_named": True, "initial_delay_grows": False})
+    (result,) = note_ambiguities([PASS], {"unknown_group_named": True, "initial_delay_grows": False})
     assert result.note == f"ambiguous in the sources: as the newer coordinator, {NAMED} (DIV-05)"
     unusual = RequirementResult("COMMIT-11", Verdict.PASS, "unusual: odd")
     failed = RequirementResult("COMMIT-11", Verdict.FAIL)
     other = RequirementResult("COMMIT-12", Verdict.PASS)
-    assert [*noted([unusual, failed, other], {"unknown_group_named": True})] == [unusual, failed, other]
+    assert [*note_ambiguities([unusual, failed, other], {"unknown_group_named": True})] == [unusual, failed, other]
 
 
 def test_traces_that_disagree_take_no_side() -> None:
-    assert agreed([{"a": True, "b": True}, {"b": False, "c": False}, {}]) == {"a": True, "c": False}
+    assert common_decisions([{"a": True, "b": True}, {"b": False, "c": False}, {}]) == {"a": True, "c": False}
 
 
 def test_a_run_tells_its_sides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 
 from fencepost.adapters.bundled.classic.coordinator import Coordinator
-from fencepost.adapters.bundled.classic.topics import make_id
+from fencepost.adapters.bundled.classic.topics import topic_id_of
 from fencepost.conformance.cli import main
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import open_trace, write_trace
-from tests.support.faulty_coordinators import DEAF, FORGIVING, STRICT, Hasty, install
-from tests.support.served_coordinator import served
-from tests.targets.running import Running
+from tests.support.faulty_coordinators import FORGIVING, SILENT_ON_HEARTBEAT, STRICT, EagerSyncCoordinator, install
+from tests.support.served_coordinator import serve_in_thread
+from tests.targets.running import RunningTarget
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
 
 
-def saved(requirement: str, folder: Path, coordinator: type[Coordinator], patch: Patch) -> Path:
+def save_failing_trace(requirement: str, folder: Path, coordinator: type[Coordinator], patch: Patch) -> Path:
     """Test a coordinator for a requirement that it breaks; the trace that shows it."""
     with patch.context() as only_now:
         install(only_now, coordinator)
@@ -28,13 +28,13 @@ def saved(requirement: str, folder: Path, coordinator: type[Coordinator], patch:
     return min(folder.glob("*.jsonl"))
 
 
-def recorded(requirement: str, folder: Path) -> Path:
+def record_passing_trace(requirement: str, folder: Path) -> Path:
     """The trace of a scenario in which all is well."""
     assert main(["test", "bundled", "--only", requirement, "--traces", str(folder)]) == 0
     return min(folder.glob("*.jsonl"))
 
 
-def replayed(trace: Path, target: str, capsys: Capture, *options: str) -> tuple[int, str]:
+def run_replay(trace: Path, target: str, capsys: Capture, *options: str) -> tuple[int, str]:
     """The exit code of a replay, and the last line that it prints."""
     capsys.readouterr()
     code = main(["replay", str(trace), target, *options])
@@ -43,9 +43,9 @@ def replayed(trace: Path, target: str, capsys: Capture, *options: str) -> tuple[
 
 
 def test_a_failure_is_still_there(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
-    trace = saved("HB-04", tmp_path, FORGIVING, monkeypatch)
+    trace = save_failing_trace("HB-04", tmp_path, FORGIVING, monkeypatch)
     install(monkeypatch, FORGIVING)
-    assert replayed(trace, "bundled", capsys) == (1, "STILL FAILS")
+    assert run_replay(trace, "bundled", capsys) == (1, "STILL FAILS")
     assert main(["replay", str(trace), "bundled"]) == 1
     text = capsys.readouterr().out
     assert text.startswith("FAIL HB-04 MUST: ")
@@ -54,72 +54,74 @@ def test_a_failure_is_still_there(tmp_path: Path, monkeypatch: Patch, capsys: Ca
 
 
 def test_a_failure_is_fixed(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
-    trace = saved("HB-04", tmp_path, FORGIVING, monkeypatch)
-    assert replayed(trace, "bundled", capsys) == (0, "FIXED")
+    trace = save_failing_trace("HB-04", tmp_path, FORGIVING, monkeypatch)
+    assert run_replay(trace, "bundled", capsys) == (0, "FIXED")
 
 
 def test_another_failure_is_told_apart(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
-    trace = saved("HB-04", tmp_path, FORGIVING, monkeypatch)
+    trace = save_failing_trace("HB-04", tmp_path, FORGIVING, monkeypatch)
     install(monkeypatch, STRICT)
-    assert replayed(trace, "bundled", capsys) == (1, "DIFFERENT")
+    assert run_replay(trace, "bundled", capsys) == (1, "DIFFERENT")
 
 
 def test_silence_decides_nothing(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
-    trace = saved("HB-04", tmp_path, FORGIVING, monkeypatch)
-    install(monkeypatch, DEAF)
-    code, line = replayed(trace, "bundled", capsys)
+    trace = save_failing_trace("HB-04", tmp_path, FORGIVING, monkeypatch)
+    install(monkeypatch, SILENT_ON_HEARTBEAT)
+    code, line = run_replay(trace, "bundled", capsys)
     assert code == 3
     assert line.startswith("INCONCLUSIVE: HB-04 at request ")
     assert line.endswith(" of the trace: no answer came this time")
 
 
 def test_a_fixed_target_is_not_asked_to_answer_too_early(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
-    trace = saved("SYNC-10", tmp_path, Hasty, monkeypatch)
-    assert replayed(trace, "bundled", capsys) == (0, "FIXED")
-    install(monkeypatch, Hasty)
-    assert replayed(trace, "bundled", capsys) == (1, "STILL FAILS")
+    trace = save_failing_trace("SYNC-10", tmp_path, EagerSyncCoordinator, monkeypatch)
+    assert run_replay(trace, "bundled", capsys) == (0, "FIXED")
+    install(monkeypatch, EagerSyncCoordinator)
+    assert run_replay(trace, "bundled", capsys) == (1, "STILL FAILS")
 
 
 def test_a_schedule_that_leads_elsewhere_decides_nothing(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
-    trace = saved("HB-04", tmp_path, FORGIVING, monkeypatch)
+    trace = save_failing_trace("HB-04", tmp_path, FORGIVING, monkeypatch)
     # Here the members are refused, and their heartbeats are those of strangers.
     install(monkeypatch, Coordinator, min_session_timeout=59_000)
-    code, line = replayed(trace, "bundled", capsys)
+    code, line = run_replay(trace, "bundled", capsys)
     assert (code, line.partition(":")[0]) == (3, "INCONCLUSIVE")
     assert line.endswith("the schedule did not lead to the same state this time")
 
 
 def test_a_trace_without_failure(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
-    trace = recorded("HB-05", tmp_path)
-    assert replayed(trace, "bundled", capsys) == (0, "FIXED")
+    trace = record_passing_trace("HB-05", tmp_path)
+    assert run_replay(trace, "bundled", capsys) == (0, "FIXED")
     install(monkeypatch, STRICT)
-    assert replayed(trace, "bundled", capsys) == (1, "DIFFERENT")
-    install(monkeypatch, DEAF)
-    assert replayed(trace, "bundled", capsys)[0] == 3
+    assert run_replay(trace, "bundled", capsys) == (1, "DIFFERENT")
+    install(monkeypatch, SILENT_ON_HEARTBEAT)
+    assert run_replay(trace, "bundled", capsys)[0] == 3
 
 
 @pytest.mark.parametrize("requirement", ["FAILOVER-02", "FAILOVER-17"])
 def test_a_restart_is_replayed(requirement: str, tmp_path: Path, capsys: Capture) -> None:
-    trace = recorded(requirement, tmp_path)
+    trace = record_passing_trace(requirement, tmp_path)
     assert any(event.api == "restart" for event in open_trace(trace)[1])
-    assert replayed(trace, "bundled", capsys) == (0, "FIXED")
+    assert run_replay(trace, "bundled", capsys) == (0, "FIXED")
 
 
 def test_a_replay_is_a_run_of_its_own_on_the_wire(tmp_path: Path, capsys: Capture) -> None:
-    trace = recorded("JOIN-25", tmp_path)
-    with served(Settings(min_session_timeout=500, initial_rebalance_delay=600, offsets_partitions=2)) as bootstrap:
-        assert replayed(trace, f"kafka://{bootstrap}", capsys) == (0, "FIXED")
-        assert replayed(trace, f"kafka://{bootstrap}", capsys) == (0, "FIXED")
+    trace = record_passing_trace("JOIN-25", tmp_path)
+    with serve_in_thread(
+        Settings(min_session_timeout=500, initial_rebalance_delay=600, offsets_partitions=2)
+    ) as bootstrap:
+        assert run_replay(trace, f"kafka://{bootstrap}", capsys) == (0, "FIXED")
+        assert run_replay(trace, f"kafka://{bootstrap}", capsys) == (0, "FIXED")
 
 
 def test_topics_have_ids_of_now(tmp_path: Path, capsys: Capture) -> None:
-    trace = recorded("COMMIT-18", tmp_path)
+    trace = record_passing_trace("COMMIT-18", tmp_path)
     header, events = open_trace(trace)
-    ours = make_id("fencepost")
+    ours = topic_id_of("fencepost")
     other = tmp_path / "other.jsonl"
     write_trace(other, header, [replace(one, body=with_ids(one.body, ours, "1" * 8 + ours[8:])) for one in events])
     assert ours not in other.read_text() and '"1111' in other.read_text()
-    assert replayed(other, "bundled", capsys) == (0, "FIXED")
+    assert run_replay(other, "bundled", capsys) == (0, "FIXED")
 
 
 def with_ids(value: Any, then: str, now: str) -> Any:
@@ -132,9 +134,9 @@ def with_ids(value: Any, then: str, now: str) -> Any:
 
 
 @pytest.mark.kafka4
-def test_a_failure_is_not_kafkas(tmp_path: Path, kafka4: Running, monkeypatch: Patch, capsys: Capture) -> None:
-    trace = saved("HB-04", tmp_path, FORGIVING, monkeypatch)
-    assert replayed(trace, f"kafka://{kafka4.bootstrap}", capsys) == (0, "FIXED")
+def test_a_failure_is_not_kafkas(tmp_path: Path, kafka4: RunningTarget, monkeypatch: Patch, capsys: Capture) -> None:
+    trace = save_failing_trace("HB-04", tmp_path, FORGIVING, monkeypatch)
+    assert run_replay(trace, f"kafka://{kafka4.bootstrap}", capsys) == (0, "FIXED")
 
 
 # --- what cannot be replayed
@@ -148,38 +150,38 @@ def test_a_failure_is_not_kafkas(tmp_path: Path, kafka4: Running, monkeypatch: P
     ],
 )
 def test_a_restart_that_the_target_cannot_do(requirement: str, why: str, tmp_path: Path, capsys: Capture) -> None:
-    trace, profile = recorded(requirement, tmp_path), tmp_path / "p.toml"
+    trace, profile = record_passing_trace(requirement, tmp_path), tmp_path / "p.toml"
     profile.write_text('[target]\nstart = "true"\nkill = "true"\n' if "max" in why else "")
-    with served(Settings(offsets_partitions=2)) as bootstrap:
-        code, line = replayed(trace, f"kafka://{bootstrap}", capsys, "--profile", str(profile))
+    with serve_in_thread(Settings(offsets_partitions=2)) as bootstrap:
+        code, line = run_replay(trace, f"kafka://{bootstrap}", capsys, "--profile", str(profile))
     assert (code, line) == (2, f"fencepost: kafka://{bootstrap}: {why}")
 
 
-def written(path: Path, *events: Event) -> Path:
+def save_bundled_trace(path: Path, *events: Event) -> Path:
     """A trace of these events, seen at the bundled target."""
-    header, _ = open_trace(recorded("HB-01", path.parent / "other"))
+    header, _ = open_trace(record_passing_trace("HB-01", path.parent / "other"))
     write_trace(path, header, events)
     return path
 
 
 def test_a_version_that_the_target_does_not_have(tmp_path: Path, capsys: Capture) -> None:
     body = {"group_id": "g", "topics": []}
-    trace = written(tmp_path / "t", Event(0, 0, 0, "", Kind.REQUEST, "OffsetFetch", 0, body))
-    assert replayed(trace, "bundled", capsys) == (
+    trace = save_bundled_trace(tmp_path / "t", Event(0, 0, 0, "", Kind.REQUEST, "OffsetFetch", 0, body))
+    assert run_replay(trace, "bundled", capsys) == (
         2,
         "fencepost: bundled: the trace needs OffsetFetch v0, it offers versions 1 to 10",
     )
 
 
 def test_a_trace_without_requests(tmp_path: Path, capsys: Capture) -> None:
-    trace = written(tmp_path / "t")
+    trace = save_bundled_trace(tmp_path / "t")
     line = f"fencepost: {trace}: holds no request, so there is nothing to replay"
-    assert replayed(trace, "bundled", capsys) == (2, line)
+    assert run_replay(trace, "bundled", capsys) == (2, line)
 
 
 def test_a_request_that_does_not_fit_the_wire_format(tmp_path: Path, capsys: Capture) -> None:
     body = {"group_id": "g", "generation_id": 1 << 40, "member_id": "m", "group_instance_id": None}
-    trace = written(tmp_path / "t", Event(0, 0, 0, "", Kind.REQUEST, "Heartbeat", 4, body))
-    code, line = replayed(trace, "bundled", capsys)
+    trace = save_bundled_trace(tmp_path / "t", Event(0, 0, 0, "", Kind.REQUEST, "Heartbeat", 4, body))
+    code, line = run_replay(trace, "bundled", capsys)
     assert code == 2
     assert line.startswith(f"fencepost: {trace}: event 0: HeartbeatRequest v4 generation_id: ")

@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.conformance.plan import Replay, ReplayOutcome
-from fencepost.conformance.reports.text import headline, printable, render, render_replay
+from fencepost.conformance.plan import ReplayOutcome, ReplayResult
+from fencepost.conformance.reports.text import escape_unprintable, outcome_line, render_replay, render_report
 from fencepost.conformance.results import Report, RequirementResult, Verdict
 from tests.support.sample_reports import JOIN_29, KEPT, VIOLATED
 
@@ -89,35 +89,37 @@ STILL FAILS
 
 
 def test_a_report_with_every_verdict() -> None:
-    assert render(VIOLATED) == VIOLATED_TEXT
+    assert render_report(VIOLATED) == VIOLATED_TEXT
 
 
 def test_a_report_without_a_blemish() -> None:
-    assert render(KEPT) == KEPT_TEXT
+    assert render_report(KEPT) == KEPT_TEXT
 
 
 def test_a_report_of_a_run_that_was_cut_short_at_once() -> None:
-    assert render(Report({"name": "bundled"}, 0, (), cut_short=True)) == NOTHING_TEXT
+    assert render_report(Report({"name": "bundled"}, 0, (), cut_short=True)) == NOTHING_TEXT
 
 
 def test_colour_changes_nothing_but_colour() -> None:
-    coloured = render(VIOLATED, colour=True)
+    coloured = render_report(VIOLATED, colour=True)
     assert "\x1b[31mFAIL\x1b[0m JOIN-29" in coloured
     assert coloured.endswith("\x1b[31mNOT CONFORMANT: 1 requirement is violated.\x1b[0m\n")
     assert coloured.replace("\x1b[31m", "").replace("\x1b[0m", "") == VIOLATED_TEXT
-    assert render(KEPT, colour=True).endswith("\x1b[32mCONFORMANT: everything that was checked is kept.\x1b[0m\n")
+    assert render_report(KEPT, colour=True).endswith(
+        "\x1b[32mCONFORMANT: everything that was checked is kept.\x1b[0m\n"
+    )
 
 
 def test_a_target_cannot_send_control_characters_to_the_terminal() -> None:
     failure = replace(JOIN_29, observed="member \x1b[2J\r\n\x07 \ud800", schedule=("A\x1b[H",), trace="a\nb")
     result = RequirementResult("JOIN-29", Verdict.FAIL, note="\x1b", failures=(failure,))
-    text = render(replace(KEPT, target={"name": "x\x9b1m", "y": "\x1b"}, results=(result,)))
+    text = render_report(replace(KEPT, target={"name": "x\x9b1m", "y": "\x1b"}, results=(result,)))
     assert all(c == "\n" or c.isprintable() for c in text)
     assert r"member \x1b[2J\r\n\x07 \ud800" in text
 
 
 def test_printable_text_is_left_alone() -> None:
-    assert printable("Gr\u00fc\u00dfe, \N{SNOWMAN} \\") == "Gr\u00fc\u00dfe, \N{SNOWMAN} \\"
+    assert escape_unprintable("Gr\u00fc\u00dfe, \N{SNOWMAN} \\") == "Gr\u00fc\u00dfe, \N{SNOWMAN} \\"
 
 
 @pytest.mark.parametrize(
@@ -134,14 +136,14 @@ def test_printable_text_is_left_alone() -> None:
 )
 def test_headlines(verdicts: str, cut_short: bool, expected: str) -> None:
     results = tuple(RequirementResult("HB-05", Verdict(verdict)) for verdict in verdicts.split())
-    assert headline(replace(KEPT, results=results, cut_short=cut_short)) == expected
+    assert outcome_line(replace(KEPT, results=results, cut_short=cut_short)) == expected
 
 
 def test_a_replay_that_still_fails_shows_the_failure() -> None:
     bare = replace(JOIN_29, trace="", allowed=(), guard="", schedule=(), replay="", replayed=False)
-    assert render_replay(Replay(ReplayOutcome.STILL_FAILS, "JOIN-29", bare)) == STILL_FAILS_TEXT
+    assert render_replay(ReplayResult(ReplayOutcome.STILL_FAILS, "JOIN-29", bare)) == STILL_FAILS_TEXT
 
 
 def test_a_replay_that_is_fixed_says_no_more() -> None:
-    assert render_replay(Replay(ReplayOutcome.FIXED)) == "FIXED\n"
-    assert render_replay(Replay(ReplayOutcome.FIXED), colour=True) == "\x1b[32mFIXED\x1b[0m\n"
+    assert render_replay(ReplayResult(ReplayOutcome.FIXED)) == "FIXED\n"
+    assert render_replay(ReplayResult(ReplayOutcome.FIXED), colour=True) == "\x1b[32mFIXED\x1b[0m\n"

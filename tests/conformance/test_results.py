@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.conformance.results import Exit, RequirementResult, Verdict
+from fencepost.conformance.results import ExitCode, RequirementResult, Verdict
 from tests.support.sample_reports import KEPT, VIOLATED
 
 
@@ -20,19 +20,19 @@ def test_the_summary_counts_every_verdict() -> None:
 @pytest.mark.parametrize(
     ("verdicts", "cut_short", "expected"),
     [
-        ("pass", False, Exit.CONFORMANT),
-        ("pass known unsupported not-observed", False, Exit.CONFORMANT),
-        ("pass", True, Exit.INCONCLUSIVE),
-        ("pass inconclusive", False, Exit.INCONCLUSIVE),
-        ("fail inconclusive", False, Exit.VIOLATION),
-        ("fail", True, Exit.VIOLATION),
-        ("", True, Exit.INCONCLUSIVE),
+        ("pass", False, ExitCode.CONFORMANT),
+        ("pass known unsupported not-observed", False, ExitCode.CONFORMANT),
+        ("pass", True, ExitCode.INCONCLUSIVE),
+        ("pass inconclusive", False, ExitCode.INCONCLUSIVE),
+        ("fail inconclusive", False, ExitCode.VIOLATION),
+        ("fail", True, ExitCode.VIOLATION),
+        ("", True, ExitCode.INCONCLUSIVE),
     ],
 )
-def test_exit_codes(verdicts: str, cut_short: bool, expected: Exit) -> None:
+def test_exit_codes(verdicts: str, cut_short: bool, expected: ExitCode) -> None:
     results = tuple(RequirementResult("HB-05", Verdict(verdict)) for verdict in verdicts.split())
     assert replace(KEPT, results=results, cut_short=cut_short).exit_code() is expected
 
 
 def test_exit_codes_are_those_that_scripts_rely_on() -> None:
-    assert list(Exit) == [0, 1, 2, 3]
+    assert list(ExitCode) == [0, 1, 2, 3]

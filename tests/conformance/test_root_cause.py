@@ -11,23 +11,23 @@ import pytest
 
 from fencepost.adapters.bundled.classic.group import Group, State
 from fencepost.adapters.bundled.classic.heartbeats import Heartbeats
-from fencepost.adapters.bundled.classic.messages import Answer, Error, Request
-from fencepost.adapters.bundled.classic.rebalance import Rounds
+from fencepost.adapters.bundled.classic.messages import Error, Request, Response
+from fencepost.adapters.bundled.classic.rebalance import Rebalancer
 from fencepost.adapters.bundled.classic.syncing import Syncing
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Verdict
-from fencepost.conformance.run.bundled import Bundled
-from fencepost.conformance.scenario.selection import wanted
-from tests.support.faulty_coordinators import flawed, install
+from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.scenario.selection import select_requirements
+from tests.support.faulty_coordinators import altering_coordinator, install
 
 Patch = pytest.MonkeyPatch
 
 
-def failed() -> set[str]:
+def failed_requirements() -> set[str]:
     """The requirements that a whole run on the bundled coordinator, as it is now, reports as broken."""
-    bundled = Bundled(Plan(BUNDLED), Profile())
-    report = asyncio.run(bundled.run(wanted(()), lambda progress: None))
+    bundled = BundledRun(Plan(BUNDLED), Profile())
+    report = asyncio.run(bundled.run(select_requirements(()), lambda progress: None))
     return {result.id for result in report.results if result.verdict is Verdict.FAIL}
 
 
@@ -36,7 +36,7 @@ def told_in_completing(patch: Patch) -> None:
     unsettled = (State.PREPARING, State.COMPLETING)
     patch.setattr(
         Heartbeats,
-        "tell",
+        "rebalance_error",
         lambda heartbeats, group: Error.REBALANCE_IN_PROGRESS if group.state in unsettled else Error.NONE,
     )
 
@@ -57,12 +57,12 @@ def assigning_followers_are_refused(patch: Patch) -> None:
 def rounds_end_early(patch: Patch) -> None:
     """Nobody is waited for longer than a third of the rebalance timeout (JOIN-44)."""
 
-    def start_short_timer(rounds: Rounds, group: Group) -> None:
+    def start_short_timer(rounds: Rebalancer, group: Group) -> None:
         runtime, group_id = rounds._runtime, group.group_id
         deadline = runtime.now + group.rebalance_timeout // 3
         runtime.timers.arm(("join", group_id), deadline, lambda: rounds.on_join_timer(group_id))
 
-    patch.setattr(Rounds, "start_join_timer", start_short_timer)
+    patch.setattr(Rebalancer, "start_join_timer", start_short_timer)
 
 
 def protocol_type_is_free(patch: Patch) -> None:
@@ -78,15 +78,15 @@ def protocol_type_is_free(patch: Patch) -> None:
 def epochs_are_zero(patch: Patch) -> None:
     """An offset without a leader epoch comes back with epoch 0 (COMMIT-18)."""
 
-    def change(request: Request, answer: Answer) -> Answer:
-        for group in answer.body.get("groups", (answer.body,)) if request.api == "OffsetFetch" else ():
+    def change(request: Request, response: Response) -> Response:
+        for group in response.body.get("groups", (response.body,)) if request.api == "OffsetFetch" else ():
             for topic in group.get("topics") or ():
                 for row in topic["partitions"]:
                     if row.get("committed_leader_epoch") == -1:
                         row["committed_leader_epoch"] = 0
-        return answer
+        return response
 
-    install(patch, flawed(change))
+    install(patch, altering_coordinator(change))
 
 
 def empty_rounds_do_not_count(patch: Patch) -> None:
@@ -111,6 +111,6 @@ def empty_rounds_do_not_count(patch: Patch) -> None:
         (empty_rounds_do_not_count, {"GEN-02"}),
     ],
 )
-def test_only_the_flaw_is_reported(flaw: Callable[[Patch], None], broken: set[str], monkeypatch: Patch) -> None:
+def test_run_reports_only_the_root_cause(flaw: Callable[[Patch], None], broken: set[str], monkeypatch: Patch) -> None:
     flaw(monkeypatch)
-    assert failed() == broken
+    assert failed_requirements() == broken

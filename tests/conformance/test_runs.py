@@ -14,20 +14,20 @@ from typing import Any
 import pytest
 
 from fencepost.conformance.cli import main
-from fencepost.conformance.execution.restart_barrier import Gathering
+from fencepost.conformance.execution.restart_barrier import RestartBarrier
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.scenario.context import Stage
+from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.model.settings import Settings
 from tests.support.faulty_coordinators import FORGIVING, install
-from tests.support.served_coordinator import served
+from tests.support.served_coordinator import serve_in_thread
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
 STABLE = next(scenario for scenario in ALL if scenario.name == "heartbeat-in-stable")
-PATIENCE = 30
+TIMEOUT_SECONDS = 30
 """Seconds; what usually takes less than one."""
 
 
@@ -81,9 +81,9 @@ def stuck(monkeypatch: Patch) -> Iterator[None]:
     """After the first scenario, the bundled run comes to one that interrupts it and does not end by itself."""
     released = threading.Event()
 
-    async def play(stage: Stage) -> None:
+    async def play(context: ScenarioContext) -> None:
         press_ctrl_c()
-        released.wait(PATIENCE)
+        released.wait(TIMEOUT_SECONDS)
 
     scenarios = (STABLE, Scenario("interrupted", ("HB-02",), play))
     monkeypatch.setattr("fencepost.conformance.run.bundled.ALL", scenarios)
@@ -112,16 +112,18 @@ def test_a_failure_that_could_not_be_replayed_any_more(tmp_path: Path, monkeypat
 
 
 def test_ctrl_c_in_a_run_on_the_wire(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
-    async def play(stage: Stage) -> None:
+    async def play(context: ScenarioContext) -> None:
         while not (tmp_path / "heartbeat-in-stable.jsonl").exists():
-            await stage.sleep(20)
+            await context.sleep(20)
         press_ctrl_c()
         await asyncio.Event().wait()
 
     scenarios = (STABLE, Scenario("interrupted", ("HB-02",), play))
     monkeypatch.setattr("fencepost.conformance.run.remote.ALL", scenarios)
     report = tmp_path / "r.json"
-    with served(Settings(min_session_timeout=500, initial_rebalance_delay=200, offsets_partitions=2)) as bootstrap:
+    with serve_in_thread(
+        Settings(min_session_timeout=500, initial_rebalance_delay=200, offsets_partitions=2)
+    ) as bootstrap:
         options = ["--json", str(report), "--traces", str(tmp_path)]
         assert main(["test", f"kafka://{bootstrap}", *options]) == 3
     output = capsys.readouterr()
@@ -141,7 +143,7 @@ def test_a_run_that_is_cut_short_restarts_nothing(monkeypatch: Patch) -> None:
         nonlocal restarts
         restarts += 1
 
-    class Run(remote.Remote):
+    class Run(remote.RemoteRun):
         async def play(
             self, scenario: Scenario, description: Any, attempt: str, restart: Any = None, *, alone: bool = True
         ) -> Any:
@@ -172,9 +174,9 @@ def test_all_who_are_left_go_on_after_one_restart() -> None:
         restarts.append(1)
 
     async def story() -> None:
-        meeting = Gathering(3, restart)
-        first = asyncio.get_running_loop().create_task(meeting.arrive())
-        second = asyncio.get_running_loop().create_task(meeting.arrive())
+        meeting = RestartBarrier(3, restart)
+        first = asyncio.get_running_loop().create_task(meeting.wait())
+        second = asyncio.get_running_loop().create_task(meeting.wait())
         await asyncio.sleep(0)
         assert not restarts
         await meeting.leave()
@@ -202,7 +204,7 @@ def test_serve_says_where_it_listens_and_ends_on_ctrl_c(tmp_path: Path, monkeypa
 
 
 def test_a_port_that_is_taken(capsys: Capture) -> None:
-    with served() as bootstrap:
+    with serve_in_thread() as bootstrap:
         assert main(["serve", "--port", bootstrap.rpartition(":")[2]]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("fencepost: ")

@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.analysis.root_cause import broken
+from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.cli import main
-from fencepost.conformance.execution.play import Played
+from fencepost.conformance.execution.play import ScenarioRun
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run import bundled
-from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, Bundled
+from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
 from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.scenarios.classic.tours import chosen, scenarios, timed
-from fencepost.conformance.zoo.classic.bugs import COORDINATOR
+from fencepost.conformance.scenarios.classic.tours import sample_tours, tour_scenarios, with_target_timeouts
+from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.model.explore.classic.coordinator_inputs import Universe, joinings
 from tests.support.faulty_coordinators import FORGIVING, install
-from tests.targets.running import Running
+from tests.targets.running import RunningTarget
 
 Capture = pytest.CaptureFixture[str]
 SMALL = (
@@ -33,40 +33,40 @@ FOUND = ("BUG-29", "BUG-47", "BUG-51", "BUG-52", "BUG-55")
 """Bugs that show in a small group without a restart, without many members and without long waits."""
 
 
-def played(plays: Iterable[Scenario]) -> list[Played]:
+def play_tours(plays: Iterable[Scenario]) -> list[ScenarioRun]:
     """Scenarios on the bundled coordinator, each on one of its own."""
-    bundled = Bundled(Plan("bundled"), Profile())
+    bundled = BundledRun(Plan("bundled"), Profile())
     return [run_virtual(bundled.play(one, "run")) for one in plays]
 
 
 @cache
-def some(count: int, seed: int) -> tuple[Scenario, ...]:
+def some_tours(count: int, seed: int) -> tuple[Scenario, ...]:
     """Some tours for the bundled coordinator."""
-    return chosen(BUNDLED_SETTINGS, count, seed)
+    return sample_tours(BUNDLED_SETTINGS, count, seed)
 
 
 @pytest.mark.parametrize("universe", SMALL, ids=["one member", "two members", "a static one"])
 def test_the_bundled_coordinator_on_tour(universe: Universe) -> None:
-    runs = played(scenarios(timed(BUNDLED_SETTINGS, universe)))
-    assert [fault for run in runs for fault in run.verdict.faults] == []
+    runs = play_tours(tour_scenarios(with_target_timeouts(BUNDLED_SETTINGS, universe)))
+    assert [fault for run in runs for fault in run.verdict.violations] == []
     assert {(run.blocked, run.unsupported, run.verdict.inconclusive) for run in runs} == {("", "", ())}
     rules = sum((Counter(run.verdict.rules) for run in runs), Counter[str]())
     assert {"join.stable.leader", "commit.completing", "sync.other-generation", "timer.session"} <= set(rules)
 
 
 def test_a_seed_draws_the_same_tours_again_and_another_draws_others() -> None:
-    names = [one.name for one in some(12, 1)]
-    assert names == [one.name for one in chosen(BUNDLED_SETTINGS, 12, 1)]
-    assert names != [one.name for one in some(12, 2)]
+    names = [one.name for one in some_tours(12, 1)]
+    assert names == [one.name for one in sample_tours(BUNDLED_SETTINGS, 12, 1)]
+    assert names != [one.name for one in some_tours(12, 2)]
     assert len(set(names)) == 12
-    assert {one.name.rpartition("-")[0] for one in some(12, 1)} == {"tour", "static-tour"}
+    assert {one.name.rpartition("-")[0] for one in some_tours(12, 1)} == {"tour", "static-tour"}
 
 
 @pytest.mark.parametrize("number", FOUND)
 def test_known_bugs_are_found_on_tour(number: str) -> None:
-    bug = COORDINATOR[number]
-    with bug.applied():
-        found = frozenset[str]().union(*(broken(run) for run in played(some(60, 0)[:6])))
+    bug = COORDINATOR_BUGS[number]
+    with bug.activate():
+        found = frozenset[str]().union(*(violated_requirements(run) for run in play_tours(some_tours(60, 0)[:6])))
     assert found & set(bug.breaks)
 
 
@@ -95,7 +95,7 @@ def test_without_the_flag_there_are_none(tmp_path: Path, monkeypatch: pytest.Mon
     assert "argument --tours: '-1' is not" in capsys.readouterr().err
 
 
-def on_kafka(running: Running, file: Path) -> None:
+def on_kafka(running: RunningTarget, file: Path) -> None:
     """A smoke run with tours breaks nothing."""
     options = ["--profile", str(running.profile.folder / f"{running.name}.toml"), "--smoke", "--json", str(file)]
     main(["test", f"kafka://{running.bootstrap}", "--tours", "40", *options])
@@ -105,10 +105,10 @@ def on_kafka(running: Running, file: Path) -> None:
 
 
 @pytest.mark.kafka4
-def test_kafka_4_on_tour(kafka4: Running, tmp_path: Path) -> None:
+def test_kafka_4_on_tour(kafka4: RunningTarget, tmp_path: Path) -> None:
     on_kafka(kafka4, tmp_path / "report.json")
 
 
 @pytest.mark.kafka3
-def test_kafka_3_on_tour(kafka3: Running, tmp_path: Path) -> None:
+def test_kafka_3_on_tour(kafka3: RunningTarget, tmp_path: Path) -> None:
     on_kafka(kafka3, tmp_path / "report.json")

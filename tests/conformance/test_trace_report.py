@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.conformance.analysis.trace_report import SHOWN, STRIDE, judge_files
+from fencepost.conformance.analysis.trace_report import MAX_SHOWN_EVENTS, PROGRESS_INTERVAL, judge_files
 from fencepost.conformance.cli import main
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.progress import Progress
-from fencepost.conformance.reports.text import render
+from fencepost.conformance.reports.text import render_report
 from fencepost.conformance.results import Report, Verdict
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Header, Kind, Order
@@ -26,17 +26,17 @@ HEADER = Header("somebody's broker", Order.TOTAL, "wall", Settings(), 0, {"name"
 def heartbeats(times: int, error: int = 25, group: str = "g") -> Iterator[Event]:
     """Heartbeats to a group that does not exist, each answered at once."""
     body = {"group_id": group, "generation_id": 1, "member_id": "m", "group_instance_id": None}
-    answer = {"throttle_time_ms": 0, "error_code": error}
+    response = {"throttle_time_ms": 0, "error_code": error}
     for number in range(times):
         yield Event(2 * number, number, 0, "A", Kind.REQUEST, "Heartbeat", 4, body)
-        yield Event(2 * number + 1, number, 0, "A", Kind.ANSWER, "Heartbeat", 4, answer, 2 * number)
+        yield Event(2 * number + 1, number, 0, "A", Kind.RESPONSE, "Heartbeat", 4, response, 2 * number)
 
 
-def quiet(progress: Progress) -> None:
+def ignore_progress(progress: Progress) -> None:
     """Nobody wants to know."""
 
 
-def written(path: Path, events: Iterator[Event], header: Header = HEADER) -> Path:
+def save_trace(path: Path, events: Iterator[Event], header: Header = HEADER) -> Path:
     write_trace(path, header, events)
     return path
 
@@ -46,12 +46,12 @@ def verdict_on(requirement: str, report: Report) -> Verdict:
 
 
 def test_a_trace_without_marks_gets_verdicts_by_the_rules_it_shows(tmp_path: Path, capsys: Capture) -> None:
-    trace = written(tmp_path / "t.jsonl", heartbeats(3))
+    trace = save_trace(tmp_path / "t.jsonl", heartbeats(3))
     assert main(["judge", str(trace)]) == 0
     text = capsys.readouterr().out
     assert text.startswith("Target: somebody's broker (version 1)\n")
     assert "CONFORMANT: everything that was checked is kept." in text
-    report = judge_files([trace], quiet)
+    report = judge_files([trace], ignore_progress)
     assert verdict_on("HB-02", report) is Verdict.PASS
     assert verdict_on("HB-01", report) is Verdict.NOT_OBSERVED
     assert report.rules["heartbeat.unknown-group"].seen == 3
@@ -59,8 +59,8 @@ def test_a_trace_without_marks_gets_verdicts_by_the_rules_it_shows(tmp_path: Pat
 
 
 def test_a_fault_without_a_mark_breaks_the_requirement_of_its_rule(tmp_path: Path) -> None:
-    trace = written(tmp_path / "t.jsonl", heartbeats(1, error=0))
-    report = judge_files([trace], quiet)
+    trace = save_trace(tmp_path / "t.jsonl", heartbeats(1, error=0))
+    report = judge_files([trace], ignore_progress)
     assert verdict_on("HB-02", report) is Verdict.FAIL
     (failure,) = next(result.failures for result in report.results if result.id == "HB-02")
     assert (failure.trace, failure.step, failure.replayed) == (str(trace), 0, False)
@@ -71,14 +71,14 @@ def test_a_fault_without_a_mark_breaks_the_requirement_of_its_rule(tmp_path: Pat
 def test_marks_count_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, FORGIVING)
     assert main(["test", "bundled", "--only", "HB-04", "--traces", str(tmp_path)]) == 1
-    report = judge_files(sorted(tmp_path.glob("*.jsonl")), quiet)
+    report = judge_files(sorted(tmp_path.glob("*.jsonl")), ignore_progress)
     assert verdict_on("HB-04", report) is Verdict.FAIL
     assert verdict_on("HB-05", report) is Verdict.PASS
 
 
 def test_several_traces_add_up(tmp_path: Path, capsys: Capture) -> None:
-    good = written(tmp_path / "good.jsonl.gz", heartbeats(2), replace(HEADER, implementation={"version": "1"}))
-    bad = written(tmp_path / "bad.jsonl", heartbeats(1, error=0), replace(HEADER, source="another"))
+    good = save_trace(tmp_path / "good.jsonl.gz", heartbeats(2), replace(HEADER, implementation={"version": "1"}))
+    bad = save_trace(tmp_path / "bad.jsonl", heartbeats(1, error=0), replace(HEADER, source="another"))
     assert main(["judge", str(good), str(bad)]) == 1
     output = capsys.readouterr()
     assert output.out.startswith("Target: 2 traces (version 1)\n")
@@ -88,35 +88,37 @@ def test_several_traces_add_up(tmp_path: Path, capsys: Capture) -> None:
 
 def test_the_schedule_of_a_failure_is_that_of_its_group(tmp_path: Path) -> None:
     def both() -> Iterator[Event]:
-        yield from heartbeats(SHOWN, group="other")
+        yield from heartbeats(MAX_SHOWN_EVENTS, group="other")
         for event in heartbeats(1, error=0):
-            sequence = event.sequence + 2 * SHOWN
-            yield replace(event, sequence=sequence, time=SHOWN, of=None if event.of is None else 2 * SHOWN)
+            sequence = event.sequence + 2 * MAX_SHOWN_EVENTS
+            yield replace(
+                event, sequence=sequence, time=MAX_SHOWN_EVENTS, of=None if event.of is None else 2 * MAX_SHOWN_EVENTS
+            )
 
-    report = judge_files([written(tmp_path / "t", both())], quiet)
+    report = judge_files([save_trace(tmp_path / "t", both())], ignore_progress)
     (failure,) = next(result.failures for result in report.results if result.id == "HB-02")
-    assert failure.schedule == (f"at {SHOWN} ms A: Heartbeat v4 member_id='m', generation_id=1",)
+    assert failure.schedule == (f"at {MAX_SHOWN_EVENTS} ms A: Heartbeat v4 member_id='m', generation_id=1",)
 
 
 def pressing_ctrl_c_after(events: int) -> Callable[[Progress], None]:
     def progress(progress: Progress) -> None:
-        if f"{events} events" in progress.doing:
+        if f"{events} events" in progress.current:
             signal.raise_signal(signal.SIGINT)
 
     return progress
 
 
 def test_ctrl_c_keeps_what_was_judged(tmp_path: Path) -> None:
-    trace = written(tmp_path / "t", heartbeats(2 * STRIDE))
-    report = judge_files([trace, trace], pressing_ctrl_c_after(STRIDE))
-    assert (report.schedules, report.events, report.cut_short) == (0, STRIDE, True)
+    trace = save_trace(tmp_path / "t", heartbeats(2 * PROGRESS_INTERVAL))
+    report = judge_files([trace, trace], pressing_ctrl_c_after(PROGRESS_INTERVAL))
+    assert (report.schedules, report.events, report.cut_short) == (0, PROGRESS_INTERVAL, True)
     assert verdict_on("HB-02", report) is Verdict.PASS
     assert report.exit_code() == 3
 
 
 def test_what_the_judge_gives_up_on_is_no_pass(tmp_path: Path, capsys: Capture) -> None:
     """A coordinator that is not ready may say so at any time; nothing is known of the group after that."""
-    trace = written(tmp_path / "t", heartbeats(2, error=16))
+    trace = save_trace(tmp_path / "t", heartbeats(2, error=16))
     assert main(["judge", str(trace)]) == 3
     assert capsys.readouterr().out.endswith("INCONCLUSIVE: the run was cut short.\n")
 
@@ -148,7 +150,7 @@ def remark(api: str, body: Body) -> str:
 def test_a_malformed_trace(
     command: list[str], lines: list[str], complaint: str, tmp_path: Path, capsys: Capture
 ) -> None:
-    header, request, *_ = written(tmp_path / "good", heartbeats(1)).read_text().splitlines()
+    header, request, *_ = save_trace(tmp_path / "good", heartbeats(1)).read_text().splitlines()
     known = {"HEADER": header, "REQUEST": request, "EVIDENCE": remark("evidence", {})}
     known["FIELDS"] = remark("evidence", {"requirement": "HB-01", "fields": [1]})
     known["TOPICS"] = remark("topics", {"topics": {"t": None}})
@@ -164,7 +166,7 @@ def test_a_malformed_trace(
 
 @pytest.mark.parametrize("command", ["judge", "replay"])
 def test_a_truncated_gzip(command: str, tmp_path: Path, capsys: Capture) -> None:
-    trace = written(tmp_path / "t.gz", heartbeats(50))
+    trace = save_trace(tmp_path / "t.gz", heartbeats(50))
     trace.write_bytes(trace.read_bytes()[:-20])
     assert main([command, str(trace), *(["bundled"] if command == "replay" else [])]) == 2
     assert "damaged or truncated gzip" in capsys.readouterr().err.splitlines()[-1]
@@ -182,7 +184,7 @@ def test_a_body_that_no_message_has(command: str, tmp_path: Path, capsys: Captur
         for event in heartbeats(1):
             yield replace(event, body={**event.body, "group_id": {}}) if event.kind is Kind.REQUEST else event
 
-    trace = written(tmp_path / "t", odd())
+    trace = save_trace(tmp_path / "t", odd())
     assert main([command, str(trace), *(["bundled"] if command == "replay" else [])]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"fencepost: {trace}: event 0: HeartbeatRequest v4 group_id: ")
@@ -193,13 +195,13 @@ def test_what_a_trace_leaves_open_is_told(tmp_path: Path) -> None:
     events = [
         Event(0, 0, 0, "", Kind.INTERNAL, "unknown", 0, {"reason": "the recording begins"}),
         Event(1, 1, 1, "A", Kind.REQUEST, "Heartbeat", 0, beat),
-        Event(2, 2, 1, "A", Kind.ANSWER, "Heartbeat", 0, {"error_code": 0}, 1),
+        Event(2, 2, 1, "A", Kind.RESPONSE, "Heartbeat", 0, {"error_code": 0}, 1),
     ]
     write_trace(tmp_path / "t.jsonl", Header("here", Order.INTERVALS, "wall", Settings(), 1_000), events)
     report = judge_files([tmp_path / "t.jsonl"], lambda _: None)
     (line,) = report.undecided
     assert "group 'g': what was before is not known" in line
-    assert f"Left open\n  {line}\n" in render(report) and report.exit_code() == 3
+    assert f"Left open\n  {line}\n" in render_report(report) and report.exit_code() == 3
     assert from_json(to_json(report)) == report
-    many = render(replace(report, undecided=(line,) * 30))
+    many = render_report(replace(report, undecided=(line,) * 30))
     assert many.count(line) == 20 and "  and 10 more\n" in many

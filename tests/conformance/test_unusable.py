@@ -11,20 +11,20 @@ import pytest
 
 from fencepost.conformance.cli import main
 from fencepost.traces.files.trace_files import open_trace
-from tests.support.fake_broker import HANG_UP, Broker, running
+from tests.support.fake_broker import DISCONNECT, FakeBroker, serve_brokers
 
 Capture = pytest.CaptureFixture[str]
 PLAINTEXT = "Fencepost needs a PLAINTEXT listener"
 
 
 @contextmanager
-def listening(broker: Broker) -> Iterator[str]:
+def listening(broker: FakeBroker) -> Iterator[str]:
     """Serve a broker from a thread of its own; gives the target to name."""
     target: Future[str] = Future()
     stop: Future[None] = Future()
 
     async def live() -> None:
-        async with running(broker):
+        async with serve_brokers(broker):
             target.set_result(f"kafka://127.0.0.1:{broker.port}")
             await asyncio.wrap_future(stop)
 
@@ -55,10 +55,10 @@ def complaint(arguments: list[str], capsys: Capture) -> str:
     return line
 
 
-def raw(reply: bytes) -> Broker:
+def raw_broker(reply: bytes) -> FakeBroker:
     """Something that says this to everybody and hangs up."""
-    broker = Broker()
-    broker.answers["ApiVersions"] = lambda _: reply
+    broker = FakeBroker()
+    broker.responses["ApiVersions"] = lambda _: reply
     return broker
 
 
@@ -66,7 +66,7 @@ def raw(reply: bytes) -> Broker:
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        (HANG_UP, f"the target closed the connection; it may want TLS or SASL; {PLAINTEXT}"),
+        (DISCONNECT, f"the target closed the connection; it may want TLS or SASL; {PLAINTEXT}"),
         (b"\x15\x03\x03\0\x02\x02\x46", f"speaks TLS; {PLAINTEXT}"),
         (
             b"HTTP/1.1 400 Bad Request\r\n",
@@ -76,7 +76,7 @@ def raw(reply: bytes) -> Broker:
     ids=["closes", "TLS", "HTTP"],
 )
 def test_something_else_listens(command: str, reply: bytes, reason: str, trace: Path, capsys: Capture) -> None:
-    with listening(raw(reply)) as target:
+    with listening(raw_broker(reply)) as target:
         words = [command, *([str(trace)] if command == "replay" else []), target]
         assert complaint(words, capsys) == f"fencepost: {target}: {reason}"
 

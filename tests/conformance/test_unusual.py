@@ -6,11 +6,11 @@ import pytest
 
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.reports.text import render
-from fencepost.conformance.results import Exit, RequirementResult, Verdict
-from fencepost.conformance.run.bundled import Bundled
-from fencepost.conformance.zoo.faulty import specimen
-from fencepost.model.catalogue.classic import CATALOGUE, is_advice
+from fencepost.conformance.reports.text import render_report
+from fencepost.conformance.results import ExitCode, RequirementResult, Verdict
+from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.zoo.faulty import faulty_coordinator
+from fencepost.model.catalogue.classic import CATALOGUE, is_recommendation
 
 NAMED = "admin.Admin.find: always: known -> True"
 """Beside the error for an unknown kind of key a node is named all the same."""
@@ -22,11 +22,11 @@ SHORT_LIVED = "cleanup.Cleanup.is_expired: always: self._runtime.now >= offset.e
 
 def result(name: str, requirement: str) -> tuple[RequirementResult, str]:
     """The verdict on a requirement, and the report, of a run on a mutant."""
-    with specimen(name).applied() as make_target:
-        run = Bundled(Plan(BUNDLED), Profile())
+    with faulty_coordinator(name).activate() as make_target:
+        run = BundledRun(Plan(BUNDLED), Profile())
         run.make_target = make_target
         report = asyncio.run(run.run([CATALOGUE[requirement]], lambda progress: None))
-    return report.results[0], render(report)
+    return report.results[0], render_report(report)
 
 
 def test_a_field_within_the_latitude_is_noted() -> None:
@@ -53,11 +53,11 @@ def test_what_must_not_be_is_a_failure_whatever_else_should_be() -> None:
 
 @pytest.mark.parametrize("id", ["FIND-07", "COMMIT-26"])
 def test_nothing_is_unusual_about_the_bundled_coordinator(id: str) -> None:
-    report = asyncio.run(Bundled(Plan(BUNDLED), Profile()).run([CATALOGUE[id]], lambda progress: None))
+    report = asyncio.run(BundledRun(Plan(BUNDLED), Profile()).run([CATALOGUE[id]], lambda progress: None))
     assert [(one.verdict, one.note) for one in report.results] == [(Verdict.PASS, "")]
-    assert report.exit_code() is Exit.CONFORMANT
+    assert report.exit_code() is ExitCode.CONFORMANT
 
 
 def test_advice_is_what_should_be() -> None:
-    assert [id for id in CATALOGUE if is_advice(id)] == ["FIND-09", "COMMIT-26", "TIMER-17", "TIMER-23"]
-    assert not is_advice("NO-01")
+    assert [id for id in CATALOGUE if is_recommendation(id)] == ["FIND-09", "COMMIT-26", "TIMER-17", "TIMER-23"]
+    assert not is_recommendation("NO-01")

@@ -10,21 +10,21 @@ import pytest
 from fencepost.adapters.bundled.classic.group import Group
 from fencepost.adapters.bundled.classic.messages import JoinGroup, Request
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.analysis.root_cause import broken
+from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Verdict
-from fencepost.conformance.run.bundled import Bundled
-from fencepost.conformance.scenario.selection import wanted
+from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.scenario.selection import select_requirements
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.zoo.classic import environments
 from fencepost.conformance.zoo.classic.bug import Bug
-from fencepost.conformance.zoo.classic.bugs import COORDINATOR
-from fencepost.conformance.zoo.classic.environments import Circumstances
+from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
+from fencepost.conformance.zoo.classic.environments import Environment
 from fencepost.conformance.zoo.patching import Patch
 from fencepost.model.catalogue.classic import CATALOGUE
 
-SHOWN: Mapping[str, tuple[str, str]] = {
+WITNESSES: Mapping[str, tuple[str, str]] = {
     "BUG-01": ("old-commit-to-an-unknown-group", "COMMIT-11"),
     "BUG-02": ("new-member-needs-no-session", "HB-06"),
     "BUG-03": ("overtaken-assignment-is-forgotten", "SYNC-19"),
@@ -93,9 +93,9 @@ RELEVANT = {
 """What to look at under some circumstances; everything under the others."""
 
 
-def on(given: Circumstances) -> Bundled:
+def run_under(given: Environment) -> BundledRun:
     """A run on coordinators under these circumstances."""
-    bundled = Bundled(Plan(BUNDLED), Profile(grace=given.grace))
+    bundled = BundledRun(Plan(BUNDLED), Profile(grace=given.grace))
     bundled.make_target = given.make_target
     return bundled
 
@@ -103,47 +103,49 @@ def on(given: Circumstances) -> Bundled:
 def shown_by(bug: Bug, scenario: str) -> frozenset[str]:
     """The requirements that the scenario sees broken, and does when it is played again."""
     (chosen,) = (one for one in ALL if one.name == scenario)
-    bundled = on(bug.circumstances)
-    with bug.applied():
+    bundled = run_under(bug.environment)
+    with bug.activate():
         first, again = (run_virtual(bundled.play(chosen, attempt)) for attempt in ("run", "replay"))
-    return broken(first) & broken(again)
+    return violated_requirements(first) & violated_requirements(again)
 
 
-@pytest.mark.parametrize("given", environments.ALL, ids=lambda given: given.name)
-def test_circumstances_alone_are_no_bug(given: Circumstances) -> None:
-    with given.applied():
-        report = asyncio.run(on(given).run(wanted(RELEVANT.get(given.name, ())), lambda progress: None))
+@pytest.mark.parametrize("given", environments.ENVIRONMENTS, ids=lambda given: given.name)
+def test_circumstances_alone_are_no_bug(given: Environment) -> None:
+    with given.activate():
+        report = asyncio.run(
+            run_under(given).run(select_requirements(RELEVANT.get(given.name, ())), lambda progress: None)
+        )
     assert [result.id for result in report.results if result.verdict is Verdict.FAIL] == []
     assert report.summary()[Verdict.INCONCLUSIVE] == 0
 
 
-@pytest.mark.parametrize("bug", COORDINATOR.values(), ids=lambda bug: bug.number)
+@pytest.mark.parametrize("bug", COORDINATOR_BUGS.values(), ids=lambda bug: bug.number)
 def test_bug_shows_once_it_is_put_back(bug: Bug) -> None:
-    scenario, requirement = SHOWN[bug.number]
+    scenario, requirement = WITNESSES[bug.number]
     assert requirement in shown_by(bug, scenario)
 
 
 def test_every_coordinator_bug_is_here() -> None:
-    assert list(COORDINATOR) == [f"BUG-{number:02}" for number in range(1, 58)]
+    assert list(COORDINATOR_BUGS) == [f"BUG-{number:02}" for number in range(1, 58)]
 
 
-@pytest.mark.parametrize("bug", COORDINATOR.values(), ids=lambda bug: bug.number)
+@pytest.mark.parametrize("bug", COORDINATOR_BUGS.values(), ids=lambda bug: bug.number)
 def test_bug_says_what_it_is(bug: Bug) -> None:
     assert bug.sentence.endswith(".") and bug.source
     assert bug.breaks and set(bug.breaks) <= set(CATALOGUE)
 
 
 def test_bug_is_gone_afterwards() -> None:
-    bug = COORDINATOR["BUG-46"]
+    bug = COORDINATOR_BUGS["BUG-46"]
     request = Request(1, "JoinGroup", 0, "", "", {"session_timeout_ms": 700})
-    with bug.applied():
+    with bug.activate():
         assert JoinGroup.read(request).rebalance_timeout == -1
     assert JoinGroup.read(request).rebalance_timeout == 700
 
 
 def test_bug_is_gone_after_an_error() -> None:
     before = vars(Group)["all_joined"]
-    with pytest.raises(ZeroDivisionError), COORDINATOR["BUG-48"].applied():
+    with pytest.raises(ZeroDivisionError), COORDINATOR_BUGS["BUG-48"].activate():
         raise ZeroDivisionError
     assert vars(Group)["all_joined"] is before
 
@@ -156,13 +158,13 @@ def test_what_is_not_there_cannot_be_replaced() -> None:
 
 def in_child(number: str, scenario: str) -> frozenset[str]:
     """What the scenario shows, in whatever process this runs."""
-    return shown_by(COORDINATOR[number], scenario)
+    return shown_by(COORDINATOR_BUGS[number], scenario)
 
 
 def test_bug_works_in_a_process_of_its_own() -> None:
-    scenario, requirement = SHOWN["BUG-56"]
+    scenario, requirement = WITNESSES["BUG-56"]
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         there = pool.apply(in_child, ("BUG-56", scenario))
-        sound = replace(COORDINATOR["BUG-56"], put_back=lambda patch: None)
+        sound = replace(COORDINATOR_BUGS["BUG-56"], inject=lambda patch: None)
         assert requirement in there
         assert shown_by(sound, scenario) == frozenset()

@@ -5,42 +5,49 @@ from typing import Any
 
 import pytest
 
-from fencepost.model.classic.coordinator.availability import Gate, turn_away
-from fencepost.model.classic.coordinator.state import Cluster, Outcome, World
+from fencepost.model.classic.coordinator.availability import Unavailable, refuse_unavailable
+from fencepost.model.classic.coordinator.state import Cluster, GroupState, StepResult
 from fencepost.model.classic.core.state import (
     CommitRequest,
     Context,
     Dialect,
     Group,
-    HeartbeatAnswer,
     HeartbeatRequest,
-    JoinAnswer,
+    HeartbeatResponse,
     JoinRequest,
-    LeaveAnswer,
+    JoinResponse,
     LeaveRequest,
+    LeaveResponse,
     Protocol,
-    SyncAnswer,
     SyncRequest,
+    SyncResponse,
 )
 from fencepost.model.classic.messages.requests import (
-    Commit,
-    Delete,
-    DeleteOffsets,
-    Describe,
-    Fetch,
+    DeleteGroup,
+    DescribeGroup,
     Heartbeat,
-    Join,
-    Leave,
-    List,
+    JoinGroup,
+    LeaveGroup,
+    ListGroups,
     Offset,
+    OffsetCommit,
+    OffsetDelete,
+    OffsetFetch,
     Request,
-    Sync,
-    TransactionalCommit,
+    SyncGroup,
+    TxnOffsetCommit,
 )
-from fencepost.model.classic.messages.responses import Answer, Described, Fetched, Listed, PartitionErrors, Single
+from fencepost.model.classic.messages.responses import (
+    DescribeGroupResponse,
+    ErrorResponse,
+    ListGroupsResponse,
+    OffsetFetchResponse,
+    PartitionErrors,
+    Response,
+)
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
-from fencepost.traces.judge.classic.matching import Seen, compare
+from fencepost.traces.judge.classic.matching import ObservedResponse, compare_responses
 
 NEWER = Dialect()
 OLDER = Dialect(
@@ -50,72 +57,72 @@ OLDER = Dialect(
     gate_hides_member_id=False,
 )
 HERE, ABSENT = ("t", 0), ("ghost", 0)
-WORLD = World(group=Group(), offsets={HERE: Offset(7)})
+WORLD = GroupState(group=Group(), offsets={HERE: Offset(7)})
 JOIN = JoinRequest(1, "m", None, "x", (Protocol("p", b""),), 10_000, 10_000, True, True)
 MEMBER = CommitRequest(1, "m", None, 1)
 SYNC = SyncRequest(1, "m", None, 1, "x", "p", ())
-LOADING, ELSEWHERE, DOWN = Gate.LOADING, Gate.ELSEWHERE, Gate.NOT_RUNNING
+LOADING, ELSEWHERE, DOWN = Unavailable.LOADING, Unavailable.ELSEWHERE, Unavailable.NOT_RUNNING
 
 
-def join(group: str = "g", **changes: Any) -> Join:
-    return Join(group, replace(JOIN, **changes))
+def join(group: str = "g", **changes: Any) -> JoinGroup:
+    return JoinGroup(group, replace(JOIN, **changes))
 
 
-def commit(*partitions: tuple[str, int], version: int = 9) -> Commit:
-    return Commit("g", MEMBER, version, tuple((where, Offset(8)) for where in partitions))
+def commit(*partitions: tuple[str, int], version: int = 9) -> OffsetCommit:
+    return OffsetCommit("g", MEMBER, version, tuple((where, Offset(8)) for where in partitions))
 
 
 ALL: dict[str, Request] = {
     "join": join(),
-    "sync": Sync("g", SYNC, True),
+    "sync": SyncGroup("g", SYNC, True),
     "heartbeat": Heartbeat("g", HeartbeatRequest(1, "m", None, 1)),
-    "leave": Leave("g", LeaveRequest(1, (("m", None),))),
+    "leave": LeaveGroup("g", LeaveRequest(1, (("m", None),))),
     "commit": commit(HERE),
-    "transactional": TransactionalCommit("g", MEMBER, 7, ((HERE, Offset(8)),)),
-    "fetch": Fetch("g", 1, 8, None, False),
-    "describe": Describe("g", 1, 5),
-    "list": List("g", 1, frozenset(), frozenset()),
-    "delete": Delete("g", 1),
-    "delete-offsets": DeleteOffsets("g", 1, (HERE,)),
+    "transactional": TxnOffsetCommit("g", MEMBER, 7, ((HERE, Offset(8)),)),
+    "fetch": OffsetFetch("g", 1, 8, None, False),
+    "describe": DescribeGroup("g", 1, 5),
+    "list": ListGroups("g", 1, frozenset(), frozenset()),
+    "delete": DeleteGroup("g", 1),
+    "delete-offsets": OffsetDelete("g", 1, (HERE,)),
 }
 
 
-def told(request: Request, gate: Gate, dialect: Dialect = NEWER) -> tuple[str, Answer]:
+def response_of(request: Request, reason: Unavailable, dialect: Dialect = NEWER) -> tuple[str, Response]:
     """The rule and the answer; the world is left alone."""
     cluster = Cluster(Settings(), {"t": 2})
-    outcome: Outcome = turn_away(WORLD, request, gate, Context(0, dialect=dialect), cluster)
+    outcome: StepResult = refuse_unavailable(WORLD, request, reason, Context(0, dialect=dialect), cluster)
     (reply,) = outcome.replies
     assert reply.handle == 1
-    assert outcome.world == WORLD and outcome.world.offsets == WORLD.offsets
-    return outcome.rule, reply.answer
+    assert outcome.state == WORLD and outcome.state.offsets == WORLD.offsets
+    return outcome.rule, reply.response
 
 
-def plain(error: Error, member: str | None) -> dict[str, Answer]:
+def plain(error: Error, member: str | None) -> dict[str, Response]:
     """The answers that have nothing but this error."""
     return {
-        "join": JoinAnswer(error, member=member),
-        "sync": SyncAnswer(error),
-        "heartbeat": HeartbeatAnswer(error),
-        "leave": LeaveAnswer(error),
+        "join": JoinResponse(error, member=member),
+        "sync": SyncResponse(error),
+        "heartbeat": HeartbeatResponse(error),
+        "leave": LeaveResponse(error),
         "commit": PartitionErrors({HERE: error}),
         "transactional": PartitionErrors({HERE: error}),
-        "fetch": Fetched(error=error),
-        "describe": Described(error, ""),
-        "list": Listed(False, error=error),
-        "delete": Single(error),
+        "fetch": OffsetFetchResponse(error=error),
+        "describe": DescribeGroupResponse(error, ""),
+        "list": ListGroupsResponse(False, error=error),
+        "delete": ErrorResponse(error),
         "delete-offsets": PartitionErrors(error=error),
     }
 
 
-NOT_LISTED = ("gate.elsewhere.list", Listed(False))
-ALIVE = ("gate.loading.heartbeat", HeartbeatAnswer(Error.NONE))
-REJOIN = ("gate.loading.sync", SyncAnswer(Error.REBALANCE_IN_PROGRESS))
-SOME = ("gate.loading", Listed(True, "Empty", "", Error.COORDINATOR_LOAD_IN_PROGRESS))
+NOT_LISTED = ("gate.elsewhere.list", ListGroupsResponse(False))
+ALIVE = ("gate.loading.heartbeat", HeartbeatResponse(Error.NONE))
+REJOIN = ("gate.loading.sync", SyncResponse(Error.REBALANCE_IN_PROGRESS))
+SOME = ("gate.loading", ListGroupsResponse(True, "Empty", "", Error.COORDINATOR_LOAD_IN_PROGRESS))
 
 
 @pytest.mark.parametrize("api", ALL)
 @pytest.mark.parametrize(
-    ("gate", "dialect", "error", "rule", "others"),
+    ("reason", "dialect", "error", "rule", "others"),
     [
         (LOADING, NEWER, 14, "gate.loading", {"heartbeat": ALIVE}),
         (LOADING, OLDER, 14, "gate.loading", {"heartbeat": ALIVE, "sync": REJOIN, "list": SOME}),
@@ -125,15 +132,15 @@ SOME = ("gate.loading", Listed(True, "Empty", "", Error.COORDINATOR_LOAD_IN_PROG
         (DOWN, OLDER, 15, "gate.not-running", {}),
     ],
 )
-def test_the_table(
-    api: str, gate: Gate, dialect: Dialect, error: int, rule: str, others: dict[str, tuple[str, Answer]]
+def test_unavailable_coordinator_responses(
+    api: str, reason: Unavailable, dialect: Dialect, error: int, rule: str, others: dict[str, tuple[str, Response]]
 ) -> None:
-    found_rule, answer = told(ALL[api], gate, dialect)
+    found_rule, response = response_of(ALL[api], reason, dialect)
     usual = plain(Error(error), None if dialect is NEWER else "m")[api]
     expected_rule, expected = others.get(api, (rule, usual))
-    assert (found_rule, answer) == (expected_rule, expected)
-    if isinstance(answer, PartitionErrors) and isinstance(expected, PartitionErrors):
-        assert answer.errors == expected.errors
+    assert (found_rule, response) == (expected_rule, expected)
+    if isinstance(response, PartitionErrors) and isinstance(expected, PartitionErrors):
+        assert response.errors == expected.errors
 
 
 TOO_SHORT = join(session_timeout=1)
@@ -141,7 +148,7 @@ NAMELESS = join("")
 
 
 @pytest.mark.parametrize(
-    ("request_", "gate", "newer", "older"),
+    ("request_", "reason", "newer", "older"),
     [
         (NAMELESS, DOWN, 15, 24),
         (NAMELESS, ELSEWHERE, 24, 24),
@@ -152,56 +159,56 @@ NAMELESS = join("")
         (join("", session_timeout=1), LOADING, 24, 24),
         (Heartbeat("", HeartbeatRequest(1, "m", None, 1)), DOWN, 15, 24),
         (Heartbeat("", HeartbeatRequest(1, "m", None, 1)), LOADING, 24, 24),
-        (Sync("", SYNC, True), LOADING, 24, 24),
-        (Sync("", SYNC, False), DOWN, 23, 23),
-        (Sync("g", SYNC, False), LOADING, 23, 23),
-        (Leave("", LeaveRequest(1, ())), ELSEWHERE, 24, 24),
-        (DeleteOffsets("", 1, (HERE,)), DOWN, 15, 24),
-        (Delete("", 1), LOADING, 14, 14),
-        (Describe("", 1, 5), ELSEWHERE, 16, 16),
+        (SyncGroup("", SYNC, True), LOADING, 24, 24),
+        (SyncGroup("", SYNC, False), DOWN, 23, 23),
+        (SyncGroup("g", SYNC, False), LOADING, 23, 23),
+        (LeaveGroup("", LeaveRequest(1, ())), ELSEWHERE, 24, 24),
+        (OffsetDelete("", 1, (HERE,)), DOWN, 15, 24),
+        (DeleteGroup("", 1), LOADING, 14, 14),
+        (DescribeGroup("", 1, 5), ELSEWHERE, 16, 16),
     ],
 )
-def test_invalid_requests_and_the_gate(request_: Request, gate: Gate, newer: int, older: int) -> None:
+def test_invalid_requests_and_the_gate(request_: Request, reason: Unavailable, newer: int, older: int) -> None:
     for dialect, error in ((NEWER, newer), (OLDER, older)):
-        answer: Any = told(request_, gate, dialect)[1]
-        assert answer.error == error
+        response: Any = response_of(request_, reason, dialect)[1]
+        assert response.error == error
 
 
-@pytest.mark.parametrize("gate", Gate)
+@pytest.mark.parametrize("reason", Unavailable)
 @pytest.mark.parametrize("version", [9, 10])
-def test_absent_partitions_never_reach_the_gate(gate: Gate, version: int) -> None:
+def test_absent_partitions_never_reach_the_gate(reason: Unavailable, version: int) -> None:
     absent = Error.UNKNOWN_TOPIC_OR_PARTITION if version < 10 else Error.UNKNOWN_TOPIC_ID
-    _, answer = told(commit(HERE, ABSENT, version=version), gate)
-    assert isinstance(answer, PartitionErrors) and answer.errors == {HERE: gate.error, ABSENT: absent}
-    rule, answer = told(commit(ABSENT, version=version), gate)
-    assert isinstance(answer, PartitionErrors) and answer.errors == {ABSENT: absent}
+    _, response = response_of(commit(HERE, ABSENT, version=version), reason)
+    assert isinstance(response, PartitionErrors) and response.errors == {HERE: reason.error, ABSENT: absent}
+    rule, response = response_of(commit(ABSENT, version=version), reason)
+    assert isinstance(response, PartitionErrors) and response.errors == {ABSENT: absent}
     assert rule == "commit.nothing-to-ask"
     elsewhere = Dialect(absent_partitions_come_first=False)
-    _, answer = told(commit(HERE, ABSENT, version=version), gate, elsewhere)
-    assert isinstance(answer, PartitionErrors) and answer.errors == dict.fromkeys((HERE, ABSENT), gate.error)
+    _, response = response_of(commit(HERE, ABSENT, version=version), reason, elsewhere)
+    assert isinstance(response, PartitionErrors) and response.errors == dict.fromkeys((HERE, ABSENT), reason.error)
 
 
 # --- what may be seen of such answers
 
 
-def seen(api: str, version: int, request: dict[str, Any], **body: Any) -> Seen:
-    return Seen(api, version, {"group_id": "g", **request}, body, "g")
+def allowed_errors(api: str, version: int, request: dict[str, Any], **body: Any) -> ObservedResponse:
+    return ObservedResponse(api, version, {"group_id": "g", **request}, body, "g")
 
 
 @pytest.mark.parametrize(
-    ("answer", "what", "hard", "soft"),
+    ("response", "what", "hard", "soft"),
     [
         (
-            Described(Error.NOT_COORDINATOR, ""),
-            seen(
+            DescribeGroupResponse(Error.NOT_COORDINATOR, ""),
+            allowed_errors(
                 "DescribeGroups", 5, {"groups": ["g"]}, groups=[{"group_id": "g", "error_code": 16, "group_state": ""}]
             ),
             set(),
             set(),
         ),
         (
-            Described(Error.NOT_COORDINATOR, ""),
-            seen(
+            DescribeGroupResponse(Error.NOT_COORDINATOR, ""),
+            allowed_errors(
                 "DescribeGroups",
                 5,
                 {"groups": ["g"]},
@@ -211,8 +218,8 @@ def seen(api: str, version: int, request: dict[str, Any], **body: Any) -> Seen:
             {"state"},
         ),
         (
-            Described(Error.NOT_COORDINATOR, ""),
-            seen(
+            DescribeGroupResponse(Error.NOT_COORDINATOR, ""),
+            allowed_errors(
                 "DescribeGroups",
                 5,
                 {"groups": ["g"]},
@@ -222,33 +229,35 @@ def seen(api: str, version: int, request: dict[str, Any], **body: Any) -> Seen:
             set(),
         ),
         (
-            Listed(False, error=Error.COORDINATOR_LOAD_IN_PROGRESS),
-            seen("ListGroups", 4, {}, error_code=14),
+            ListGroupsResponse(False, error=Error.COORDINATOR_LOAD_IN_PROGRESS),
+            allowed_errors("ListGroups", 4, {}, error_code=14),
             set(),
             set(),
         ),
         (
-            Listed(False, error=Error.COORDINATOR_LOAD_IN_PROGRESS),
-            seen("ListGroups", 4, {}, error_code=14, groups=[{"group_id": "g"}]),
+            ListGroupsResponse(False, error=Error.COORDINATOR_LOAD_IN_PROGRESS),
+            allowed_errors("ListGroups", 4, {}, error_code=14, groups=[{"group_id": "g"}]),
             set(),
             {"listed"},
         ),
         (
-            Listed(False, error=Error.COORDINATOR_LOAD_IN_PROGRESS),
-            seen("ListGroups", 4, {}, error_code=0),
+            ListGroupsResponse(False, error=Error.COORDINATOR_LOAD_IN_PROGRESS),
+            allowed_errors("ListGroups", 4, {}, error_code=0),
             {"error"},
             set(),
         ),
         (
-            LeaveAnswer(Error.NOT_COORDINATOR),
-            seen("LeaveGroup", 3, {"members": []}, error_code=16, members=[{"error_code": 16}]),
+            LeaveResponse(Error.NOT_COORDINATOR),
+            allowed_errors("LeaveGroup", 3, {"members": []}, error_code=16, members=[{"error_code": 16}]),
             set(),
             {"entries"},
         ),
-        (LeaveAnswer(Error.NOT_COORDINATOR), seen("LeaveGroup", 0, {}, error_code=16), set(), set()),
-        (LeaveAnswer(Error.NOT_COORDINATOR), seen("LeaveGroup", 0, {}, error_code=25), {"error"}, set()),
+        (LeaveResponse(Error.NOT_COORDINATOR), allowed_errors("LeaveGroup", 0, {}, error_code=16), set(), set()),
+        (LeaveResponse(Error.NOT_COORDINATOR), allowed_errors("LeaveGroup", 0, {}, error_code=25), {"error"}, set()),
     ],
 )
-def test_what_may_come_with_the_error(answer: Answer, what: Seen, hard: set[str], soft: set[str]) -> None:
-    (difference,) = compare(answer, what)
-    assert (difference.hard, difference.soft) == (hard, soft)
+def test_what_may_come_with_the_error(
+    response: Response, what: ObservedResponse, hard: set[str], soft: set[str]
+) -> None:
+    (difference,) = compare_responses(response, what)
+    assert (difference.required, difference.advisory) == (hard, soft)

@@ -6,15 +6,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.model.draining.polling import Held, Prefetch, Resume, Ring, Supply, fetched, polled, polls, wants
+from fencepost.model.draining.polling import (
+    PlainBuffers,
+    Prefetch,
+    Resume,
+    Ring,
+    Supply,
+    add_fetched,
+    run_poll,
+    should_fetch,
+    simulate_polls,
+)
 
 NEVER: Supply = lambda poll, position: 0  # noqa: E731
 AFTER, AT, START = Resume.AFTER, Resume.AT, Resume.START
 
 
-def served(held: tuple[int, ...], limit: int, resume: Resume, count: int) -> list[tuple[int, ...]]:
+def first_polls(held: tuple[int, ...], limit: int, resume: Resume, count: int) -> list[tuple[int, ...]]:
     """What the first polls return if nothing more is fetched."""
-    return list(islice(polls(Ring(len(held), limit, Held(held)), resume, Prefetch.EMPTY, NEVER), count))
+    return list(
+        islice(simulate_polls(Ring(len(held), limit, PlainBuffers(held)), resume, Prefetch.EMPTY, NEVER), count)
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,15 +50,15 @@ def served(held: tuple[int, ...], limit: int, resume: Resume, count: int) -> lis
     ids=lambda each: getattr(each, "value", None),
 )
 def test_vectors_of_polls(held: tuple[int, ...], limit: int, resume: Resume, expected: list[tuple[int, ...]]) -> None:
-    assert served(held, limit, resume, len(expected)) == expected
+    assert first_polls(held, limit, resume, len(expected)) == expected
 
 
 def first_poll_of_b(resume: Resume, prefetch: Prefetch, *, a_goes_on: bool) -> int | None:
     """KIP-41's example: polls of 1 record, A has 1000 and B none at the first fetch; B has data right after."""
-    ring = Ring(2, 1, Held((1000, 0)))
+    ring = Ring(2, 1, PlainBuffers((1000, 0)))
     supply: Supply = lambda poll, position: 1000 if position == 1 or a_goes_on else 0  # noqa: E731
-    answers = islice(polls(ring, resume, prefetch, supply), 5_000)
-    return next((number for number, (_, of_b) in enumerate(answers, 1) if of_b), None)
+    responses = islice(simulate_polls(ring, resume, prefetch, supply), 5_000)
+    return next((number for number, (_, of_b) in enumerate(responses, 1) if of_b), None)
 
 
 @pytest.mark.parametrize("a_goes_on", [False, True])
@@ -85,8 +97,8 @@ def test_the_example_of_kip_41(
 def test_vectors_of_prefetching(
     prefetch: Prefetch, limit: int, held: tuple[int, ...], expected: tuple[bool, ...]
 ) -> None:
-    ring = Ring(3, limit, Held(held))
-    assert tuple(wants(prefetch, ring, position, sum(held)) for position in range(3)) == expected
+    ring = Ring(3, limit, PlainBuffers(held))
+    assert tuple(should_fetch(prefetch, ring, position, sum(held)) for position in range(3)) == expected
 
 
 RINGS = st.tuples(
@@ -100,15 +112,15 @@ def test_after_serves_within_the_distance_whatever_is_fetched(
     drawn: tuple[tuple[int, ...], int, int, int], data: st.DataObject
 ) -> None:
     held, limit, cursor, tracked = drawn
-    ring = Ring(len(held), limit, Held(held).put(tracked, max(1, held[tracked])), cursor)
+    ring = Ring(len(held), limit, PlainBuffers(held).put(tracked, max(1, held[tracked])), cursor)
     distance = (tracked - cursor) % len(held)
     for _ in range(distance + 1):
-        after = polled(ring, AFTER)
+        after = run_poll(ring, AFTER)
         if after.buffers[tracked] < ring.buffers[tracked]:
             return
         ring = after
         for position in range(len(held)):
-            ring = fetched(ring, position, data.draw(st.integers(0, 9)))
+            ring = add_fetched(ring, position, data.draw(st.integers(0, 9)))
     pytest.fail("not served")
 
 
@@ -117,13 +129,13 @@ def test_without_refills_at_serves_exactly_when_those_ahead_are_gone(
     drawn: tuple[tuple[int, ...], int, int, int],
 ) -> None:
     held, limit, cursor, tracked = drawn
-    buffers = Held(held).put(tracked, max(1, held[tracked]))
+    buffers = PlainBuffers(held).put(tracked, max(1, held[tracked]))
     places = [(cursor + step) % len(held) for step in range((tracked - cursor) % len(held))]
     ahead, busy = sum(buffers[place] for place in places), sum(buffers[place] > 0 for place in places)
 
     def first(resume: Resume) -> int:
-        answers = polls(Ring(len(held), limit, buffers, cursor), resume, Prefetch.EMPTY, NEVER)
-        return next(number for number, answer in enumerate(answers, 1) if answer[tracked])
+        responses = simulate_polls(Ring(len(held), limit, buffers, cursor), resume, Prefetch.EMPTY, NEVER)
+        return next(number for number, response in enumerate(responses, 1) if response[tracked])
 
     assert first(AT) == ahead // limit + 1
     assert first(AFTER) <= min(busy, ahead // limit) + 1
@@ -131,8 +143,8 @@ def test_without_refills_at_serves_exactly_when_those_ahead_are_gone(
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])
 def test_the_bound_of_after_is_tight(partitions: int) -> None:
-    answers = served((300,) * partitions, 300, AFTER, partitions)
-    assert [answer[-1] > 0 for answer in answers] == [False] * (partitions - 1) + [True]
+    responses = first_polls((300,) * partitions, 300, AFTER, partitions)
+    assert [response[-1] > 0 for response in responses] == [False] * (partitions - 1) + [True]
 
 
 @pytest.mark.parametrize(
@@ -148,6 +160,6 @@ def test_schedules_that_starve(
     resume: Resume, prefetch: Prefetch, limit: int, held: tuple[int, int], brings: int
 ) -> None:
     supply: Supply = lambda poll, position: brings if position == 0 else 0  # noqa: E731
-    ring = Ring(2, limit, Held(held))
-    assert not any(of_b for _, of_b in islice(polls(ring, resume, prefetch, supply), 1_000))
-    assert list(islice(polls(ring, AFTER, prefetch, supply), 2))[1][1]
+    ring = Ring(2, limit, PlainBuffers(held))
+    assert not any(of_b for _, of_b in islice(simulate_polls(ring, resume, prefetch, supply), 1_000))
+    assert list(islice(simulate_polls(ring, AFTER, prefetch, supply), 2))[1][1]

@@ -7,10 +7,10 @@ from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
 
 import pytest
 
-from fencepost.model.frozen import alter, quick
+from fencepost.model.frozen import evolve, fast_frozen
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class Quick:
     kind: str
@@ -25,23 +25,27 @@ class Plain:
     self: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class Bare:
     pass
 
 
-def told(value: object) -> str:
+def describe_error(value: object) -> str:
     return repr(value).replace("Plain", "Quick")
 
 
 @pytest.mark.parametrize("arguments", [("a",), ("a", 1), ("a", 1, {"b": 2})])
 def test_a_quick_value_is_like_a_plain_one(arguments: tuple[object, ...]) -> None:
     made, plain = Quick(*arguments), Plain(*arguments)  # type: ignore[arg-type]
-    assert told(made) == told(plain)
+    assert describe_error(made) == describe_error(plain)
     assert type(made) is Quick
     assert (made == Quick(*arguments), hash(made)) == (True, hash(plain))  # type: ignore[arg-type]
-    assert told(alter(made, value=9)) == told(replace(plain, value=9)) == told(replace(made, value=9))
+    assert (
+        describe_error(evolve(made, value=9))
+        == describe_error(replace(plain, value=9))
+        == describe_error(replace(made, value=9))
+    )
     assert [each.name for each in fields(made)] == [each.name for each in fields(plain)]
 
 
@@ -53,7 +57,7 @@ def test_arguments_by_name_and_defaults_of_its_own() -> None:
 
 
 def test_it_stays_frozen() -> None:
-    made = alter(Quick("a"), kind="b")
+    made = evolve(Quick("a"), kind="b")
     with pytest.raises(FrozenInstanceError):
         made.kind = "c"  # type: ignore[misc]
     with pytest.raises(FrozenInstanceError):
@@ -73,4 +77,4 @@ def test_wrong_arguments_are_refused(arguments: tuple[object, ...]) -> None:
 
 def test_an_unknown_field_is_refused() -> None:
     with pytest.raises(TypeError, match="Quick has no field 'colour'"):
-        alter(Quick("a"), colour=1)
+        evolve(Quick("a"), colour=1)

@@ -26,8 +26,14 @@ from fencepost.model.classic.core.state import (
 from fencepost.model.classic.core.sync import sync
 from fencepost.model.classic.kernel import refinement
 from fencepost.model.classic.kernel.actions import ACTIONS
-from fencepost.model.classic.kernel.invariants import broken
-from fencepost.model.classic.kernel.refinement import Action, NotRefined, Shadow, begun, coordinated
+from fencepost.model.classic.kernel.invariants import violated_invariants
+from fencepost.model.classic.kernel.refinement import (
+    KernelAction,
+    KernelRun,
+    RefinementError,
+    begin_kernel_run,
+    follow_coordinator,
+)
 from fencepost.model.classic.member import member as members
 from fencepost.model.classic.member.member import Member, MemberStep
 from tests.support import random_run
@@ -39,19 +45,19 @@ STEPS = 250
 @pytest.mark.parametrize("dialect", [Dialect(), OLDER], ids=["newer", "older"])
 def test_random_walks_refine_and_take_every_action(monkeypatch: pytest.MonkeyPatch, dialect: Dialect) -> None:
     seen: Counter[str] = Counter()
-    take = refinement.taken
+    take = refinement.take_actions
 
-    def counting(shadow: Shadow, actions: Iterable[Action]) -> Shadow:
+    def counting(run: KernelRun, actions: Iterable[KernelAction]) -> KernelRun:
         listed = list(actions)
         seen.update(name for name, _ in listed)
-        return take(shadow, listed)
+        return take(run, listed)
 
-    monkeypatch.setattr(refinement, "taken", counting)
+    monkeypatch.setattr(refinement, "take_actions", counting)
     for seed in range(40):
         run = walk(seed, dialect=dialect)
         for _ in range(STEPS):
-            run.step()
-        assert broken(run.shadow.kernel) == []
+            run.random_event()
+        assert violated_invariants(run.kernel_run.kernel) == []
     assert set(seen) == set(ACTIONS)
 
 
@@ -78,17 +84,17 @@ class Groups(RuleBasedStateMachine):
     @precondition(lambda self: self.run.requests)
     @rule(data=st.data())
     def repeat_a_request(self, data: st.DataObject) -> None:
-        self.run.delivered(data.draw(st.sampled_from(list(self.run.requests))))
+        self.run.deliver_request(data.draw(st.sampled_from(list(self.run.requests))))
 
-    @precondition(lambda self: self.run.answers)
+    @precondition(lambda self: self.run.responses)
     @rule(data=st.data())
     def repeat_an_answer(self, data: st.DataObject) -> None:
-        self.run.answered(data.draw(st.integers(0, len(self.run.answers) - 1)))
+        self.run.deliver_response(data.draw(st.integers(0, len(self.run.responses) - 1)))
 
-    @precondition(lambda self: self.run.due())
+    @precondition(lambda self: self.run.armed_timers())
     @rule(data=st.data())
     def expire(self, data: st.DataObject) -> None:
-        self.run.expire(data.draw(st.sampled_from(self.run.due())))
+        self.run.expire(data.draw(st.sampled_from(self.run.armed_timers())))
 
 
 TestGroups = Groups.TestCase
@@ -113,7 +119,7 @@ def anyones_sync(group: Group, request: SyncRequest, context: Context) -> Step:
     return replace(sync(replace(group, leader=request.member), request, context))
 
 
-def uncorrelated(name: str) -> Callable[..., MemberStep]:
+def take_any_response(name: str) -> Callable[..., MemberStep]:
     """A member that takes any answer of the right kind for the one that it waits for."""
     real: Callable[..., MemberStep] = getattr(members, name)
 
@@ -123,17 +129,17 @@ def uncorrelated(name: str) -> Callable[..., MemberStep]:
     return take
 
 
-def greedy(view_of: object, view: object, plan: tuple[object, ...], partition: int) -> bool:
+def ignore_claims(view_of: object, view: object, plan: tuple[object, ...], partition: int) -> bool:
     """An assignor that pays no heed to claims."""
     return bool(plan[partition] == view.id is not None)  # type: ignore[attr-defined]
 
 
-def generous(views: object, view: object, plan: object, partition: int) -> bool:
+def assign_everything(views: object, view: object, plan: object, partition: int) -> bool:
     """An assignor that gives everything to everyone."""
     return getattr(view, "id", None) is not None
 
 
-def unbumped(group: Group, context: Context) -> join_phase.Progress:
+def complete_without_generation(group: Group, context: Context) -> join_phase.Progress:
     """The end of the join phase without a new generation."""
     after, outputs = COMPLETE_JOIN(group, context)
     return replace(after, generation=group.generation), outputs
@@ -147,11 +153,11 @@ COMPLETE_JOIN = join_phase.complete_join
     [
         (random_run, "commit", stale_commit, "its generation is current"),
         (random_run, "sync", anyones_sync, "the leader hands it in"),
-        (members, "on_join_answer", uncorrelated("on_join_answer"), "it claimed what it owns"),
-        (members, "on_sync_answer", uncorrelated("on_sync_answer"), "the assignment is known"),
-        (members, "given", greedy, "claims are respected"),
-        (members, "given", generous, "no partition goes to two"),
-        (join_phase, "complete_join", unbumped, "open"),
+        (members, "on_join_response", take_any_response("on_join_response"), "it claimed what it owns"),
+        (members, "on_sync_response", take_any_response("on_sync_response"), "the assignment is known"),
+        (members, "gets_partition", ignore_claims, "claims are respected"),
+        (members, "gets_partition", assign_everything, "no partition goes to two"),
+        (join_phase, "complete_join", complete_without_generation, "open"),
     ],
 )
 def test_broken_cores_do_not_refine(
@@ -163,8 +169,8 @@ def test_broken_cores_do_not_refine(
         run = walk(seed)
         try:
             for _ in range(STEPS):
-                run.step()
-        except NotRefined as mismatch:
+                run.random_event()
+        except RefinementError as mismatch:
             found.append(str(mismatch))
     assert any(reason in each for each in found), found
 
@@ -178,19 +184,19 @@ STABLE = Group(Phase.STABLE, 4, leader="m0", slots=(member(0, assignment=(True, 
 
 
 def test_a_group_that_was_loaded_goes_on() -> None:
-    shadow = begun(STABLE)
+    shadow = begin_kernel_run(STABLE)
     assert shadow.kernel.assigned.has(4, "m0", 0) and not shadow.kernel.open
     preparing = replace(STABLE, phase=Phase.PREPARING)
-    assert coordinated(shadow, STABLE, preparing).kernel.current == 4
-    assert begun(replace(STABLE, phase=Phase.COMPLETING)).kernel.open
-    with pytest.raises(NotRefined, match="no partition goes to two"):
-        begun(replace(STABLE, slots=(STABLE.slots[0], member(1, assignment=(True, True)))))
+    assert follow_coordinator(shadow, STABLE, preparing).kernel.current == 4
+    assert begin_kernel_run(replace(STABLE, phase=Phase.COMPLETING)).kernel.open
+    with pytest.raises(RefinementError, match="no partition goes to two"):
+        begin_kernel_run(replace(STABLE, slots=(STABLE.slots[0], member(1, assignment=(True, True)))))
 
 
 def test_a_replaced_member_is_the_same_person_and_its_old_id_nobody() -> None:
     heir = replace(STABLE, slots=(STABLE.slots[0], replace(STABLE.slots[1], id="m9"), FREE))
-    shadow = coordinated(begun(STABLE), STABLE, heir)
-    assert (shadow.person("m1"), shadow.person("m9")) == (None, "m1")
+    shadow = follow_coordinator(begin_kernel_run(STABLE), STABLE, heir)
+    assert (shadow.identity_of("m1"), shadow.identity_of("m9")) == (None, "m1")
     assert shadow.kernel.registered.has("m1")
 
 
@@ -204,5 +210,5 @@ def test_a_replaced_member_is_the_same_person_and_its_old_id_nobody() -> None:
     ids=["back", "open again", "a stranger leads"],
 )
 def test_steps_that_no_coordinator_takes(after: Group) -> None:
-    with pytest.raises(NotRefined):
-        coordinated(begun(STABLE), STABLE, after)
+    with pytest.raises(RefinementError):
+        follow_coordinator(begin_kernel_run(STABLE), STABLE, after)

@@ -32,7 +32,7 @@ AROUND_A_FAILOVER = ("gate.", "failure.")
 """Rules of coordinators that are not ready and of logs that fail, as the random schedules have none."""
 
 
-def named(path: Path) -> Iterator[str]:
+def rule_names_in(path: Path) -> Iterator[str]:
     """The strings in a module that look like the name of a rule."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " not in node.value:
@@ -42,7 +42,7 @@ def named(path: Path) -> Iterator[str]:
 
 
 def test_every_rule_that_a_handler_names_is_in_the_table_and_the_other_way_round() -> None:
-    names = {name for path in HANDLERS for name in named(path)}
+    names = {name for path in HANDLERS for name in rule_names_in(path)}
     assert names == set(RULES)
 
 

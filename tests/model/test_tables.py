@@ -4,7 +4,7 @@ import pytest
 
 from fencepost.model.classic.core.state import Dialect, Phase
 from fencepost.model.errors import Error
-from tests.support.model_driver import DELAY, PQ, Desk, desk_in
+from tests.support.model_driver import INITIAL_DELAY_MS, P_THEN_Q, ModelCoordinatorDriver, driver_in_phase
 
 EMPTY, PREPARING, COMPLETING, STABLE = Phase.EMPTY, Phase.PREPARING, Phase.COMPLETING, Phase.STABLE
 ACTIVE = (PREPARING, COMPLETING, STABLE)
@@ -34,26 +34,26 @@ MEMBERSHIP = [
 @pytest.mark.parametrize("phase", ACTIVE)
 @pytest.mark.parametrize(("member", "generation", "instance", "error"), MEMBERSHIP)
 def test_heartbeat(phase: Phase, member: str, generation: int, instance: str, error: Error | None) -> None:
-    desk = desk_in(phase)
+    desk = driver_in_phase(phase)
     good = REBALANCE if phase is PREPARING else NONE
-    before = desk.world
-    assert desk.error(desk.beat(member, generation, instance)) == (good if error is None else error)
-    assert (desk.world is before) is (error is not None)
+    before = desk.state
+    assert desk.error_of(desk.heartbeat(member, generation, instance)) == (good if error is None else error)
+    assert (desk.state is before) is (error is not None)
 
 
 @pytest.mark.parametrize("group", ["", "g"])
 def test_heartbeat_without_a_group(group: str) -> None:
-    assert Desk().error(Desk().beat("x", 1, group=group)) is None
-    desk = Desk()
-    assert desk.error(desk.beat("x", 1, group=group)) == (UNKNOWN if group else Error.INVALID_GROUP_ID)
+    assert ModelCoordinatorDriver().error_of(ModelCoordinatorDriver().heartbeat("x", 1, group=group)) is None
+    desk = ModelCoordinatorDriver()
+    assert desk.error_of(desk.heartbeat("x", 1, group=group)) == (UNKNOWN if group else Error.INVALID_GROUP_ID)
 
 
 def test_heartbeat_in_empty_and_of_a_pending_id() -> None:
-    desk = desk_in(EMPTY)
-    assert desk.error(desk.beat("m1", 2)) == UNKNOWN
-    desk = desk_in(STABLE)
-    desk.join(None, PQ)
-    assert desk.error(desk.beat("m3", 1)) == UNKNOWN
+    desk = driver_in_phase(EMPTY)
+    assert desk.error_of(desk.heartbeat("m1", 2)) == UNKNOWN
+    desk = driver_in_phase(STABLE)
+    desk.join(None, P_THEN_Q)
+    assert desk.error_of(desk.heartbeat("m3", 1)) == UNKNOWN
 
 
 # --- 2.3 SyncGroup
@@ -62,78 +62,78 @@ def test_heartbeat_in_empty_and_of_a_pending_id() -> None:
 @pytest.mark.parametrize("phase", ACTIVE)
 @pytest.mark.parametrize(("member", "generation", "instance", "error"), MEMBERSHIP)
 def test_sync(phase: Phase, member: str, generation: int, instance: str, error: Error | None) -> None:
-    desk = desk_in(phase)
+    desk = driver_in_phase(phase)
     follower = member == "m2"
     good = {PREPARING: REBALANCE, COMPLETING: None if follower else NONE, STABLE: NONE}[phase]
-    assert desk.error(desk.sync(member, generation, instance=instance)) == (good if error is None else error)
+    assert desk.error_of(desk.sync(member, generation, instance=instance)) == (good if error is None else error)
 
 
 @pytest.mark.parametrize("phase", ACTIVE)
 @pytest.mark.parametrize(("kind", "protocol"), [("other", "p"), ("consumer", "q"), ("other", "q")])
 def test_sync_with_another_protocol(phase: Phase, kind: str, protocol: str) -> None:
-    desk = desk_in(phase)
-    before = desk.world
+    desk = driver_in_phase(phase)
+    before = desk.state
     number = desk.sync("m1", 1, kind=kind, protocol=protocol)
-    assert desk.error(number) == INCONSISTENT and desk.answer(number).protocol is None
-    assert desk.error(desk.sync("m1", 2, kind=kind, protocol=protocol)) == ILLEGAL
-    assert desk.world is before
+    assert desk.error_of(number) == INCONSISTENT and desk.response_to(number).protocol is None
+    assert desk.error_of(desk.sync("m1", 2, kind=kind, protocol=protocol)) == ILLEGAL
+    assert desk.state is before
 
 
 @pytest.mark.parametrize("newer", [True, False])
 def test_sync_with_a_protocol_before_one_is_selected(newer: bool) -> None:
     """DIV-21; the protocol type is known from the first member on."""
-    desk = Desk(dialect=Dialect(unselected_protocol_fits_any=newer))
-    desk.newcomer()
-    assert desk.error(desk.sync("m1", 0, protocol="q")) == (REBALANCE if newer else INCONSISTENT)
-    assert desk.error(desk.sync("m1", 0, kind="other", protocol="q")) == INCONSISTENT
-    assert desk.error(desk.sync("m1", 0, protocol=None)) == REBALANCE
+    desk = ModelCoordinatorDriver(dialect=Dialect(unselected_protocol_fits_any=newer))
+    desk.join_new()
+    assert desk.error_of(desk.sync("m1", 0, protocol="q")) == (REBALANCE if newer else INCONSISTENT)
+    assert desk.error_of(desk.sync("m1", 0, kind="other", protocol="q")) == INCONSISTENT
+    assert desk.error_of(desk.sync("m1", 0, protocol=None)) == REBALANCE
 
 
 def test_sync_below_version_5_needs_no_protocol() -> None:
-    desk = desk_in(COMPLETING)
-    assert desk.error(desk.sync("m1", 1, kind=None, protocol=None)) == NONE
+    desk = driver_in_phase(COMPLETING)
+    assert desk.error_of(desk.sync("m1", 1, kind=None, protocol=None)) == NONE
 
 
 @pytest.mark.parametrize("phase", [None, *Phase])
 def test_sync_that_is_incomplete(phase: Phase | None) -> None:
-    desk = Desk() if phase is None else desk_in(phase)
-    assert desk.error(desk.sync("m1", 1, complete=False)) == INCONSISTENT
-    assert desk.error(desk.sync("m1", 1, complete=False, group="")) == INCONSISTENT
-    assert desk.error(desk.sync("m1", 1, group="")) == Error.INVALID_GROUP_ID
+    desk = ModelCoordinatorDriver() if phase is None else driver_in_phase(phase)
+    assert desk.error_of(desk.sync("m1", 1, complete=False)) == INCONSISTENT
+    assert desk.error_of(desk.sync("m1", 1, complete=False, group="")) == INCONSISTENT
+    assert desk.error_of(desk.sync("m1", 1, group="")) == Error.INVALID_GROUP_ID
 
 
 def test_sync_without_members() -> None:
-    desk = Desk()
-    assert desk.error(desk.sync("m1", 1)) == UNKNOWN
-    desk = desk_in(EMPTY)
-    assert desk.error(desk.sync("m1", 2)) == UNKNOWN
+    desk = ModelCoordinatorDriver()
+    assert desk.error_of(desk.sync("m1", 1)) == UNKNOWN
+    desk = driver_in_phase(EMPTY)
+    assert desk.error_of(desk.sync("m1", 2)) == UNKNOWN
 
 
 def test_the_leaders_sync_releases_those_parked() -> None:
-    desk = desk_in(COMPLETING)
+    desk = driver_in_phase(COMPLETING)
     follower = desk.sync("m2", 1, (("m1", b"mine"),))
     leader = desk.sync("m1", 1, (("m2", b"first"), ("ghost", b"no"), ("m2", b"last")))
     assert desk.phase is STABLE
-    assert (desk.answer(follower).assignment, desk.answer(leader).assignment) == (b"last", None)
+    assert (desk.response_to(follower).assignment, desk.response_to(leader).assignment) == (b"last", None)
     again = desk.sync("m1", 1, (("m1", b"other"),))
-    assert desk.answer(again).assignment is None and desk.phase is STABLE
+    assert desk.response_to(again).assignment is None and desk.phase is STABLE
 
 
 def test_a_second_sync_takes_the_place_of_the_first() -> None:
-    desk = desk_in(COMPLETING)
+    desk = driver_in_phase(COMPLETING)
     first, second = desk.sync("m2", 1), desk.sync("m2", 1)
     desk.sync("m1", 1, (("m2", b"x"),))
-    assert desk.answer(second).assignment == b"x"
-    assert type(desk.answer(first)).__name__ == "Silence"
+    assert desk.response_to(second).assignment == b"x"
+    assert type(desk.response_to(first)).__name__ == "NoResponse"
 
 
 def test_an_assignment_of_a_broken_round_is_forgotten() -> None:
-    desk = desk_in(STABLE)
-    desk.join("m1", PQ)
-    desk.join("m2", PQ, instance="i")
+    desk = driver_in_phase(STABLE)
+    desk.join("m1", P_THEN_Q)
+    desk.join("m2", P_THEN_Q, instance="i")
     parked = desk.sync("m2", 2)
-    desk.newcomer(protocols=PQ)
-    assert desk.error(parked) == REBALANCE
+    desk.join_new(protocols=P_THEN_Q)
+    assert desk.error_of(parked) == REBALANCE
     assert all(slot.assignment is None for slot in desk.group.slots)
 
 
@@ -156,27 +156,27 @@ def test_an_assignment_of_a_broken_round_is_forgotten() -> None:
     ],
 )
 def test_leave(phase: Phase, entry: tuple[str | None, str | None], error: Error) -> None:
-    desk = desk_in(phase)
-    before = desk.world
+    desk = driver_in_phase(phase)
+    before = desk.state
     number = desk.leave(entry)
-    assert (desk.answer(number).error, desk.answer(number).entries) == (NONE, (error,))
+    assert (desk.response_to(number).error, desk.response_to(number).entries) == (NONE, (error,))
     assert desk.rules[-1] == ("leave.member" if error is NONE else "leave.nobody")
     if error is NONE:
         assert desk.phase is PREPARING and len(desk.members()) == (2 if phase is PREPARING else 1)
     else:
-        assert desk.world is before
+        assert desk.state is before
 
 
 def test_leave_without_a_group() -> None:
-    desk = Desk()
-    assert desk.error(desk.leave(("m1", None), group="")) == Error.INVALID_GROUP_ID
-    assert desk.answer(desk.leave(("m1", None), (None, None))).entries == (UNKNOWN, UNKNOWN)
-    assert desk.answer(desk.leave()).entries == ()
+    desk = ModelCoordinatorDriver()
+    assert desk.error_of(desk.leave(("m1", None), group="")) == Error.INVALID_GROUP_ID
+    assert desk.response_to(desk.leave(("m1", None), (None, None))).entries == (UNKNOWN, UNKNOWN)
+    assert desk.response_to(desk.leave()).entries == ()
 
 
 def test_leave_of_all_ends_empty() -> None:
-    desk = desk_in(STABLE)
-    assert desk.answer(desk.leave(("m1", None), ("x", None), ("m1", None), ("m2", "i"))).entries == (
+    desk = driver_in_phase(STABLE)
+    assert desk.response_to(desk.leave(("m1", None), ("x", None), ("m1", None), ("m2", "i"))).entries == (
         NONE,
         UNKNOWN,
         UNKNOWN,
@@ -186,41 +186,41 @@ def test_leave_of_all_ends_empty() -> None:
 
 
 def test_leave_with_requests_parked() -> None:
-    desk = desk_in(STABLE)
-    parked = desk.join("m1", PQ)
+    desk = driver_in_phase(STABLE)
+    parked = desk.join("m1", P_THEN_Q)
     desk.leave(("m1", None))
-    assert desk.error(parked) == UNKNOWN and desk.answer(parked).member is None
-    desk = desk_in(COMPLETING)
+    assert desk.error_of(parked) == UNKNOWN and desk.response_to(parked).member is None
+    desk = driver_in_phase(COMPLETING)
     parked = desk.sync("m2", 1)
     desk.leave(("m2", None))
-    assert type(desk.answer(parked)).__name__ == "Silence"
+    assert type(desk.response_to(parked)).__name__ == "NoResponse"
 
 
 @pytest.mark.parametrize("newer", [True, False])
 def test_leave_of_a_pending_id(newer: bool) -> None:
     """DIV-07."""
-    desk = desk_in(STABLE, dialect=Dialect(pending_leave_rebalances=newer))
-    desk.join(None, PQ)
-    assert desk.answer(desk.leave(("m3", None))).entries == (NONE,)
+    desk = driver_in_phase(STABLE, dialect=Dialect(pending_leave_rebalances=newer))
+    desk.join(None, P_THEN_Q)
+    assert desk.response_to(desk.leave(("m3", None))).entries == (NONE,)
     assert desk.phase is (PREPARING if newer else STABLE)
-    assert desk.error(desk.join("m3", PQ)) == UNKNOWN
+    assert desk.error_of(desk.join("m3", P_THEN_Q)) == UNKNOWN
 
 
 @pytest.mark.parametrize(("once", "generation"), [(True, 2), (False, 2)])
 def test_leave_of_a_batch_settles(once: bool, generation: int) -> None:
     """DIV-06: one rebalance or several, the group ends Empty."""
-    desk = desk_in(STABLE, dialect=Dialect(batch_leave_settles_once=once))
+    desk = driver_in_phase(STABLE, dialect=Dialect(batch_leave_settles_once=once))
     desk.leave(("m1", None), ("m2", None))
     assert (desk.phase, desk.group.generation) == (EMPTY, generation)
 
 
 def test_leave_does_not_cut_the_initial_delay() -> None:
-    desk = Desk()
-    desk.newcomer()
-    _, other = desk.newcomer()
+    desk = ModelCoordinatorDriver()
+    desk.join_new()
+    _, other = desk.join_new()
     desk.leave(("m1", None))
-    desk.wait(DELAY - 1)
-    assert desk.error(other) is None
+    desk.wait(INITIAL_DELAY_MS - 1)
+    assert desk.error_of(other) is None
 
 
 # --- 2.6 OffsetCommit
@@ -245,9 +245,9 @@ def test_leave_does_not_cut_the_initial_delay() -> None:
 )
 def test_commit(generation: int, member: str, instance: str, errors: tuple[Error, ...]) -> None:
     for phase, error in zip(Phase, errors, strict=True):
-        desk = desk_in(phase)
+        desk = driver_in_phase(phase)
         assert (phase, desk.commit_error(desk.commit(member, generation, instance))) == (phase, error)
-        assert bool(desk.world.offsets) is (error is NONE)
+        assert bool(desk.state.offsets) is (error is NONE)
 
 
 @pytest.mark.parametrize(
@@ -261,13 +261,13 @@ def test_commit(generation: int, member: str, instance: str, errors: tuple[Error
 )
 def test_commit_to_an_unknown_group(version: int, generation: int, newer: bool, error: Error) -> None:
     """DIV-05."""
-    desk = Desk(dialect=Dialect(unknown_group_named=newer))
+    desk = ModelCoordinatorDriver(dialect=Dialect(unknown_group_named=newer))
     assert desk.commit_error(desk.commit(None, generation, version=version)) == error
-    assert (desk.world.group is not None) is (error is NONE)
+    assert (desk.state.group is not None) is (error is NONE)
 
 
 def test_commit_of_a_partition_that_is_not_there() -> None:
-    desk = desk_in(STABLE)
-    before = desk.world
+    desk = driver_in_phase(STABLE)
+    before = desk.state
     assert desk.commit_error(desk.commit("m1", 9, topic="ghost")) == Error.UNKNOWN_TOPIC_OR_PARTITION
-    assert desk.world is before
+    assert desk.state is before

@@ -2,19 +2,19 @@
 
 import pytest
 
-from fencepost.model.classic.coordinator.dispatch import handle
-from fencepost.model.classic.coordinator.state import Cluster, World
+from fencepost.model.classic.coordinator.dispatch import handle_request
+from fencepost.model.classic.coordinator.state import Cluster, GroupState
 from fencepost.model.classic.core.state import Context
-from fencepost.model.classic.messages.parsing import Body, goes_by_ids, read_requests
+from fencepost.model.classic.messages.parsing import Body, names_topics_by_id, read_requests
 from fencepost.model.classic.messages.requests import Offset, Topics
-from fencepost.model.classic.messages.responses import Fetched, PartitionErrors
+from fencepost.model.classic.messages.responses import OffsetFetchResponse, PartitionErrors
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
-from fencepost.traces.judge.classic.matching import Seen, compare
+from fencepost.traces.judge.classic.matching import ObservedResponse, compare_responses
 
 T, GHOST = "11111111-0000-0000-0000-000000000000", "22222222-0000-0000-0000-000000000000"
 NAMES = {T: "t"}
-STORED = World(offsets={("t", 0): Offset(7)})
+STORED = GroupState(offsets={("t", 0): Offset(7)})
 
 
 def commit(*partitions: tuple[str, int], **claim: object) -> Body:
@@ -30,10 +30,10 @@ def fetch(*partitions: tuple[str, int]) -> Body:
     return {"groups": [{"group_id": "g", "topics": rows}]}
 
 
-def answered(api: str, body: Body, world: World, topics: Topics | None = {"t": 1}) -> tuple[World, object]:  # noqa: B006
+def respond_to(api: str, body: Body, state: GroupState, topics: Topics | None = {"t": 1}) -> tuple[GroupState, object]:  # noqa: B006
     (request,) = read_requests(api, 10, body, 1, (), NAMES)
-    outcome = handle(world, request, Context(0), Cluster(Settings(), topics, NAMES))
-    return outcome.world, outcome.replies[0].answer
+    outcome = handle_request(state, request, Context(0), Cluster(Settings(), topics, NAMES))
+    return outcome.state, outcome.replies[0].response
 
 
 @pytest.mark.parametrize(
@@ -46,14 +46,14 @@ def answered(api: str, body: Body, world: World, topics: Topics | None = {"t": 1
         ("TxnOffsetCommit", 10, False),
     ],
 )
-def test_which_versions_those_are(api: str, version: int, by_ids: bool) -> None:
-    assert goes_by_ids(api, version) is by_ids
+def test_versions_that_name_topics_by_id(api: str, version: int, by_ids: bool) -> None:
+    assert names_topics_by_id(api, version) is by_ids
 
 
 def test_an_offset_is_stored_under_the_name() -> None:
-    world, answer = answered("OffsetCommit", commit((T, 0), (T, 9), (GHOST, 0)), World())
-    assert isinstance(answer, PartitionErrors)
-    assert answer.errors == {
+    world, response = respond_to("OffsetCommit", commit((T, 0), (T, 9), (GHOST, 0)), GroupState())
+    assert isinstance(response, PartitionErrors)
+    assert response.errors == {
         ("t", 0): Error.NONE,
         ("t", 9): Error.UNKNOWN_TOPIC_OR_PARTITION,
         (GHOST, 0): Error.UNKNOWN_TOPIC_ID,
@@ -63,23 +63,23 @@ def test_an_offset_is_stored_under_the_name() -> None:
 
 def test_ids_of_no_topic_never_reach_the_coordinator() -> None:
     claim = {"generation_id_or_member_epoch": 5, "member_id": "m"}
-    world, answer = answered("OffsetCommit", commit((GHOST, 0), **claim), World())
-    assert isinstance(answer, PartitionErrors) and answer.errors == {(GHOST, 0): Error.UNKNOWN_TOPIC_ID}
-    assert world == World()
+    world, response = respond_to("OffsetCommit", commit((GHOST, 0), **claim), GroupState())
+    assert isinstance(response, PartitionErrors) and response.errors == {(GHOST, 0): Error.UNKNOWN_TOPIC_ID}
+    assert world == GroupState()
 
 
 def test_a_fetch_needs_ids_of_topics_but_no_partitions() -> None:
-    _, answer = answered("OffsetFetch", fetch((T, 0), (T, 9), (GHOST, 0)), STORED)
-    assert isinstance(answer, Fetched)
-    assert answer.offsets == {("t", 0): Offset(7), ("t", 9): Offset(-1), (GHOST, 0): Offset(-1)}
-    assert answer.nameless == {(GHOST, 0)}
+    _, response = respond_to("OffsetFetch", fetch((T, 0), (T, 9), (GHOST, 0)), STORED)
+    assert isinstance(response, OffsetFetchResponse)
+    assert response.offsets == {("t", 0): Offset(7), ("t", 9): Offset(-1), (GHOST, 0): Offset(-1)}
+    assert response.nameless == {(GHOST, 0)}
 
 
 def test_where_no_topics_are_known_all_ids_are_taken_for_granted() -> None:
-    _, answer = answered("OffsetCommit", commit((GHOST, 0)), World(), None)
-    assert isinstance(answer, PartitionErrors) and answer.errors == {(GHOST, 0): Error.NONE}
-    _, answer = answered("OffsetFetch", fetch((GHOST, 0)), STORED, None)
-    assert isinstance(answer, Fetched) and not answer.nameless
+    _, response = respond_to("OffsetCommit", commit((GHOST, 0)), GroupState(), None)
+    assert isinstance(response, PartitionErrors) and response.errors == {(GHOST, 0): Error.NONE}
+    _, response = respond_to("OffsetFetch", fetch((GHOST, 0)), STORED, None)
+    assert isinstance(response, OffsetFetchResponse) and not response.nameless
 
 
 def row(topic: str, offset: int, error: int) -> Body:
@@ -108,17 +108,22 @@ def row(topic: str, offset: int, error: int) -> Body:
 )
 def test_what_a_fetch_may_say(asked: str, seen: Body, wrong: set[str]) -> None:
     body = fetch((asked, 0))
-    _, answer = answered("OffsetFetch", body, STORED)
-    assert isinstance(answer, Fetched)
-    assert next(compare(answer, Seen("OffsetFetch", 10, body, seen, "g", NAMES))).hard == wrong
+    _, response = respond_to("OffsetFetch", body, STORED)
+    assert isinstance(response, OffsetFetchResponse)
+    assert (
+        next(compare_responses(response, ObservedResponse("OffsetFetch", 10, body, seen, "g", NAMES))).required == wrong
+    )
 
 
 @pytest.mark.parametrize(("topic", "error"), [(T, 0), (GHOST, 100)])
 def test_what_a_commit_may_say(topic: str, error: int) -> None:
     body = commit((topic, 0))
-    _, answer = answered("OffsetCommit", body, World())
-    assert isinstance(answer, PartitionErrors)
+    _, response = respond_to("OffsetCommit", body, GroupState())
+    assert isinstance(response, PartitionErrors)
     for told in (0, 3, 100):
         seen = {"topics": [{"topic_id": topic, "partitions": [{"partition_index": 0, "error_code": told}]}]}
         wrong = set() if told == error else {"error"}
-        assert next(compare(answer, Seen("OffsetCommit", 10, body, seen, "g", NAMES))).hard == wrong
+        assert (
+            next(compare_responses(response, ObservedResponse("OffsetCommit", 10, body, seen, "g", NAMES))).required
+            == wrong
+        )

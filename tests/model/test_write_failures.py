@@ -4,230 +4,234 @@ from typing import Any
 
 import pytest
 
-from fencepost.model.classic.coordinator.internal_actions import unloaded
-from fencepost.model.classic.coordinator.state import World
-from fencepost.model.classic.coordinator.write_failures import Failure, fail, failure_error
+from fencepost.model.classic.coordinator.internal_actions import unload_group
+from fencepost.model.classic.coordinator.state import GroupState
+from fencepost.model.classic.coordinator.write_failures import WriteFailure, handle_write_failure, write_failure_error
 from fencepost.model.classic.core.state import (
     CommitRequest,
     Dialect,
     HeartbeatRequest,
-    JoinAnswer,
     JoinRequest,
+    JoinResponse,
     LeaveRequest,
     Phase,
     SyncRequest,
 )
 from fencepost.model.classic.messages.requests import (
-    Commit,
-    Delete,
-    DeleteOffsets,
-    Fetch,
+    DeleteGroup,
     Heartbeat,
-    Join,
-    Leave,
+    JoinGroup,
+    LeaveGroup,
     Offset,
+    OffsetCommit,
+    OffsetDelete,
+    OffsetFetch,
     Request,
-    Sync,
-    TransactionalCommit,
+    SyncGroup,
+    TxnOffsetCommit,
 )
 from fencepost.model.errors import Error
-from tests.support.model_driver import SESSION, Desk, desk_in
+from tests.support.model_driver import SESSION_TIMEOUT_MS, ModelCoordinatorDriver, driver_in_phase
 
 EMPTY, PREPARING, COMPLETING, STABLE = Phase.EMPTY, Phase.PREPARING, Phase.COMPLETING, Phase.STABLE
-DOWN, LATE = Failure.UNAVAILABLE, Failure.TIMED_OUT
+DOWN, LATE = WriteFailure.UNAVAILABLE, WriteFailure.TIMED_OUT
 WHERE = ("t", 0)
 
 
-class Failing:
+class FailingLogDriver:
     """A desk whose log does not take the next record."""
 
-    def __init__(self, desk: Desk, failure: Failure = DOWN, *, taken: bool = False) -> None:
-        self.desk = desk
+    def __init__(self, driver: ModelCoordinatorDriver, failure: WriteFailure = DOWN, *, taken: bool = False) -> None:
+        self.desk = driver
         self.failure = failure
         self.taken = taken
 
     def ask(self, request: Request) -> bool:
         """Handle a request; false if there is nothing to write."""
         desk = self.desk
-        desk.made += isinstance(request, Join) and request.core.member is None
-        context = desk.context(f"m{desk.made}")
-        outcome = fail(desk.world, request, self.failure, context, desk.cluster, taken=self.taken)
+        desk.id_count += isinstance(request, JoinGroup) and request.core.member is None
+        context = desk.context(f"m{desk.id_count}")
+        outcome = handle_write_failure(desk.state, request, self.failure, context, desk.cluster, reached_log=self.taken)
         if outcome is None:
             return False
-        desk.world = outcome.world
+        desk.state = outcome.state
         desk.rules.append(outcome.rule)
-        desk.answers |= {reply.handle: reply.answer for reply in outcome.replies}
+        desk.responses |= {reply.handle: reply.response for reply in outcome.replies}
         return True
 
 
-def sync(desk: Desk, member: str, generation: int = 1, instance: str | None = None) -> Sync:
+def sync(driver: ModelCoordinatorDriver, member: str, generation: int = 1, instance: str | None = None) -> SyncGroup:
     given = tuple((name, b"new") for name in ("m1", "m2"))
-    return Sync("g", SyncRequest(desk.handle(), member, instance, generation, "consumer", "p", given), True)
+    return SyncGroup("g", SyncRequest(driver.next_handle(), member, instance, generation, "consumer", "p", given), True)
 
 
-def commit(desk: Desk, member: str | None = None, generation: int = -1, *more: tuple[tuple[str, int], str]) -> Commit:
+def commit(
+    driver: ModelCoordinatorDriver, member: str | None = None, generation: int = -1, *more: tuple[tuple[str, int], str]
+) -> OffsetCommit:
     offsets = ((WHERE, Offset(9)), *((where, Offset(9, metadata=note)) for where, note in more))
-    return Commit("g", CommitRequest(desk.handle(), member, None, generation), 9, offsets)
+    return OffsetCommit("g", CommitRequest(driver.next_handle(), member, None, generation), 9, offsets)
 
 
-def join(desk: Desk, member: str | None, instance: str | None = None) -> Join:
-    offered = desk_in(STABLE).group.slots[0].protocols
-    core = JoinRequest(desk.handle(), member, instance, "consumer", offered, SESSION, SESSION, True, True)
-    return Join("g", core)
+def join(driver: ModelCoordinatorDriver, member: str | None, instance: str | None = None) -> JoinGroup:
+    offered = driver_in_phase(STABLE).group.slots[0].protocols
+    core = JoinRequest(
+        driver.next_handle(), member, instance, "consumer", offered, SESSION_TIMEOUT_MS, SESSION_TIMEOUT_MS, True, True
+    )
+    return JoinGroup("g", core)
 
 
 @pytest.mark.parametrize(
     ("failure", "request_", "newer", "older"),
     [
-        (Failure.UNAVAILABLE, commit(Desk()), 15, 15),
-        (Failure.UNAVAILABLE, sync(Desk(), "m"), 15, 15),
-        (Failure.UNAVAILABLE, Fetch("g", 1, 8, None, True), 16, 16),
-        (Failure.DISPLACED, commit(Desk()), 16, 16),
-        (Failure.DISPLACED, Fetch("g", 1, 8, None, True), 16, 16),
-        (Failure.TOO_LARGE, commit(Desk()), -1, 28),
-        (Failure.TOO_LARGE, sync(Desk(), "m"), -1, -1),
-        (Failure.TIMED_OUT, sync(Desk(), "m"), 15, 27),
-        (Failure.TIMED_OUT, join(Desk(), None, "i"), 15, 27),
-        (Failure.TIMED_OUT, commit(Desk()), 15, 7),
-        (Failure.TIMED_OUT, Fetch("g", 1, 8, None, True), 16, 16),
+        (WriteFailure.UNAVAILABLE, commit(ModelCoordinatorDriver()), 15, 15),
+        (WriteFailure.UNAVAILABLE, sync(ModelCoordinatorDriver(), "m"), 15, 15),
+        (WriteFailure.UNAVAILABLE, OffsetFetch("g", 1, 8, None, True), 16, 16),
+        (WriteFailure.DISPLACED, commit(ModelCoordinatorDriver()), 16, 16),
+        (WriteFailure.DISPLACED, OffsetFetch("g", 1, 8, None, True), 16, 16),
+        (WriteFailure.TOO_LARGE, commit(ModelCoordinatorDriver()), -1, 28),
+        (WriteFailure.TOO_LARGE, sync(ModelCoordinatorDriver(), "m"), -1, -1),
+        (WriteFailure.TIMED_OUT, sync(ModelCoordinatorDriver(), "m"), 15, 27),
+        (WriteFailure.TIMED_OUT, join(ModelCoordinatorDriver(), None, "i"), 15, 27),
+        (WriteFailure.TIMED_OUT, commit(ModelCoordinatorDriver()), 15, 7),
+        (WriteFailure.TIMED_OUT, OffsetFetch("g", 1, 8, None, True), 16, 16),
     ],
 )
-def test_errors(failure: Failure, request_: Request, newer: int, older: int) -> None:
-    assert failure_error(failure, request_, Dialect()) == newer
+def test_errors(failure: WriteFailure, request_: Request, newer: int, older: int) -> None:
+    assert write_failure_error(failure, request_, Dialect()) == newer
     other = Dialect(oversized_is_unexpected=False, late_replication_is_unavailable=False)
-    assert failure_error(failure, request_, other) == older
+    assert write_failure_error(failure, request_, other) == older
 
 
 @pytest.mark.parametrize("taken", [False, True])
 def test_an_assignment_that_is_not_stored_ends_the_round(taken: bool) -> None:
-    desk = desk_in(COMPLETING)
+    desk = driver_in_phase(COMPLETING)
     follower = desk.sync("m2", 1, instance="i")
     desk.wait(1_000)
-    before = desk.world
-    assert Failing(desk, taken=taken).ask(sync(desk, "m1"))
+    before = desk.state
+    assert FailingLogDriver(desk, taken=taken).ask(sync(desk, "m1"))
     assert desk.rules[-1] == "failure.assignment"
-    assert [desk.error(each) for each in (follower, desk.handles)] == [Error.COORDINATOR_NOT_AVAILABLE] * 2
+    assert [desk.error_of(each) for each in (follower, desk.handles)] == [Error.COORDINATOR_NOT_AVAILABLE] * 2
     assert desk.phase is PREPARING and desk.group.generation == 1
     assert not any(slot.assignment or slot.sync for slot in desk.group.slots)
-    assert desk.member("m2").deadline == desk.now + SESSION
+    assert desk.member("m2").deadline == desk.now + SESSION_TIMEOUT_MS
     assert desk.group.join_armed and not desk.group.sync_armed
-    assert (desk.world.stored == before.stored) is not taken
+    assert (desk.state.stored == before.stored) is not taken
     desk.restart()
     if taken:
-        assert desk.answer(desk.sync("m2", 1, instance="i")).assignment == b"new"
+        assert desk.response_to(desk.sync("m2", 1, instance="i")).assignment == b"new"
     else:
-        assert desk.error(desk.beat("m2", 1, "i")) == Error.UNKNOWN_MEMBER_ID
+        assert desk.error_of(desk.heartbeat("m2", 1, "i")) == Error.UNKNOWN_MEMBER_ID
 
 
 @pytest.mark.parametrize(("member", "generation"), [("m2", 1), ("m1", 2), ("nobody", 1)])
 def test_only_the_leaders_assignment_is_written(member: str, generation: int) -> None:
-    desk = desk_in(COMPLETING)
-    before = desk.world
-    assert not Failing(desk).ask(sync(desk, member, generation))
-    assert desk.world == before
+    desk = driver_in_phase(COMPLETING)
+    before = desk.state
+    assert not FailingLogDriver(desk).ask(sync(desk, member, generation))
+    assert desk.state == before
 
 
 @pytest.mark.parametrize("taken", [False, True])
 def test_a_replacement_that_is_not_stored_is_undone(taken: bool) -> None:
-    desk = desk_in(STABLE)
+    desk = driver_in_phase(STABLE)
     desk.wait(1_000)
     asked = join(desk, None, "i")
-    assert Failing(desk, taken=taken).ask(asked)
-    answer = desk.answer(desk.handles)
-    assert answer == JoinAnswer(Error.COORDINATOR_NOT_AVAILABLE, 1, "consumer", "p", "m1")
+    assert FailingLogDriver(desk, taken=taken).ask(asked)
+    response = desk.response_to(desk.handles)
+    assert response == JoinResponse(Error.COORDINATOR_NOT_AVAILABLE, 1, "consumer", "p", "m1")
     assert desk.phase is STABLE and desk.members() == {"m1", "m2"}
-    assert desk.member("m2").deadline == desk.now + SESSION and not desk.member("m2").join
+    assert desk.member("m2").deadline == desk.now + SESSION_TIMEOUT_MS and not desk.member("m2").join
     assert desk.member("m2").protocols == desk.member("m1").protocols and desk.member("m2").assignment == b"m2"
-    assert desk.error(desk.beat("m2", 1, "i")) == Error.NONE
+    assert desk.error_of(desk.heartbeat("m2", 1, "i")) == Error.NONE
     desk.restart()
     assert desk.members() == {"m1", "m3" if taken else "m2"}
 
 
 def test_a_replacement_that_starts_a_round_is_not_written() -> None:
-    desk = desk_in(COMPLETING)
-    assert not Failing(desk).ask(join(desk, None, "i"))
+    desk = driver_in_phase(COMPLETING)
+    assert not FailingLogDriver(desk).ask(join(desk, None, "i"))
 
 
 @pytest.mark.parametrize("taken", [False, True])
 def test_a_group_that_is_not_stored_is_not_created(taken: bool) -> None:
-    desk = Desk()
-    assert Failing(desk, taken=taken).ask(join(desk, None))
-    assert desk.answer(desk.handles) == JoinAnswer(Error.COORDINATOR_NOT_AVAILABLE)
-    assert desk.world.group is None
+    desk = ModelCoordinatorDriver()
+    assert FailingLogDriver(desk, taken=taken).ask(join(desk, None))
+    assert desk.response_to(desk.handles) == JoinResponse(Error.COORDINATOR_NOT_AVAILABLE)
+    assert desk.state.group is None
     desk.restart()
-    assert (desk.world.group is not None) is taken
+    assert (desk.state.group is not None) is taken
 
 
 def test_the_older_coordinator_writes_no_new_group() -> None:
-    desk = Desk(dialect=Dialect(new_group_is_stored=False))
-    assert not Failing(desk).ask(join(desk, None))
+    desk = ModelCoordinatorDriver(dialect=Dialect(new_group_is_stored=False))
+    assert not FailingLogDriver(desk).ask(join(desk, None))
 
 
 @pytest.mark.parametrize("transactional", [False, True])
 @pytest.mark.parametrize("taken", [False, True])
 def test_offsets_that_are_not_stored(transactional: bool, taken: bool) -> None:
-    desk = desk_in(STABLE)
+    desk = driver_in_phase(STABLE)
     desk.wait(1_000)
-    request: Commit | TransactionalCommit = commit(desk, "m1", 1, (("t", 1), "n" * 9_999), (("ghost", 0), ""))
+    request: OffsetCommit | TxnOffsetCommit = commit(desk, "m1", 1, (("t", 1), "n" * 9_999), (("ghost", 0), ""))
     if transactional:
-        request = TransactionalCommit("g", request.core, 5, request.offsets)
-    assert Failing(desk, taken=taken).ask(request)
+        request = TxnOffsetCommit("g", request.core, 5, request.offsets)
+    assert FailingLogDriver(desk, taken=taken).ask(request)
     assert desk.rules[-1] == "failure.commit"
-    assert desk.answer(desk.handles).errors == {
+    assert desk.response_to(desk.handles).errors == {
         WHERE: Error.COORDINATOR_NOT_AVAILABLE,
         ("t", 1): Error.COORDINATOR_NOT_AVAILABLE,
         ("ghost", 0): Error.UNKNOWN_TOPIC_OR_PARTITION,
     }
-    stored = desk.world.pending.get(5, {}) if transactional else desk.world.offsets
+    stored = desk.state.pending.get(5, {}) if transactional else desk.state.offsets
     assert set(stored) == ({WHERE} if taken else set())
-    assert desk.member("m1").deadline == SESSION + (desk.now if not transactional else 2 * 3_000)
+    assert desk.member("m1").deadline == SESSION_TIMEOUT_MS + (desk.now if not transactional else 2 * 3_000)
 
 
 @pytest.mark.parametrize(("taken", "there"), [(False, False), (True, True)])
 def test_a_simple_group_is_created_with_its_offsets_only(taken: bool, there: bool) -> None:
-    desk = Desk()
-    assert Failing(desk, taken=taken).ask(commit(desk))
-    assert (desk.world.group is not None) is there
+    desk = ModelCoordinatorDriver()
+    assert FailingLogDriver(desk, taken=taken).ask(commit(desk))
+    assert (desk.state.group is not None) is there
 
 
 @pytest.mark.parametrize(("member", "generation"), [("nobody", 1), ("m1", 9), (None, -1)])
 def test_a_refused_commit_writes_nothing(member: str | None, generation: int) -> None:
-    desk = desk_in(STABLE)
-    assert not Failing(desk).ask(commit(desk, member, generation))
+    desk = driver_in_phase(STABLE)
+    assert not FailingLogDriver(desk).ask(commit(desk, member, generation))
 
 
 @pytest.mark.parametrize("taken", [False, True])
 def test_deletions(taken: bool) -> None:
-    desk = desk_in(EMPTY)
-    desk.ask(commit(desk))
-    stored = dict(desk.world.offsets)
+    desk = driver_in_phase(EMPTY)
+    desk.send(commit(desk))
+    stored = dict(desk.state.offsets)
     assert set(stored) == {WHERE}
-    assert not Failing(desk).ask(DeleteOffsets("g", desk.handle(), (("t", 1),)))
-    assert Failing(desk, taken=taken).ask(DeleteOffsets("g", desk.handle(), (WHERE,)))
-    assert desk.answer(desk.handles).error == Error.COORDINATOR_NOT_AVAILABLE
-    assert desk.world.offsets == ({} if taken else stored)
-    assert Failing(desk, taken=taken).ask(Delete("g", desk.handle()))
-    assert desk.answer(desk.handles).error == Error.COORDINATOR_NOT_AVAILABLE
-    assert (desk.world.group is None) is taken
-    assert not Failing(desk_in(STABLE)).ask(Delete("g", 1))
+    assert not FailingLogDriver(desk).ask(OffsetDelete("g", desk.next_handle(), (("t", 1),)))
+    assert FailingLogDriver(desk, taken=taken).ask(OffsetDelete("g", desk.next_handle(), (WHERE,)))
+    assert desk.response_to(desk.handles).error == Error.COORDINATOR_NOT_AVAILABLE
+    assert desk.state.offsets == ({} if taken else stored)
+    assert FailingLogDriver(desk, taken=taken).ask(DeleteGroup("g", desk.next_handle()))
+    assert desk.response_to(desk.handles).error == Error.COORDINATOR_NOT_AVAILABLE
+    assert (desk.state.group is None) is taken
+    assert not FailingLogDriver(driver_in_phase(STABLE)).ask(DeleteGroup("g", 1))
 
 
 def test_only_stable_fetches_wait_for_writes() -> None:
-    desk = desk_in(STABLE)
-    assert Failing(desk, LATE).ask(Fetch("g", desk.handle(), 8, None, True))
-    assert desk.answer(desk.handles).error == Error.NOT_COORDINATOR
-    assert not Failing(desk, LATE).ask(Fetch("g", desk.handle(), 8, None, False))
+    desk = driver_in_phase(STABLE)
+    assert FailingLogDriver(desk, LATE).ask(OffsetFetch("g", desk.next_handle(), 8, None, True))
+    assert desk.response_to(desk.handles).error == Error.NOT_COORDINATOR
+    assert not FailingLogDriver(desk, LATE).ask(OffsetFetch("g", desk.next_handle(), 8, None, False))
 
 
 def test_what_changes_nothing_on_the_log_cannot_fail() -> None:
-    desk = desk_in(STABLE)
+    desk = driver_in_phase(STABLE)
     others: tuple[Request, ...] = (
-        Heartbeat("g", HeartbeatRequest(desk.handle(), "m1", None, 1)),
-        Leave("g", LeaveRequest(desk.handle(), (("m1", None),))),
+        Heartbeat("g", HeartbeatRequest(desk.next_handle(), "m1", None, 1)),
+        LeaveGroup("g", LeaveRequest(desk.next_handle(), (("m1", None),))),
         join(desk, "m1"),
         join(desk, None),
     )
-    assert not any(Failing(desk).ask(request) for request in others)
+    assert not any(FailingLogDriver(desk).ask(request) for request in others)
 
 
 # --- unloading
@@ -235,22 +239,22 @@ def test_what_changes_nothing_on_the_log_cannot_fail() -> None:
 
 @pytest.mark.parametrize("phase", Phase)
 def test_unloading_sends_those_who_wait_elsewhere(phase: Phase) -> None:
-    desk = desk_in(phase)
+    desk = driver_in_phase(phase)
     parked: dict[int, Any] = {}
     if phase is PREPARING:
         joins = {slot.id: slot.join for slot in desk.group.slots if slot.join}
-        parked = {handle: JoinAnswer(Error.NOT_COORDINATOR, member=member) for member, handle in joins.items()}
+        parked = {handle: JoinResponse(Error.NOT_COORDINATOR, member=member) for member, handle in joins.items()}
         assert set(joins) == {"m3"}
     elif phase is COMPLETING:
         parked = {desk.sync("m2", 1, instance="i"): Error.NOT_COORDINATOR}
-    outcome = unloaded(desk.world)
-    assert outcome.world == World() and outcome.rule == "unload"
-    told = {reply.handle: reply.answer for reply in outcome.replies}
-    assert {handle: getattr(answer, "error", None) for handle, answer in told.items()} == dict.fromkeys(
+    outcome = unload_group(desk.state)
+    assert outcome.state == GroupState() and outcome.rule == "unload"
+    told = {reply.handle: reply.response for reply in outcome.replies}
+    assert {handle: getattr(response, "error", None) for handle, response in told.items()} == dict.fromkeys(
         parked, Error.NOT_COORDINATOR
     )
-    assert all(told[handle] == answer for handle, answer in parked.items() if isinstance(answer, JoinAnswer))
+    assert all(told[handle] == response for handle, response in parked.items() if isinstance(response, JoinResponse))
 
 
 def test_unloading_what_is_not_there() -> None:
-    assert unloaded(World()).replies == ()
+    assert unload_group(GroupState()).replies == ()

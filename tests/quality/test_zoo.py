@@ -7,64 +7,66 @@ from statistics import median
 
 import pytest
 
-from fencepost.conformance.zoo.classic.bugs import COORDINATOR
-from fencepost.conformance.zoo.faulty import mutants
-from fencepost.conformance.zoo.hunt import HANGS, Task, hunt
+from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
+from fencepost.conformance.zoo.faulty import mutants_by_name
+from fencepost.conformance.zoo.hunt import HANGS, HuntTask, run_hunt
 from fencepost.conformance.zoo.hunt_plan import EQUIVALENT
-from fencepost.conformance.zoo.results import MUTANTS, Row, recorded
+from fencepost.conformance.zoo.results import MUTANT_RESULTS, ResultRow, load_results
 from fencepost.conformance.zoo.strategies import SCHEDULES
 
-FOUND_AT_LEAST = 55
-MEDIAN_SECONDS = 5.0
+MIN_BUGS_FOUND = 55
+MAX_MEDIAN_SECONDS = 5.0
 """Of one core, from the first schedule to the one that shows the bug."""
-MEDIAN_REQUESTS = 12
+MAX_MEDIAN_REQUESTS = 12
 """After shrinking."""
-PATIENCE_SECONDS = 60.0
+HUNT_TIMEOUT_SECONDS = 60.0
 
-KNOWN = [row for row in recorded().rows if row.name in COORDINATOR]
+KNOWN = [row for row in load_results().rows if row.name in COORDINATOR_BUGS]
 CAUGHT = [row for row in KNOWN if row.found_by]
-MUTANTS_IN_PERCENT = 95.0
+MIN_MUTANTS_FOUND_PERCENT = 95.0
 """Of those that are not equivalent: seen broken, or told to be unusual."""
-MUTATED = recorded(MUTANTS).rows
-ONE_IN = 20
+MUTATED = load_results(MUTANT_RESULTS).rows
+SAMPLE_STEP = 20
 
 
 def test_every_known_bug_is_recorded_and_nearly_all_are_found() -> None:
-    assert [row.name for row in KNOWN] == list(COORDINATOR)
-    assert len(CAUGHT) >= FOUND_AT_LEAST
+    assert [row.name for row in KNOWN] == list(COORDINATOR_BUGS)
+    assert len(CAUGHT) >= MIN_BUGS_FOUND
     assert all(row.reason for row in KNOWN if not row.found_by)
 
 
 def test_finding_is_quick_and_what_is_found_is_short() -> None:
     drawn = [row.hunts[SCHEDULES] for row in CAUGHT if row.found_by == SCHEDULES]
-    assert median(hunts.median_seconds for hunts in drawn) <= MEDIAN_SECONDS
-    assert median(hunts.median_requests for hunts in drawn) <= MEDIAN_REQUESTS
+    assert median(hunts.median_seconds for hunts in drawn) <= MAX_MEDIAN_SECONDS
+    assert median(hunts.median_requests for hunts in drawn) <= MAX_MEDIAN_REQUESTS
 
 
 @pytest.mark.parametrize("row", CAUGHT, ids=lambda row: row.name)
-def test_a_bug_is_found_with_its_recorded_seed(row: Row) -> None:
-    assert found_again(row)
+def test_a_bug_is_found_with_its_recorded_seed(row: ResultRow) -> None:
+    assert is_found_again(row)
 
 
-def found_again(row: Row) -> bool:
+def is_found_again(row: ResultRow) -> bool:
     """What found it then finds it now."""
     only = "" if row.found_by == SCHEDULES else row.shortest[0]
-    return hunt(Task(row.name, row.found_by, row.seed, PATIENCE_SECONDS, 0, row.chunk, only)).found
+    return run_hunt(HuntTask(row.name, row.found_by, row.seed, HUNT_TIMEOUT_SECONDS, 0, row.chunk, only)).is_found
 
 
 def test_the_mutants_are_those_of_the_bundled_coordinator() -> None:
-    # If it changed: `python -m tests.acceptance schedules mutants`, or `fencepost zoo --only PATTERN --record`.
-    assert [row.name for row in MUTATED] == list(mutants())
+    # If it changed: `python -m tests.acceptance schedules mutants`, or `fencepost check_zoo --only PATTERN --record`.
+    assert [row.name for row in MUTATED] == list(mutants_by_name())
 
 
 def test_nearly_every_mutant_is_found() -> None:
     wrong = [row for row in MUTATED if row.reason != EQUIVALENT]
-    assert 100 * sum(bool(row.found_by) for row in wrong) >= MUTANTS_IN_PERCENT * len(wrong)
+    assert 100 * sum(bool(row.found_by) for row in wrong) >= MIN_MUTANTS_FOUND_PERCENT * len(wrong)
     assert all(row.reason for row in MUTATED if not row.found_by)
 
 
 @pytest.mark.parametrize(
-    "row", [row for row in MUTATED if row.found_by and row.requirement != HANGS][::ONE_IN], ids=lambda row: row.name
+    "row",
+    [row for row in MUTATED if row.found_by and row.requirement != HANGS][::SAMPLE_STEP],
+    ids=lambda row: row.name,
 )
-def test_a_mutant_is_found_with_its_recorded_seed(row: Row) -> None:
-    assert found_again(row)
+def test_a_mutant_is_found_with_its_recorded_seed(row: ResultRow) -> None:
+    assert is_found_again(row)

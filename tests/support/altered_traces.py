@@ -9,11 +9,11 @@ from pathlib import Path
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.judge.judge import Judge
-from fencepost.traces.verdict import Fault, TraceVerdict
-from tests.support.client_view import seen_by_clients
+from fencepost.traces.verdict import TraceVerdict, Violation
+from tests.support.client_view import as_seen_by_clients
 from tests.support.random_client import random_trace
 
-CODES = (0, 16, 22, 25, 27, 82)
+ERROR_CODES = (0, 16, 22, 25, 27, 82)
 
 
 def altered_trace(seed: int, steps: int = 40) -> tuple[Header, Sequence[Event]]:
@@ -21,7 +21,7 @@ def altered_trace(seed: int, steps: int = 40) -> tuple[Header, Sequence[Event]]:
     source = random.Random(seed)
     if seed % 4 == 3:  # in these, a wrong answer may take the judge minutes
         header, events = random_trace(source, steps // 3, 10)
-        return seen_by_clients(replace(header, grace=24), tuple(as_seen(events)), source, 12)
+        return as_seen_by_clients(replace(header, grace=24), tuple(without_late_responses(events)), source, 12)
     header, events = random_trace(source, steps)
     if seed % 5 == 4:  # it begins in the middle
         remark = Event(0, 0, 0, "", Kind.INTERNAL, "unknown", 0, {"reason": "a recording begins"})
@@ -29,28 +29,30 @@ def altered_trace(seed: int, steps: int = 40) -> tuple[Header, Sequence[Event]]:
             replace(each, sequence=each.sequence + 1, of=None if each.of is None else each.of + 1)
             for each in events[4:]
         )
-        events = tuple(as_sent([remark, *later]))
+        events = tuple(without_orphans([remark, *later]))
     if seed % 5 == 1:
-        events = (*events, *lookups(events[-1].sequence + 1, events[-1].time))
-    answers = [place for place, event in enumerate(events) if event.kind is Kind.ANSWER and event.api in ALTERED]
-    wrong = set(source.sample(answers, min(len(answers), seed % 4)))
-    return header, [altered(event, source) if place in wrong else event for place, event in enumerate(events)]
+        events = (*events, *lookup_events(events[-1].sequence + 1, events[-1].time))
+    responses = [
+        place for place, event in enumerate(events) if event.kind is Kind.RESPONSE and event.api in ALTERED_APIS
+    ]
+    wrong = set(source.sample(responses, min(len(responses), seed % 4)))
+    return header, [alter_error(event, source) if place in wrong else event for place, event in enumerate(events)]
 
 
-ALTERED = frozenset({"SyncGroup", "Heartbeat", "OffsetCommit"})
+ALTERED_APIS = frozenset({"SyncGroup", "Heartbeat", "OffsetCommit"})
 
 
-def as_seen(events: Iterable[Event]) -> Iterator[Event]:
+def without_late_responses(events: Iterable[Event]) -> Iterator[Event]:
     """The events without the answers that come over a connection that is gone."""
     gone: set[int | None] = set()
     for event in events:
         if event.kind is Kind.FAULT:
             gone.add(event.of)
-        if event.kind is not Kind.ANSWER or event.of not in gone:
+        if event.kind is not Kind.RESPONSE or event.of not in gone:
             yield event
 
 
-def lookups(sequence: int, time: int) -> Iterator[Event]:
+def lookup_events(sequence: int, time: int) -> Iterator[Event]:
     """Who coordinates a group, asked three times and answered in two ways, and once more after it has moved."""
     asked = {"key": "g", "key_type": 0}
     for place, node in enumerate((1, 1, 2, None, 2)):
@@ -58,22 +60,22 @@ def lookups(sequence: int, time: int) -> Iterator[Event]:
         if node is None:
             body = {"group_id": "g", "generation_id": 1, "member_id": "nobody", "group_instance_id": None}
             yield Event(number, time, 0, "A", Kind.REQUEST, "Heartbeat", 4, body)
-            yield Event(number + 1, time, 0, "A", Kind.ANSWER, "Heartbeat", 4, {"error_code": 16}, number)
+            yield Event(number + 1, time, 0, "A", Kind.RESPONSE, "Heartbeat", 4, {"error_code": 16}, number)
             continue
         found = {"error_code": 0, "error_message": None, "node_id": node, "host": "h", "port": 9092}
         yield Event(number, time, 0, "A", Kind.REQUEST, "FindCoordinator", 3, asked)
-        yield Event(number + 1, time, 0, "A", Kind.ANSWER, "FindCoordinator", 3, found, number)
+        yield Event(number + 1, time, 0, "A", Kind.RESPONSE, "FindCoordinator", 3, found, number)
 
 
-def as_sent(events: Sequence[Event]) -> Iterator[Event]:
+def without_orphans(events: Sequence[Event]) -> Iterator[Event]:
     """The events without those about requests that are not there."""
     sent = {event.sequence for event in events if event.kind is Kind.REQUEST}
     return (event for event in events if event.of is None or event.of in sent)
 
 
-def altered(event: Event, source: random.Random) -> Event:
+def alter_error(event: Event, source: random.Random) -> Event:
     """The answer with another error."""
-    code = source.choice(CODES)
+    code = source.choice(ERROR_CODES)
     if "topics" not in event.body:
         return replace(event, body={**event.body, "error_code": code})
     topics = [
@@ -83,7 +85,7 @@ def altered(event: Event, source: random.Random) -> Event:
     return replace(event, body={**event.body, "topics": topics})
 
 
-def in_parts(folder: Path, header: Header, events: Sequence[Event], count: int) -> list[Path]:
+def write_in_parts(folder: Path, header: Header, events: Sequence[Event], count: int) -> list[Path]:
     """The trace as a recording in so many parts: each but the first begins with the requests that are in flight."""
     size = -(-len(events) // count)
     paths: list[Path] = []
@@ -100,7 +102,7 @@ def in_parts(folder: Path, header: Header, events: Sequence[Event], count: int) 
             written.append(replace(event, sequence=event.sequence + number, of=of))
             if event.kind is Kind.REQUEST:
                 in_flight[event.sequence] = written[-1]
-            elif event.kind is Kind.ANSWER and event.of is not None:
+            elif event.kind is Kind.RESPONSE and event.of is not None:
                 in_flight.pop(event.of, None)
         told = {"recording": folder.name, "part": str(number + 1)}
         paths.append(folder / f"r.{number + 1:04}.jsonl")
@@ -108,16 +110,16 @@ def in_parts(folder: Path, header: Header, events: Sequence[Event], count: int) 
     return paths
 
 
-Shown = tuple[Counter[Fault], Counter[str], Counter[str], Counter[str], dict[str, bool]]
+VerdictSummary = tuple[Counter[Violation], Counter[str], Counter[str], Counter[str], dict[str, bool]]
 
 
-def shown(verdicts: Iterable[TraceVerdict]) -> Shown:
+def summarize_verdicts(verdicts: Iterable[TraceVerdict]) -> VerdictSummary:
     """Everything that verdicts on parts of a trace say together, in no order."""
-    faults: Counter[Fault] = Counter()
+    faults: Counter[Violation] = Counter()
     rules, transitions, doubts = Counter[str](), Counter[str](), Counter[str]()
     decisions: dict[str, bool] = {}
     for each in verdicts:
-        faults.update(each.faults)
+        faults.update(each.violations)
         rules.update(each.rules)
         transitions.update({str(step): times for step, times in each.transitions.items()})
         doubts.update(each.inconclusive)
@@ -125,6 +127,6 @@ def shown(verdicts: Iterable[TraceVerdict]) -> Shown:
     return faults, rules, transitions, doubts, decisions
 
 
-def judged_alone(header: Header, events: Sequence[Event]) -> Shown:
+def judge_alone(header: Header, events: Sequence[Event]) -> VerdictSummary:
     """What `fencepost judge` finds."""
-    return shown([Judge(header).read(events)])
+    return summarize_verdicts([Judge(header).judge_events(events)])

@@ -5,33 +5,34 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
-from fencepost.adapters.wire.discovery import PARTITIONS
-from fencepost.model.wire.codec import API_KEYS, VERSIONS, Request, decode_request, encode_response, fitted
+from fencepost.adapters.wire.discovery import MIN_PARTITIONS
+from fencepost.model.wire.codec import API_KEYS, VERSIONS, DecodedRequest, decode_request, encode_response, fit_body
 
 TOPIC_ID = "5f0c2a5e-0000-4000-8000-000000000001"
-HANG_UP = b""
+DISCONNECT = b""
 SILENCE = None
 
-Reply: TypeAlias = Mapping[str, Any] | bytes | None
+ScriptedResponse: TypeAlias = Mapping[str, Any] | bytes | None
 """A body, or raw bytes to send before hanging up, or nothing."""
-Handler: TypeAlias = Callable[[Request], Reply]
+Handler: TypeAlias = Callable[[DecodedRequest], ScriptedResponse]
 
 
-class Broker:
-    """Serves on a port of its own. `answers` maps an API to what is answered; it hangs up on what is missing there."""
+class FakeBroker:
+    """Serves on a port of its own. `responses` maps an API to what is answered; it hangs up on what is missing
+    there."""
 
     def __init__(self, node: int = 0, topic: str = "fencepost") -> None:
         self.node = node
         self.topic = topic
         self.port = 0
-        self.peers: list[Broker] = [self]
-        self.requests: list[Request] = []
+        self.peers: list[FakeBroker] = [self]
+        self.requests: list[DecodedRequest] = []
         self.writers: list[asyncio.StreamWriter] = []
         self.versions = {api: VERSIONS[api] for api in VERSIONS}
-        self.answers: dict[str, Handler] = {
+        self.responses: dict[str, Handler] = {
             "ApiVersions": self.api_versions,
             "Metadata": self.metadata,
-            "FindCoordinator": lambda _: self.coordinator(self),
+            "FindCoordinator": lambda _: self.coordinator_response(self),
             "OffsetFetch": lambda _: {"error_code": 0, "topics": []},
             "DescribeConfigs": lambda _: {"results": [{"error_code": 0, "configs": []}]},
             "CreateTopics": lambda _: {"topics": [{"name": self.topic, "error_code": 36}]},
@@ -39,27 +40,27 @@ class Broker:
             "JoinGroup": lambda _: SILENCE,
         }
 
-    def api_versions(self, request: Request) -> Reply:
+    def api_versions(self, request: DecodedRequest) -> ScriptedResponse:
         """Every API of the table, in the versions that the kit knows."""
         if request.version > self.versions["ApiVersions"][1]:
             return {"error_code": 35}
         keys = [
             {"api_key": API_KEYS[api], "min_version": low, "max_version": high}
             for api, (low, high) in self.versions.items()
-            if api in self.answers or api in ("SyncGroup",)
+            if api in self.responses or api in ("SyncGroup",)
         ]
         return {"error_code": 0, "api_keys": keys}
 
-    def metadata(self, _: Request) -> Reply:
+    def metadata(self, _: DecodedRequest) -> ScriptedResponse:
         """All peers, and the kit's topic."""
-        partitions = [{"partition_index": n, "leader_id": self.node, "error_code": 0} for n in range(PARTITIONS)]
+        partitions = [{"partition_index": n, "leader_id": self.node, "error_code": 0} for n in range(MIN_PARTITIONS)]
         return {
             "brokers": [{"node_id": peer.node, "host": "127.0.0.1", "port": peer.port} for peer in self.peers],
             "cluster_id": "test",
             "topics": [{"error_code": 0, "name": self.topic, "topic_id": TOPIC_ID, "partitions": partitions}],
         }
 
-    def coordinator(self, peer: "Broker", error: int = 0) -> Reply:
+    def coordinator_response(self, peer: "FakeBroker", error: int = 0) -> ScriptedResponse:
         """An answer to FindCoordinator."""
         where = {"node_id": peer.node, "host": "127.0.0.1", "port": peer.port} if not error else {"node_id": -1}
         return {"error_code": error, **where}
@@ -72,34 +73,34 @@ class Broker:
                 frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
                 request = decode_request(frame)
                 self.requests.append(request)
-                handler = self.answers.get(request.api or "")
-                reply = handler(request) if handler else HANG_UP
+                handler = self.responses.get(request.api or "")
+                reply = handler(request) if handler else DISCONNECT
                 if reply is None:
                     continue
                 if isinstance(reply, bytes):
                     writer.write(reply)
                     break
-                writer.write(framed(request, reply))
+                writer.write(encode_frame(request, reply))
         except asyncio.IncompleteReadError:
             pass
         finally:
             writer.close()
 
-    def names(self) -> list[str | None]:
+    def requested_apis(self) -> list[str | None]:
         """The APIs that were asked for."""
         return [request.api for request in self.requests]
 
 
-def framed(request: Request, body: Mapping[str, Any]) -> bytes:
+def encode_frame(request: DecodedRequest, body: Mapping[str, Any]) -> bytes:
     """An answer as it goes over the wire."""
     assert request.api is not None
-    fitting = fitted(request.api + "Response", request.version, body)
+    fitting = fit_body(request.api + "Response", request.version, body)
     frame = encode_response(request.api, request.version, request.correlation_id, fitting)
     return len(frame).to_bytes(4) + frame
 
 
 @asynccontextmanager
-async def running(*brokers: Broker, port: int = 0) -> AsyncIterator[None]:
+async def serve_brokers(*brokers: FakeBroker, port: int = 0) -> AsyncIterator[None]:
     """Serve them as one cluster."""
     servers = []
     for broker in brokers:

@@ -7,49 +7,49 @@ from typing import Any
 import pytest
 
 from fencepost.adapters.bundled.classic.coordinator import Coordinator
-from fencepost.adapters.bundled.classic.messages import Answer, Request
+from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.model.settings import Settings
 
-Change = Callable[[Request, Answer], Answer | None]
+Change = Callable[[Request, Response], Response | None]
 
 
-def flawed(change: Change) -> type[Coordinator]:
+def altering_coordinator(change: Change) -> type[Coordinator]:
     """A coordinator whose answers go through `change`, which may leave one out."""
 
-    class Flawed(Coordinator):
+    class AlteringCoordinator(Coordinator):
         def __init__(self, *given: Any, **named: Any) -> None:
-            self.asked: dict[int, Request] = {}
+            self.requests: dict[int, Request] = {}
             super().__init__(*given, **named)
 
-        def handle(self, request: Request, now: int) -> list[Answer]:
-            self.asked[request.handle] = request
-            return self.changed(super().handle(request, now))
+        def handle(self, request: Request, now: int) -> list[Response]:
+            self.requests[request.handle] = request
+            return self.alter_responses(super().handle(request, now))
 
-        def advance(self, now: int) -> list[Answer]:
-            return self.changed(super().advance(now))
+        def advance(self, now: int) -> list[Response]:
+            return self.alter_responses(super().advance(now))
 
-        def changed(self, answers: list[Answer]) -> list[Answer]:
-            found = (change(self.asked[answer.handle], answer) for answer in answers)
-            return [answer for answer in found if answer is not None]
+        def alter_responses(self, responses: list[Response]) -> list[Response]:
+            found = (change(self.requests[response.handle], response) for response in responses)
+            return [response for response in found if response is not None]
 
-    return Flawed
+    return AlteringCoordinator
 
 
-def error_instead(api: str, wrong: int, right: int) -> Change:
+def replace_error(api: str, wrong: int, right: int) -> Change:
     """One error of an API in the place of another."""
 
-    def change(request: Request, answer: Answer) -> Answer:
-        if request.api == api and answer.body["error_code"] == right:
-            return replace(answer, body={**answer.body, "error_code": wrong})
-        return answer
+    def change(request: Request, response: Response) -> Response:
+        if request.api == api and response.body["error_code"] == right:
+            return replace(response, body={**response.body, "error_code": wrong})
+        return response
 
     return change
 
 
-def silent(api: str) -> Change:
+def drop_responses(api: str) -> Change:
     """No answer to an API."""
-    return lambda request, answer: None if request.api == api else answer
+    return lambda request, response: None if request.api == api else response
 
 
 def install(patch: pytest.MonkeyPatch, coordinator: type[Coordinator], **settings: int) -> None:
@@ -62,19 +62,19 @@ def install(patch: pytest.MonkeyPatch, coordinator: type[Coordinator], **setting
     patch.setattr("fencepost.conformance.run.replay.InProcessTarget", target)
 
 
-FORGIVING = flawed(error_instead("Heartbeat", 0, 22))
+FORGIVING = altering_coordinator(replace_error("Heartbeat", 0, 22))
 """Wrong generations are as good as right ones (HB-04)."""
-STRICT = flawed(error_instead("Heartbeat", 22, 0))
+STRICT = altering_coordinator(replace_error("Heartbeat", 22, 0))
 """No generation is right (HB-05)."""
-DEAF = flawed(silent("Heartbeat"))
+SILENT_ON_HEARTBEAT = altering_coordinator(drop_responses("Heartbeat"))
 
 
-class Hasty(Coordinator):
+class EagerSyncCoordinator(Coordinator):
     """Followers are answered before the leader has assigned anything (SYNC-10)."""
 
-    def handle(self, request: Request, now: int) -> list[Answer]:
-        answers = super().handle(request, now)
-        if request.api == "SyncGroup" and all(answer.handle != request.handle for answer in answers):
+    def handle(self, request: Request, now: int) -> list[Response]:
+        responses = super().handle(request, now)
+        if request.api == "SyncGroup" and all(response.handle != request.handle for response in responses):
             body = {"error_code": 0, "protocol_type": "consumer", "protocol_name": "range", "assignment": b"too early"}
-            answers.append(Answer(request.handle, {"throttle_time_ms": 0, **body}))
-        return answers
+            responses.append(Response(request.handle, {"throttle_time_ms": 0, **body}))
+        return responses

@@ -15,22 +15,22 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from fencepost.adapters.serve.versions import OFFERED
+from fencepost.adapters.serve.versions import OFFERED_VERSIONS
 from fencepost.model.wire import codec
 from fencepost.model.wire.schema import SCHEMAS, Field
 
-COMMAND = (sys.executable, "-m", "fencepost", "serve", "--port", "0")
-SILENCE_SECONDS = 20.0
+SERVE_COMMAND = (sys.executable, "-m", "fencepost", "serve", "--port", "0")
+RESPONSE_TIMEOUT_S = 20.0
 """A server that says nothing for so long hangs."""
-AT_A_TIME = 4
+FRAMES_PER_CONNECTION = 4
 """How many frames a connection carries, unless it is closed before."""
-LOG_LINES = 40
+MAX_LOG_LINES = 40
 
 WORDS = ("g", "h", "", "fencepost", "consumer", "range", "classic", "Stable", "m", "x" * 300)
 NUMBERS = (0, 1, 2, 3, -1, 500, 6_000, 2**31 - 1)
 
 
-def value(one: Field, chance: random.Random) -> Any:
+def random_value(one: Field, chance: random.Random) -> Any:
     """Something that a field may hold."""
     if one.kind in ("int8", "int16", "int32", "int64"):
         bits = int(one.kind[3:])
@@ -42,7 +42,7 @@ def value(one: Field, chance: random.Random) -> Any:
     return chance.random() < 0.5 if one.kind in ("bool", "boolean") else one.default
 
 
-def filled(fields: tuple[Field, ...], version: int, chance: random.Random) -> dict[str, Any]:
+def random_body(fields: tuple[Field, ...], version: int, chance: random.Random) -> dict[str, Any]:
     """A body with something in most of its fields."""
     found: dict[str, Any] = {}
     for one in fields:
@@ -50,15 +50,15 @@ def filled(fields: tuple[Field, ...], version: int, chance: random.Random) -> di
             continue
         if one.kind == "struct":
             if one.array:
-                found[one.name] = [filled(one.fields, version, chance) for _ in range(chance.randint(0, 3))]
+                found[one.name] = [random_body(one.fields, version, chance) for _ in range(chance.randint(0, 3))]
         elif one.array:
-            found[one.name] = [value(one, chance) for _ in range(chance.randint(0, 3))]
+            found[one.name] = [random_value(one, chance) for _ in range(chance.randint(0, 3))]
         else:
-            found[one.name] = value(one, chance)
+            found[one.name] = random_value(one, chance)
     return {name: each for name, each in found.items() if each is not None}
 
 
-def mutated(data: bytes, chance: random.Random) -> bytes:
+def mutate(data: bytes, chance: random.Random) -> bytes:
     """`data` after some bytes were flipped, dropped, put in or repeated."""
     raw = bytearray(data)
     for _ in range(chance.randint(1, 3)):
@@ -79,40 +79,40 @@ def mutated(data: bytes, chance: random.Random) -> bytes:
     return bytes(raw)
 
 
-def frames(seed: int) -> Iterator[bytes]:
+def mutated_requests(seed: int) -> Iterator[bytes]:
     """Requests of every kind that a server offers, each changed a little: in the body, or anywhere."""
     chance = random.Random(seed)
-    offered = sorted(OFFERED.items())
+    offered = sorted(OFFERED_VERSIONS.items())
     while True:
         api, (low, high) = chance.choice(offered)
         version = chance.randint(low, high)
-        body = codec.fitted(f"{api}Request", version, filled(SCHEMAS[f"{api}Request"].fields, version, chance))
+        body = codec.fit_body(f"{api}Request", version, random_body(SCHEMAS[f"{api}Request"].fields, version, chance))
         frame = codec.encode_request(api, version, chance.randrange(1 << 31), chance.choice(("me", None)), body)
         spared = chance.choice((0, 8, 12))
-        yield frame[:spared] + mutated(frame[spared:], chance)
+        yield frame[:spared] + mutate(frame[spared:], chance)
 
 
-def answers(seed: int) -> Iterator[tuple[str, int, bytes]]:
+def mutated_responses(seed: int) -> Iterator[tuple[str, int, bytes]]:
     """Answers of every kind, changed alike, with the API and version they are read as."""
     chance = random.Random(seed)
     while True:
         api = chance.choice(sorted(codec.VERSIONS))
         version = chance.randint(*codec.VERSIONS[api])
         name = f"{api}Response"
-        body = codec.fitted(name, version, filled(SCHEMAS[name].fields, version, chance))
-        yield api, version, mutated(codec.encode_response(api, version, 1, body), chance)
+        body = codec.fit_body(name, version, random_body(SCHEMAS[name].fields, version, chance))
+        yield api, version, mutate(codec.encode_response(api, version, 1, body), chance)
 
 
 @dataclass(slots=True)
-class Hailstorm:
+class FuzzResult:
     """What became of a server under mutated frames. Sizes in MiB; `answered` and `refused` count frames."""
 
     answered: int = 0
     refused: int = 0
-    before: float = 0.0
-    most: float = 0.0
-    slowest: float = 0.0
-    trouble: list[str] = field(default_factory=list)
+    initial_mib: float = 0.0
+    peak_mib: float = 0.0
+    slowest_seconds: float = 0.0
+    problems: list[str] = field(default_factory=list)
 
     @property
     def frames(self) -> int:
@@ -120,34 +120,34 @@ class Hailstorm:
         return self.answered + self.refused
 
 
-class House:
+class ServerProcess:
     """A server in a process of its own, on loopback."""
 
-    def __init__(self, command: Sequence[str] = COMMAND) -> None:
+    def __init__(self, command: Sequence[str] = SERVE_COMMAND) -> None:
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self.port = int(self.process.stdout.readline().rpartition(":")[2])
-        self.log: deque[str] = deque(maxlen=LOG_LINES)
+        self.log: deque[str] = deque(maxlen=MAX_LOG_LINES)
         self.errors = 0
-        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader = threading.Thread(target=self.read_log, daemon=True)
         self.reader.start()
 
-    def read(self) -> None:
+    def read_log(self) -> None:
         """Count the errors that it tells of."""
         assert self.process.stderr is not None
         for line in self.process.stderr:
             self.log.append(line.rstrip())
             self.errors += line.startswith("Traceback")
 
-    def size(self) -> float:
+    def memory_mib(self) -> float:
         """How much memory it has, in MiB."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         found = re.search(r"VmRSS:\s+(\d+) kB", status)
         return int(found[1]) / 1024 if found else 0.0
 
-    def talk(self, some: Sequence[bytes]) -> bytes:
+    def exchange_frames(self, some: Sequence[bytes]) -> bytes:
         """Everything it says to these frames until it hangs up. Raises `OSError`."""
-        with socket.create_connection(("127.0.0.1", self.port), SILENCE_SECONDS) as peer:
+        with socket.create_connection(("127.0.0.1", self.port), RESPONSE_TIMEOUT_S) as peer:
             said = bytearray()
             try:
                 peer.sendall(b"".join(len(frame).to_bytes(4) + frame for frame in some))
@@ -168,7 +168,7 @@ class House:
                 pipe.close()
 
 
-def whole(said: bytes) -> int:
+def count_frames(said: bytes) -> int:
     """How many whole answers that is."""
     count = place = 0
     while place + 4 <= len(said):
@@ -177,43 +177,43 @@ def whole(said: bytes) -> int:
     return count
 
 
-def hail(seed: int, count: int, command: Sequence[str] = COMMAND) -> Hailstorm:
+def fuzz_server(seed: int, count: int, command: Sequence[str] = SERVE_COMMAND) -> FuzzResult:
     """Send frames until the server has looked at so many, or is in trouble."""
-    house, storm = House(command), Hailstorm()
+    house, storm = ServerProcess(command), FuzzResult()
     left: deque[bytes] = deque()
-    source = frames(seed)
+    source = mutated_requests(seed)
     try:
-        storm.before = storm.most = house.size()
-        while storm.frames < count and not storm.trouble:
-            left.extend(islice(source, AT_A_TIME - len(left)))
+        storm.initial_mib = storm.peak_mib = house.memory_mib()
+        while storm.frames < count and not storm.problems:
+            left.extend(islice(source, FRAMES_PER_CONNECTION - len(left)))
             begun = time.monotonic()
             try:
-                heard = min(whole(house.talk(tuple(left))), len(left))
+                heard = min(count_frames(house.exchange_frames(tuple(left))), len(left))
             except TimeoutError:
-                storm.trouble.append(f"no answer within {SILENCE_SECONDS:g} s to {left[0].hex()}")
+                storm.problems.append(f"no answer within {RESPONSE_TIMEOUT_S:g} s to {left[0].hex()}")
                 break
             except OSError as error:
-                storm.trouble.append(f"it cannot be reached any more: {error}")
+                storm.problems.append(f"it cannot be reached any more: {error}")
                 break
-            storm.slowest = max(storm.slowest, time.monotonic() - begun)
+            storm.slowest_seconds = max(storm.slowest_seconds, time.monotonic() - begun)
             storm.answered += heard
             storm.refused += heard < len(left)
             for _ in range(min(heard + 1, len(left))):
                 left.popleft()
-            if storm.frames % 97 < AT_A_TIME:
-                storm.most = max(storm.most, house.size())
+            if storm.frames % 97 < FRAMES_PER_CONNECTION:
+                storm.peak_mib = max(storm.peak_mib, house.memory_mib())
             if house.errors:
-                storm.trouble.append("an error of its own: " + " / ".join(house.log))
+                storm.problems.append("an error of its own: " + " / ".join(house.log))
         if house.process.poll() is not None:
-            storm.trouble.append(f"it ended with {house.process.returncode}: {' / '.join(house.log)}")
+            storm.problems.append(f"it ended with {house.process.returncode}: {' / '.join(house.log)}")
     finally:
         house.close()
     return storm
 
 
-def read_all(seed: int, count: int) -> None:
+def fuzz_codec(seed: int, count: int) -> None:
     """Have the codec read so many mutated requests and answers. Raises whatever it raises."""
-    for frame in islice(frames(seed), count // 2):
+    for frame in islice(mutated_requests(seed), count // 2):
         codec.decode_request(frame, 50_000)
-    for api, version, frame in islice(answers(seed), count - count // 2):
+    for api, version, frame in islice(mutated_responses(seed), count - count // 2):
         codec.decode_response(api, version, frame)

@@ -3,9 +3,14 @@
 from dataclasses import replace
 from typing import Any
 
-from fencepost.model.classic.coordinator.dispatch import handle
-from fencepost.model.classic.coordinator.internal_actions import Due, fire, restarted, timers
-from fencepost.model.classic.coordinator.state import Cluster, World
+from fencepost.model.classic.coordinator.dispatch import handle_request
+from fencepost.model.classic.coordinator.internal_actions import (
+    ArmedTimer,
+    armed_timers,
+    fire_timer,
+    restart_coordinator,
+)
+from fencepost.model.classic.coordinator.state import Cluster, GroupState
 from fencepost.model.classic.core.state import (
     Choices,
     CommitRequest,
@@ -20,38 +25,46 @@ from fencepost.model.classic.core.state import (
     Slot,
     SyncRequest,
 )
-from fencepost.model.classic.messages.requests import Commit, Heartbeat, Join, Leave, Offset, Request, Sync
-from fencepost.model.classic.messages.responses import Answer
+from fencepost.model.classic.messages.requests import (
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+    Offset,
+    OffsetCommit,
+    Request,
+    SyncGroup,
+)
+from fencepost.model.classic.messages.responses import Response
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 
-P = (("p", b"1"),)
-PQ = (("p", b"1"), ("q", b"2"))
-QP = (("q", b"2"), ("p", b"1"))
-Q = (("q", b"2"),)
-SESSION, REBALANCE, DELAY = 10_000, 20_000, 3_000
+ONLY_P = (("p", b"1"),)
+P_THEN_Q = (("p", b"1"), ("q", b"2"))
+Q_THEN_P = (("q", b"2"), ("p", b"1"))
+ONLY_Q = (("q", b"2"),)
+SESSION_TIMEOUT_MS, REBALANCE_TIMEOUT_MS, INITIAL_DELAY_MS = 10_000, 20_000, 3_000
 SETTINGS = Settings(max_group_size=4)
 
 
-class Desk:
+class ModelCoordinatorDriver:
     """One group on a model coordinator. Member ids are `m1`, `m2`, ... in the order they are made up."""
 
     def __init__(self, settings: Settings = SETTINGS, dialect: Dialect | None = None) -> None:
-        self.world = World()
+        self.state = GroupState()
         self.now = 0
         self.cluster = Cluster(settings, {"t": 2})
         self.dialect = dialect or Dialect()
-        self.answers: dict[int, Answer] = {}
+        self.responses: dict[int, Response] = {}
         self.rules: list[str] = []
         self.handles = 0
-        self.made = 0
+        self.id_count = 0
 
     # --- what there is ------------------------------------------------------------------------------------------
 
     @property
     def group(self) -> Group:
-        assert self.world.group is not None
-        return self.world.group
+        assert self.state.group is not None
+        return self.state.group
 
     @property
     def phase(self) -> Phase:
@@ -64,13 +77,13 @@ class Desk:
     def members(self) -> set[str]:
         return {slot.id for slot in self.group.slots if slot.id is not None}
 
-    def error(self, number: int) -> Error | None:
+    def error_of(self, number: int) -> Error | None:
         """The error of an answer, None while the request is parked."""
-        answer: Any = self.answers.get(number)
-        return None if answer is None else answer.error
+        response: Any = self.responses.get(number)
+        return None if response is None else response.error
 
-    def answer(self, number: int) -> Any:
-        return self.answers[number]
+    def response_to(self, number: int) -> Any:
+        return self.responses[number]
 
     # --- what happens -------------------------------------------------------------------------------------------
 
@@ -85,36 +98,36 @@ class Desk:
             settings.new_member_timeout,
         )
 
-    def ask(self, request: Request) -> int:
+    def send(self, request: Request) -> int:
         """Have a request handled; returns its handle."""
-        self.made += isinstance(request, Join) and request.core.member is None
-        outcome = handle(self.world, request, self.context(f"m{self.made}"), self.cluster)
-        self.world = outcome.world
+        self.id_count += isinstance(request, JoinGroup) and request.core.member is None
+        outcome = handle_request(self.state, request, self.context(f"m{self.id_count}"), self.cluster)
+        self.state = outcome.state
         self.rules.append(outcome.rule)
-        self.answers |= {reply.handle: reply.answer for reply in outcome.replies}
+        self.responses |= {reply.handle: reply.response for reply in outcome.replies}
         return self.handles
 
-    def due(self) -> list[Due]:
-        return sorted(timers(self.world), key=lambda each: each.deadline)
+    def armed_timers(self) -> list[ArmedTimer]:
+        return sorted(armed_timers(self.state), key=lambda each: each.deadline)
 
     def wait(self, milliseconds: int) -> None:
         """Let time pass; timers fire at their deadlines."""
         end = self.now + milliseconds
-        while (dues := self.due()) and dues[0].deadline <= end:
+        while (dues := self.armed_timers()) and dues[0].deadline <= end:
             self.now = dues[0].deadline
-            outcome = fire(self.world, dues[0], self.context())
-            self.world = outcome.world
+            outcome = fire_timer(self.state, dues[0], self.context())
+            self.state = outcome.state
             self.rules.append(outcome.rule)
-            self.answers |= {reply.handle: reply.answer for reply in outcome.replies}
+            self.responses |= {reply.handle: reply.response for reply in outcome.replies}
         self.now = end
 
     def restart(self, settings: Settings | None = None) -> None:
         self.cluster = replace(self.cluster, settings=settings or self.cluster.settings)
-        outcome = restarted(self.world, self.context())
-        self.world = outcome.world
+        outcome = restart_coordinator(self.state, self.context())
+        self.state = outcome.state
         self.rules.append(outcome.rule)
 
-    def handle(self) -> int:
+    def next_handle(self) -> int:
         self.handles += 1
         return self.handles
 
@@ -123,20 +136,20 @@ class Desk:
     def join(
         self,
         member: str | None = None,
-        protocols: tuple[tuple[str, bytes], ...] = P,
+        protocols: tuple[tuple[str, bytes], ...] = ONLY_P,
         *,
         instance: str | None = None,
         version: int = 9,
-        session: int = SESSION,
-        rebalance: int = REBALANCE,
+        session: int = SESSION_TIMEOUT_MS,
+        rebalance: int = REBALANCE_TIMEOUT_MS,
         kind: str | None = "consumer",
         group: str = "g",
     ) -> int:
         offered = tuple(Protocol(name, metadata) for name, metadata in protocols)
         core = JoinRequest(
-            self.handle(), member, instance, kind, offered, session, rebalance, version >= 4, version >= 9
+            self.next_handle(), member, instance, kind, offered, session, rebalance, version >= 4, version >= 9
         )
-        return self.ask(Join(group, core))
+        return self.send(JoinGroup(group, core))
 
     def sync(
         self,
@@ -150,49 +163,49 @@ class Desk:
         complete: bool = True,
         group: str = "g",
     ) -> int:
-        core = SyncRequest(self.handle(), member, instance, generation, kind, protocol, given)
-        return self.ask(Sync(group, core, complete))
+        core = SyncRequest(self.next_handle(), member, instance, generation, kind, protocol, given)
+        return self.send(SyncGroup(group, core, complete))
 
-    def beat(self, member: str | None, generation: int, instance: str | None = None, group: str = "g") -> int:
-        return self.ask(Heartbeat(group, HeartbeatRequest(self.handle(), member, instance, generation)))
+    def heartbeat(self, member: str | None, generation: int, instance: str | None = None, group: str = "g") -> int:
+        return self.send(Heartbeat(group, HeartbeatRequest(self.next_handle(), member, instance, generation)))
 
     def leave(self, *entries: tuple[str | None, str | None], group: str = "g") -> int:
-        return self.ask(Leave(group, LeaveRequest(self.handle(), entries)))
+        return self.send(LeaveGroup(group, LeaveRequest(self.next_handle(), entries)))
 
     def commit(
         self, member: str | None, generation: int, instance: str | None = None, version: int = 9, topic: str = "t"
     ) -> int:
-        core = CommitRequest(self.handle(), member, instance, generation)
-        return self.ask(Commit("g", core, version, (((topic, 0), Offset(7)),)))
+        core = CommitRequest(self.next_handle(), member, instance, generation)
+        return self.send(OffsetCommit("g", core, version, (((topic, 0), Offset(7)),)))
 
     def commit_error(self, number: int) -> Error:
         """The error of the only partition of a commit."""
-        (error,) = self.answers[number].errors.values()  # type: ignore[union-attr]
+        (error,) = self.responses[number].errors.values()  # type: ignore[union-attr]
         return error
 
     # --- situations ---------------------------------------------------------------------------------------------
 
-    def newcomer(self, **offer: Any) -> tuple[str, int]:
+    def join_new(self, **offer: Any) -> tuple[str, int]:
         """A member that takes both steps, or the one of a static member: its id, and its parked JoinGroup."""
         first = self.join(**offer)
-        if self.error(first) == Error.MEMBER_ID_REQUIRED:
-            return f"m{self.made}", self.join(f"m{self.made}", **offer)
-        return f"m{self.made}", first
+        if self.error_of(first) == Error.MEMBER_ID_REQUIRED:
+            return f"m{self.id_count}", self.join(f"m{self.id_count}", **offer)
+        return f"m{self.id_count}", first
 
-    def completing(self, *offers: dict[str, Any]) -> list[str]:
+    def form_generation(self, *offers: dict[str, Any]) -> list[str]:
         """New members in one generation that waits for its leader; the first one leads."""
-        names = [self.newcomer(**offer)[0] for offer in offers]
-        self.wait(2 * DELAY)
+        names = [self.join_new(**offer)[0] for offer in offers]
+        self.wait(2 * INITIAL_DELAY_MS)
         assert self.phase is Phase.COMPLETING and self.group.leader == names[0]
         return names
 
-    def stable(self, *offers: dict[str, Any]) -> list[str]:
+    def form_stable_group(self, *offers: dict[str, Any]) -> list[str]:
         """New members in one Stable generation; assignments are the ids."""
-        names = self.completing(*offers)
-        self.settle(names)
+        names = self.form_generation(*offers)
+        self.sync_all(names)
         return names
 
-    def settle(self, names: list[str]) -> None:
+    def sync_all(self, names: list[str]) -> None:
         """The leader, who comes first, and its followers sync."""
         generation, protocol = self.group.generation, self.group.protocol
         self.sync(names[0], generation, tuple((name, name.encode()) for name in names), protocol=protocol)
@@ -201,19 +214,19 @@ class Desk:
         assert self.phase is Phase.STABLE
 
 
-def desk_in(phase: Phase, **settings: Any) -> Desk:
+def driver_in_phase(phase: Phase, **settings: Any) -> ModelCoordinatorDriver:
     """A group in this phase: leader m1, follower m2 with instance id `i`, generation 1 (Empty: 2, both have left).
 
     In Preparing a newcomer m3 waits for them.
     """
-    desk = Desk(**settings)
+    desk = ModelCoordinatorDriver(**settings)
     if phase is Phase.COMPLETING:
-        desk.completing({"protocols": PQ}, {"protocols": PQ, "instance": "i"})
+        desk.form_generation({"protocols": P_THEN_Q}, {"protocols": P_THEN_Q, "instance": "i"})
         return desk
-    desk.stable({"protocols": PQ}, {"protocols": PQ, "instance": "i"})
+    desk.form_stable_group({"protocols": P_THEN_Q}, {"protocols": P_THEN_Q, "instance": "i"})
     if phase is Phase.EMPTY:
         desk.leave(("m1", None), ("m2", None))
     elif phase is Phase.PREPARING:
-        desk.newcomer(protocols=PQ)
+        desk.join_new(protocols=P_THEN_Q)
     assert desk.phase is phase
     return desk

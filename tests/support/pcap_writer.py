@@ -9,14 +9,14 @@ import dpkt
 
 CLIENT, BROKER = b"\x0a\0\0\1", b"\x0a\0\0\2"
 PORT = 9092
-START = 1_800_000_000
+START_TIME = 1_800_000_000
 SYN, ACK, FIN, RST = dpkt.tcp.TH_SYN, dpkt.tcp.TH_ACK, dpkt.tcp.TH_FIN, dpkt.tcp.TH_RST
 NEAR_THE_END = (1 << 32) - 100
 """A first sequence number that soon wraps around."""
 
 
 @dataclass(slots=True)
-class Ends:
+class SequenceNumbers:
     """The next sequence numbers of both sides of a connection."""
 
     client: int = NEAR_THE_END
@@ -24,31 +24,31 @@ class Ends:
 
 
 @dataclass(slots=True)
-class Wire:
-    """Collects packets: (seconds since the start, IP packet). `most` is the longest piece of a message."""
+class PcapWriter:
+    """Collects packets: (seconds since the start, IP packet). `max_piece` is the longest piece of a message."""
 
-    most: int = 1_400
+    max_piece: int = 1_400
     packets: list[tuple[float, bytes]] = field(default_factory=list)
-    ends: dict[int, Ends] = field(default_factory=dict)
+    sequences: dict[int, SequenceNumbers] = field(default_factory=dict)
 
     def open(self, number: int, time: float) -> None:
         """A connection is made."""
-        self.packet(number, time, True, b"", SYN)
-        self.packet(number, time, False, b"", SYN | ACK)
+        self.add_packet(number, time, True, b"", SYN)
+        self.add_packet(number, time, False, b"", SYN | ACK)
 
-    def say(self, number: int, time: float, from_client: bool, data: bytes) -> None:
+    def send(self, number: int, time: float, from_client: bool, data: bytes) -> None:
         """Some bytes, cut into pieces; a side that was not heard of before has a connection from before."""
-        self.ends.setdefault(number, Ends())
-        for start in range(0, len(data), self.most):
-            self.packet(number, time, from_client, data[start : start + self.most], ACK)
+        self.sequences.setdefault(number, SequenceNumbers())
+        for start in range(0, len(data), self.max_piece):
+            self.add_packet(number, time, from_client, data[start : start + self.max_piece], ACK)
 
     def close(self, number: int, time: float, from_client: bool, flag: int = FIN) -> None:
         """One side closes the connection."""
-        self.packet(number, time, from_client, b"", flag | ACK)
+        self.add_packet(number, time, from_client, b"", flag | ACK)
 
-    def packet(self, number: int, time: float, from_client: bool, data: bytes, flags: int) -> None:
+    def add_packet(self, number: int, time: float, from_client: bool, data: bytes, flags: int) -> None:
         """One packet."""
-        ends = self.ends.setdefault(number, Ends())
+        ends = self.sequences.setdefault(number, SequenceNumbers())
         mine, other = (ends.client, ends.broker) if from_client else (ends.broker, ends.client)
         ports = (40_000 + number, PORT) if from_client else (PORT, 40_000 + number)
         tcp = dpkt.tcp.TCP(sport=ports[0], dport=ports[1], seq=mine, ack=other, flags=flags, data=data)
@@ -64,15 +64,15 @@ class Wire:
 
     def write(self, path: Path, packets: Iterable[tuple[float, bytes]] | None = None, link: str = "raw") -> None:
         """The capture as a file, all packets or those given."""
-        wrap, number = LINKS[link]
+        wrap, number = LINK_TYPES[link]
         with path.open("wb") as file:
             make = dpkt.pcapng.Writer if path.suffix == ".pcapng" else dpkt.pcap.Writer
             writer: Any = make(file, linktype=number)
             for time, data in self.packets if packets is None else packets:
-                writer.writepkt(wrap(data), START + time)
+                writer.writepkt(wrap(data), START_TIME + time)
 
 
-LINKS: dict[str, tuple[Callable[[bytes], bytes], int]] = {
+LINK_TYPES: dict[str, tuple[Callable[[bytes], bytes], int]] = {
     "raw": (lambda data: data, 101),
     "ethernet": (lambda data: b"\2" * 6 + b"\4" * 6 + b"\x08\0" + data + b"\0" * max(0, 46 - len(data)), 1),
     "null": (lambda data: b"\2\0\0\0" + data, 0),

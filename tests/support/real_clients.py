@@ -9,20 +9,20 @@ from typing import Any
 
 SESSION_MS = 6_000
 HEARTBEAT_MS = 200
-TURN_MS = 100
+POLL_MS = 100
 
 
-class Consumer(ABC):
-    """A member of a group. `news` is notified whenever something has changed."""
+class ConsumerThread(ABC):
+    """A member of a group. `changed` is notified whenever something has changed."""
 
-    def __init__(self, bootstrap: str, group: str, topic: str, news: threading.Condition) -> None:
+    def __init__(self, bootstrap: str, group: str, topic: str, changed: threading.Condition) -> None:
         self.assigned: frozenset[int] = frozenset()
         self.values: list[bytes] = []
         self.error: BaseException | None = None
         self._settings = (bootstrap, group, topic)
-        self._news = news
+        self._changed = changed
         self._leave = threading.Event()
-        self._thread = threading.Thread(target=self._live, daemon=True)
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def leave(self) -> None:
@@ -33,27 +33,27 @@ class Consumer(ABC):
         if self.error is not None:
             raise self.error
 
-    def saw(self, assigned: frozenset[int], values: list[bytes]) -> None:
+    def report_progress(self, assigned: frozenset[int], values: list[bytes]) -> None:
         """Take note of what the client shows at the moment."""
-        with self._news:
+        with self._changed:
             self.assigned = assigned
             self.values.extend(values)
-            self._news.notify_all()
+            self._changed.notify_all()
 
-    def _live(self) -> None:
+    def _run(self) -> None:
         try:
             self.consume(*self._settings)
         except BaseException as error:
             self.error = error
         finally:
-            self.saw(frozenset(), [])
+            self.report_progress(frozenset(), [])
 
     @abstractmethod
     def consume(self, bootstrap: str, group: str, topic: str) -> None:
         """Join, and consume until `_leave` is set."""
 
 
-class KafkaPython(Consumer):
+class KafkaPythonThread(ConsumerThread):
     """kafka-python."""
 
     def consume(self, bootstrap: str, group: str, topic: str) -> None:
@@ -72,14 +72,14 @@ class KafkaPython(Consumer):
         )
         try:
             while not self._leave.is_set():
-                polled = consumer.poll(timeout_ms=TURN_MS)
+                polled = consumer.poll(timeout_ms=POLL_MS)
                 values = [record.value for records in polled.values() for record in records]
-                self.saw(frozenset(place.partition for place in consumer.assignment()), values)
+                self.report_progress(frozenset(place.partition for place in consumer.assignment()), values)
         finally:
             consumer.close()
 
 
-class Confluent(Consumer):
+class ConfluentThread(ConsumerThread):
     """confluent-kafka, which is librdkafka."""
 
     def consume(self, bootstrap: str, group: str, topic: str) -> None:
@@ -100,15 +100,15 @@ class Confluent(Consumer):
         try:
             consumer.subscribe([topic])
             while not self._leave.is_set():
-                record = consumer.poll(TURN_MS / 1_000)
+                record = consumer.poll(POLL_MS / 1_000)
                 value = record.value() if record is not None and record.error() is None else None
                 assigned = frozenset(place.partition for place in consumer.assignment())
-                self.saw(assigned, [value] if isinstance(value, bytes) else [])
+                self.report_progress(assigned, [value] if isinstance(value, bytes) else [])
         finally:
             consumer.close()
 
 
-class Aiokafka(Consumer):
+class AiokafkaThread(ConsumerThread):
     """aiokafka."""
 
     def consume(self, bootstrap: str, group: str, topic: str) -> None:
@@ -130,15 +130,15 @@ class Aiokafka(Consumer):
         await consumer.start()
         try:
             while not self._leave.is_set():
-                polled = await consumer.getmany(timeout_ms=TURN_MS)
+                polled = await consumer.getmany(timeout_ms=POLL_MS)
                 values = [record.value for records in polled.values() for record in records]
-                self.saw(frozenset(place.partition for place in consumer.assignment()), values)
+                self.report_progress(frozenset(place.partition for place in consumer.assignment()), values)
         finally:
             await consumer.stop()
 
 
-CLIENTS: dict[str, Callable[..., Consumer]] = {
-    "kafka-python": KafkaPython,
-    "aiokafka": Aiokafka,
-    "confluent-kafka": Confluent,
+CLIENTS: dict[str, Callable[..., ConsumerThread]] = {
+    "kafka-python": KafkaPythonThread,
+    "aiokafka": AiokafkaThread,
+    "confluent-kafka": ConfluentThread,
 }

@@ -7,33 +7,35 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from fencepost.adapters.record.recorder import Job, Recorded, record
+from fencepost.adapters.record.recorder import RecordingOptions, RecordingResult, record_traffic
 from fencepost.adapters.wire.process_control import parse_address
 
 
 @dataclass(slots=True)
-class Session:
+class RunningRecorder:
     """A recorder that runs: where clients find it, what it said, and what came of it in the end."""
 
     bootstrap: str
-    told: list[str]
-    recorded: list[Recorded] = field(default_factory=list)
+    notices: list[str]
+    results: list[RecordingResult] = field(default_factory=list)
 
 
 @contextmanager
-def recording(job: Job) -> Iterator[Session]:
+def record_in_thread(job: RecordingOptions) -> Iterator[RunningRecorder]:
     """Runs a recorder until the end of the block."""
     address: Future[tuple[str, int]] = Future()
     ends: Future[None] = Future()
     told: list[str] = []
-    recorded: list[Recorded] = []
+    recorded: list[RecordingResult] = []
 
     async def live() -> None:
         stop = asyncio.Event()
         waiting = asyncio.ensure_future(asyncio.wrap_future(ends))
         waiting.add_done_callback(lambda _: stop.set())
         try:
-            recorded.append(await record(job, lambda host, port: address.set_result((host, port)), told.append, stop))
+            recorded.append(
+                await record_traffic(job, lambda host, port: address.set_result((host, port)), told.append, stop)
+            )
         except BaseException as error:
             address.set_exception(error)
 
@@ -41,14 +43,14 @@ def recording(job: Job) -> Iterator[Session]:
     thread.start()
     try:
         host, port = address.result(20)
-        yield Session(f"{host}:{port}", told, recorded)
+        yield RunningRecorder(f"{host}:{port}", told, recorded)
     finally:
         ends.set_result(None)
         thread.join(20)
         assert not thread.is_alive()
 
 
-def at(bootstrap: str) -> tuple[str, int]:
+def parse_bootstrap(bootstrap: str) -> tuple[str, int]:
     """Host and port of an address."""
     found = parse_address(bootstrap)
     assert found is not None

@@ -9,64 +9,64 @@ from fencepost.traces.events import Event, Kind
 
 Message: TypeAlias = dict[str, Any]
 NONE, UNKNOWN, INVALID, UNAVAILABLE = 0, 25, 42, 15
-LATE_MS = 1_000
+LATE_BY_MS = 1_000
 """How much later than all else a late answer comes."""
-SOFT_OF_ERRORS = frozenset({"generation", "protocol", "leader", "protocol_type"})
-ALWAYS_SOFT = frozenset({"echo", "operations", "wire"})
+ADVISORY_ON_ERROR = frozenset({"generation", "protocol", "leader", "protocol_type"})
+ALWAYS_ADVISORY = frozenset({"echo", "operations", "wire"})
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class CheckedResponse:
     """An answer that a scenario marks: its request, and what it is evidence of."""
 
     request: Event
-    answer: Event
-    marks: tuple[tuple[str, frozenset[str]], ...]
+    response: Event
+    checks: tuple[tuple[str, frozenset[str]], ...]
     """Requirements with the fields that they look at; none means all but the soft ones."""
 
 
-def marked_answers(events: tuple[Event, ...]) -> Iterator[Marked]:
+def checked_responses(events: tuple[Event, ...]) -> Iterator[CheckedResponse]:
     """The answers in a trace that are marked, as far as the schedule got to what the marks speak of."""
     requests = {event.sequence: event for event in events if event.kind is Kind.REQUEST}
-    answers = {event.of: event for event in events if event.kind is Kind.ANSWER}
+    responses = {event.of: event for event in events if event.kind is Kind.RESPONSE}
     notes: dict[int, list[tuple[str, frozenset[str]]]] = {}
     met: set[int] = set()
     for event in events:
-        if event.api == "evidence" and event.of in answers and event.of is not None:
+        if event.api == "evidence" and event.of in responses and event.of is not None:
             notes.setdefault(event.of, []).append((event.body["requirement"], frozenset(event.body["fields"])))
             met |= {event.of} if event.body["met"] else set()
     for sequence, marks in notes.items():
         if sequence in met:
-            yield Marked(requests[sequence], answers[sequence], tuple(marks))
+            yield CheckedResponse(requests[sequence], responses[sequence], tuple(marks))
 
 
-def is_soft(marked: Marked, field: str) -> bool:
+def is_advisory(marked: CheckedResponse, field: str) -> bool:
     """A difference in this field of this answer counts only where a mark names it."""
-    if field in ALWAYS_SOFT:
+    if field in ALWAYS_ADVISORY:
         return True
-    refused = marked.answer.api == "JoinGroup" and marked.answer.body["error_code"] != NONE
-    soft = SOFT_OF_ERRORS if marked.answer.body.get("error_code") == 79 else SOFT_OF_ERRORS | {"member"}
+    refused = marked.response.api == "JoinGroup" and marked.response.body["error_code"] != NONE
+    soft = ADVISORY_ON_ERROR if marked.response.body.get("error_code") == 79 else ADVISORY_ON_ERROR | {"member"}
     return refused and field in soft
 
 
-def broken_by(marked: Marked, field: str) -> frozenset[str]:
+def violated_by(marked: CheckedResponse, field: str) -> frozenset[str]:
     """The requirements that an answer altered in this field breaks."""
-    soft = is_soft(marked, field)
-    return frozenset(each for each, fields in marked.marks if field in fields or not (fields or soft))
+    soft = is_advisory(marked, field)
+    return frozenset(each for each, fields in marked.checks if field in fields or not (fields or soft))
 
 
 # --- in time
 
 
-def at_another_time(events: tuple[Event, ...], marked: Marked) -> tuple[Event, ...]:
+def move_response(events: tuple[Event, ...], marked: CheckedResponse) -> tuple[Event, ...]:
     """The trace with the answer right behind its request, or after all else if it is there anyway."""
-    rest = [event for event in events if event is not marked.answer]
+    rest = [event for event in events if event is not marked.response]
     asked = rest.index(marked.request) + 1
     time, place = marked.request.time, asked
-    if marked.answer.time == time:
-        time = events[-1].time + LATE_MS
+    if marked.response.time == time:
+        time = events[-1].time + LATE_BY_MS
         place = next(number for number, event in enumerate(rest) if event.api == "evidence")
-    moved = [*rest[:place], replace(marked.answer, time=time)]
+    moved = [*rest[:place], replace(marked.response, time=time)]
     moved += [replace(event, time=max(event.time, time)) for event in rest[place:]]
     numbers = {event.sequence: number for number, event in enumerate(moved)}
     return tuple(
@@ -78,28 +78,28 @@ def at_another_time(events: tuple[Event, ...], marked: Marked) -> tuple[Event, .
 # --- in a field
 
 
-def altered(events: tuple[Event, ...], marked: Marked, field: str) -> tuple[Event, ...] | None:
+def alter_field(events: tuple[Event, ...], marked: CheckedResponse, field: str) -> tuple[Event, ...] | None:
     """The trace with the marked answer altered in this field; None if it cannot be."""
     if field == "time":
-        return at_another_time(events, marked)
-    body = copy.deepcopy(dict(marked.answer.body))
-    change = ALTERATIONS.get((marked.answer.api, field)) or ALTERATIONS.get(("", field))
+        return move_response(events, marked)
+    body = copy.deepcopy(dict(marked.response.body))
+    change = ALTERATIONS.get((marked.response.api, field)) or ALTERATIONS.get(("", field))
     if change is None or not change(body, marked.request):
         return None
-    return tuple(replace(event, body=body) if event is marked.answer else event for event in events)
+    return tuple(replace(event, body=body) if event is marked.response else event for event in events)
 
 
-def with_errors(body: Message) -> Iterator[Message]:
+def parts_with_errors(body: Message) -> Iterator[Message]:
     """The parts of a message that have an error code of their own; the innermost first."""
     for value in body.values():
         for each in value if isinstance(value, list) else ():
             if isinstance(each, dict):
-                yield from with_errors(each)
+                yield from parts_with_errors(each)
     if "error_code" in body:
         yield body
 
 
-def of_group(body: Message, request: Event) -> Message | None:
+def group_part(body: Message, request: Event) -> Message | None:
     """What an answer says of the first group asked for."""
     asked = request.body.get("groups")
     if not asked:
@@ -110,13 +110,13 @@ def of_group(body: Message, request: Event) -> Message | None:
 
 def first_row(body: Message, request: Event) -> Message | None:
     """The first partition that an answer speaks of."""
-    topics = (of_group(body, request) or {}).get("topics") or ()
+    topics = (group_part(body, request) or {}).get("topics") or ()
     return next((row for topic in topics for row in topic["partitions"]), None)
 
 
 def change_error(body: Message, request: Event) -> bool:
     """Another error code, or an error where there was none."""
-    found = next(with_errors(body), None)
+    found = next(parts_with_errors(body), None)
     if found is None:
         return False
     found["error_code"] = INVALID if found["error_code"] != INVALID else UNKNOWN
@@ -124,14 +124,14 @@ def change_error(body: Message, request: Event) -> bool:
 
 
 def change_group_error(body: Message, request: Event) -> bool:
-    found = of_group(body, request)
+    found = group_part(body, request)
     if found is None or "error_code" not in found:
         return change_error(body, request)
     found["error_code"] = INVALID
     return True
 
 
-def putting(name: str, value: Callable[[Any], Any]) -> Callable[[Message, Event], bool]:
+def set_field(name: str, value: Callable[[Any], Any]) -> Callable[[Message, Event], bool]:
     """Put another value in the place of a field."""
 
     def change(body: Message, request: Event) -> bool:
@@ -143,39 +143,39 @@ def putting(name: str, value: Callable[[Any], Any]) -> Callable[[Message, Event]
     return change
 
 
-def putting_in_group(name: str, value: Callable[[Any], Any]) -> Callable[[Message, Event], bool]:
+def set_in_group(name: str, value: Callable[[Any], Any]) -> Callable[[Message, Event], bool]:
     """Put another value in the place of a field of the group asked for."""
 
     def change(body: Message, request: Event) -> bool:
-        found = of_group(body, request)
-        return found is not None and putting(name, value)(found, request)
+        found = group_part(body, request)
+        return found is not None and set_field(name, value)(found, request)
 
     return change
 
 
-def putting_in_row(name: str, value: Callable[[Any], Any]) -> Callable[[Message, Event], bool]:
+def set_in_row(name: str, value: Callable[[Any], Any]) -> Callable[[Message, Event], bool]:
     """Put another value in the place of a field of the first partition."""
 
     def change(body: Message, request: Event) -> bool:
         found = first_row(body, request)
-        return found is not None and putting(name, value)(found, request)
+        return found is not None and set_field(name, value)(found, request)
 
     return change
 
 
-def putting_in_member(name: str, value: Callable[[Any], Any]) -> Callable[[Message, Event], bool]:
+def set_in_member(name: str, value: Callable[[Any], Any]) -> Callable[[Message, Event], bool]:
     """Put another value in the place of a field of the first member."""
 
     def change(body: Message, request: Event) -> bool:
-        members = (of_group(body, request) or {}).get("members") or []
-        return bool(members) and putting(name, value)(members[0], request)
+        members = (group_part(body, request) or {}).get("members") or []
+        return bool(members) and set_field(name, value)(members[0], request)
 
     return change
 
 
 def change_members(body: Message, request: Event) -> bool:
     """One member less, or one that is not there."""
-    found = of_group(body, request)
+    found = group_part(body, request)
     if found is None or "members" not in found:
         return False
     if found["members"]:
@@ -193,7 +193,7 @@ def change_member(body: Message, request: Event) -> bool:
 
 def change_partitions(body: Message, request: Event) -> bool:
     """One partition less, or one that nobody asked for."""
-    found = of_group(body, request)
+    found = group_part(body, request)
     if found is None:
         return False
     if found["topics"]:
@@ -237,12 +237,12 @@ def add_finding(body: Message, request: Event) -> bool:
     return True
 
 
-def coordinator(name: str, value: Any) -> Callable[[Message, Event], bool]:
+def set_in_coordinator(name: str, value: Any) -> Callable[[Message, Event], bool]:
     """Another value in what FindCoordinator says of the first key."""
 
     def change(body: Message, request: Event) -> bool:
         found = body["coordinators"][0] if body.get("coordinators") else body
-        return putting(name, lambda old: value)(found, request)
+        return set_field(name, lambda old: value)(found, request)
 
     return change
 
@@ -262,51 +262,51 @@ def change_layout(body: Message, request: Event) -> bool:
     return True
 
 
-def refuse_as_elsewhere(body: Message, request: Event) -> bool:
+def answer_not_coordinator(body: Message, request: Event) -> bool:
     """The node says that it is not the one."""
-    return putting("error_code", lambda old: 16)(body, request)
+    return set_field("error_code", lambda old: 16)(body, request)
 
 
 ALTERATIONS: Mapping[tuple[str, str], Callable[[Message, Event], bool]] = {
     ("", "error"): change_error,
     ("DescribeGroups", "error"): change_group_error,
-    ("ListGroups", "error"): putting("error_code", lambda old: INVALID),
-    ("FindCoordinator", "error"): coordinator("error_code", UNKNOWN),
-    ("FindCoordinator", "node"): coordinator("node_id", 7),
-    ("FindCoordinator", "home"): coordinator("node_id", 7),
+    ("ListGroups", "error"): set_field("error_code", lambda old: INVALID),
+    ("FindCoordinator", "error"): set_in_coordinator("error_code", UNKNOWN),
+    ("FindCoordinator", "node"): set_in_coordinator("node_id", 7),
+    ("FindCoordinator", "home"): set_in_coordinator("node_id", 7),
     ("FindCoordinator", "keys"): change_keys,
     ("FindCoordinator", "layout"): change_layout,
-    ("", "place"): refuse_as_elsewhere,
+    ("", "place"): answer_not_coordinator,
     ("", "wire"): add_finding,
-    ("JoinGroup", "generation"): putting("generation_id", lambda old: old + 1),
-    ("JoinGroup", "leader"): putting("leader", lambda old: "ghost"),
+    ("JoinGroup", "generation"): set_field("generation_id", lambda old: old + 1),
+    ("JoinGroup", "leader"): set_field("leader", lambda old: "ghost"),
     ("JoinGroup", "member"): change_member,
     ("JoinGroup", "members"): change_members,
-    ("JoinGroup", "instances"): putting_in_member("group_instance_id", lambda old: "ghost"),
-    ("JoinGroup", "skip_assignment"): putting("skip_assignment", lambda old: not old),
-    ("", "protocol"): putting("protocol_name", lambda old: "ghost"),
-    ("", "protocol_type"): putting("protocol_type", lambda old: "ghost"),
-    ("SyncGroup", "assignment"): putting("assignment", lambda old: old + b"x"),
+    ("JoinGroup", "instances"): set_in_member("group_instance_id", lambda old: "ghost"),
+    ("JoinGroup", "skip_assignment"): set_field("skip_assignment", lambda old: not old),
+    ("", "protocol"): set_field("protocol_name", lambda old: "ghost"),
+    ("", "protocol_type"): set_field("protocol_type", lambda old: "ghost"),
+    ("SyncGroup", "assignment"): set_field("assignment", lambda old: old + b"x"),
     ("LeaveGroup", "entries"): change_entries,
     ("LeaveGroup", "echo"): change_echo,
     ("OffsetFetch", "error"): change_error,
-    ("OffsetFetch", "offset"): putting_in_row("committed_offset", lambda old: old + 1),
-    ("OffsetFetch", "metadata"): putting_in_row("metadata", lambda old: (old or "") + "x"),
-    ("OffsetFetch", "epoch"): putting_in_row("committed_leader_epoch", lambda old: old + 1),
+    ("OffsetFetch", "offset"): set_in_row("committed_offset", lambda old: old + 1),
+    ("OffsetFetch", "metadata"): set_in_row("metadata", lambda old: (old or "") + "x"),
+    ("OffsetFetch", "epoch"): set_in_row("committed_leader_epoch", lambda old: old + 1),
     ("", "partitions"): change_partitions,
     ("", "groups"): change_groups,
-    ("DescribeGroups", "state"): putting_in_group("group_state", lambda old: "Stable" if old != "Stable" else "Empty"),
+    ("DescribeGroups", "state"): set_in_group("group_state", lambda old: "Stable" if old != "Stable" else "Empty"),
     ("DescribeGroups", "members"): change_members,
-    ("DescribeGroups", "instances"): putting_in_member("group_instance_id", lambda old: "ghost"),
-    ("DescribeGroups", "assignment"): putting_in_member("member_assignment", lambda old: old + b"x"),
-    ("DescribeGroups", "metadata"): putting_in_member("member_metadata", lambda old: old + b"x"),
-    ("DescribeGroups", "protocol"): putting_in_group("protocol_data", lambda old: "ghost"),
-    ("DescribeGroups", "protocol_type"): putting_in_group("protocol_type", lambda old: "ghost"),
-    ("DescribeGroups", "operations"): putting_in_group("authorized_operations", lambda old: 8),
-    ("DescribeGroups", "message"): putting_in_group("error_message", lambda old: None),
+    ("DescribeGroups", "instances"): set_in_member("group_instance_id", lambda old: "ghost"),
+    ("DescribeGroups", "assignment"): set_in_member("member_assignment", lambda old: old + b"x"),
+    ("DescribeGroups", "metadata"): set_in_member("member_metadata", lambda old: old + b"x"),
+    ("DescribeGroups", "protocol"): set_in_group("protocol_data", lambda old: "ghost"),
+    ("DescribeGroups", "protocol_type"): set_in_group("protocol_type", lambda old: "ghost"),
+    ("DescribeGroups", "operations"): set_in_group("authorized_operations", lambda old: 8),
+    ("DescribeGroups", "message"): set_in_group("error_message", lambda old: None),
     ("ListGroups", "listed"): change_listed,
-    ("ListGroups", "state"): putting_in_group("group_state", lambda old: "Stable" if old != "Stable" else "Empty"),
-    ("ListGroups", "type"): putting_in_group("group_type", lambda old: "consumer"),
-    ("ListGroups", "protocol_type"): putting_in_group("protocol_type", lambda old: "ghost"),
+    ("ListGroups", "state"): set_in_group("group_state", lambda old: "Stable" if old != "Stable" else "Empty"),
+    ("ListGroups", "type"): set_in_group("group_type", lambda old: "consumer"),
+    ("ListGroups", "protocol_type"): set_in_group("protocol_type", lambda old: "ghost"),
 }
 """How to alter a field of an answer, by API ("" for all others) and field; false if this answer has it not."""

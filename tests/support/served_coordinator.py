@@ -7,22 +7,24 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 
-from fencepost.adapters.serve.server import serve
+from fencepost.adapters.serve.server import start_server
 from fencepost.model.settings import Settings
 
-QUICK = Settings(min_session_timeout=100, initial_rebalance_delay=200)
+FAST_SETTINGS = Settings(min_session_timeout=100, initial_rebalance_delay=200)
 """Settings that let a test be over soon."""
 
 
 @contextmanager
-def served(settings: Settings = QUICK, storage: Path | None = None, slowness: int = 0) -> Iterator[str]:
+def serve_in_thread(
+    settings: Settings = FAST_SETTINGS, storage: Path | None = None, storage_delay_ms: int = 0
+) -> Iterator[str]:
     """Runs a server; gives its bootstrap address."""
     address: Future[str] = Future()
     stop: Future[None] = Future()
 
     async def live() -> None:
         try:
-            server = await serve("127.0.0.1", 0, settings, storage, slowness)
+            server = await start_server("127.0.0.1", 0, settings, storage, storage_delay_ms)
         except BaseException as error:
             address.set_exception(error)
             return

@@ -6,22 +6,22 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from fencepost.adapters.serve.server import Server, serve
+from fencepost.adapters.serve.server import Server, start_server
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import Body, decode_response, encode_request
 
-PATIENCE = 10
+TIMEOUT_S = 10
 SETTINGS = Settings(min_session_timeout=100, initial_rebalance_delay=50, max_group_size=7)
 
 
-class Peer:
+class RawClient:
     """A raw connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
 
-    def write(self, frame: bytes) -> None:
+    def write_frame(self, frame: bytes) -> None:
         """Send a frame, whatever it holds."""
         self._writer.write(len(frame).to_bytes(4) + frame)
 
@@ -29,18 +29,18 @@ class Peer:
         """Send bytes without a length in front."""
         self._writer.write(data)
 
-    async def frame(self) -> bytes:
+    async def read_frame(self) -> bytes:
         """The next answer, `b""` if the server has hung up."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_S):
             try:
                 return await self._reader.readexactly(int.from_bytes(await self._reader.readexactly(4)))
             except (asyncio.IncompleteReadError, ConnectionError):
                 return b""
 
-    async def ask(self, api: str, version: int, body: Body) -> dict[str, Any]:
+    async def request(self, api: str, version: int, body: Body) -> dict[str, Any]:
         """Ask something and wait for the answer, in which nothing may be odd."""
-        self.write(encode_request(api, version, 5, "peer", body))
-        response = decode_response(api, version, await self.frame())
+        self.write_frame(encode_request(api, version, 5, "peer", body))
+        response = decode_response(api, version, await self.read_frame())
         assert (response.correlation_id, response.findings) == (5, ())
         return dict(response.body)
 
@@ -50,40 +50,40 @@ class Peer:
         await self._writer.wait_closed()
 
 
-class House:
+class RunningServer:
     """A server and the peers that visit it."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        self._peers: list[Peer] = []
+        self._clients: list[RawClient] = []
 
-    async def peer(self) -> Peer:
+    async def connect(self) -> RawClient:
         """A fresh connection."""
-        self._peers.append(Peer(*await asyncio.open_connection(*self.server.address)))
-        return self._peers[-1]
+        self._clients.append(RawClient(*await asyncio.open_connection(*self.server.address)))
+        return self._clients[-1]
 
     async def close(self) -> None:
         """Everybody goes home."""
-        for peer in self._peers:
+        for peer in self._clients:
             await peer.close()
         await self.server.close()
 
 
 @asynccontextmanager
-async def house(storage: Path | None = None) -> AsyncIterator[House]:
+async def running_server(storage: Path | None = None) -> AsyncIterator[RunningServer]:
     """A running server."""
-    place = House(await serve("127.0.0.1", 0, SETTINGS, storage))
+    place = RunningServer(await start_server("127.0.0.1", 0, SETTINGS, storage))
     try:
         yield place
     finally:
         await place.close()
 
 
-def visit(tell: Callable[[House], Awaitable[None]], storage: Path | None = None) -> None:
+def with_server(scenario: Callable[[RunningServer], Awaitable[None]], storage: Path | None = None) -> None:
     """Run a story in a house of its own."""
 
     async def story() -> None:
-        async with house(storage) as place:
-            await tell(place)
+        async with running_server(storage) as place:
+            await scenario(place)
 
     asyncio.run(story())

@@ -14,38 +14,40 @@ GRACE = 100
 OK = {"error_code": 0}
 
 
-class Tape:
+class OneMemberTrace:
     """A trace in the making: what was asked, what was answered, and when. Times in milliseconds."""
 
     def __init__(self, order: Order) -> None:
         self.order = order
         self.events: list[Event] = [Event(0, 0, 0, "", Kind.INTERNAL, "topics", 0, {"topics": {"t": 4}})]
 
-    def note(self, kind: Kind, time: int, api: str, body: Mapping[str, Any], **more: Any) -> int:
+    def add_event(self, kind: Kind, time: int, api: str, body: Mapping[str, Any], **more: Any) -> int:
         number = len(self.events)
         self.events.append(Event(number, time, 1, "A", kind, api, more.pop("version", 0), body, **more))
         return number
 
-    def ask(self, time: int, api: str, body: Mapping[str, Any], answer: Mapping[str, Any] | None, version: int) -> int:
+    def exchange(
+        self, time: int, api: str, body: Mapping[str, Any], response: Mapping[str, Any] | None, version: int
+    ) -> int:
         """A request of group "g" and its answer a millisecond later; None if it never came."""
-        request = self.begin(time, api, body, version)
-        if answer is not None:
-            self.end(time + 1, request, answer)
+        request = self.send_request(time, api, body, version)
+        if response is not None:
+            self.send_response(time + 1, request, response)
         return request
 
-    def begin(self, time: int, api: str, body: Mapping[str, Any], version: int) -> int:
-        return self.note(Kind.REQUEST, time, api, {"group_id": "g", **body}, version=version)
+    def send_request(self, time: int, api: str, body: Mapping[str, Any], version: int) -> int:
+        return self.add_event(Kind.REQUEST, time, api, {"group_id": "g", **body}, version=version)
 
-    def end(self, time: int, request: int, answer: Mapping[str, Any]) -> None:
+    def send_response(self, time: int, request: int, response: Mapping[str, Any]) -> None:
         asked = self.events[request]
-        self.note(Kind.ANSWER, time, asked.api, answer, version=asked.version, of=request)
+        self.add_event(Kind.RESPONSE, time, asked.api, response, version=asked.version, of=request)
 
     def restart(self, time: int) -> None:
-        self.note(Kind.FAULT, time, "restart", {})
+        self.add_event(Kind.FAULT, time, "restart", {})
 
-    def mark(self, requirement: str, request: int) -> None:
+    def add_check(self, requirement: str, request: int) -> None:
         time = self.events[-1].time
-        self.note(Kind.INTERNAL, time, "evidence", {"requirement": requirement}, of=request)
+        self.add_event(Kind.INTERNAL, time, "evidence", {"requirement": requirement}, of=request)
 
     def verdict(self) -> TraceVerdict:
         return judge(Header("test", self.order, "wall", SETTINGS, GRACE), self.events)
@@ -60,7 +62,7 @@ class Tape:
             "protocol_type": "x",
             "protocols": [{"name": "p", "metadata": b"m"}],
         }
-        answer = {
+        response = {
             "error_code": 0,
             "generation_id": generation,
             "protocol_name": "p",
@@ -68,43 +70,43 @@ class Tape:
             "member_id": "a",
             "members": [{"member_id": "a", "metadata": b"m"}],
         }
-        return self.ask(time, "JoinGroup", body, answer, 2)
+        return self.exchange(time, "JoinGroup", body, response, 2)
 
-    def sync(self, time: int, generation: int, answer: Mapping[str, Any] | None, given: bytes = b"plan") -> int:
+    def sync(self, time: int, generation: int, response: Mapping[str, Any] | None, given: bytes = b"plan") -> int:
         rows = [{"member_id": "a", "assignment": given}]
         body = {"generation_id": generation, "member_id": "a", "assignments": rows}
-        return self.ask(time, "SyncGroup", body, answer, 1)
+        return self.exchange(time, "SyncGroup", body, response, 1)
 
-    def beat(self, time: int, error: int, generation: int = 1, member: str = "a") -> int:
+    def heartbeat(self, time: int, error: int, generation: int = 1, member: str = "a") -> int:
         body = {"generation_id": generation, "member_id": member}
-        return self.ask(time, "Heartbeat", body, {"error_code": error}, 1)
+        return self.exchange(time, "Heartbeat", body, {"error_code": error}, 1)
 
-    def stable(self) -> "Tape":
+    def form_stable_group(self) -> "OneMemberTrace":
         self.join(10, 1)
-        self.sync(20, 1, granted(b"plan"))
+        self.sync(20, 1, sync_response(b"plan"))
         return self
 
 
-def granted(assignment: bytes) -> dict[str, Any]:
+def sync_response(assignment: bytes) -> dict[str, Any]:
     return {"error_code": 0, "assignment": assignment}
 
 
-def refused(error: int) -> dict[str, Any]:
+def sync_error(error: int) -> dict[str, Any]:
     return {"error_code": error, "assignment": b""}
 
 
-def fetched(tape: Tape, time: int, offset: int, error: int = 0) -> int:
+def fetch_offset(tape: OneMemberTrace, time: int, offset: int, error: int = 0) -> int:
     row = {"partition_index": 0, "committed_offset": offset, "metadata": "", "error_code": 0}
-    answer = {"topics": [{"name": "t", "partitions": [row]}] if not error else [], "error_code": error}
-    return tape.ask(time, "OffsetFetch", {"topics": [{"name": "t", "partition_indexes": [0]}]}, answer, 2)
+    response = {"topics": [{"name": "t", "partitions": [row]}] if not error else [], "error_code": error}
+    return tape.exchange(time, "OffsetFetch", {"topics": [{"name": "t", "partition_indexes": [0]}]}, response, 2)
 
 
-def committed(tape: Tape, time: int, offset: int, answered: bool, error: int = 0) -> None:
+def commit_offset(tape: OneMemberTrace, time: int, offset: int, answered: bool, error: int = 0) -> None:
     row = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
     body = {
         "generation_id_or_member_epoch": -1,
         "member_id": "",
         "topics": [{"name": "t", "partitions": [row]}],
     }
-    answer = {"topics": [{"name": "t", "partitions": [{"partition_index": 0, "error_code": error}]}]}
-    tape.ask(time, "OffsetCommit", body, answer if answered else None, 3)
+    response = {"topics": [{"name": "t", "partitions": [{"partition_index": 0, "error_code": error}]}]}
+    tape.exchange(time, "OffsetCommit", body, response if answered else None, 3)

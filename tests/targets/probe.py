@@ -7,59 +7,59 @@ METADATA, OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, HEARTBEAT, API_VERSIONS
 UNKNOWN_MEMBER_ID = 25
 
 
-def ask(port: int, api: int, body: bytes = b"", *, version: int = 0, timeout: float = 5.0) -> bytes:
+def send_request(port: int, api: int, body: bytes = b"", *, version: int = 0, timeout: float = 5.0) -> bytes:
     """Send one request to 127.0.0.1 and return the answer's body. Raises OSError if none comes."""
     frame = struct.pack(">hhih", api, version, 1, -1) + body
     with socket.create_connection(("127.0.0.1", port), timeout) as connection:
         connection.sendall(struct.pack(">i", len(frame)) + frame)
-        with connection.makefile("rb") as answer:
-            size = answer.read(4)
+        with connection.makefile("rb") as response:
+            size = response.read(4)
             if len(size) < 4:
                 raise ConnectionError("closed without an answer")
-            return answer.read(struct.unpack(">i", size)[0])[4:]
+            return response.read(struct.unpack(">i", size)[0])[4:]
 
 
 def api_versions(port: int) -> dict[int, tuple[int, int]]:
     """The APIs a target advertises, with their lowest and highest versions."""
-    answer = ask(port, API_VERSIONS)
-    error, count = struct.unpack_from(">hi", answer)
+    response = send_request(port, API_VERSIONS)
+    error, count = struct.unpack_from(">hi", response)
     if error:
         raise ConnectionError(f"ApiVersions v0 answered with error {error}")
-    rows = (struct.unpack_from(">hhh", answer, 6 + 6 * i) for i in range(count))
+    rows = (struct.unpack_from(">hhh", response, 6 + 6 * i) for i in range(count))
     return {api: (lowest, highest) for api, lowest, highest in rows}
 
 
 def touch_topic(port: int, topic: str) -> None:
     """Ask for a topic's metadata (version 0), which makes the topic where brokers do that."""
-    ask(port, METADATA, struct.pack(">i", 1) + _string(topic))
+    send_request(port, METADATA, struct.pack(">i", 1) + _string(topic))
 
 
 def coordinator_error(port: int, group: str) -> int:
     """FindCoordinator's error code; the first such request makes a broker create __consumer_offsets."""
-    error: int = struct.unpack_from(">h", ask(port, FIND_COORDINATOR, _string(group)))[0]
+    error: int = struct.unpack_from(">h", send_request(port, FIND_COORDINATOR, _string(group)))[0]
     return error
 
 
 def heartbeat_error(port: int, group: str) -> int:
     """Heartbeat's error code for a member that does not exist: UNKNOWN_MEMBER_ID once the partition is loaded."""
     body = _string(group) + struct.pack(">i", 1) + _string("nobody")
-    error: int = struct.unpack_from(">h", ask(port, HEARTBEAT, body))[0]
+    error: int = struct.unpack_from(">h", send_request(port, HEARTBEAT, body))[0]
     return error
 
 
-def commit(port: int, group: str, topic: str, offset: int) -> int:
+def commit_offset(port: int, group: str, topic: str, offset: int) -> int:
     """OffsetCommit's error code (version 2) for partition 0, sent by nobody's member."""
     body = _string(group) + struct.pack(">i", -1) + _string("") + struct.pack(">qi", -1, 1) + _string(topic)
-    answer = ask(port, OFFSET_COMMIT, body + struct.pack(">iiqh", 1, 0, offset, -1), version=2)
-    error: int = struct.unpack(">h", answer[-2:])[0]
+    response = send_request(port, OFFSET_COMMIT, body + struct.pack(">iiqh", 1, 0, offset, -1), version=2)
+    error: int = struct.unpack(">h", response[-2:])[0]
     return error
 
 
-def committed(port: int, group: str, topic: str) -> int:
+def committed_offset(port: int, group: str, topic: str) -> int:
     """The offset that OffsetFetch (version 1) tells for partition 0; -1 if there is none."""
     body = _string(group) + struct.pack(">i", 1) + _string(topic) + struct.pack(">ii", 1, 0)
-    answer = ask(port, OFFSET_FETCH, body, version=1)
-    offset: int = struct.unpack_from(">iq", answer, 4 + 2 + len(topic) + 4)[1]
+    response = send_request(port, OFFSET_FETCH, body, version=1)
+    offset: int = struct.unpack_from(">iq", response, 4 + 2 + len(topic) + 4)[1]
     return offset
 
 

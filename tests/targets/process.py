@@ -20,12 +20,12 @@ class StartError(Exception):
     """The target did not start; the message is one clear line, or one line and the end of a log."""
 
 
-class MissingError(Exception):
+class MissingDependencyError(Exception):
     """What the target needs is not on this machine; the message is one clear line that says what to install."""
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class ProcessFolder:
     """Where one target keeps its data, its process id and its output."""
 
     path: Path
@@ -42,7 +42,7 @@ class Folder:
     def launch(self, command: Sequence[str], stale: Sequence[Path] = ()) -> subprocess.Popen[bytes] | None:
         """Start `command` in a session of its own; None if a process already lives in this folder.
 
-        `stale` are files that a former process has left and the new one will write again.
+        `stale_commit` are files that a former process has left and the new one will write again.
         """
         lock = self._lock()
         try:
@@ -78,35 +78,37 @@ class Folder:
         finally:
             os.close(lock)
 
-    def wait(self, process: subprocess.Popen[bytes] | None, serves: Callable[[], bool], patience: float) -> None:
-        """Return once the target serves. Raises StartError if `process` ends first or `patience` seconds pass."""
-        deadline = time.monotonic() + patience
-        while not serves():
+    def wait_until_serving(
+        self, process: subprocess.Popen[bytes] | None, is_serving: Callable[[], bool], timeout: float
+    ) -> None:
+        """Return once the target serves. Raises StartError if `process` ends first or `timeout` seconds pass."""
+        deadline = time.monotonic() + timeout
+        while not is_serving():
             if process is not None and process.poll() is not None:
                 end = "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])
                 raise StartError(f"the target ended early; see {self.log}\n{end}")
             if time.monotonic() > deadline:
-                raise StartError(f"the target did not answer within {patience} s; see {self.log}")
+                raise StartError(f"the target did not answer within {timeout} s; see {self.log}")
             time.sleep(0.02)
 
 
-def cache() -> Path:
+def cache_folder() -> Path:
     """Where downloads are kept, outside the repository."""
     return Path(os.environ.get("FENCEPOST_CACHE", Path.home() / ".cache" / "fencepost"))
 
 
 def run_folder() -> Path:
     """Where targets live unless told otherwise; give each of several concurrent runs its own."""
-    return Path(os.environ.get("FENCEPOST_RUN", cache() / "run"))
+    return Path(os.environ.get("FENCEPOST_RUN", cache_folder() / "run"))
 
 
-def report(start: Callable[[], str]) -> int:
+def print_address(start: Callable[[], str]) -> int:
     """Print the address that `start` returns; the exit code is 0, 1 for a failed start, 2 for a missing need."""
     try:
         print(start(), flush=True)
-    except (StartError, MissingError) as error:
+    except (StartError, MissingDependencyError) as error:
         print(f"fencepost target: {error}", file=sys.stderr)
-        return 2 if isinstance(error, MissingError) else 1
+        return 2 if isinstance(error, MissingDependencyError) else 1
     return 0
 
 

@@ -11,12 +11,12 @@ import pytest
 
 from fencepost.conformance.profile import Profile, load_profile
 
-MISSING = 2
+MISSING_EXIT_CODE = 2
 """The exit code of a start command that lacks something on this machine."""
 
 
 @dataclass(slots=True)
-class Running:
+class RunningTarget:
     """A target that was started from its profile; `bootstrap` is "host:port" and may change with a restart."""
 
     name: str
@@ -32,7 +32,7 @@ class Running:
     def start(self) -> None:
         """Start it. If it cannot exist on this machine, skip the test; with CI=true, fail."""
         done = self._run(self.profile.start)
-        if done.returncode == MISSING and os.environ.get("CI") != "true":
+        if done.returncode == MISSING_EXIT_CODE and os.environ.get("CI") != "true":
             pytest.skip(f"{self.name} is missing: {done.stderr.strip()}")
         assert done.returncode == 0, done.stderr
         self.bootstrap = done.stdout.strip()
@@ -48,6 +48,6 @@ class Running:
         return subprocess.run(command, cwd=self.profile.folder, env=env, capture_output=True, text=True)
 
 
-def prepare(name: str, folder: Path) -> Running:
+def load_target(name: str, folder: Path) -> RunningTarget:
     """The target of tests/targets/NAME.toml, not yet started, with its data in `folder`."""
-    return Running(name, load_profile(Path(__file__).parent / f"{name}.toml"), folder)
+    return RunningTarget(name, load_profile(Path(__file__).parent / f"{name}.toml"), folder)

@@ -5,7 +5,7 @@ import pytest
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.judge.search.search import TICK_MS
+from fencepost.traces.judge.search.search import CLOCK_RESOLUTION_MS
 
 DELAY = 600
 JOIN = {
@@ -30,8 +30,8 @@ JOINED = {
     ("order", "wait", "early"),
     [
         (Order.INTERVALS, DELAY, False),
-        (Order.INTERVALS, DELAY - TICK_MS, False),
-        (Order.INTERVALS, DELAY - TICK_MS - 1, True),
+        (Order.INTERVALS, DELAY - CLOCK_RESOLUTION_MS, False),
+        (Order.INTERVALS, DELAY - CLOCK_RESOLUTION_MS - 1, True),
         (Order.TOTAL, DELAY, False),
         (Order.TOTAL, DELAY - 1, True),
     ],
@@ -40,6 +40,6 @@ def test_the_initial_delay(order: Order, wait: int, early: bool) -> None:
     header = Header("test", order, "wall", Settings(initial_rebalance_delay=DELAY), 100)
     events = [
         Event(0, 7, 1, "A", Kind.REQUEST, "JoinGroup", 3, JOIN),
-        Event(1, 7 + wait, 1, "A", Kind.ANSWER, "JoinGroup", 3, JOINED, 0),
+        Event(1, 7 + wait, 1, "A", Kind.RESPONSE, "JoinGroup", 3, JOINED, 0),
     ]
-    assert bool(judge(header, events).faults) is early
+    assert bool(judge(header, events).violations) is early

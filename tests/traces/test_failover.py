@@ -9,19 +9,28 @@ import pytest
 from fencepost.adapters.bundled.classic.log import LogWriteError, MemoryLog
 from fencepost.adapters.bundled.classic.records import Record
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.adapters.target import Recorder
+from fencepost.adapters.target import TraceBuilder
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.traces.events import Event, Header, Order
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import TraceVerdict
-from tests.support.trace_builder import GRACE, SESSION, SETTINGS, Tape, committed, fetched, granted, refused
+from tests.support.trace_builder import (
+    GRACE,
+    SESSION,
+    SETTINGS,
+    OneMemberTrace,
+    commit_offset,
+    fetch_offset,
+    sync_error,
+    sync_response,
+)
 
 ORDERS = pytest.mark.parametrize("order", list(Order))
 
 
-def faulty(order: Order, tape: Tape) -> int:
+def count_violations(order: Order, tape: OneMemberTrace) -> int:
     """How many faults there are on a target whose silence about being ready is not taken for an excuse."""
-    return len(judge(Header("test", order, "virtual", SETTINGS, GRACE), tape.events).faults)
+    return len(judge(Header("test", order, "virtual", SETTINGS, GRACE), tape.events).violations)
 
 
 # --- not ready
@@ -30,43 +39,43 @@ def faulty(order: Order, tape: Tape) -> int:
 @ORDERS
 @pytest.mark.parametrize(("member", "faults"), [("a", 0), ("stranger", 0)])
 def test_a_heartbeat_is_not_looked_at_while_loading(order: Order, member: str, faults: int) -> None:
-    tape = Tape(order).stable()
+    tape = OneMemberTrace(order).form_stable_group()
     tape.restart(1_000)
-    tape.beat(1_100, 0, 7, member)
-    fetched(tape, 1_200, -1, error=14)
-    assert faulty(order, tape) == faults
-    fetched(tape, 1_300, -1)
-    tape.beat(1_400, 0, 7, member)
-    assert faulty(order, tape) == 1
+    tape.heartbeat(1_100, 0, 7, member)
+    fetch_offset(tape, 1_200, -1, error=14)
+    assert count_violations(order, tape) == faults
+    fetch_offset(tape, 1_300, -1)
+    tape.heartbeat(1_400, 0, 7, member)
+    assert count_violations(order, tape) == 1
 
 
 @ORDERS
 def test_a_sync_while_loading_shows_which_reference_a_target_follows(order: Order) -> None:
-    tape = Tape(order).stable()
+    tape = OneMemberTrace(order).form_stable_group()
     tape.restart(1_000)
-    tape.sync(1_100, 1, refused(27))
+    tape.sync(1_100, 1, sync_error(27))
     assert tape.verdict().decisions["loading_refuses_sync"] is False
-    newer = Tape(order).stable()
+    newer = OneMemberTrace(order).form_stable_group()
     newer.restart(1_000)
-    newer.sync(1_100, 1, refused(14))
+    newer.sync(1_100, 1, sync_error(14))
     assert newer.verdict().decisions["loading_refuses_sync"] is True
-    newer.sync(1_200, 1, refused(27))
-    assert faulty(order, newer) == 1
+    newer.sync(1_200, 1, sync_error(27))
+    assert count_violations(order, newer) == 1
 
 
 @ORDERS
 def test_a_join_while_loading_shows_whether_it_echoes_the_id(order: Order) -> None:
     for shown, hides in (("", True), ("a", False)):
-        tape = Tape(order).stable()
+        tape = OneMemberTrace(order).form_stable_group()
         tape.restart(1_000)
-        answer = {"error_code": 14, "member_id": shown, "generation_id": -1, "protocol_name": "", "leader": ""}
-        tape.ask(1_100, "JoinGroup", joining("a"), answer, 2)
+        response = {"error_code": 14, "member_id": shown, "generation_id": -1, "protocol_name": "", "leader": ""}
+        tape.exchange(1_100, "JoinGroup", join_body("a"), response, 2)
         verdict = tape.verdict()
-        assert not verdict.faults
+        assert not verdict.violations
         assert verdict.decisions["gate_hides_member_id"] is hides
 
 
-def joining(member: str, session: int = SESSION) -> dict[str, Any]:
+def join_body(member: str, session: int = SESSION) -> dict[str, Any]:
     return {
         "session_timeout_ms": session,
         "rebalance_timeout_ms": 60_000,
@@ -78,57 +87,57 @@ def joining(member: str, session: int = SESSION) -> dict[str, Any]:
 
 @ORDERS
 def test_an_invalid_request_does_not_show_that_loading_is_over(order: Order) -> None:
-    tape = Tape(order).stable()
+    tape = OneMemberTrace(order).form_stable_group()
     tape.restart(1_000)
-    answer = {"error_code": 26, "member_id": "a", "generation_id": -1, "protocol_name": "", "leader": ""}
-    tape.ask(1_100, "JoinGroup", joining("a", 1), answer, 2)
-    tape.beat(1_200, 0, 7, "stranger")
-    assert faulty(order, tape) == 0
-    early = Tape(order).stable()
+    response = {"error_code": 26, "member_id": "a", "generation_id": -1, "protocol_name": "", "leader": ""}
+    tape.exchange(1_100, "JoinGroup", join_body("a", 1), response, 2)
+    tape.heartbeat(1_200, 0, 7, "stranger")
+    assert count_violations(order, tape) == 0
+    early = OneMemberTrace(order).form_stable_group()
     early.restart(1_000)
-    early.ask(1_100, "JoinGroup", joining("a", 1), answer | {"error_code": 14}, 2)
+    early.exchange(1_100, "JoinGroup", join_body("a", 1), response | {"error_code": 14}, 2)
     verdict = early.verdict()
-    assert not verdict.faults and verdict.decisions["validity_comes_before_place"] is False
+    assert not verdict.violations and verdict.decisions["validity_comes_before_place"] is False
 
 
 @ORDERS
 @pytest.mark.parametrize(("ready", "faults"), [(False, 0), (True, 1)])
 def test_a_group_that_is_still_elsewhere_is_not_listed(order: Order, ready: bool, faults: int) -> None:
-    tape = Tape(order).stable()
+    tape = OneMemberTrace(order).form_stable_group()
     tape.restart(1_000)
     if ready:
-        fetched(tape, 1_100, -1)
-    tape.ask(1_200, "ListGroups", {}, {"error_code": 0, "groups": []}, 0)
-    assert faulty(order, tape) == faults
+        fetch_offset(tape, 1_100, -1)
+    tape.exchange(1_200, "ListGroups", {}, {"error_code": 0, "groups": []}, 0)
+    assert count_violations(order, tape) == faults
 
 
 @ORDERS
 def test_any_answer_may_be_that_it_is_not_ready_even_where_the_references_say_otherwise(order: Order) -> None:
-    tape = Tape(order).stable()
+    tape = OneMemberTrace(order).form_stable_group()
     tape.restart(1_000)
-    tape.beat(1_100, 14)
-    tape.sync(1_200, 1, refused(27))
-    tape.sync(1_300, 1, refused(14))
+    tape.heartbeat(1_100, 14)
+    tape.sync(1_200, 1, sync_error(27))
+    tape.sync(1_300, 1, sync_error(14))
     verdict = tape.verdict()
-    assert not verdict.faults
+    assert not verdict.violations
     assert verdict.rules["gate.not-ready"] == 2 and verdict.rules["gate.loading.sync"] == 1
 
 
 @ORDERS
 @pytest.mark.parametrize("error", [-1, 3, 22, 28, 42])
 def test_other_errors_are_no_excuse(order: Order, error: int) -> None:
-    tape = Tape(order).stable()
+    tape = OneMemberTrace(order).form_stable_group()
     tape.restart(1_000)
-    tape.beat(1_100, error)
-    assert faulty(order, tape) == 1
+    tape.heartbeat(1_100, error)
+    assert count_violations(order, tape) == 1
 
 
 @ORDERS
 def test_an_error_with_an_assignment_is_no_excuse(order: Order) -> None:
-    tape = Tape(order).stable()
+    tape = OneMemberTrace(order).form_stable_group()
     tape.restart(1_000)
-    tape.sync(1_100, 1, granted(b"plan") | {"error_code": 16})
-    assert faulty(order, tape) == 1
+    tape.sync(1_100, 1, sync_response(b"plan") | {"error_code": 16})
+    assert count_violations(order, tape) == 1
 
 
 # --- writes that fail
@@ -138,35 +147,35 @@ def test_an_error_with_an_assignment_is_no_excuse(order: Order) -> None:
 @pytest.mark.parametrize("error", [15, 16, -1])
 @pytest.mark.parametrize(("offset", "faults"), [(7, 0), (9, 0), (8, 1), (-1, 1)])
 def test_a_commit_that_failed_may_have_been_stored(order: Order, error: int, offset: int, faults: int) -> None:
-    tape = Tape(order)
-    committed(tape, 10, 7, True)
+    tape = OneMemberTrace(order)
+    commit_offset(tape, 10, 7, True)
     tape.restart(1_000)
-    fetched(tape, 1_100, 7)
-    committed(tape, 1_200, 9, True, error)
-    fetched(tape, 1_300, offset)
-    assert faulty(order, tape) == faults
+    fetch_offset(tape, 1_100, 7)
+    commit_offset(tape, 1_200, 9, True, error)
+    fetch_offset(tape, 1_300, offset)
+    assert count_violations(order, tape) == faults
 
 
 @ORDERS
 @pytest.mark.parametrize("error", [15, 16, -1])
 def test_without_a_failover_no_write_may_fail(order: Order, error: int) -> None:
-    tape = Tape(order)
-    committed(tape, 10, 7, True, error)
-    assert faulty(order, tape) == 1
+    tape = OneMemberTrace(order)
+    commit_offset(tape, 10, 7, True, error)
+    assert count_violations(order, tape) == 1
 
 
 @ORDERS
 @pytest.mark.parametrize(("error", "faults"), [(27, 0), (22, 1), (0, 1)])
 def test_an_assignment_that_was_not_stored_begins_another_round(order: Order, error: int, faults: int) -> None:
-    tape = Tape(order).stable()
+    tape = OneMemberTrace(order).form_stable_group()
     tape.restart(1_000)
     tape.join(1_100, 2, "a")
-    tape.sync(1_200, 2, refused(-1), b"new")
-    tape.beat(1_300, error, 2)
-    assert faulty(order, tape) == faults
+    tape.sync(1_200, 2, sync_error(-1), b"new")
+    tape.heartbeat(1_300, error, 2)
+    assert count_violations(order, tape) == faults
 
 
-class Torn(MemoryLog):
+class FailingLog(MemoryLog):
     """A log that does not take one record."""
 
     def __init__(self) -> None:
@@ -183,30 +192,30 @@ class Torn(MemoryLog):
 @pytest.mark.parametrize("what", ["commit", "assignment", "replacement", "creation", "deletion", "offset-deletion"])
 @pytest.mark.parametrize("restarts", [True, False])
 def test_the_bundled_coordinator_fails_as_the_model_says(what: str, restarts: bool) -> None:
-    verdict = run_virtual(failing(what, restarts))
+    verdict = run_virtual(run_with_failing_write(what, restarts))
     if restarts:
-        assert not verdict.faults and not verdict.inconclusive
+        assert not verdict.violations and not verdict.inconclusive
         # The others may as well not have been looked at, as far as anybody can see.
         assert what != "assignment" or verdict.rules["failure.assignment"] == 1
     else:
-        assert len(verdict.faults) == 1
+        assert len(verdict.violations) == 1
 
 
-async def failing(what: str, restarts: bool) -> TraceVerdict:
+async def run_with_failing_write(what: str, restarts: bool) -> TraceVerdict:
     """One write of the bundled coordinator fails, around a restart or not."""
-    log = Torn()
+    log = FailingLog()
     target = InProcessTarget(SETTINGS, topics={"t": 4}, log=log)
     await target.open()
     loop = asyncio.get_running_loop()
-    recorder = Recorder(lambda: round(loop.time() * 1000))
+    recorder = TraceBuilder(lambda: round(loop.time() * 1000))
     channel = target.channel(recorder)
 
     async def ask(api: str, version: int, **body: Any) -> dict[str, Any]:
-        answer = await channel.send(api, version, {"group_id": "g", **body}).answer
-        assert answer is not None
-        return dict(answer)
+        response = await channel.send(api, version, {"group_id": "g", **body}).response
+        assert response is not None
+        return dict(response)
 
-    offer = {key: value for key, value in joining("").items() if key != "member_id"}
+    offer = {key: value for key, value in join_body("").items() if key != "member_id"}
 
     async def join(group: str = "g") -> dict[str, Any]:
         return await ask("JoinGroup", 9, **offer, member_id="", group_instance_id="i", group_id=group)
@@ -257,14 +266,14 @@ async def failing(what: str, restarts: bool) -> TraceVerdict:
 @ORDERS
 @pytest.mark.parametrize(("restarts", "faults"), [(True, 0), (False, 1)])
 def test_a_parked_join_is_sent_elsewhere(order: Order, restarts: bool, faults: int) -> None:
-    tape = Tape(order).stable()
+    tape = OneMemberTrace(order).form_stable_group()
     if restarts:
         tape.restart(1_000)
-        fetched(tape, 1_100, -1)
+        fetch_offset(tape, 1_100, -1)
     moved = {"error_code": 16, "member_id": "b", "generation_id": -1, "protocol_name": "", "leader": ""}
-    parked = tape.begin(1_200, "JoinGroup", joining(""), 2)
-    tape.beat(1_300, 27)
-    tape.end(1_500, parked, moved)
-    fetched(tape, 1_600, -1, error=14)
-    tape.beat(2_000, 0)
-    assert bool(faulty(order, tape)) is bool(faults)
+    parked = tape.send_request(1_200, "JoinGroup", join_body(""), 2)
+    tape.heartbeat(1_300, 27)
+    tape.send_response(1_500, parked, moved)
+    fetch_offset(tape, 1_600, -1, error=14)
+    tape.heartbeat(2_000, 0)
+    assert bool(count_violations(order, tape)) is bool(faults)

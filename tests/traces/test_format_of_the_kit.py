@@ -6,22 +6,22 @@ import pytest
 
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.execution.play import Played, play
+from fencepost.conformance.execution.play import ScenarioRun, play_scenario
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenarios.classic.heartbeats import heartbeats
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Header, Kind, Order
 from fencepost.traces.files.trace_files import open_trace, write_trace
-from tests.support.group_driver import Cluster, reply, run
+from tests.support.group_driver import BundledGroup, run_on_virtual_time, wait_for_response
 
 
 @pytest.mark.parametrize("scenario", heartbeats.scenarios, ids=lambda scenario: scenario.name)
 def test_scenarios_with_their_evidence(scenario: Scenario, tmp_path: Path) -> None:
-    async def played() -> Played:
+    async def run_scenario() -> ScenarioRun:
         target = InProcessTarget()
-        return await play(scenario, target, await target.open(), "g", grace=0, restart=target.restart)
+        return await play_scenario(scenario, target, await target.open(), "g", grace=0, restart=target.restart)
 
-    seen = run_virtual(played())
+    seen = run_virtual(run_scenario())
     assert any(event.kind is Kind.INTERNAL and event.of is not None for event in seen.events)
     write_trace(tmp_path / "t", seen.header, seen.events)
     header, events = open_trace(tmp_path / "t")
@@ -29,16 +29,16 @@ def test_scenarios_with_their_evidence(scenario: Scenario, tmp_path: Path) -> No
 
 
 def test_drops_and_restarts(tmp_path: Path) -> None:
-    async def walk(cluster: Cluster) -> None:
-        a, b = cluster.party(), cluster.party()
-        await a.get_id()
-        await b.get_id()
+    async def walk(bundled: BundledGroup) -> None:
+        a, b = bundled.member(), bundled.member()
+        await a.obtain_id()
+        await b.obtain_id()
         dropped, kept = b.join(), a.join()
         dropped.drop()
-        await reply(kept)
-        await cluster.target.restart()
+        await wait_for_response(kept)
+        await bundled.target.restart()
         header = Header("test", Order.TOTAL, "virtual", Settings(), 0)
-        write_trace(tmp_path / "t", header, cluster.recorder.events)
-        assert tuple(open_trace(tmp_path / "t")[1]) == cluster.recorder.events
+        write_trace(tmp_path / "t", header, bundled.recorder.events)
+        assert tuple(open_trace(tmp_path / "t")[1]) == bundled.recorder.events
 
-    run(walk)
+    run_on_virtual_time(walk)

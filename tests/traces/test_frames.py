@@ -7,74 +7,74 @@ from hypothesis import strategies as st
 
 from fencepost.model.wire.codec import encode_request, encode_response
 from fencepost.traces.events import Event, Kind
-from fencepost.traces.frames import Splitter, Tape
+from fencepost.traces.frames import FrameSplitter, WireTrace
 
 HEARTBEAT = {"group_id": "g", "generation_id": 1, "member_id": "m"}
 
 
-class Desk:
+class RecordedTrace:
     """A tape whose events are kept, with a clock that ticks."""
 
     def __init__(self, *, everything: bool = False) -> None:
         self.events: list[Event] = []
         ticks = count()
-        self.tape = Tape(self.events.append, lambda: next(ticks), everything=everything)
+        self.tape = WireTrace(self.events.append, lambda: next(ticks), keep_all_bytes=everything)
 
 
-def join(member: str, correlation: int) -> bytes:
+def join_frame(member: str, correlation: int) -> bytes:
     body = {"group_id": "g", "session_timeout_ms": 1, "member_id": member, "protocol_type": "consumer", "protocols": []}
     return encode_request("JoinGroup", 4, correlation, "me", body)
 
 
 def test_a_request_and_its_answer() -> None:
-    desk = Desk()
-    talk = desk.tape.conversation()
-    talk.request(encode_request("Heartbeat", 3, 7, "me", HEARTBEAT))
-    talk.answer(encode_response("Heartbeat", 3, 7, {"error_code": 27}))
-    request, answer = desk.events
+    desk = RecordedTrace()
+    talk = desk.tape.open_connection()
+    talk.on_request(encode_request("Heartbeat", 3, 7, "me", HEARTBEAT))
+    talk.on_response(encode_response("Heartbeat", 3, 7, {"error_code": 27}))
+    request, response = desk.events
     assert (request.kind, request.api, request.version, request.body["generation_id"]) == (
         Kind.REQUEST,
         "Heartbeat",
         3,
         1,
     )
-    assert (answer.kind, answer.of, answer.body["error_code"]) == (Kind.ANSWER, request.sequence, 27)
-    assert request.connection == answer.connection == talk.number
+    assert (response.kind, response.of, response.body["error_code"]) == (Kind.RESPONSE, request.sequence, 27)
+    assert request.connection == response.connection == talk.number
 
 
 def test_a_member_keeps_its_label_on_another_connection() -> None:
-    desk = Desk()
-    first, other, second = (desk.tape.conversation() for _ in range(3))
-    first.request(join("", 1))
-    first.answer(encode_response("JoinGroup", 4, 1, {"error_code": 79, "member_id": "a"}))
-    other.request(join("", 1))
-    second.request(join("a", 1))
+    desk = RecordedTrace()
+    first, other, second = (desk.tape.open_connection() for _ in range(3))
+    first.on_request(join_frame("", 1))
+    first.on_response(encode_response("JoinGroup", 4, 1, {"error_code": 79, "member_id": "a"}))
+    other.on_request(join_frame("", 1))
+    second.on_request(join_frame("a", 1))
     assert [event.member for event in desk.events] == ["A", "A", "B", "A"]
 
 
 def test_the_labels_after_z() -> None:
-    actors = Desk().tape.actors
-    assert [actors.new() for _ in range(53)][24:] == ["Y", "Z", *("A" + chr(65 + n) for n in range(26)), "BA"]
+    actors = RecordedTrace().tape.labels
+    assert [actors.new_label() for _ in range(53)][24:] == ["Y", "Z", *("A" + chr(65 + n) for n in range(26)), "BA"]
 
 
 def test_an_unknown_version_is_kept_and_makes_the_groups_unknown() -> None:
-    desk = Desk()
-    talk = desk.tape.conversation()
+    desk = RecordedTrace()
+    talk = desk.tape.open_connection()
     frame = (11).to_bytes(2) + (99).to_bytes(2) + (5).to_bytes(4) + b"\xff\xffwhatever"
-    talk.request(frame)
-    talk.answer((5).to_bytes(4) + b"anything")
-    request, doubt, answer, again = desk.events
+    talk.on_request(frame)
+    talk.on_response((5).to_bytes(4) + b"anything")
+    request, doubt, response, again = desk.events
     assert (request.api, request.version, request.body["_undecoded"]) == ("JoinGroup", 99, frame)
-    assert answer.body["_undecoded"] == (5).to_bytes(4) + b"anything"
+    assert response.body["_undecoded"] == (5).to_bytes(4) + b"anything"
     assert doubt.api == again.api == "unknown"
     assert desk.tape.undecoded == 2
 
 
 def test_surplus_bytes_are_kept_beside_what_was_read() -> None:
-    desk = Desk()
-    talk = desk.tape.conversation()
+    desk = RecordedTrace()
+    talk = desk.tape.open_connection()
     frame = encode_request("Heartbeat", 0, 7, "me", HEARTBEAT) + b"surplus"
-    talk.request(frame)
+    talk.on_request(frame)
     (request,) = desk.events
     assert request.body["member_id"] == "m" and request.body["_undecoded"] == frame and request.body["_findings"]
 
@@ -82,74 +82,74 @@ def test_surplus_bytes_are_kept_beside_what_was_read() -> None:
 def test_records_and_credentials_are_told_by_their_size_alone() -> None:
     secret = b"secret"
     for key in (0, 1, 36, 51, 999):
-        desk, eager = Desk(), Desk(everything=True)
+        desk, eager = RecordedTrace(), RecordedTrace(everything=True)
         frame = key.to_bytes(2) + (90).to_bytes(2) + (5).to_bytes(4) + b"\xff\xff" + secret
         for each in (desk, eager):
-            talk = each.tape.conversation()
-            talk.request(frame)
-            talk.answer((5).to_bytes(4) + secret)
+            talk = each.tape.open_connection()
+            talk.on_request(frame)
+            talk.on_response((5).to_bytes(4) + secret)
         assert secret not in repr(desk.events).encode()
         assert [event.body["_size"] for event in desk.events] == [len(frame), 10]
         assert key == 0 or repr(eager.events).count("secret") == 2
 
 
 def test_what_was_fetched_is_left_out_but_not_where_the_log_ends() -> None:
-    desk = Desk()
-    talk = desk.tape.conversation()
+    desk = RecordedTrace()
+    talk = desk.tape.open_connection()
     partition = {"partition_index": 2, "high_watermark": 42, "records": b"secret"}
-    talk.request(encode_request("Fetch", 12, 1, "me", {}))
-    talk.answer(encode_response("Fetch", 12, 1, {"responses": [{"topic": "t", "partitions": [partition]}]}))
+    talk.on_request(encode_request("Fetch", 12, 1, "me", {}))
+    talk.on_response(encode_response("Fetch", 12, 1, {"responses": [{"topic": "t", "partitions": [partition]}]}))
     (seen,) = desk.events[1].body["responses"][0]["partitions"]
     assert seen["high_watermark"] == 42 and "records" not in seen
 
 
 def test_a_request_that_is_never_answered_is_passed_by() -> None:
-    desk = Desk()
-    talk = desk.tape.conversation()
+    desk = RecordedTrace()
+    talk = desk.tape.open_connection()
     for correlation in (1, 2):
-        talk.request(encode_request("Heartbeat", 0, correlation, "me", HEARTBEAT))
-    talk.answer(encode_response("Heartbeat", 0, 2, {}))
-    assert desk.events[2].of == desk.events[1].sequence and not desk.tape.open()
+        talk.on_request(encode_request("Heartbeat", 0, correlation, "me", HEARTBEAT))
+    talk.on_response(encode_response("Heartbeat", 0, 2, {}))
+    assert desk.events[2].of == desk.events[1].sequence and not desk.tape.requests_in_flight()
 
 
 def test_an_answer_that_nobody_asked_for() -> None:
-    desk = Desk()
-    assert desk.tape.conversation().answer(b"\0\0\0\7?") is None
+    desk = RecordedTrace()
+    assert desk.tape.open_connection().on_response(b"\0\0\0\7?") is None
     assert [(event.kind, event.api) for event in desk.events] == [(Kind.INTERNAL, "stray")]
 
 
 def test_the_end_of_a_connection() -> None:
     for cause, doubts in (("drop", 0), ("lost", 1)):
-        desk = Desk()
-        talk = desk.tape.conversation()
-        talk.request(encode_request("Heartbeat", 0, 1, "me", HEARTBEAT))
-        assert desk.tape.open() == desk.events
-        talk.ended(cause, "why")
+        desk = RecordedTrace()
+        talk = desk.tape.open_connection()
+        talk.on_request(encode_request("Heartbeat", 0, 1, "me", HEARTBEAT))
+        assert desk.tape.requests_in_flight() == desk.events
+        talk.on_closed(cause, "why")
         fault, *rest = desk.events[1:]
         assert (fault.kind, fault.api, fault.of) == (Kind.FAULT, cause, 0)
-        assert [event.api for event in rest] == ["unknown"] * doubts and not desk.tape.open()
+        assert [event.api for event in rest] == ["unknown"] * doubts and not desk.tape.requests_in_flight()
 
 
 def test_a_broker_that_goes_without_having_heard_of_groups_leaves_no_doubt() -> None:
-    desk = Desk()
-    talk = desk.tape.conversation()
-    talk.request(encode_request("Metadata", 4, 1, "me", {}))
-    talk.ended("lost", "why")
+    desk = RecordedTrace()
+    talk = desk.tape.open_connection()
+    talk.on_request(encode_request("Metadata", 4, 1, "me", {}))
+    talk.on_closed("lost", "why")
     assert [event.api for event in desk.events] == ["Metadata", "lost"]
 
 
 @given(st.lists(st.binary(max_size=40), max_size=6), st.lists(st.integers(1, 30), min_size=1, max_size=30))
 def test_frames_come_out_as_they_went_in_however_the_stream_is_cut(frames: list[bytes], cuts: list[int]) -> None:
     stream = b"".join(len(frame).to_bytes(4) + frame for frame in frames) + b"\0\0"
-    splitter, found, place = Splitter(1000), list[bytes](), 0
+    splitter, found, place = FrameSplitter(1000), list[bytes](), 0
     for size in (*cuts, len(stream)):
         found += splitter.feed(stream[place : place + size])
         place += size
-    assert found == frames and splitter.rest() == b"\0\0" and not splitter.rest()
+    assert found == frames and splitter.take_rest() == b"\0\0" and not splitter.take_rest()
 
 
 def test_what_is_no_frame_ends_the_splitting() -> None:
-    splitter = Splitter(1000)
+    splitter = FrameSplitter(1000)
     assert list(splitter.feed(b"\0\0\0\1aGET / HTTP/1.1")) == [b"a"]
-    assert splitter.broken and splitter.rest() == b"GET / HTTP/1.1"
+    assert splitter.is_broken and splitter.take_rest() == b"GET / HTTP/1.1"
     assert list(splitter.feed(b"\0\0\0\0")) == []

@@ -7,32 +7,32 @@ import pytest
 
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.execution.play import Played, play
+from fencepost.conformance.execution.play import ScenarioRun, play_scenario
 from fencepost.conformance.scenarios.classic.replacements import replacements
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.verdict import Standing
+from fencepost.traces.verdict import CheckStatus
 
 NAME = "restart-in-a-full-group"
 
 
-def played() -> Played:
-    async def run() -> Played:
+def run_scenario() -> ScenarioRun:
+    async def run() -> ScenarioRun:
         target = InProcessTarget(Settings(max_group_size=3))
         (scenario,) = (one for one in replacements.scenarios if one.name == NAME)
-        return await play(scenario, target, await target.open(), "g", grace=0)
+        return await play_scenario(scenario, target, await target.open(), "g", grace=0)
 
     return run_virtual(run())
 
 
-def let_in(events: tuple[Event, ...], **changes: Any) -> list[Event]:
+def with_member_admitted(events: tuple[Event, ...], **changes: Any) -> list[Event]:
     """The same, but the member gets its place back under a new id, as on the fast path."""
     (marked,) = {event.of for event in events if event.api == "evidence"}
     led = next(
         event.body
         for event in events
-        if event.api == "JoinGroup" and event.kind is Kind.ANSWER and event.body["members"]
+        if event.api == "JoinGroup" and event.kind is Kind.RESPONSE and event.body["members"]
     )
     old = next(row["member_id"] for row in led["members"] if row["group_instance_id"])
     members = [{**row, "member_id": "new" if row["member_id"] == old else row["member_id"]} for row in led["members"]]
@@ -46,19 +46,19 @@ def let_in(events: tuple[Event, ...], **changes: Any) -> list[Event]:
         **changes,
     }
     return [
-        replace(event, body=body) if event.kind is Kind.ANSWER and event.of == marked else event for event in events
+        replace(event, body=body) if event.kind is Kind.RESPONSE and event.of == marked else event for event in events
     ]
 
 
-def test_it_may_be_let_in() -> None:
-    seen = played()
-    verdict = judge(seen.header, let_in(seen.events))
-    assert not verdict.faults
-    assert [mark.standing for mark in verdict.evidence] == [Standing.PASS]
+def test_returning_static_member_may_be_admitted() -> None:
+    seen = run_scenario()
+    verdict = judge(seen.header, with_member_admitted(seen.events))
+    assert not verdict.violations
+    assert [mark.status for mark in verdict.check_results] == [CheckStatus.PASS]
     assert verdict.decisions["restart_needs_room"] is False
 
 
 @pytest.mark.parametrize("changes", [{"generation_id": 2}, {"leader": "another"}, {"error_code": 25}])
-def test_but_only_as_the_member_that_it_was(changes: dict[str, Any]) -> None:
-    seen = played()
-    assert judge(seen.header, let_in(seen.events, **changes)).faults
+def test_returning_static_member_keeps_its_state(changes: dict[str, Any]) -> None:
+    seen = run_scenario()
+    assert judge(seen.header, with_member_admitted(seen.events, **changes)).violations

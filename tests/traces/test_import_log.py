@@ -11,17 +11,17 @@ import pytest
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.trace_files import TraceError, open_trace
 from fencepost.traces.importers.broker_log import import_log
-from fencepost.traces.importers.broker_log_patterns import NEWER_LINES, OLDER_LINES
+from fencepost.traces.importers.broker_log_patterns import KAFKA_3_LINES, KAFKA_4_LINES
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.judge.observe.log_steps import STEPS
-from fencepost.traces.verdict import Standing, TraceVerdict
+from fencepost.traces.judge.observe.log_steps import STEP_HANDLERS
+from fencepost.traces.verdict import CheckStatus, TraceVerdict
 
 DATA = Path(__file__).parent / "data"
 LOGS = [DATA / "kafka-3.log", DATA / "kafka-4.log"]
-SHOWN = {"GEN-02", "GEN-03", "GEN-05", "GEN-06", "GEN-20", "SYNC-04", "SYNC-17"}
+TESTED_REQUIREMENTS = {"GEN-02", "GEN-03", "GEN-05", "GEN-06", "GEN-20", "SYNC-04", "SYNC-17"}
 
 
-def imported(folder: Path, *paths: Path) -> tuple[Header, list[Event]]:
+def import_trace(folder: Path, *paths: Path) -> tuple[Header, list[Event]]:
     import_log(paths, folder / "trace.jsonl")
     header, events = open_trace(folder / "trace.jsonl")
     return header, list(events)
@@ -37,12 +37,14 @@ def test_a_real_log_is_read_whole_and_nobody_is_blamed(path: Path, tmp_path: Pat
     assert {"prepare", "complete", "empty", "publish", "issue", "register", "replace", "unregister"} <= steps.keys()
     assert seen[0].api == "unknown" and {event.kind for event in seen} == {Kind.INTERNAL}
     verdict = judge(header, seen)
-    assert (verdict.faults, verdict.inconclusive) == ((), ())
-    assert {(mark.requirement, mark.standing) for mark in verdict.evidence} == {(id, Standing.PASS) for id in SHOWN}
+    assert (verdict.violations, verdict.inconclusive) == ((), ())
+    assert {(mark.requirement, mark.status) for mark in verdict.check_results} == {
+        (id, CheckStatus.PASS) for id in TESTED_REQUIREMENTS
+    }
 
 
 def test_what_a_line_says_and_no_more(tmp_path: Path) -> None:
-    _, events = imported(tmp_path, LOGS[1])
+    _, events = import_trace(tmp_path, LOGS[1])
     steps = [event for event in events if event.body.get("group") == "demo-4"]
     complete = next(event for event in steps if event.body["step"] == "complete")
     publish = next(event for event in steps if event.body["step"] == "publish")
@@ -55,7 +57,7 @@ def test_what_a_line_says_and_no_more(tmp_path: Path) -> None:
 def test_layouts(layout: str, tmp_path: Path) -> None:
     text = "[GroupCoordinator 7]: Stabilized group g generation 3 (__consumer_offsets-4) with 2 members"
     (tmp_path / "server.log").write_text(layout.format(time="2026-11-22 03:56:48,052", text=text) + "\n")
-    _, events = imported(tmp_path, tmp_path / "server.log")
+    _, events = import_trace(tmp_path, tmp_path / "server.log")
     assert [(event.body.get("group"), event.body.get("generation")) for event in events[1:]] == [("g", 3)]
 
 
@@ -64,8 +66,8 @@ def test_several_files_are_put_in_order_by_time(tmp_path: Path) -> None:
     (tmp_path / "late.log").write_text("".join(rows[40:]))
     with gzip.open(tmp_path / "early.log.gz", "wt") as early:
         early.writelines(rows[:40])
-    _, whole = imported(tmp_path, LOGS[0])
-    _, pieces = imported(tmp_path, tmp_path / "late.log", tmp_path / "early.log.gz")
+    _, whole = import_trace(tmp_path, LOGS[0])
+    _, pieces = import_trace(tmp_path, tmp_path / "late.log", tmp_path / "early.log.gz")
     assert [(each.time, each.api, each.body.get("step")) for each in pieces] == [
         (each.time, each.api, each.body.get("step")) for each in whole
     ]
@@ -97,11 +99,11 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Header, list[Event]]:
     """The steps of one group of a real broker."""
-    header, events = imported(tmp_path_factory.mktemp("demo"), LOGS[1])
+    header, events = import_trace(tmp_path_factory.mktemp("demo"), LOGS[1])
     return header, [event for event in events if event.api == "unknown" or event.body.get("group") == "demo-4"]
 
 
-def changed(events: list[Event], step: str, nth: int, **fields: Any) -> list[Event]:
+def alter_step(events: list[Event], step: str, nth: int, **fields: Any) -> list[Event]:
     """The events with one of them told otherwise, or left out."""
     place = [number for number, event in enumerate(events) if event.body.get("step") == step][nth]
     event = events[place]
@@ -109,8 +111,8 @@ def changed(events: list[Event], step: str, nth: int, **fields: Any) -> list[Eve
     return [*events[:place], *middle, *events[place + 1 :]]
 
 
-def blamed(verdict: TraceVerdict) -> list[tuple[str, str]]:
-    return [(fault.requirements[0], fault.guard) for fault in verdict.faults]
+def violated_guards(verdict: TraceVerdict) -> list[tuple[str, str]]:
+    return [(fault.requirements[0], fault.guard) for fault in verdict.violations]
 
 
 @pytest.mark.parametrize(
@@ -128,18 +130,18 @@ def test_a_log_of_a_wrong_coordinator(
     step: str, nth: int, fields: dict[str, Any], requirement: str, demo: tuple[Header, list[Event]]
 ) -> None:
     header, events = demo
-    assert judge(header, events).faults == ()
-    assert blamed(judge(header, changed(events, step, nth, **fields)))[0][0] == requirement
+    assert judge(header, events).violations == ()
+    assert violated_guards(judge(header, alter_step(events, step, nth, **fields)))[0][0] == requirement
 
 
 def test_a_second_leader_and_a_second_assignment(demo: tuple[Header, list[Event]]) -> None:
     header, events = demo
     place = next(number for number, event in enumerate(events) if event.body.get("step") == "publish")
     again = [*events[: place + 1], events[place], *events[place + 1 :]]
-    assert blamed(judge(header, again)) == [("SYNC-17", "the assignment is awaited")]
+    assert violated_guards(judge(header, again)) == [("SYNC-17", "the assignment is awaited")]
     other = replace(events[place], body={**events[place].body, "member": "somebody"})
     twice = [*events[: place + 1], other, *events[place + 1 :]]
-    assert ("GEN-05", "the leader hands it in") in blamed(judge(header, twice))
+    assert ("GEN-05", "the leader hands it in") in violated_guards(judge(header, twice))
 
 
 def test_a_leader_that_has_left(demo: tuple[Header, list[Event]]) -> None:
@@ -147,19 +149,21 @@ def test_a_leader_that_has_left(demo: tuple[Header, list[Event]]) -> None:
     place = next(number for number, event in enumerate(events) if event.body.get("step") == "publish")
     leader = events[place].body["member"]
     left = replace(events[place], body={"step": "unregister", "group": "demo-4", "member": leader})
-    assert ("GEN-06", "the leader is a member") in blamed(judge(header, [*events[:place], left, *events[place:]]))
+    assert ("GEN-06", "the leader is a member") in violated_guards(
+        judge(header, [*events[:place], left, *events[place:]])
+    )
 
 
 def test_what_a_log_does_not_show_is_no_fault(demo: tuple[Header, list[Event]]) -> None:
     header, events = demo
     for at in range(1, len(events)):
-        assert judge(header, [events[0], *events[at:]]).faults == ()
+        assert judge(header, [events[0], *events[at:]]).violations == ()
     gap = Event(0, 0, 0, "", Kind.INTERNAL, "unknown", 0, {"reason": "a coordinator loads its groups"})
     half = len(events) // 2
-    assert judge(header, [*events[:half], gap, *events[half + 4 :]]).faults == ()
-    assert judge(header, [*events[:half], *events[half + 4 :]]).faults
+    assert judge(header, [*events[:half], gap, *events[half + 4 :]]).violations == ()
+    assert judge(header, [*events[:half], *events[half + 4 :]]).violations
 
 
 def test_every_step_that_lines_tell_of_is_one_for_the_judge() -> None:
-    told = {row.split()[0] for table in (OLDER_LINES, NEWER_LINES) for row in table.splitlines() if row}
-    assert told - {"load", "issue", "register", "withdraw", "sweep", "delete"} == STEPS.keys()
+    told = {row.split()[0] for table in (KAFKA_3_LINES, KAFKA_4_LINES) for row in table.splitlines() if row}
+    assert told - {"load", "issue", "register", "withdraw", "sweep", "delete"} == STEP_HANDLERS.keys()

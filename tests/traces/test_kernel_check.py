@@ -9,15 +9,15 @@ import pytest
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.run.bundled import Bundled
+from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.scenarios.classic import ALL
-from fencepost.model.classic.coordinator.state import Outcome, World
+from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.core.state import FREE, CommitRequest, Group, Holder, Phase, Slot
-from fencepost.model.classic.kernel.refinement import NotRefined
-from fencepost.model.classic.messages.requests import Commit
-from fencepost.traces.judge.classic.matching import Fresh
-from fencepost.traces.judge.kernel_check import Shadowed, refined
-from fencepost.traces.judge.search.configuration import Trail
+from fencepost.model.classic.kernel.refinement import RefinementError
+from fencepost.model.classic.messages.requests import OffsetCommit
+from fencepost.traces.judge.classic.matching import FreshId
+from fencepost.traces.judge.kernel_check import KernelCheck, check_against_kernel
+from fencepost.traces.judge.search.configuration import Path
 from tests.support.random_client import random_trace
 
 STEPS = 80
@@ -26,17 +26,17 @@ STEPS = 80
 def test_random_schedules_refine() -> None:
     rules: Counter[str] = Counter()
     for seed in range(40):
-        rules += refined(*random_trace(random.Random(seed), STEPS)).rules
+        rules += check_against_kernel(*random_trace(random.Random(seed), STEPS)).rules
     assert rules.total() > 2_000
     assert {"sync.leader", "join.replace.completing", "timer.rebalance", "commit.stable"} <= set(rules)
 
 
 def test_every_scenario_refines() -> None:
-    run = Bundled(Plan(BUNDLED), Profile())
+    run = BundledRun(Plan(BUNDLED), Profile())
     rules: Counter[str] = Counter()
     for scenario in ALL:
         played = run_virtual(run.play(scenario, "run"))
-        rules += refined(played.header, played.events).rules
+        rules += check_against_kernel(played.header, played.events).rules
     assert rules.total() > 2_000
     assert {"join.replace.stable", "leave.member", "timer.sync", "commit.preparing", "join.evicted"} <= set(rules)
 
@@ -44,14 +44,14 @@ def test_every_scenario_refines() -> None:
 STABLE = Group(Phase.STABLE, 4, leader="a", slots=(Slot(Holder.MEMBER, "a"), FREE))
 
 
-def step(before: Group, after: Group, rule: str, request: Commit | None = None) -> Trail:
+def step(before: Group, after: Group, rule: str, request: OffsetCommit | None = None) -> Path:
     """A step of the model as the judge tells of it."""
-    return Trail(rule, 1, None, World(before), Outcome(World(after), (), rule), request)
+    return Path(rule, 1, None, GroupState(before), StepResult(GroupState(after), (), rule), request)
 
 
-def commit(generation: int, member: str = "a") -> Commit:
+def commit(generation: int, member: str = "a") -> OffsetCommit:
     """OffsetCommit."""
-    return Commit("g", CommitRequest(1, member, None, generation), 8, ())
+    return OffsetCommit("g", CommitRequest(1, member, None, generation), 8, ())
 
 
 @pytest.mark.parametrize(
@@ -63,17 +63,17 @@ def commit(generation: int, member: str = "a") -> Commit:
         (step(STABLE, replace(STABLE, phase=Phase.COMPLETING), "sync.leader"), "open"),
     ],
 )
-def test_steps_that_no_action_explains_are_told(told: Trail, reason: str) -> None:
-    with pytest.raises(NotRefined, match=reason):
-        Shadowed()("g", told)
+def test_steps_that_no_action_explains_are_told(told: Path, reason: str) -> None:
+    with pytest.raises(RefinementError, match=reason):
+        KernelCheck()("g", told)
 
 
 def test_an_id_that_comes_to_light_is_the_member_it_was() -> None:
-    shadowed = Shadowed()
-    unseen = replace(STABLE, slots=(STABLE.slots[0], Slot(Holder.MEMBER, Fresh(7))))
+    shadowed = KernelCheck()
+    unseen = replace(STABLE, slots=(STABLE.slots[0], Slot(Holder.MEMBER, FreshId(7))))
     known = replace(STABLE, slots=(STABLE.slots[0], Slot(Holder.MEMBER, "b")))
     shadowed("g", step(STABLE, unseen, "join.new"))
     shadowed("g", step(known, known, "commit.stable", commit(4, "b")))
-    assert shadowed.begun == 1
+    assert shadowed.fresh_starts == 1
     shadowed("g", step(STABLE, STABLE, "commit.stable", commit(4)))
-    assert shadowed.begun == 2
+    assert shadowed.fresh_starts == 2

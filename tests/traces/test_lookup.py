@@ -7,14 +7,14 @@ import pytest
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Header, Kind, Order
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.judge.observe.coordinator_lookup import OFFSETS_TOPIC, abs_hash
-from fencepost.traces.verdict import Fault
+from fencepost.traces.judge.observe.coordinator_lookup import OFFSETS_TOPIC, java_abs_hash
+from fencepost.traces.verdict import Violation
 
-Step = tuple[str, int, Body, Body, int | None]
+LookupStep = tuple[str, int, Body, Body, int | None]
 """API, version, request, answer, and the node it was sent to."""
 
 
-def faults(*steps: Step | str) -> Sequence[Fault]:
+def violations_of(*steps: LookupStep | str) -> Sequence[Violation]:
     """What is wrong with the answers, one request after the other; a string is a fault of the target."""
     events: list[Event] = []
 
@@ -26,12 +26,12 @@ def faults(*steps: Step | str) -> Sequence[Fault]:
         if isinstance(step, str):
             add(Kind.FAULT, step, 0, {})
             continue
-        api, version, request, answer, broker = step
+        api, version, request, response, broker = step
         sent = add(Kind.REQUEST, api, version, request)
         if broker is not None:
             add(Kind.INTERNAL, "routed", 0, {"broker": broker}, sent)
-        add(Kind.ANSWER, api, version, answer, sent)
-    return judge(Header("test", Order.INTERVALS, "wall", Settings(), 2_000), events).faults
+        add(Kind.RESPONSE, api, version, response, sent)
+    return judge(Header("test", Order.INTERVALS, "wall", Settings(), 2_000), events).violations
 
 
 def node(number: int, error: int = 0) -> Body:
@@ -39,23 +39,23 @@ def node(number: int, error: int = 0) -> Body:
     return {"error_code": error, "node_id": number, "host": "localhost" if number >= 0 else "", "port": 9092}
 
 
-def find(key: str, answer: Body) -> Step:
+def find_coordinator(key: str, response: Body) -> LookupStep:
     """A lookup of a group in version 3."""
-    return ("FindCoordinator", 3, {"key": key, "key_type": 0}, answer, None)
+    return ("FindCoordinator", 3, {"key": key, "key_type": 0}, response, None)
 
 
-def find_all(keys: Sequence[str], answer: Body, key_type: int = 0) -> Step:
+def find_coordinators(keys: Sequence[str], response: Body, key_type: int = 0) -> LookupStep:
     """A lookup of several groups in version 4."""
-    return ("FindCoordinator", 4, {"key_type": key_type, "coordinator_keys": list(keys)}, answer, None)
+    return ("FindCoordinator", 4, {"key_type": key_type, "coordinator_keys": list(keys)}, response, None)
 
 
-def beat(group: str, error: int, broker: int | None) -> Step:
+def beat(group: str, error: int, broker: int | None) -> LookupStep:
     """A heartbeat of a stranger."""
     request = {"group_id": group, "generation_id": 1, "member_id": "nobody"}
     return ("Heartbeat", 4, request, {"error_code": error}, broker)
 
 
-def named(*rows: tuple[str, Body]) -> Body:
+def lookup_response(*rows: tuple[str, Body]) -> Body:
     """An answer to a lookup of several groups."""
     return {"coordinators": [{"key": key, **row} for key, row in rows]}
 
@@ -63,45 +63,52 @@ def named(*rows: tuple[str, Body]) -> Body:
 OFFSETS = {"topics": [{"name": OFFSETS_TOPIC, "partitions": [{"partition_index": i, "leader_id": i} for i in (0, 1)]}]}
 UNNAMED = {"error_code": 15, "node_id": -1, "host": "", "port": -1}
 
-WRONG: dict[str, tuple[Step | str, ...]] = {
-    "FIND-01": (find("a", node(-1, 30)),),
-    "FIND-03": (find("a", node(1)), find("b", node(2)), find("a", node(2))),
-    "FIND-04": (("Metadata", 9, {}, OFFSETS, None), find("a", node(0))),
-    "FIND-05": (find_all(["a", "b"], named(("b", node(1)), ("a", node(1)))),),
-    "FIND-06": (find_all(["a"], node(1)),),
-    "FIND-07": (find_all(["a"], named(("a", node(1))), key_type=9),),
-    "FIND-08": (find("a", UNNAMED | {"node_id": 0}),),
-    "FIND-09": (find("a", node(1)), find("", UNNAMED)),
-    "FIND-10": (find("a", node(1)), beat("a", 25, 2)),
+WRONG: dict[str, tuple[LookupStep | str, ...]] = {
+    "FIND-01": (find_coordinator("a", node(-1, 30)),),
+    "FIND-03": (find_coordinator("a", node(1)), find_coordinator("b", node(2)), find_coordinator("a", node(2))),
+    "FIND-04": (("Metadata", 9, {}, OFFSETS, None), find_coordinator("a", node(0))),
+    "FIND-05": (find_coordinators(["a", "b"], lookup_response(("b", node(1)), ("a", node(1)))),),
+    "FIND-06": (find_coordinators(["a"], node(1)),),
+    "FIND-07": (find_coordinators(["a"], lookup_response(("a", node(1))), key_type=9),),
+    "FIND-08": (find_coordinator("a", UNNAMED | {"node_id": 0}),),
+    "FIND-09": (find_coordinator("a", node(1)), find_coordinator("", UNNAMED)),
+    "FIND-10": (find_coordinator("a", node(1)), beat("a", 25, 2)),
 }
 
-RIGHT: dict[str, tuple[Step | str, ...]] = {
-    "agreement": (find("a", node(1)), find_all(["a", "b"], named(("a", node(1)), ("b", node(2))))),
-    "the leader of the partition": (("Metadata", 9, {}, OFFSETS, None), find("a", node(1))),
-    "an unknown kind": (find_all(["a"], named(("a", node(-1, 42))), key_type=9),),
-    "nobody yet": (find("a", UNNAMED), find("", UNNAMED), find("a", node(1))),
-    "a move after a restart": (find("a", node(1)), "restart", find("a", node(2))),
-    "a move that the target tells of": (find("a", node(1)), beat("b", 16, None), find("a", node(2))),
-    "the wrong node": (find("a", node(1)), beat("a", 16, 2), beat("a", 25, 1)),
+RIGHT: dict[str, tuple[LookupStep | str, ...]] = {
+    "agreement": (
+        find_coordinator("a", node(1)),
+        find_coordinators(["a", "b"], lookup_response(("a", node(1)), ("b", node(2)))),
+    ),
+    "the leader of the partition": (("Metadata", 9, {}, OFFSETS, None), find_coordinator("a", node(1))),
+    "an unknown kind": (find_coordinators(["a"], lookup_response(("a", node(-1, 42))), key_type=9),),
+    "nobody yet": (find_coordinator("a", UNNAMED), find_coordinator("", UNNAMED), find_coordinator("a", node(1))),
+    "a move after a restart": (find_coordinator("a", node(1)), "restart", find_coordinator("a", node(2))),
+    "a move that the target tells of": (
+        find_coordinator("a", node(1)),
+        beat("b", 16, None),
+        find_coordinator("a", node(2)),
+    ),
+    "the wrong node": (find_coordinator("a", node(1)), beat("a", 16, 2), beat("a", 25, 1)),
     "a node that nobody named": (beat("a", 25, 2),),
 }
 
 
 @pytest.mark.parametrize("requirement", WRONG)
 def test_wrong_answers_are_faults(requirement: str) -> None:
-    assert [fault.requirements for fault in faults(*WRONG[requirement])] == [(requirement,)]
+    assert [fault.requirements for fault in violations_of(*WRONG[requirement])] == [(requirement,)]
 
 
 @pytest.mark.parametrize("case", RIGHT)
 def test_right_answers_are_not(case: str) -> None:
-    assert not faults(*RIGHT[case])
+    assert not violations_of(*RIGHT[case])
 
 
 def test_the_named_node_has_to_take_requests() -> None:
-    found = faults(find("a", node(1)), beat("a", 16, 1))
+    found = violations_of(find_coordinator("a", node(1)), beat("a", 16, 1))
     assert [fault.requirements for fault in found] == [("FIND-01",)]
 
 
 def test_java_hash() -> None:
     # The last has no absolute value in 32 bits.
-    assert [abs_hash(text) for text in ("", "a", "hello", "polygenelubricants")] == [0, 97, 99162322, 0]
+    assert [java_abs_hash(text) for text in ("", "a", "hello", "polygenelubricants")] == [0, 97, 99162322, 0]

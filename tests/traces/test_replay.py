@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.traces.events import Body, Event, Kind
-from fencepost.traces.replay_script import Step, Translation, script
+from fencepost.traces.replay_script import IdTranslation, ReplayStep, build_script
 
 HEARTBEAT: Body = {"group_id": "g", "generation_id": 1, "member_id": "m", "group_instance_id": None}
 
 
 def event(sequence: int, time: int, kind: Kind, api: str = "Heartbeat", of: int | None = None, **body: Any) -> Event:
-    version = 4 if kind in (Kind.REQUEST, Kind.ANSWER) else 0
+    version = 4 if kind in (Kind.REQUEST, Kind.RESPONSE) else 0
     return Event(sequence, time, 0, "A", kind, api, version, body, of)
 
 
@@ -22,26 +22,26 @@ def request(sequence: int, time: int) -> Event:
     return event(sequence, time, Kind.REQUEST, **HEARTBEAT)
 
 
-def answer(sequence: int, time: int, of: int) -> Event:
-    return event(sequence, time, Kind.ANSWER, of=of, error_code=0)
+def response(sequence: int, time: int, of: int) -> Event:
+    return event(sequence, time, Kind.RESPONSE, of=of, error_code=0)
 
 
-def causes(steps: tuple[Step, ...]) -> list[tuple[int, tuple[int, ...], int]]:
+def awaited_by_step(steps: tuple[ReplayStep, ...]) -> list[tuple[int, tuple[int, ...], int]]:
     return [(step.event.sequence, step.after, step.gap) for step in steps]
 
 
 def test_a_step_waits_for_the_answers_before_it_and_then_as_long_as_then() -> None:
-    events = [request(3, 1000), request(4, 1010), answer(5, 1300, 3), request(6, 1350), answer(7, 1400, 4)]
-    found = script(events)
-    assert causes(found.steps) == [(3, (), 0), (4, (), 10), (6, (3,), 50)]
-    assert set(found.answers) == {3, 4}
+    events = [request(3, 1000), request(4, 1010), response(5, 1300, 3), request(6, 1350), response(7, 1400, 4)]
+    found = build_script(events)
+    assert awaited_by_step(found.steps) == [(3, (), 0), (4, (), 10), (6, (3,), 50)]
+    assert set(found.responses) == {3, 4}
 
 
 def test_a_dropped_connection_is_a_step_and_nobody_sees_its_answer() -> None:
-    events = [request(0, 0), event(1, 20, Kind.FAULT, "drop", of=0), answer(2, 30, 0), request(3, 50)]
-    found = script(events)
-    assert causes(found.steps) == [(0, (), 0), (1, (), 20), (3, (), 30)]
-    assert not found.answers
+    events = [request(0, 0), event(1, 20, Kind.FAULT, "drop", of=0), response(2, 30, 0), request(3, 50)]
+    found = build_script(events)
+    assert awaited_by_step(found.steps) == [(0, (), 0), (1, (), 20), (3, (), 30)]
+    assert not found.responses
 
 
 def test_what_the_target_did_is_no_step() -> None:
@@ -52,14 +52,14 @@ def test_what_the_target_did_is_no_step() -> None:
         event(3, 7, Kind.CALLBACK, "revoked"),
         event(4, 9, Kind.FAULT, "restart"),
     ]
-    assert causes(script(events).steps) == [(0, (), 0), (4, (), 9)]
+    assert awaited_by_step(build_script(events).steps) == [(0, (), 0), (4, (), 9)]
 
 
 def test_nothing_waits_for_a_premature_answer() -> None:
-    events = [request(0, 0), answer(1, 10, 0), request(2, 100)]
-    found = script(events, premature={0})
-    assert causes(found.steps) == [(0, (), 0), (2, (), 100)]
-    assert set(found.answers) == {0}
+    events = [request(0, 0), response(1, 10, 0), request(2, 100)]
+    found = build_script(events, premature={0})
+    assert awaited_by_step(found.steps) == [(0, (), 0), (2, (), 100)]
+    assert set(found.responses) == {0}
 
 
 def test_remarks_are_repeated_in_their_place_or_with_their_request() -> None:
@@ -69,14 +69,14 @@ def test_remarks_are_repeated_in_their_place_or_with_their_request() -> None:
         event(2, 0, Kind.INTERNAL, "routed", of=1, broker=2),
         event(3, 9, Kind.INTERNAL, "evidence", of=1, requirement="HB-05"),
     ]
-    found = script(events)
-    assert causes(found.steps) == [(0, (), 0), (1, (), 0)]
-    assert [remark.sequence for remark in found.remarks] == [3]
+    found = build_script(events)
+    assert awaited_by_step(found.steps) == [(0, (), 0), (1, (), 0)]
+    assert [remark.sequence for remark in found.annotations] == [3]
     assert found.routes == {1: 2}
 
 
 def test_fields_that_were_left_out_get_their_defaults() -> None:
-    (step,) = script([event(0, 0, Kind.REQUEST, group_id="g", member_id="m")]).steps
+    (step,) = build_script([event(0, 0, Kind.REQUEST, group_id="g", member_id="m")]).steps
     assert step.event.body == {**HEARTBEAT, "generation_id": 0}
 
 
@@ -90,22 +90,22 @@ def test_fields_that_were_left_out_get_their_defaults() -> None:
 )
 def test_a_request_that_cannot_be_sent_is_named(body: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValueError, match=f"request 7 cannot be sent: .*{complaint}"):
-        script([event(7, 0, Kind.REQUEST, **body)])
+        build_script([event(7, 0, Kind.REQUEST, **body)])
 
 
 # --- translation
 
 
-def joined(group: str, member: str, generation: int, *rows: Body) -> dict[str, Any]:
+def join_response(group: str, member: str, generation: int, *rows: Body) -> dict[str, Any]:
     return {"error_code": 0, "member_id": member, "generation_id": generation, "members": list(rows)}
 
 
-def translation(*told: tuple[str, int, int], group: str = "g") -> Translation:
+def learned_translation(*told: tuple[str, int, int], group: str = "g") -> IdTranslation:
     """One in which members were told a generation then and another one now; an id then is `old-NAME`."""
-    found = Translation(lambda name: f"{name}-2")
+    found = IdTranslation(lambda name: f"{name}-2")
     for name, then, now in told:
         asked = event(0, 0, Kind.REQUEST, "JoinGroup", group_id=group)
-        found.learn(asked, joined(group, f"old-{name}", then), joined(group, f"new-{name}", now))
+        found.learn_response(asked, join_response(group, f"old-{name}", then), join_response(group, f"new-{name}", now))
     return found
 
 
@@ -129,11 +129,11 @@ def translation(*told: tuple[str, int, int], group: str = "g") -> Translation:
     ],
 )
 def test_groups_and_transactions_get_names_of_their_own(then: Body, now: Body) -> None:
-    assert translation().request(then) == now
+    assert learned_translation().translate_request(then) == now
 
 
 def test_member_ids_are_those_of_now_wherever_they_occur() -> None:
-    words = translation(("a", 1, 1), ("b", 1, 1))
+    words = learned_translation(("a", 1, 1), ("b", 1, 1))
     body = {
         "member_id": "old-a",
         "assignments": [
@@ -142,7 +142,7 @@ def test_member_ids_are_those_of_now_wherever_they_occur() -> None:
         ],
         "members": [{"member_id": "old-a", "group_instance_id": "old-a"}, {"member_id": ""}],
     }
-    assert words.request(body) == {
+    assert words.translate_request(body) == {
         "member_id": "new-a",
         "assignments": [
             {"member_id": "new-b", "assignment": b"old-b"},
@@ -168,31 +168,33 @@ def test_member_ids_are_those_of_now_wherever_they_occur() -> None:
     ],
 )
 def test_generations_are_told_or_as_far_from_what_was_told(member: str, then: int, now: int) -> None:
-    words = translation(("a", 3, 7), ("b", 5, 20))
+    words = learned_translation(("a", 3, 7), ("b", 5, 20))
     body = {"group_id": "g", "member_id": member, "generation_id": then}
-    assert words.request(body)["generation_id"] == now
+    assert words.translate_request(body)["generation_id"] == now
     other = {"group_id": "g", "member_id": member, "generation_id_or_member_epoch": then}
-    assert words.request(other)["generation_id_or_member_epoch"] == now
+    assert words.translate_request(other)["generation_id_or_member_epoch"] == now
 
 
 def test_a_generation_below_what_was_told_never_becomes_none() -> None:
-    assert translation(("a", 9, 1)).generation("g", "old-a", 4) == 0
+    assert learned_translation(("a", 9, 1)).translate_generation("g", "old-a", 4) == 0
 
 
 def test_generations_of_another_group_are_left_alone() -> None:
-    assert translation(("a", 3, 7)).generation("h", "old-a", 3) == 3
+    assert learned_translation(("a", 3, 7)).translate_generation("h", "old-a", 3) == 3
 
 
 def test_an_older_generation_of_a_member_is_still_known() -> None:
-    words = translation(("a", 1, 4), ("a", 2, 9))
-    assert [words.generation("g", "old-a", each) for each in (0, 1, 2, 3)] == [3, 4, 9, 10]
+    words = learned_translation(("a", 1, 4), ("a", 2, 9))
+    assert [words.translate_generation("g", "old-a", each) for each in (0, 1, 2, 3)] == [3, 4, 9, 10]
 
 
 def test_an_id_that_has_to_be_brought_along_is_learnt_and_a_refusal_is_not() -> None:
-    words = translation()
+    words = learned_translation()
     asked = event(0, 0, Kind.REQUEST, "JoinGroup", group_id="g")
-    words.learn(asked, {"error_code": 79, "member_id": "x"}, {"error_code": 0, "member_id": "y", "generation_id": 1})
-    words.learn(asked, {"error_code": 25, "member_id": "stranger"}, {"error_code": 25, "member_id": "other"})
+    words.learn_response(
+        asked, {"error_code": 79, "member_id": "x"}, {"error_code": 0, "member_id": "y", "generation_id": 1}
+    )
+    words.learn_response(asked, {"error_code": 25, "member_id": "stranger"}, {"error_code": 25, "member_id": "other"})
     assert words.members == {"x": "y"}
     assert not words.generations
 
@@ -201,21 +203,21 @@ def test_a_leader_learns_of_members_that_were_not_answered_yet() -> None:
     def row(member: str, metadata: bytes) -> Body:
         return {"member_id": member, "group_instance_id": None, "metadata": metadata}
 
-    words = translation()
-    then = joined("g", "old-a", 1, row("old-a", b"A"), row("old-c", b"C"), row("old-b", b"B"))
-    now = joined("g", "new-a", 1, row("new-b", b"B"), row("new-a", b"A"), row("new-c", b"C"))
-    words.learn(event(0, 0, Kind.REQUEST, "JoinGroup", group_id="g"), then, now)
+    words = learned_translation()
+    then = join_response("g", "old-a", 1, row("old-a", b"A"), row("old-c", b"C"), row("old-b", b"B"))
+    now = join_response("g", "new-a", 1, row("new-b", b"B"), row("new-a", b"A"), row("new-c", b"C"))
+    words.learn_response(event(0, 0, Kind.REQUEST, "JoinGroup", group_id="g"), then, now)
     assert words.members == {"old-a": "new-a", "old-b": "new-b", "old-c": "new-c"}
 
 
 def test_producers_keep_their_distance_too() -> None:
-    words = translation()
+    words = learned_translation()
     then, now = ({"error_code": 0, "producer_id": each, "producer_epoch": epoch} for each, epoch in ((7, 0), (90, 3)))
-    words.learn(event(0, 0, Kind.REQUEST, "InitProducerId"), then, now)
+    words.learn_response(event(0, 0, Kind.REQUEST, "InitProducerId"), then, now)
     asked = {"transactional_id": "t", "producer_id": 7, "producer_epoch": 1}
-    assert words.request(asked) == {"transactional_id": "t-2", "producer_id": 90, "producer_epoch": 4}
+    assert words.translate_request(asked) == {"transactional_id": "t-2", "producer_id": 90, "producer_epoch": 4}
     fresh = {"transactional_id": "t", "producer_id": -1, "producer_epoch": -1}
-    assert words.request(fresh) == {"transactional_id": "t-2", "producer_id": -1, "producer_epoch": -1}
+    assert words.translate_request(fresh) == {"transactional_id": "t-2", "producer_id": -1, "producer_epoch": -1}
 
 
 @pytest.mark.parametrize(
@@ -223,10 +225,10 @@ def test_producers_keep_their_distance_too() -> None:
     [(0, (1,), 1), (2, (1,), None), (2, (1, 2), 2), (2, (1, 5), 5), (0, (0, 1), 1)],
 )
 def test_nodes_are_the_coordinator_or_another_one(then: int, brokers: tuple[int, ...], now: int | None) -> None:
-    words = translation()
+    words = learned_translation()
     row = {"error_code": 0, "node_id": 0}
-    words.learn(event(0, 0, Kind.REQUEST, "FindCoordinator"), row, {"coordinators": [row | {"node_id": 1}]})
-    assert words.node(then, brokers) == now
+    words.learn_response(event(0, 0, Kind.REQUEST, "FindCoordinator"), row, {"coordinators": [row | {"node_id": 1}]})
+    assert words.translate_node(then, brokers) == now
 
 
 BODIES: st.SearchStrategy[Mapping[str, Any]] = st.fixed_dictionaries(
@@ -242,10 +244,10 @@ BODIES: st.SearchStrategy[Mapping[str, Any]] = st.fixed_dictionaries(
 
 
 @given(BODIES, st.lists(BODIES, max_size=4))
-def test_where_nothing_changed_nothing_is_changed(body: Body, answers: list[Body]) -> None:
-    words = Translation(lambda name: name)
-    for each in answers:
+def test_where_nothing_changed_nothing_is_changed(body: Body, responses: list[Body]) -> None:
+    words = IdTranslation(lambda name: name)
+    for each in responses:
         same = {"error_code": 0, **each}
-        words.learn(event(0, 0, Kind.REQUEST, "JoinGroup", group_id=each["group_id"]), same, same)
-        words.learn(event(0, 0, Kind.REQUEST, "InitProducerId"), same, same)
-    assert words.request(body) == body
+        words.learn_response(event(0, 0, Kind.REQUEST, "JoinGroup", group_id=each["group_id"]), same, same)
+        words.learn_response(event(0, 0, Kind.REQUEST, "InitProducerId"), same, same)
+    assert words.translate_request(body) == body

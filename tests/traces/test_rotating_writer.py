@@ -7,7 +7,7 @@ import pytest
 
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
-from fencepost.traces.files.rotating_writer import Recording, Shelf
+from fencepost.traces.files.rotating_writer import RecordingReader, RotatingTraceWriter
 from fencepost.traces.files.trace_files import open_trace
 
 HEADER = Header("here", Order.INTERVALS, "wall", Settings(), 1_000, {"recording": "r"})
@@ -17,14 +17,14 @@ def request(sequence: int) -> Event:
     return Event(sequence, sequence, 1, "A", Kind.REQUEST, "Heartbeat", 0, {"group_id": "g"})
 
 
-def answer(sequence: int, of: int) -> Event:
-    return Event(sequence, sequence, 1, "A", Kind.ANSWER, "Heartbeat", 0, {"error_code": 0}, of)
+def response(sequence: int, of: int) -> Event:
+    return Event(sequence, sequence, 1, "A", Kind.RESPONSE, "Heartbeat", 0, {"error_code": 0}, of)
 
 
 @pytest.mark.parametrize("name", ["trace.jsonl", "trace.jsonl.gz"])
 def test_what_was_taken_in_is_read_again(name: str, tmp_path: Path) -> None:
-    recording = Recording(tmp_path / name, HEADER)
-    events = [request(0), answer(1, 0)]
+    recording = RotatingTraceWriter(tmp_path / name, HEADER)
+    events = [request(0), response(1, 0)]
     for event in events:
         recording.append(event)
     recording.flush()
@@ -36,7 +36,7 @@ def test_what_was_taken_in_is_read_again(name: str, tmp_path: Path) -> None:
 
 
 def test_what_was_flushed_is_a_trace_although_the_recorder_goes_on(tmp_path: Path) -> None:
-    recording = Recording(tmp_path / "trace.jsonl", HEADER)
+    recording = RotatingTraceWriter(tmp_path / "trace.jsonl", HEADER)
     recording.append(request(0))
     recording.flush()
     recording.append(request(1))
@@ -46,44 +46,44 @@ def test_what_was_flushed_is_a_trace_although_the_recorder_goes_on(tmp_path: Pat
 
 
 def test_a_full_part_is_followed_by_another_that_begins_with_what_is_in_flight(tmp_path: Path) -> None:
-    recording = Recording(tmp_path / "trace.jsonl", HEADER, rotate=1)
-    assert not recording.is_full
+    recording = RotatingTraceWriter(tmp_path / "trace.jsonl", HEADER, max_part_bytes=1)
+    assert not recording.is_part_full
     recording.append(request(0))
-    assert recording.is_full
-    recording.turn_over([request(0)])
-    recording.append(answer(1, 0))
+    assert recording.is_part_full
+    recording.rotate([request(0)])
+    recording.append(response(1, 0))
     recording.close()
     assert [path.name for path in recording.files] == ["trace.0001.jsonl", "trace.0002.jsonl"]
     parts = [open_trace(path) for path in recording.files]
     assert [header.implementation["part"] for header, _ in parts] == ["1", "2"]
-    assert [list(events) for _, events in parts] == [[request(0)], [request(0), answer(1, 0)]]
+    assert [list(events) for _, events in parts] == [[request(0)], [request(0), response(1, 0)]]
 
 
 def test_the_parts_of_a_recording_are_read_as_one_trace(tmp_path: Path) -> None:
-    recording = Recording(tmp_path / "a.jsonl", HEADER, rotate=1)
+    recording = RotatingTraceWriter(tmp_path / "a.jsonl", HEADER, max_part_bytes=1)
     recording.append(request(0))
     for part in (1, 2):
-        recording.turn_over([request(0)])
+        recording.rotate([request(0)])
         recording.append(Event(part, part, 0, "", Kind.INTERNAL, "continued", 0, {}))
-    recording.append(answer(3, 0))
+    recording.append(response(3, 0))
     recording.close()
-    other = Recording(tmp_path / "b.jsonl", replace(HEADER, implementation={"recording": "other"}))
+    other = RotatingTraceWriter(tmp_path / "b.jsonl", replace(HEADER, implementation={"recording": "other"}))
     other.append(request(7))
     other.close()
     paths = [*recording.files, *other.files]
-    shelf = Shelf(paths)
-    found = [(path, list(events), shelf.read) for path, _, events in shelf.traces()]
+    shelf = RecordingReader(paths)
+    found = [(path, list(events), shelf.files) for path, _, events in shelf.traces()]
     assert found == [
-        (paths[0], [request(0), answer(3, 0)], paths[:3]),
+        (paths[0], [request(0), response(3, 0)], paths[:3]),
         (paths[3], [request(7)], paths[3:]),
     ]
     # A later part alone begins with what it repeats, and with the remark.
-    alone = [list(events) for _, _, events in Shelf(paths[2:3]).traces()]
+    alone = [list(events) for _, _, events in RecordingReader(paths[2:3]).traces()]
     assert [[event.sequence for event in events] for events in alone] == [[0, 2, 3]]
 
 
 def test_a_file_is_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "trace.jsonl").write_text("precious")
     with pytest.raises(FileExistsError):
-        Recording(tmp_path / "trace.jsonl", HEADER)
+        RotatingTraceWriter(tmp_path / "trace.jsonl", HEADER)
     assert (tmp_path / "trace.jsonl").read_text() == "precious"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from fencepost.traces.shrinker import shrink, shrinking
+from fencepost.traces.shrinker import shrink, shrink_steps
 
 
 def is_subsequence(wanted: Sequence[int], given: Sequence[int]) -> bool:
@@ -17,7 +17,7 @@ def test_what_matters_is_kept_in_order_and_nothing_else(wanted: tuple[int, ...])
     assert shrink(range(100), lambda kept: is_subsequence(wanted, kept)) == wanted
 
 
-def test_it_takes_few_runs() -> None:
+def test_shrink_takes_few_runs() -> None:
     tried: list[tuple[int, ...]] = []
 
     def fails(kept: tuple[int, ...]) -> bool:
@@ -42,13 +42,13 @@ def test_what_needs_two_items_at_once_keeps_both() -> None:
 
 def test_a_run_that_ends_early_keeps_what_it_has() -> None:
     left = iter(range(5))
-    found = shrink(range(100), lambda kept: 99 in kept, more=lambda: next(left, None) is not None)
+    found = shrink(range(100), lambda kept: 99 in kept, may_continue=lambda: next(left, None) is not None)
     assert 99 in found
     assert len(found) < 100
 
 
 def test_many_candidates_at_once_take_few_rounds() -> None:
-    steps = shrinking(range(100))
+    steps = shrink_steps(range(100))
     rounds = 1
     batch = next(steps)
     try:

@@ -18,10 +18,10 @@ from fencepost.traces.files.trace_files import TraceError, open_trace, trace_wri
 
 HEADER = Header("bundled", Order.TOTAL, "virtual", Settings(min_session_timeout=1), 0, {"name": "bundled"})
 REQUEST = Event(0, 0, 1, "A", Kind.REQUEST, "Heartbeat", 4, {"group_id": "g"})
-ANSWER = Event(1, 5, 1, "A", Kind.ANSWER, "Heartbeat", 4, {"error_code": 0}, of=0)
+RESPONSE = Event(1, 5, 1, "A", Kind.RESPONSE, "Heartbeat", 4, {"error_code": 0}, of=0)
 
 
-def read(path: Path) -> tuple[Header, list[Event]]:
+def read_back(path: Path) -> tuple[Header, list[Event]]:
     header, events = open_trace(path)
     return header, list(events)
 
@@ -38,7 +38,7 @@ bodies = st.dictionaries(names, values, max_size=4)
 
 
 @st.composite
-def courses(draw: st.DrawFn) -> list[Event]:
+def lawful_events(draw: st.DrawFn) -> list[Event]:
     """Events in a lawful order."""
     events: list[Event] = []
     in_flight: dict[int, str] = {}
@@ -50,9 +50,9 @@ def courses(draw: st.DrawFn) -> list[Event]:
         api, of = draw(st.text(max_size=5)), None
         if kind is Kind.REQUEST:
             in_flight[sequence] = api
-        elif kind is Kind.ANSWER and not in_flight:
+        elif kind is Kind.RESPONSE and not in_flight:
             kind = Kind.INTERNAL
-        elif kind is Kind.ANSWER:
+        elif kind is Kind.RESPONSE:
             of = draw(st.sampled_from(sorted(in_flight)))
             api = in_flight.pop(of)
         version, connection = draw(st.integers(-1, 20)), draw(st.integers(0, 9))
@@ -72,61 +72,61 @@ headers = st.builds(
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
-@given(headers, courses(), st.sampled_from(["trace.jsonl", "trace.jsonl.gz"]))
+@given(headers, lawful_events(), st.sampled_from(["trace.jsonl", "trace.jsonl.gz"]))
 def test_what_is_written_is_read(tmp_path: Path, header: Header, events: list[Event], name: str) -> None:
     write_trace(tmp_path / name, header, events)
-    assert read(tmp_path / name) == (header, events)
+    assert read_back(tmp_path / name) == (header, events)
 
 
 def test_a_body_that_looks_like_bytes_stays_a_body(tmp_path: Path) -> None:
     body = {"a": b"\x00\xff", "b": {"base64": "AP8="}, "c": {"~base64": {"base64": b""}}, "base64": 1}
     events = [Event(0, 0, 0, "", Kind.INTERNAL, "x", 0, body)]
     write_trace(tmp_path / "t", HEADER, events)
-    assert read(tmp_path / "t")[1] == events
+    assert read_back(tmp_path / "t")[1] == events
     line = json.loads((tmp_path / "t").read_text().splitlines()[1])
     assert line["body"]["a"] == {"base64": "AP8="}
     assert line["body"]["b"] == {"~base64": "AP8="}
 
 
 def test_gzip_is_told_by_content_and_equal_traces_are_equal_files(tmp_path: Path) -> None:
-    write_trace(tmp_path / "a.gz", HEADER, [REQUEST, ANSWER])
-    write_trace(tmp_path / "b.gz", HEADER, [REQUEST, ANSWER])
+    write_trace(tmp_path / "a.gz", HEADER, [REQUEST, RESPONSE])
+    write_trace(tmp_path / "b.gz", HEADER, [REQUEST, RESPONSE])
     zipped = (tmp_path / "a.gz").read_bytes()
     assert zipped == (tmp_path / "b.gz").read_bytes()
     (tmp_path / "plain.jsonl").write_bytes(zipped)
-    assert read(tmp_path / "plain.jsonl") == (HEADER, [REQUEST, ANSWER])
+    assert read_back(tmp_path / "plain.jsonl") == (HEADER, [REQUEST, RESPONSE])
     (tmp_path / "c.gz").write_bytes(gzip.decompress(zipped))
-    assert read(tmp_path / "c.gz") == (HEADER, [REQUEST, ANSWER])
+    assert read_back(tmp_path / "c.gz") == (HEADER, [REQUEST, RESPONSE])
 
 
 DROP = Event(1, 0, 1, "A", Kind.FAULT, "drop", 0, {}, of=0)
-LATE = Event(2, 5, 1, "A", Kind.ANSWER, "Heartbeat", 4, {}, of=0)
+LATE = Event(2, 5, 1, "A", Kind.RESPONSE, "Heartbeat", 4, {}, of=0)
 
 
 def test_a_coordinator_may_answer_a_dropped_request_once(tmp_path: Path) -> None:
     write_trace(tmp_path / "t", HEADER, [REQUEST, DROP, LATE])
-    assert read(tmp_path / "t")[1] == [REQUEST, DROP, LATE]
+    assert read_back(tmp_path / "t")[1] == [REQUEST, DROP, LATE]
     write_trace(tmp_path / "t", HEADER, [REQUEST, DROP, LATE, replace(LATE, sequence=3)])
     with pytest.raises(TraceError, match="t:5: 'of' 0 is no request in flight"):
-        read(tmp_path / "t")
+        read_back(tmp_path / "t")
     write_trace(tmp_path / "t", HEADER, [REQUEST, DROP, replace(DROP, sequence=2)])
     with pytest.raises(TraceError, match="t:4: 'of' 0 has lost its connection already"):
-        read(tmp_path / "t")
+        read_back(tmp_path / "t")
 
 
 def test_a_client_sees_no_answer_to_a_dropped_request(tmp_path: Path) -> None:
     write_trace(tmp_path / "t", replace(HEADER, order=Order.INTERVALS), [REQUEST, DROP, LATE])
     with pytest.raises(TraceError, match="t:4: 'of' 0 is no request in flight"):
-        read(tmp_path / "t")
+        read_back(tmp_path / "t")
 
 
 def test_a_remark_may_be_about_a_request_that_is_over(tmp_path: Path) -> None:
     remark = Event(2, 5, 0, "", Kind.INTERNAL, "evidence", 0, {"requirement": "HB-01"}, of=0)
-    write_trace(tmp_path / "t", HEADER, [REQUEST, ANSWER, remark])
-    assert read(tmp_path / "t")[1][2] == remark
-    write_trace(tmp_path / "t", HEADER, [REQUEST, ANSWER, replace(remark, of=2)])
+    write_trace(tmp_path / "t", HEADER, [REQUEST, RESPONSE, remark])
+    assert read_back(tmp_path / "t")[1][2] == remark
+    write_trace(tmp_path / "t", HEADER, [REQUEST, RESPONSE, replace(remark, of=2)])
     with pytest.raises(TraceError, match="t:4: 'of' 2 is no earlier event"):
-        read(tmp_path / "t")
+        read_back(tmp_path / "t")
 
 
 @pytest.mark.parametrize("body", [{"a": object()}, {"a": {1: 2}}, {"a": float("nan")}])
@@ -165,8 +165,8 @@ def event_line(**changes: Any) -> str:
     return json.dumps({key: value for key, value in (line | changes).items() if value is not ...})
 
 
-def answer_line(**changes: Any) -> str:
-    return event_line(**{"sequence": 1, "kind": "answer", "of": 0} | changes)
+def response_line(**changes: Any) -> str:
+    return event_line(**{"sequence": 1, "kind": "response", "of": 0} | changes)
 
 
 H, E = header_line(), event_line()
@@ -211,7 +211,7 @@ FLAWS = {
     "base64 type": ([H, event_line(body={"a": {"base64": 1}})], "t:2: base64 is not a string"),
     "kind": (
         [H, event_line(kind="guess")],
-        "t:2: unknown kind 'guess'; known: request, answer, callback, poll, fault, internal",
+        "t:2: unknown kind 'guess'; known: request, response, callback, poll, fault, internal",
     ),
     "sequence same": ([H, E, E], "t:3: sequence 0 does not rise: 0 came before"),
     "sequence falls": (
@@ -220,19 +220,19 @@ FLAWS = {
     ),
     "sequence negative": ([H, event_line(sequence=-1)], "t:2: sequence -1 does not rise: -1 came before"),
     "time falls": ([H, E, event_line(sequence=1, time=9)], "t:3: time 9 falls: 10 came before"),
-    "of unknown": ([H, E, answer_line(of=5)], "t:3: 'of' 5 is no request in flight: never sent, or over already"),
-    "of itself": ([H, answer_line(sequence=0)], "t:2: 'of' 0 is no request in flight: never sent, or over already"),
+    "of unknown": ([H, E, response_line(of=5)], "t:3: 'of' 5 is no request in flight: never sent, or over already"),
+    "of itself": ([H, response_line(sequence=0)], "t:2: 'of' 0 is no request in flight: never sent, or over already"),
     "answered twice": (
-        [H, E, answer_line(), answer_line(sequence=2)],
+        [H, E, response_line(), response_line(sequence=2)],
         "t:4: 'of' 0 is no request in flight: never sent, or over already",
     ),
-    "of missing": ([H, E, answer_line(of=...)], "t:3: an answer without 'of'"),
-    "of null": ([H, E, answer_line(of=None)], "t:3: 'of' is not an integer"),
+    "of missing": ([H, E, response_line(of=...)], "t:3: an answer without 'of'"),
+    "of null": ([H, E, response_line(of=None)], "t:3: 'of' is not an integer"),
     "of on a poll": (
-        [H, E, answer_line(kind="poll")],
-        "t:3: 'of' on an event of kind poll; only answers, faults and internal events have it",
+        [H, E, response_line(kind="poll")],
+        "t:3: 'of' on an event of kind poll; only responses, faults and internal events have it",
     ),
-    "other api": ([H, E, answer_line(api="SyncGroup")], "t:3: an answer of SyncGroup to a request of Heartbeat"),
+    "other api": ([H, E, response_line(api="SyncGroup")], "t:3: an answer of SyncGroup to a request of Heartbeat"),
 }
 
 
@@ -242,7 +242,7 @@ def test_a_flaw_is_one_clear_line(flaw: str, tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     Path("t").write_text("".join(line + "\n" for line in lines))
     with pytest.raises(TraceError) as caught:
-        read(Path("t"))
+        read_back(Path("t"))
     assert "\n" not in str(caught.value)
     if message.endswith(" "):
         assert str(caught.value).startswith(message)
@@ -251,15 +251,15 @@ def test_a_flaw_is_one_clear_line(flaw: str, tmp_path: Path, monkeypatch: pytest
 
 
 def test_the_lines_that_the_flaws_are_made_from_are_good(tmp_path: Path) -> None:
-    (tmp_path / "t").write_text("\n".join([H, E, answer_line()]))
-    assert [event.kind for event in read(tmp_path / "t")[1]] == [Kind.REQUEST, Kind.ANSWER]
+    (tmp_path / "t").write_text("\n".join([H, E, response_line()]))
+    assert [event.kind for event in read_back(tmp_path / "t")[1]] == [Kind.REQUEST, Kind.RESPONSE]
 
 
 def test_other_encodings_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("t").write_bytes(H.encode() + b'\n{"\xff')
     with pytest.raises(TraceError, match=r"^t:2: not UTF-8 at byte 3$"):
-        read(Path("t"))
+        read_back(Path("t"))
 
 
 def test_an_endless_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,11 +267,11 @@ def test_an_endless_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("fencepost.traces.files.trace_files.MAX_LINE", 500)
     Path("t").write_text(H + "\n" + event_line(body={"a": "x" * 500}))
     with pytest.raises(TraceError, match=r"^t:2: longer than 500 bytes$"):
-        read(Path("t"))
+        read_back(Path("t"))
 
 
 def zipped_trace() -> bytes:
-    return gzip.compress("".join(line + "\n" for line in [H, E, answer_line()]).encode())
+    return gzip.compress("".join(line + "\n" for line in [H, E, response_line()]).encode())
 
 
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
@@ -288,7 +288,7 @@ def test_damaged_gzip_is_refused(damage: str, tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     Path("t").write_bytes(DAMAGE[damage](zipped_trace()))
     with pytest.raises(TraceError, match=r"^t:\d: damaged or truncated gzip: [^\n]+$"):
-        read(Path("t"))
+        read_back(Path("t"))
 
 
 def test_a_file_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,10 +302,10 @@ def test_a_file_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.Monkey
 # --- flat memory
 
 
-def long_course(pairs: int) -> Iterator[Event]:
+def long_trace(pairs: int) -> Iterator[Event]:
     for number in range(0, 2 * pairs, 2):
         yield Event(number, number, 1, "A", Kind.REQUEST, "SyncGroup", 5, {"assignment": b"x" * 200})
-        yield Event(number + 1, number, 1, "A", Kind.ANSWER, "SyncGroup", 5, {"error_code": 0}, of=number)
+        yield Event(number + 1, number, 1, "A", Kind.RESPONSE, "SyncGroup", 5, {"error_code": 0}, of=number)
 
 
 @pytest.mark.parametrize("name", ["t.jsonl", "t.jsonl.gz"])
@@ -313,7 +313,7 @@ def test_memory_does_not_grow_with_the_trace(tmp_path: Path, name: str) -> None:
     tracemalloc.start()
     try:
         with trace_writer(tmp_path / name, HEADER) as write:
-            for event in long_course(10_000):
+            for event in long_trace(10_000):
                 write(event)
         _, events = open_trace(tmp_path / name)
         assert sum(1 for _ in events) == 20_000
@@ -324,7 +324,7 @@ def test_memory_does_not_grow_with_the_trace(tmp_path: Path, name: str) -> None:
 
 
 def test_a_reader_that_is_let_go_closes_the_file(tmp_path: Path) -> None:
-    write_trace(tmp_path / "t", HEADER, [REQUEST, ANSWER])
+    write_trace(tmp_path / "t", HEADER, [REQUEST, RESPONSE])
     header, events = open_trace(tmp_path / "t")
     assert header == HEADER
     del events  # pytest turns the warning of an unclosed file into a failure

@@ -5,23 +5,23 @@ from dataclasses import replace
 
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.execution.play import Played, play
+from fencepost.conformance.execution.play import ScenarioRun, play_scenario
 from fencepost.conformance.scenarios.classic.leaves import leaves
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.verdict import Standing
+from fencepost.traces.verdict import CheckStatus
 
 NAME = "leave-answers-the-parked-join"
 
 
-def played() -> tuple[Header, Sequence[Event]]:
+def run_scenario() -> tuple[Header, Sequence[Event]]:
     """A member leaves while its JoinGroup is parked, as seen from outside: either may have been handled first, and
     the answer to the leave comes first."""
 
-    async def run() -> Played:
+    async def run() -> ScenarioRun:
         target = InProcessTarget()
         (scenario,) = (one for one in leaves.scenarios if one.name == NAME)
-        return await play(scenario, target, await target.open(), "g", grace=0)
+        return await play_scenario(scenario, target, await target.open(), "g", grace=0)
 
     seen = run_virtual(run())
     *before, joined, left, mark = seen.events
@@ -29,25 +29,25 @@ def played() -> tuple[Header, Sequence[Event]]:
     return replace(seen.header, order=Order.INTERVALS, clock="wall", grace=100), before
 
 
-def standings(header: Header, events: Sequence[Event]) -> set[Standing]:
+def check_statuses(header: Header, events: Sequence[Event]) -> set[CheckStatus]:
     """How the marks stand."""
     verdict = judge(header, events)
-    assert not verdict.faults
-    return {mark.standing for mark in verdict.evidence}
+    assert not verdict.violations
+    return {mark.status for mark in verdict.check_results}
 
 
 def test_one_explanation_without_it_is_enough() -> None:
     # Answered because of the leave the member id is empty; refused after it, it would be echoed.
-    assert standings(*played()) == {Standing.PASS}
+    assert check_statuses(*run_scenario()) == {CheckStatus.PASS}
 
 
 def test_unusual_whatever_happened() -> None:
-    header, events = played()
+    header, events = run_scenario()
     (marked,) = {event.of for event in events if event.api == "evidence"}
     changed = [
         replace(event, body={**event.body, "member_id": "another"})
-        if event.kind is Kind.ANSWER and event.of == marked
+        if event.kind is Kind.RESPONSE and event.of == marked
         else event
         for event in events
     ]
-    assert standings(header, changed) == {Standing.FAIL}
+    assert check_statuses(header, changed) == {CheckStatus.FAIL}

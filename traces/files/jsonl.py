@@ -1,6 +1,6 @@
 """What a line of a trace says: headers and events to lines and back. FORMAT.md in this folder describes it for people.
 
-Reading is strict: whatever does not fit the format is a `FlawError`; nothing is skipped or guessed.
+Reading is strict: whatever does not fit the format is a `MalformedLineError`; nothing is skipped or guessed.
 """
 
 import json
@@ -20,24 +20,24 @@ _ESCAPE = "~"
 """Bytes are `{"base64": "..."}`; a body that has just such a key gets one more tilde in front of it."""
 
 
-class FlawError(ValueError):
+class MalformedLineError(ValueError):
     """What is wrong with one line."""
 
 
 # --- writing
 
 
-def header_line(header: Header) -> bytes:
+def encode_header(header: Header) -> bytes:
     """The first line of a trace."""
-    return _line(_header_json(header))
+    return _encode_line(_header_json(header))
 
 
-def event_line(event: Event) -> bytes:
+def encode_event(event: Event) -> bytes:
     """The line of an event. `TypeError` for a value the format does not have."""
-    return _line(_event_json(event))
+    return _encode_line(_event_json(event))
 
 
-def _line(value: Mapping[str, Any]) -> bytes:
+def _encode_line(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii") + b"\n"
 
 
@@ -49,7 +49,7 @@ def _header_json(header: Header) -> dict[str, Any]:
         "clock": header.clock,
         "settings": asdict(header.settings),
         "grace": header.grace,
-        "implementation": _plain(header.implementation),
+        "implementation": _to_json(header.implementation),
     }
 
 
@@ -62,14 +62,14 @@ def _event_json(event: Event) -> dict[str, Any]:
         "kind": event.kind.value,
         "api": event.api,
         "version": event.version,
-        "body": _plain(event.body),
+        "body": _to_json(event.body),
     }
     if event.of is not None:
         line["of"] = event.of
     return line
 
 
-def _plain(value: object) -> object:
+def _to_json(value: object) -> object:
     """The JSON form of a body or of a value in it."""
     if value is None or isinstance(value, str | bool | int | float):
         return value
@@ -79,12 +79,12 @@ def _plain(value: object) -> object:
         for key in value:
             if not isinstance(key, str):
                 raise TypeError(f"a trace cannot hold a body with the key {key!r}: not a string")
-        plain = {key: _plain(item) for key, item in value.items()}
+        plain = {key: _to_json(item) for key, item in value.items()}
         if len(plain) == 1 and _is_reserved(key):
             return {_ESCAPE + key: plain[key]}
         return plain
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_to_json(item) for item in value]
     raise TypeError(f"a trace cannot hold a value of type {type(value).__name__}")
 
 
@@ -95,99 +95,101 @@ def _is_reserved(key: str) -> bool:
 # --- reading
 
 
-def read_header(line: bytes) -> Header:
-    """The header that a line is. Raises `FlawError`."""
-    return _header(_decode(line))
+def decode_header(line: bytes) -> Header:
+    """The header that a line is. Raises `MalformedLineError`."""
+    return _header_from(_decode_line(line))
 
 
-def read_event(line: bytes) -> Event:
-    """The event that a line is. Raises `FlawError`."""
-    return _event(_decode(line))
+def decode_event(line: bytes) -> Event:
+    """The event that a line is. Raises `MalformedLineError`."""
+    return _event_from(_decode_line(line))
 
 
-def _decode(line: bytes) -> dict[str, Any]:
-    value = _plainly(line)
-    return _strictly(line) if value is None else value
+def _decode_line(line: bytes) -> dict[str, Any]:
+    value = _decode_fast(line)
+    return _decode_strictly(line) if value is None else value
 
 
-def _plainly(line: bytes) -> dict[str, Any] | None:
+def _decode_fast(line: bytes) -> dict[str, Any] | None:
     """The object of a line that has nothing to unescape and no bytes in it, in half the time; None for all others.
 
     In such a line a quotation mark before a colon ends a key, so their number tells whether a key is given twice.
     """
-    if b"\\" in line or _BYTES in line:
+    if b"\\" in line or _BYTES_MARKER in line:
         return None
     try:
-        value, end = _scan(line.decode("utf-8"), 0)
+        value, end = _scan_json(line.decode("utf-8"), 0)
         body = value["body"]
-        keys = len(value) + len(body) if line.count(b"{") == 2 else _keys(value)
+        keys = len(value) + len(body) if line.count(b"{") == 2 else _count_keys(value)
     except (ValueError, LookupError, TypeError, StopIteration, RecursionError):
         return None
     return value if keys == line.count(b'":') and line[end:] == b"\n" else None
 
 
-def _keys(value: dict[str, Any]) -> int:
+def _count_keys(value: dict[str, Any]) -> int:
     """How many keys an object has, with the objects in it and in its arrays; fewer if arrays hold arrays."""
     found = len(value)
     for item in value.values():
         if type(item) is dict:
-            found += _keys(item)
+            found += _count_keys(item)
         elif type(item) is list:
-            found += sum(_keys(each) for each in item if type(each) is dict)
+            found += sum(_count_keys(each) for each in item if type(each) is dict)
     return found
 
 
-def _strictly(line: bytes) -> dict[str, Any]:
+def _decode_strictly(line: bytes) -> dict[str, Any]:
     """The object of a line."""
     try:
         value = _JSON.decode(line.decode("utf-8"))
-    except FlawError:
+    except MalformedLineError:
         raise
     except RecursionError:
-        raise FlawError("nested too deeply") from None
+        raise MalformedLineError("nested too deeply") from None
     except UnicodeDecodeError as cause:
-        raise FlawError(f"not UTF-8 at byte {cause.start + 1}") from None
+        raise MalformedLineError(f"not UTF-8 at byte {cause.start + 1}") from None
     except json.JSONDecodeError as cause:
-        raise FlawError(f"not JSON: {cause.msg} at column {cause.pos + 1}" if line.strip() else "empty line") from None
+        raise MalformedLineError(
+            f"not JSON: {cause.msg} at column {cause.pos + 1}" if line.strip() else "empty line"
+        ) from None
     except ValueError as cause:
-        raise FlawError(f"not JSON: {cause}") from None
+        raise MalformedLineError(f"not JSON: {cause}") from None
     if type(value) is not dict:
-        raise FlawError("not a JSON object")
+        raise MalformedLineError("not a JSON object")
     return value
 
 
-def _object(pairs: list[tuple[str, Any]]) -> object:
+def _decode_object(pairs: list[tuple[str, Any]]) -> object:
     """What a JSON object stands for: a body, or bytes."""
     body = dict(pairs)
     if len(body) != len(pairs):
         keys = [key for key, _ in pairs]
-        raise FlawError(f"key {next(key for key in keys if keys.count(key) > 1)!r} is given twice")
+        raise MalformedLineError(f"key {next(key for key in keys if keys.count(key) > 1)!r} is given twice")
     if len(body) == 1 and _is_reserved(pairs[0][0]):
         key, value = pairs[0]
         if key != _BYTES_KEY:
             return {key[len(_ESCAPE) :]: value}
         if type(value) is not str:
-            raise FlawError("base64 is not a string")
+            raise MalformedLineError("base64 is not a string")
         try:
             return a2b_base64(value, strict_mode=True)
         except ValueError as cause:
-            raise FlawError(f"bad base64: {cause}") from None
+            raise MalformedLineError(f"bad base64: {cause}") from None
     return body
 
 
-def _no_constant(name: str) -> object:
-    raise FlawError(f"not JSON: {name}")
+def _refuse_constant(name: str) -> object:
+    raise MalformedLineError(f"not JSON: {name}")
 
 
-_JSON = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
-_BYTES = _BYTES_KEY.encode()
-_scan: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder(parse_constant=_no_constant).scan_once  # type: ignore[attr-defined]
+_JSON = json.JSONDecoder(object_pairs_hook=_decode_object, parse_constant=_refuse_constant)
+_BYTES_MARKER = _BYTES_KEY.encode()
+_scan_json: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder(parse_constant=_refuse_constant).scan_once  # type: ignore[attr-defined]
 
 
 # --- what lines may say
 
-_KINDS = {kind.value: kind for kind in Kind}
-_ORDERS = {order.value: order for order in Order}
+_KIND_BY_NAME = {kind.value: kind for kind in Kind}
+_ORDER_BY_NAME = {order.value: order for order in Order}
 _EVENT_TYPES = {
     "sequence": int,
     "time": int,
@@ -200,12 +202,12 @@ _EVENT_TYPES = {
 }
 _EVENT_LAYOUT = tuple(_EVENT_TYPES.values())
 _event_values: Callable[[dict[str, Any]], tuple[Any, ...]] = itemgetter(*_EVENT_TYPES)
-_REMARKS: Mapping[str, Mapping[str, type]] = {
+_ANNOTATION_TYPES: Mapping[str, Mapping[str, type]] = {
     "topics": {"topics": dict},
     "evidence": {"requirement": str},
     "routed": {"broker": int},
 }
-_RESTARTED: Mapping[str, type] = {"max_group_size": int}
+_RESTART_TYPES: Mapping[str, type] = {"max_group_size": int}
 _HEADER_TYPES = {
     "fencepost_trace": int,
     "source": str,
@@ -215,67 +217,67 @@ _HEADER_TYPES = {
     "grace": int,
     "implementation": dict,
 }
-_SETTINGS = frozenset(field.name for field in fields(Settings))
+_SETTING_NAMES = frozenset(field.name for field in fields(Settings))
 _TYPE_NAMES = {int: "an integer", str: "a string", dict: "an object", bytes: "bytes"}
 
 
-def _require(line: dict[str, Any], types: Mapping[str, type]) -> None:
+def _require_types(line: dict[str, Any], types: Mapping[str, type]) -> None:
     """Every key is there with its exact type (True is not a number)."""
     for key, wanted in types.items():
         if type(line.get(key)) is not wanted:
             if key not in line:
-                raise FlawError(f"key {key!r} is missing")
-            raise FlawError(f"{key!r} is not {_TYPE_NAMES[wanted]}")
+                raise MalformedLineError(f"key {key!r} is missing")
+            raise MalformedLineError(f"{key!r} is not {_TYPE_NAMES[wanted]}")
 
 
-def _refuse_others(line: Iterable[str], known: Iterable[str], where: str = "") -> None:
+def _refuse_unknown_keys(line: Iterable[str], known: Iterable[str], where: str = "") -> None:
     others = sorted(set(line) - set(known))
     if others:
-        raise FlawError(f"unknown key {others[0]!r}{where}")
+        raise MalformedLineError(f"unknown key {others[0]!r}{where}")
 
 
-def _event(line: dict[str, Any]) -> Event:
+def _event_from(line: dict[str, Any]) -> Event:
     try:
         values = _event_values(line)
     except KeyError:
         values = ()
     if tuple(map(type, values)) != _EVENT_LAYOUT:
-        _require(line, _EVENT_TYPES)
+        _require_types(line, _EVENT_TYPES)
     of = line.get("of")
     if len(line) > len(_EVENT_TYPES):
         if len(line) > len(_EVENT_TYPES) + 1 or "of" not in line:
-            _refuse_others(line, (*_EVENT_TYPES, "of"))
+            _refuse_unknown_keys(line, (*_EVENT_TYPES, "of"))
         if type(of) is not int:
-            raise FlawError("'of' is not an integer")
+            raise MalformedLineError("'of' is not an integer")
     sequence, time, connection, member, name, api, version, body = values
-    kind = _KINDS.get(name)
+    kind = _KIND_BY_NAME.get(name)
     if kind is None:
-        raise FlawError(f"unknown kind {name!r}; known: {', '.join(_KINDS)}")
+        raise MalformedLineError(f"unknown kind {name!r}; known: {', '.join(_KIND_BY_NAME)}")
     if connection < 0:
-        raise FlawError("'connection' is negative")
+        raise MalformedLineError("'connection' is negative")
     if kind is Kind.INTERNAL:
-        _check_remark(api, body)
+        _check_annotation(api, body)
     elif kind is Kind.FAULT and api == "restart" and body:
-        _require(body, _RESTARTED)
-        _refuse_others(body, _RESTARTED, " in a restart")
+        _require_types(body, _RESTART_TYPES)
+        _refuse_unknown_keys(body, _RESTART_TYPES, " in a restart")
     return Event(sequence, time, connection, member, kind, api, version, body, of)
 
 
-def _check_remark(api: str, body: dict[str, Any]) -> None:
-    _require(body, _REMARKS.get(api, {}))
+def _check_annotation(api: str, body: dict[str, Any]) -> None:
+    _require_types(body, _ANNOTATION_TYPES.get(api, {}))
     if api == "topics" and not all(type(count) is int for count in body["topics"].values()):
-        raise FlawError("'topics' has a number of partitions that is not an integer")
+        raise MalformedLineError("'topics' has a number of partitions that is not an integer")
     for key in ("ids", "decisions"):
         if api == "topics" and type(body.get(key, {})) is not dict:
-            raise FlawError(f"{key!r} is not an object")
+            raise MalformedLineError(f"{key!r} is not an object")
     if api == "topics" and not all(type(topic_id) is str for topic_id in body.get("ids", {}).values()):
-        raise FlawError("'ids' has an id that is not a string")
+        raise MalformedLineError("'ids' has an id that is not a string")
     fields = body.get("fields", [])
     if api == "evidence" and not (type(fields) is list and all(type(name) is str for name in fields)):
-        raise FlawError("'fields' is not an array of strings")
+        raise MalformedLineError("'fields' is not an array of strings")
 
 
-class Course:
+class EventOrder:
     """What one event says about the next: numbers rise, time does not fall, answers belong to requests."""
 
     __slots__ = ("_dropped", "_open", "_order", "_sequence", "_time")
@@ -287,35 +289,37 @@ class Course:
         self._open: dict[int, str] = {}
         self._dropped: set[int] = set()
 
-    def follow(self, event: Event) -> None:
+    def check(self, event: Event) -> None:
         if event.sequence <= self._sequence:
-            raise FlawError(f"sequence {event.sequence} does not rise: {self._sequence} came before")
+            raise MalformedLineError(f"sequence {event.sequence} does not rise: {self._sequence} came before")
         if event.time < self._time:
-            raise FlawError(f"time {event.time} falls: {self._time} came before")
+            raise MalformedLineError(f"time {event.time} falls: {self._time} came before")
         self._sequence = event.sequence
         self._time = event.time
         if event.kind is Kind.REQUEST:
             self._open[event.sequence] = event.api
         if event.of is not None:
-            self._refer(event, event.of)
-        elif event.kind is Kind.ANSWER:
-            raise FlawError("an answer without 'of'")
+            self._check_reference(event, event.of)
+        elif event.kind is Kind.RESPONSE:
+            raise MalformedLineError("an answer without 'of'")
 
-    def _refer(self, event: Event, of: int) -> None:
+    def _check_reference(self, event: Event, of: int) -> None:
         if event.kind is Kind.INTERNAL:
             # A remark on a request that may be long over: to know them all would take memory without bound.
             if not 0 <= of < event.sequence:
-                raise FlawError(f"'of' {of} is no earlier event")
+                raise MalformedLineError(f"'of' {of} is no earlier event")
             return
-        if event.kind is not Kind.ANSWER and event.kind is not Kind.FAULT:
-            raise FlawError(f"'of' on an event of kind {event.kind}; only answers, faults and internal events have it")
+        if event.kind is not Kind.RESPONSE and event.kind is not Kind.FAULT:
+            raise MalformedLineError(
+                f"'of' on an event of kind {event.kind}; only responses, faults and internal events have it"
+            )
         api = self._open.get(of)
         if api is None:
-            raise FlawError(f"'of' {of} is no request in flight: never sent, or over already")
-        if event.kind is Kind.ANSWER and event.api != api:
-            raise FlawError(f"an answer of {event.api} to a request of {api}")
+            raise MalformedLineError(f"'of' {of} is no request in flight: never sent, or over already")
+        if event.kind is Kind.RESPONSE and event.api != api:
+            raise MalformedLineError(f"an answer of {event.api} to a request of {api}")
         if event.kind is Kind.FAULT and of in self._dropped:
-            raise FlawError(f"'of' {of} has lost its connection already")
+            raise MalformedLineError(f"'of' {of} has lost its connection already")
         if event.kind is Kind.FAULT and self._order is Order.TOTAL:
             self._dropped.add(of)  # a coordinator does not notice, and still answers
         else:
@@ -323,34 +327,36 @@ class Course:
             self._dropped.discard(of)
 
 
-def _header(line: dict[str, Any]) -> Header:
+def _header_from(line: dict[str, Any]) -> Header:
     if "fencepost_trace" not in line:
-        raise FlawError("not a header: a trace begins with a line that has the key 'fencepost_trace'")
+        raise MalformedLineError("not a header: a trace begins with a line that has the key 'fencepost_trace'")
     version = line["fencepost_trace"]
     if type(version) is int and version > FORMAT_VERSION:
-        raise FlawError(f"trace format {version} is newer than {FORMAT_VERSION}, the newest this Fencepost reads")
+        raise MalformedLineError(
+            f"trace format {version} is newer than {FORMAT_VERSION}, the newest this Fencepost reads"
+        )
     if version != FORMAT_VERSION or type(version) is not int:
-        raise FlawError(f"trace format {version!r} is unknown; this Fencepost reads {FORMAT_VERSION}")
-    _require(line, _HEADER_TYPES)
-    _refuse_others(line, _HEADER_TYPES)
-    order = _ORDERS.get(line["order"])
+        raise MalformedLineError(f"trace format {version!r} is unknown; this Fencepost reads {FORMAT_VERSION}")
+    _require_types(line, _HEADER_TYPES)
+    _refuse_unknown_keys(line, _HEADER_TYPES)
+    order = _ORDER_BY_NAME.get(line["order"])
     if order is None:
-        raise FlawError(f"unknown order {line['order']!r}; known: {', '.join(_ORDERS)}")
+        raise MalformedLineError(f"unknown order {line['order']!r}; known: {', '.join(_ORDER_BY_NAME)}")
     if line["clock"] not in CLOCKS:
-        raise FlawError(f"unknown clock {line['clock']!r}; known: {', '.join(CLOCKS)}")
+        raise MalformedLineError(f"unknown clock {line['clock']!r}; known: {', '.join(CLOCKS)}")
     if line["grace"] < 0:
-        raise FlawError("'grace' is negative")
+        raise MalformedLineError("'grace' is negative")
     implementation = line["implementation"]
     for key, value in implementation.items():
         if type(value) is not str:
-            raise FlawError(f"{key!r} in 'implementation' is not a string")
-    return Header(line["source"], order, line["clock"], _settings(line["settings"]), line["grace"], implementation)
+            raise MalformedLineError(f"{key!r} in 'implementation' is not a string")
+    return Header(line["source"], order, line["clock"], _settings_from(line["settings"]), line["grace"], implementation)
 
 
-def _settings(line: dict[str, Any]) -> Settings:
+def _settings_from(line: dict[str, Any]) -> Settings:
     """A setting that is not given has Kafka's default."""
-    _refuse_others(line, _SETTINGS, " in 'settings'")
+    _refuse_unknown_keys(line, _SETTING_NAMES, " in 'settings'")
     for key, value in line.items():
         if type(value) is not int:
-            raise FlawError(f"{key!r} in 'settings' is not an integer")
+            raise MalformedLineError(f"{key!r} in 'settings' is not an integer")
     return Settings(**line)

@@ -15,7 +15,14 @@ from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple, cast
 
 from fencepost.traces.events import Event, Header
-from fencepost.traces.files.jsonl import Course, FlawError, event_line, header_line, read_event, read_header
+from fencepost.traces.files.jsonl import (
+    EventOrder,
+    MalformedLineError,
+    decode_event,
+    decode_header,
+    encode_event,
+    encode_header,
+)
 
 MAX_LINE = 64 * 1024 * 1024
 """The longest line that is read, in bytes."""
@@ -24,11 +31,11 @@ MAX_LINE = 64 * 1024 * 1024
 class TraceError(ValueError):
     """A trace cannot be read; the message is one line: file, line number, what is wrong."""
 
-    def __init__(self, path: str, line: int, flaw: str) -> None:
-        super().__init__(f"{path}:{line}: {flaw}" if line else f"{path}: {flaw}")
+    def __init__(self, path: str, line: int, reason: str) -> None:
+        super().__init__(f"{path}:{line}: {reason}" if line else f"{path}: {reason}")
         self.path = path
         self.line = line
-        self.flaw = flaw
+        self.reason = reason
 
 
 # --- writing
@@ -46,19 +53,19 @@ def trace_writer(path: str | os.PathLike[str], header: Header) -> Iterator[Calla
     """Open a trace for writing and hand out the function that appends one event."""
     with open(path, "wb") as raw:
         if not os.fspath(path).endswith(".gz"):
-            yield _appender(raw, header)
+            yield _make_appender(raw, header)
             return
         # No name and no time of writing in the gzip header: equal traces are equal files.
         file = gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0)
         with io.BufferedWriter(cast(io.RawIOBase, file), 1 << 16) as out:
-            yield _appender(cast(BinaryIO, out), header)
+            yield _make_appender(cast(BinaryIO, out), header)
 
 
-def _appender(out: BinaryIO, header: Header) -> Callable[[Event], None]:
-    out.write(header_line(header))
+def _make_appender(out: BinaryIO, header: Header) -> Callable[[Event], None]:
+    out.write(encode_header(header))
 
     def append(event: Event) -> None:
-        out.write(event_line(event))
+        out.write(encode_event(event))
 
     return append
 
@@ -72,28 +79,28 @@ def open_trace(path: str | os.PathLike[str]) -> tuple[Header, Iterator[Event]]:
     The file is closed after the last event, or when the iterator is let go. Raises `TraceError`, here for
     the header and while iterating for the events.
     """
-    stream = _read(os.fspath(path))
+    stream = _read_strictly(os.fspath(path))
     # The generator is started here, so that dropping it closes the file.
     header = cast(Header, next(stream))
     return header, cast(Iterator[Event], stream)
 
 
-def _read(path: str) -> Generator[Header | Event, None, None]:
+def _read_strictly(path: str) -> Generator[Header | Event, None, None]:
     """First the header, then every event."""
-    for line in survey(path):
-        if isinstance(line.says, Flaw):
-            raise TraceError(path, line.number, line.says.reason)
-        yield line.says
+    for line in read_lines(path):
+        if isinstance(line.content, MalformedLine):
+            raise TraceError(path, line.number, line.content.reason)
+        yield line.content
 
 
 @dataclass(frozen=True, slots=True)
-class Flaw:
+class MalformedLine:
     """What is wrong with a line, or with what should have come there."""
 
     reason: str
 
 
-class Line(NamedTuple):
+class TraceLine(NamedTuple):
     """A line of a trace: its number from 1, its bytes (cut off at `MAX_LINE`), and what it says.
 
     It is numbered 0 if the file cannot be read, and has no bytes if there is no such line.
@@ -101,47 +108,47 @@ class Line(NamedTuple):
 
     number: int
     text: bytes
-    says: Header | Event | Flaw
+    content: Header | Event | MalformedLine
 
 
-def survey(path: str) -> Generator[Line, None, None]:
+def read_lines(path: str) -> Generator[TraceLine, None, None]:
     """Every line of a trace, also those that do not fit the format; nothing is raised.
 
     An event is held against the lines before it that do fit. Without a header nothing can be.
     """
     number = 1
-    course: Course | None = None
-    says: Header | Event | Flaw
+    course: EventOrder | None = None
+    says: Header | Event | MalformedLine
     try:
-        with _open(path) as file:
+        with _open_bytes(path) as file:
             while text := file.readline(MAX_LINE):
                 try:
                     if len(text) >= MAX_LINE and not text.endswith(b"\n"):
-                        raise FlawError(f"longer than {MAX_LINE} bytes")
+                        raise MalformedLineError(f"longer than {MAX_LINE} bytes")
                     if number == 1:
-                        says = read_header(text)
-                        course = Course(says.order)
+                        says = decode_header(text)
+                        course = EventOrder(says.order)
                     elif course is None:
-                        says = Flaw("there is no header to read it by")
+                        says = MalformedLine("there is no header to read it by")
                     else:
-                        says = read_event(text)
-                        course.follow(says)
-                except FlawError as flaw:
-                    says = Flaw(str(flaw))
-                yield Line(number, text, says)
+                        says = decode_event(text)
+                        course.check(says)
+                except MalformedLineError as flaw:
+                    says = MalformedLine(str(flaw))
+                yield TraceLine(number, text, says)
                 while not text.endswith(b"\n") and len(text) >= MAX_LINE:
                     text = file.readline(MAX_LINE)
                 number += 1
             if number == 1:
-                yield Line(1, b"", Flaw("the file is empty: a trace begins with a header line"))
+                yield TraceLine(1, b"", MalformedLine("the file is empty: a trace begins with a header line"))
     except (EOFError, zlib.error, gzip.BadGzipFile) as cause:
-        yield Line(number, b"", Flaw(f"damaged or truncated gzip: {cause}"))
+        yield TraceLine(number, b"", MalformedLine(f"damaged or truncated gzip: {cause}"))
     except OSError as cause:
-        yield Line(0, b"", Flaw(f"cannot be read: {cause.strerror or cause}"))
+        yield TraceLine(0, b"", MalformedLine(f"cannot be read: {cause.strerror or cause}"))
 
 
 @contextmanager
-def _open(path: str) -> Iterator[BinaryIO]:
+def _open_bytes(path: str) -> Iterator[BinaryIO]:
     """The text of the file; gzip is told by its first two bytes, whatever the name."""
     with open(path, "rb") as raw:
         if raw.peek(2)[:2] != b"\x1f\x8b":

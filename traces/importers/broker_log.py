@@ -17,83 +17,85 @@ from pathlib import Path
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import TraceError, trace_writer
-from fencepost.traces.importers.broker_log_patterns import Told, read
+from fencepost.traces.importers.broker_log_patterns import LogStep, parse_message
 
-STAMP = re.compile(r"\[?(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[,.](\d{1,6}))?")
-CLASS = re.compile(r" \((?:[\w$]+\.)+[\w$]+\)$")
+TIMESTAMP = re.compile(r"\[?(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[,.](\d{1,6}))?")
+LOGGER_SUFFIX = re.compile(r" \((?:[\w$]+\.)+[\w$]+\)$")
 """The class behind the message, as Kafka's own layout has it."""
-MOST_CHARACTERS = 1 << 20
+MAX_LINE_CHARACTERS = 1 << 20
 """Of a longer line only the beginning is read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LogLine:
     """A line of a coordinator: when, from which file and line, and what it tells."""
 
-    moment: datetime
+    time: datetime
     file: int
     number: int
-    told: Told
+    step: LogStep
 
 
 @dataclass(slots=True)
-class Imported:
+class LogImportResult:
     """What came of an import: events, the lines read, and those of a coordinator that the tables do not have."""
 
     events: int = 0
     lines: int = 0
     unknown: int = 0
-    writers: Counter[str] = field(default_factory=Counter)
+    coordinators: Counter[str] = field(default_factory=Counter)
 
 
-def import_log(paths: Sequence[Path], output: Path) -> Imported:
+def import_log(paths: Sequence[Path], output: Path) -> LogImportResult:
     """Write the steps in these logs as a trace. Raises `TraceError` if a file cannot be read or has no such line, and
     OSError if the trace cannot be written."""
-    imported = Imported()
-    steps = heapq.merge(*(seen(path, file, imported) for file, path in enumerate(paths)), key=lambda each: each.moment)
+    imported = LogImportResult()
+    steps = heapq.merge(
+        *(read_steps(path, file, imported) for file, path in enumerate(paths)), key=lambda each: each.time
+    )
     first = next(steps, None)
     if first is None:
         files = ", ".join(map(str, paths))
         raise TraceError(files, 0, "no line of a group coordinator; is it a broker's log, at level INFO?")
-    told = {"recorder": "fencepost import log", "began": first.moment.isoformat(timespec="milliseconds")}
-    told |= {"name": first.told.writer}
+    told = {"recorder": "fencepost import log", "began": first.time.isoformat(timespec="milliseconds")}
+    told |= {"name": first.step.coordinator}
     header = Header(", ".join(map(str, paths)), Order.TOTAL, "wall", Settings(), 0, told)
     with trace_writer(output, header) as write:
-        for event in events(first, steps):
+        for event in to_events(first, steps):
             write(event)
             imported.events += 1
     return imported
 
 
-def seen(path: Path, file: int, imported: Imported) -> Iterator[Seen]:
+def read_steps(path: Path, file: int, imported: LogImportResult) -> Iterator[LogLine]:
     """The lines of coordinators in one file."""
     number = 0
     try:
         opened = gzip.open if path.suffix == ".gz" else open
         with opened(path, "rt", encoding="utf-8", errors="replace") as text:
-            while row := text.readline(MOST_CHARACTERS):
+            while row := text.readline(MAX_LINE_CHARACTERS):
                 number += 1
                 imported.lines += 1
-                found = line_of(row)
+                found = parse_line(row)
                 if found is None:
                     continue
                 moment, told = found
-                imported.unknown += not told.step
-                if told.step:
-                    imported.writers[told.writer] += 1
-                    yield Seen(moment, file, number, told)
+                imported.unknown += not told.name
+                if told.name:
+                    imported.coordinators[told.coordinator] += 1
+                    yield LogLine(moment, file, number, told)
     except (OSError, EOFError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise TraceError(str(path), number, f"cannot be read: {reason}") from None
 
 
-def line_of(row: str) -> tuple[datetime, Told] | None:
+def parse_line(row: str) -> tuple[datetime, LogStep] | None:
     """When a line was written, and what it tells; None if it is no coordinator's."""
     start = row.find("[Group")
-    stamp = STAMP.match(row)
+    stamp = TIMESTAMP.match(row)
     if start < 0 or stamp is None:
         return None
-    told = read(CLASS.sub("", row[start:].rstrip()))
+    told = parse_message(LOGGER_SUFFIX.sub("", row[start:].rstrip()))
     if told is None:
         return None
     day, clock, fraction = stamp.groups()
@@ -103,18 +105,18 @@ def line_of(row: str) -> tuple[datetime, Told] | None:
         return None
 
 
-def events(first: Seen, others: Iterable[Seen]) -> Iterator[Event]:
+def to_events(first: LogLine, others: Iterable[LogLine]) -> Iterator[Event]:
     """The events of a trace. A log begins in the middle, and so does a coordinator that loads its groups."""
     latest, doubted = 0, False
     for number, each in enumerate(chain((first,), others)):
         # Lines are written by several threads, and may be a millisecond out of order.
-        latest = max(latest, round((each.moment - first.moment).total_seconds() * 1_000))
+        latest = max(latest, round((each.time - first.time).total_seconds() * 1_000))
         if number == 0:
             yield Event(0, 0, 0, "", Kind.INTERNAL, "unknown", 0, {"reason": "the log begins"})
             doubted = True
         place = {"file": each.file, "line": each.number}
-        if each.told.step != "load":
-            body = {"step": each.told.step, **each.told.fields, **place}
+        if each.step.name != "load":
+            body = {"step": each.step.name, **each.step.fields, **place}
             yield Event(number + 1, latest, 0, "", Kind.INTERNAL, "step", 0, body)
             doubted = False
         elif not doubted:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-OLDER_LINES = """
+KAFKA_3_LINES = """
 prepare     Preparing to rebalance group <group> in state... with old generation <generation> (...) (reason: <reason>)
 complete    Stabilized group <group> generation <generation> (...) with <count> members
 empty       Group <group> with generation <generation> is now empty (...)
@@ -30,7 +30,7 @@ load        Scheduling loading...
 load        Scheduling unloading...
 load        Starting up...
 """
-NEWER_LINES = """
+KAFKA_4_LINES = """
 prepare     Preparing to rebalance group <group> in state... with old generation <generation> (reason: <reason>).
 complete    Stabilized group <group> generation <generation> with <count> members.
 empty       Group <group> with generation <generation> is now empty.
@@ -65,7 +65,7 @@ SILENT_LINES = """
 """
 """Lines of coordinators that tell of no step."""
 
-HOLES: Mapping[str, str] = {
+PLACEHOLDERS: Mapping[str, str] = {
     "group": r"(?P<group>.*)",
     "member": r"(?P<member>.+?)",
     "id": r"(?P<member>\S+)",
@@ -79,7 +79,7 @@ HOLES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LinePattern:
     """One kind of line: the step that it tells of, and how to read it."""
 
     step: str
@@ -87,54 +87,54 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class CoordinatorFormat:
     """One of the two coordinators: how its lines begin, and the lines."""
 
     name: str
     prefix: re.Pattern[str]
-    lines: tuple[Line, ...]
+    lines: tuple[LinePattern, ...]
 
 
-def lines(table: str) -> tuple[Line, ...]:
+def parse_table(table: str) -> tuple[LinePattern, ...]:
     """The lines of a table."""
     rows = (row.split(maxsplit=1) for row in table.splitlines() if row)
-    return tuple(Line(step, re.compile(pattern(text))) for step, text in rows)
+    return tuple(LinePattern(step, re.compile(to_regex(text))) for step, text in rows)
 
 
-def pattern(text: str) -> str:
+def to_regex(text: str) -> str:
     """The regular expression for the text of a line."""
     found = re.escape(text).replace(r"\ \(\.\.\.\)", r"(?: \([^)]*\))?").replace(r"\.\.\.", ".*?")
-    return re.sub("<([a-z]+)>", lambda hole: HOLES[hole[1]], found)
+    return re.sub("<([a-z]+)>", lambda hole: PLACEHOLDERS[hole[1]], found)
 
 
-OLDER = Writer(
+KAFKA_3 = CoordinatorFormat(
     "Apache Kafka 3",
     re.compile(r"\[(?:GroupCoordinator|GroupMetadataManager brokerId=) ?\d+\]:? "),
-    lines(OLDER_LINES),
+    parse_table(KAFKA_3_LINES),
 )
-NEWER = Writer(
+KAFKA_4 = CoordinatorFormat(
     "Apache Kafka 4",
     re.compile(r"\[GroupCoordinator id=\d+(?: topic=\S+ partition=\d+)?\] "),
-    lines(NEWER_LINES),
+    parse_table(KAFKA_4_LINES),
 )
-WRITERS = (NEWER, OLDER)
-NUMBERS = frozenset({"generation", "count"})
-SILENT = lines(SILENT_LINES)
+COORDINATOR_FORMATS = (KAFKA_4, KAFKA_3)
+NUMERIC_FIELDS = frozenset({"generation", "count"})
+SILENT_PATTERNS = parse_table(SILENT_LINES)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LogStep:
     """What one line tells: the coordinator that wrote it, the step, and what the line says of it. Without a step, it is
     a line of a coordinator that the tables do not have."""
 
-    writer: str
-    step: str
+    coordinator: str
+    name: str
     fields: Mapping[str, Any]
 
 
-def read(text: str) -> Told | None:
+def parse_message(text: str) -> LogStep | None:
     """What a message tells; None if it is not a coordinator's, or of no step."""
-    for writer in WRITERS:
+    for writer in COORDINATOR_FORMATS:
         prefix = writer.prefix.match(text)
         if prefix is None:
             continue
@@ -142,12 +142,12 @@ def read(text: str) -> Told | None:
         for kind in writer.lines:
             found = kind.pattern.fullmatch(message)
             if found is not None:
-                return Told(writer.name, kind.step, fields(found))
-        is_silent = any(kind.pattern.fullmatch(message) for kind in SILENT)
-        return None if is_silent else Told(writer.name, "", {})
+                return LogStep(writer.name, kind.step, parse_fields(found))
+        is_silent = any(kind.pattern.fullmatch(message) for kind in SILENT_PATTERNS)
+        return None if is_silent else LogStep(writer.name, "", {})
     return None
 
 
-def fields(found: re.Match[str]) -> dict[str, Any]:
+def parse_fields(found: re.Match[str]) -> dict[str, Any]:
     """What a line says, numbers as such."""
-    return {name: int(value) if name in NUMBERS else value for name, value in found.groupdict().items()}
+    return {name: int(value) if name in NUMERIC_FIELDS else value for name, value in found.groupdict().items()}

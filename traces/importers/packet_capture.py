@@ -18,31 +18,31 @@ from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import API_NAMES
 from fencepost.traces.events import Header, Order
 from fencepost.traces.files.trace_files import TraceError, trace_writer
-from fencepost.traces.frames import Conversation, Splitter, Tape
-from fencepost.traces.importers.tcp_reassembly import Address, Gap, Segment, Stream
+from fencepost.traces.frames import ConnectionDecoder, FrameSplitter, WireTrace
+from fencepost.traces.importers.tcp_reassembly import Address, Gap, Segment, TcpStream
 
-KAFKA_PORT = 9092
-GRACE_MS = 1_000
-MOST_BYTES = 128 * 1024 * 1024
+DEFAULT_PORT = 9092
+DEFAULT_GRACE_MS = 1_000
+MAX_FRAME_BYTES = 128 * 1024 * 1024
 KNOWN_KEYS = range(100)
 KNOWN_VERSIONS = range(24)
 ETHERNET, NULL, LOOP, SLL, SLL2 = 1, 0, 108, 113, 276
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CaptureSource:
     """What to read, and what is known of it. `ports` are those of the brokers; `grace` is in milliseconds."""
 
     paths: Sequence[Path]
     ports: frozenset[int]
     settings: Settings | None = None
     """None if they are not known: Kafka's defaults are assumed then, and what depends on them is inconclusive."""
-    grace: int = GRACE_MS
-    everything: bool = False
+    grace: int = DEFAULT_GRACE_MS
+    keep_all_bytes: bool = False
 
 
 @dataclass(slots=True)
-class Imported:
+class CaptureImportResult:
     """What came of an import: events, packets read, connections, gaps, and messages that could not be decoded."""
 
     events: int = 0
@@ -53,109 +53,118 @@ class Imported:
 
 
 @dataclass(slots=True)
-class Flow:
+class CapturedConnection:
     """One connection: its two directions, and what was said on it."""
 
-    talk: Conversation
-    asked: Stream = field(default_factory=Stream)
-    told: Stream = field(default_factory=Stream)
-    questions: Splitter = field(default_factory=lambda: Splitter(MOST_BYTES))
-    answers: Splitter = field(default_factory=lambda: Splitter(MOST_BYTES))
-    knows_questions: bool = False
+    decoder: ConnectionDecoder
+    client_stream: TcpStream = field(default_factory=TcpStream)
+    broker_stream: TcpStream = field(default_factory=TcpStream)
+    request_frames: FrameSplitter = field(default_factory=lambda: FrameSplitter(MAX_FRAME_BYTES))
+    response_frames: FrameSplitter = field(default_factory=lambda: FrameSplitter(MAX_FRAME_BYTES))
+    knows_request_start: bool = False
     """It is known where a request begins."""
-    knows_answers: bool = False
-    closed: list[str] = field(default_factory=list)
+    knows_response_start: bool = False
+    closed_by: list[str] = field(default_factory=list)
 
 
-class Reader:
+class CaptureReader:
     """Turns segments into events on a tape."""
 
-    def __init__(self, tape: Tape, ports: frozenset[int], imported: Imported) -> None:
-        self.tape = tape
+    def __init__(self, trace: WireTrace, ports: frozenset[int], result: CaptureImportResult) -> None:
+        self.trace = trace
         self.ports = ports
-        self.imported = imported
-        self.flows: dict[tuple[Address, Address], Flow] = {}
+        self.result = result
+        self.connections: dict[tuple[Address, Address], CapturedConnection] = {}
 
-    def take(self, segment: Segment) -> None:
+    def on_segment(self, segment: Segment) -> None:
         """Take one segment in."""
         from_client = segment.target[1] in self.ports
         ends = (segment.source, segment.target) if from_client else (segment.target, segment.source)
-        flow = self.flows.get(ends)
-        if flow is not None and segment.syn and from_client and is_new(flow.asked, segment):
-            self.over(ends, flow)
+        flow = self.connections.get(ends)
+        if flow is not None and segment.syn and from_client and is_new_connection(flow.client_stream, segment):
+            self.on_closed(ends, flow)
             flow = None
         if flow is None:
             if segment.rst or (segment.fin and not segment.data):
                 return
-            flow = self.flows[ends] = Flow(self.tape.conversation())
-            self.imported.connections += 1
+            flow = self.connections[ends] = CapturedConnection(self.trace.open_connection())
+            self.result.connections += 1
         if segment.syn and from_client:
-            flow.knows_questions = True
+            flow.knows_request_start = True
         elif segment.syn:
-            flow.knows_answers = True
-        mine, other = (flow.asked, flow.told) if from_client else (flow.told, flow.asked)
-        read, read_other = (self.questions, self.answers) if from_client else (self.answers, self.questions)
+            flow.knows_response_start = True
+        mine, other = (
+            (flow.client_stream, flow.broker_stream) if from_client else (flow.broker_stream, flow.client_stream)
+        )
+        read, read_other = (
+            (self.on_client_bytes, self.on_broker_bytes)
+            if from_client
+            else (self.on_broker_bytes, self.on_client_bytes)
+        )
         for piece in mine.feed(segment):
             read(flow, piece)
         if segment.acknowledged is not None:
-            for piece in other.seen(segment.acknowledged, segment.time):
+            for piece in other.on_acknowledgement(segment.acknowledged, segment.time):
                 read_other(flow, piece)
         if segment.fin or segment.rst:
-            flow.closed.append("client" if from_client else "broker")
-            if segment.rst or len(set(flow.closed)) == 2:
-                self.over(ends, flow)
+            flow.closed_by.append("client" if from_client else "broker")
+            if segment.rst or len(set(flow.closed_by)) == 2:
+                self.on_closed(ends, flow)
 
     def finish(self) -> None:
         """The capture ends: holes will not be filled."""
-        for flow in self.flows.values():
-            for stream, read in ((flow.asked, self.questions), (flow.told, self.answers)):
+        for flow in self.connections.values():
+            for stream, read in (
+                (flow.client_stream, self.on_client_bytes),
+                (flow.broker_stream, self.on_broker_bytes),
+            ):
                 while stream.waiting:
-                    for piece in stream.skip():
+                    for piece in stream.skip_gap():
                         read(flow, piece)
 
-    def over(self, ends: tuple[Address, Address], flow: Flow) -> None:
+    def on_closed(self, ends: tuple[Address, Address], flow: CapturedConnection) -> None:
         """A connection has ended."""
-        first = next(iter(flow.closed), "client")
-        flow.talk.ended("lost" if first == "broker" else "drop", f"the {first} closed the connection")
-        del self.flows[ends]
+        first = next(iter(flow.closed_by), "client")
+        flow.decoder.on_closed("lost" if first == "broker" else "drop", f"the {first} closed the connection")
+        del self.connections[ends]
 
-    def questions(self, flow: Flow, piece: bytes | Gap) -> None:
+    def on_client_bytes(self, flow: CapturedConnection, piece: bytes | Gap) -> None:
         """Bytes from the client."""
         if isinstance(piece, Gap):
-            self.lose(flow)
-        elif flow.knows_questions or begins_request(piece):
-            flow.knows_questions = True
-            for frame in flow.questions.feed(piece):
-                flow.talk.request(frame)
-            if flow.questions.broken:
-                self.lose(flow)
+            self.on_gap(flow)
+        elif flow.knows_request_start or begins_request(piece):
+            flow.knows_request_start = True
+            for frame in flow.request_frames.feed(piece):
+                flow.decoder.on_request(frame)
+            if flow.request_frames.is_broken:
+                self.on_gap(flow)
 
-    def answers(self, flow: Flow, piece: bytes | Gap) -> None:
+    def on_broker_bytes(self, flow: CapturedConnection, piece: bytes | Gap) -> None:
         """Bytes from the broker."""
         if isinstance(piece, Gap):
-            self.lose(flow)
-        elif flow.knows_answers or begins_answer(piece, flow.talk):
-            flow.knows_answers = True
-            for frame in flow.answers.feed(piece):
-                flow.talk.answer(frame)
-            if flow.answers.broken:
-                self.lose(flow)
+            self.on_gap(flow)
+        elif flow.knows_response_start or begins_response(piece, flow.decoder):
+            flow.knows_response_start = True
+            for frame in flow.response_frames.feed(piece):
+                flow.decoder.on_response(frame)
+            if flow.response_frames.is_broken:
+                self.on_gap(flow)
 
-    def lose(self, flow: Flow) -> None:
+    def on_gap(self, flow: CapturedConnection) -> None:
         """Something is missing: what is in flight, and where messages begin, is not known any more."""
-        self.imported.gaps += 1
-        concerned = flow.talk.concerns_groups
-        flow.talk.ended("drop", "bytes are missing in the capture")
+        self.result.gaps += 1
+        concerned = flow.decoder.may_change_groups
+        flow.decoder.on_closed("drop", "bytes are missing in the capture")
         if concerned:
-            self.tape.unknown(f"connection {flow.talk.number}: bytes are missing in the capture")
-        flow.talk = self.tape.conversation()
-        flow.questions, flow.answers = Splitter(MOST_BYTES), Splitter(MOST_BYTES)
-        flow.knows_questions = flow.knows_answers = False
+            self.trace.mark_gap(f"connection {flow.decoder.number}: bytes are missing in the capture")
+        flow.decoder = self.trace.open_connection()
+        flow.request_frames, flow.response_frames = FrameSplitter(MAX_FRAME_BYTES), FrameSplitter(MAX_FRAME_BYTES)
+        flow.knows_request_start = flow.knows_response_start = False
 
 
-def is_new(stream: Stream, syn: Segment) -> bool:
+def is_new_connection(stream: TcpStream, syn: Segment) -> bool:
     """Another connection begins, between the same ends; not the same packet comes once more."""
-    return stream.next is not None and stream.first != syn.sequence
+    return stream.next_sequence is not None and stream.first_sequence != syn.sequence
 
 
 def begins_request(data: bytes) -> bool:
@@ -168,19 +177,21 @@ def begins_request(data: bytes) -> bool:
     return fits and key in KNOWN_KEYS and version in KNOWN_VERSIONS and -1 <= client <= size
 
 
-def begins_answer(data: bytes, talk: Conversation) -> bool:
+def begins_response(data: bytes, decoder: ConnectionDecoder) -> bool:
     """A piece looks like the beginning of an answer to something in flight."""
     if len(data) < 8:
         return False
     size, correlation = (int.from_bytes(data[i : i + 4], signed=True) for i in (0, 4))
-    return size >= 4 and any(flight.correlation == correlation for flight in talk.flights)
+    return size >= 4 and any(flight.correlation == correlation for flight in decoder.pending)
 
 
-def import_capture(source: Source, output: Path) -> Imported:
+def import_capture(source: CaptureSource, output: Path) -> CaptureImportResult:
     """Write the Kafka messages in these captures as a trace. Raises `TraceError` if a file cannot be read or has
     nothing of those ports, and OSError if the trace cannot be written."""
-    imported, begun, clock = Imported(), 0, 0
-    found = heapq.merge(*(segments(path, source.ports, imported) for path in source.paths), key=lambda each: each.time)
+    imported, begun, clock = CaptureImportResult(), 0, 0
+    found = heapq.merge(
+        *(read_segments(path, source.ports, imported) for path in source.paths), key=lambda each: each.time
+    )
     first = next(found, None)
     files = ", ".join(map(str, source.paths))
     if first is None:
@@ -192,12 +203,12 @@ def import_capture(source: Source, output: Path) -> Imported:
     told |= {} if source.settings else {"settings": "assumed"}
     header = Header(files, Order.INTERVALS, "wall", source.settings or Settings(), source.grace, told)
     with trace_writer(output, header) as write:
-        tape = Tape(write, lambda: clock, everything=source.everything)
-        tape.unknown("the capture begins")
-        reader = Reader(tape, source.ports, imported)
+        tape = WireTrace(write, lambda: clock, keep_all_bytes=source.keep_all_bytes)
+        tape.mark_gap("the capture begins")
+        reader = CaptureReader(tape, source.ports, imported)
         for segment in chain((first,), found):
             clock = max(clock, segment.time - begun)
-            reader.take(segment)
+            reader.on_segment(segment)
         reader.finish()
     imported.events, imported.undecoded = tape.events, tape.undecoded
     return imported
@@ -206,7 +217,7 @@ def import_capture(source: Source, output: Path) -> Imported:
 # --- packets
 
 
-def segments(path: Path, ports: frozenset[int], imported: Imported) -> Iterator[Segment]:
+def read_segments(path: Path, ports: frozenset[int], result: CaptureImportResult) -> Iterator[Segment]:
     """The TCP segments of some ports in one file."""
     try:
         import dpkt
@@ -216,11 +227,11 @@ def segments(path: Path, ports: frozenset[int], imported: Imported) -> Iterator[
     try:
         opened = gzip.open if path.suffix == ".gz" else open
         with opened(path, "rb") as file:
-            packets = reader_of(dpkt, path, file)
+            packets = open_capture(dpkt, path, file)
             for stamp, data in packets:
                 number += 1
-                imported.packets += 1
-                found = segment_in(dpkt, packets.datalink(), round(float(stamp) * 1_000), data)
+                result.packets += 1
+                found = parse_segment(dpkt, packets.datalink(), round(float(stamp) * 1_000), data)
                 if found is not None and (found.source[1] in ports) != (found.target[1] in ports):
                     yield found
     except OSError as error:
@@ -229,7 +240,7 @@ def segments(path: Path, ports: frozenset[int], imported: Imported) -> Iterator[
         raise TraceError(str(path), 0, f"damaged after packet {number}: {error or type(error).__name__}") from None
 
 
-def reader_of(dpkt: Any, path: Path, file: Any) -> Any:
+def open_capture(dpkt: Any, path: Path, file: Any) -> Any:
     """The packets of a pcap or a pcapng file."""
     for kind in (dpkt.pcap.Reader, dpkt.pcapng.Reader):
         try:
@@ -240,16 +251,16 @@ def reader_of(dpkt: Any, path: Path, file: Any) -> Any:
     raise TraceError(str(path), 0, "not a packet capture (pcap or pcapng)")
 
 
-def segment_in(dpkt: Any, link: int, time: int, data: bytes) -> Segment | None:
+def parse_segment(dpkt: Any, link: int, time: int, data: bytes) -> Segment | None:
     """The TCP segment in a packet, if there is one."""
     try:
-        packet = network_packet(dpkt, link, data)
+        packet = parse_network_packet(dpkt, link, data)
     except dpkt.Error:
         return None
     tcp = getattr(packet, "data", None)
     if not isinstance(tcp, dpkt.tcp.TCP):
         return None
-    missing = whole_length(dpkt, packet) - tcp.off * 4 - len(tcp.data)
+    missing = segment_length(dpkt, packet) - tcp.off * 4 - len(tcp.data)
     return Segment(
         time=time,
         source=(packet.src, tcp.sport),
@@ -264,7 +275,7 @@ def segment_in(dpkt: Any, link: int, time: int, data: bytes) -> Segment | None:
     )
 
 
-def network_packet(dpkt: Any, link: int, data: bytes) -> Any:
+def parse_network_packet(dpkt: Any, link: int, data: bytes) -> Any:
     """The IP packet in a frame."""
     if link == ETHERNET:
         return dpkt.ethernet.Ethernet(data).data
@@ -277,7 +288,7 @@ def network_packet(dpkt: Any, link: int, data: bytes) -> Any:
     return dpkt.ip6.IP6(data) if data[:1] and data[0] >> 4 == 6 else dpkt.ip.IP(data)
 
 
-def whole_length(dpkt: Any, packet: Any) -> int:
+def segment_length(dpkt: Any, packet: Any) -> int:
     """How long the TCP segment is by its IP header; where the header does not say (segmentation by the network card),
     as long as it was captured."""
     if isinstance(packet, dpkt.ip6.IP6):

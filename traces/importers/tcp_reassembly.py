@@ -6,11 +6,11 @@ from typing import TypeAlias
 
 Address: TypeAlias = tuple[bytes, int]
 """IP address and port."""
-MOST_WAITING = 256
+MAX_WAITING_SEGMENTS = 256
 """So many segments behind a hole, and the hole will not be filled."""
-PATIENCE_MS = 200
+MAX_GAP_WAIT_MS = 200
 """So long after the other side has had the bytes in a hole, and they are not in the capture."""
-WRAP = 1 << 32
+SEQUENCE_MODULUS = 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,85 +36,85 @@ class Gap:
 GAP = Gap()
 
 
-def distance(one: int, other: int) -> int:
+def sequence_distance(one: int, other: int) -> int:
     """How far the other sequence number is behind the one, which may have wrapped around."""
-    return (other - one + WRAP // 2) % WRAP - WRAP // 2
+    return (other - one + SEQUENCE_MODULUS // 2) % SEQUENCE_MODULUS - SEQUENCE_MODULUS // 2
 
 
-def length(segment: Segment) -> int:
+def sequence_length(segment: Segment) -> int:
     """How many sequence numbers a segment takes; its end takes one."""
     return len(segment.data) + segment.missing + segment.fin
 
 
 @dataclass(slots=True)
-class Stream:
+class TcpStream:
     """One direction of a connection."""
 
-    next: int | None = None
-    first: int | None = None
+    next_sequence: int | None = None
+    first_sequence: int | None = None
     """The sequence number with which it began, if that was seen."""
     waiting: dict[int, Segment] = field(default_factory=dict)
-    hole_since: int | None = None
+    gap_since: int | None = None
     """When the other side was first seen to have bytes that are not here."""
 
     def feed(self, segment: Segment) -> Iterator[bytes | Gap]:
         """Take a segment in; what can be read now, in order."""
         if segment.syn:
-            if segment.sequence != self.first:
-                self.first, self.next = segment.sequence, (segment.sequence + 1) % WRAP
-                self.waiting, self.hole_since = {}, None
+            if segment.sequence != self.first_sequence:
+                self.first_sequence, self.next_sequence = segment.sequence, (segment.sequence + 1) % SEQUENCE_MODULUS
+                self.waiting, self.gap_since = {}, None
             return
-        if self.next is None:
-            self.next = segment.sequence
-        if not length(segment):
+        if self.next_sequence is None:
+            self.next_sequence = segment.sequence
+        if not sequence_length(segment):
             return
-        if distance(self.next, segment.sequence) > 0:
+        if sequence_distance(self.next_sequence, segment.sequence) > 0:
             known = self.waiting.get(segment.sequence)
             if known is None or len(known.data) < len(segment.data):
                 self.waiting[segment.sequence] = segment
-            if len(self.waiting) > MOST_WAITING:
-                yield from self.skip()
+            if len(self.waiting) > MAX_WAITING_SEGMENTS:
+                yield from self.skip_gap()
             return
-        yield from self.taken(segment)
-        yield from self.ready()
+        yield from self.consume_segment(segment)
+        yield from self.drain_waiting()
 
-    def seen(self, acknowledged: int, time: int) -> Iterator[bytes | Gap]:
+    def on_acknowledgement(self, acknowledged: int, time: int) -> Iterator[bytes | Gap]:
         """The other side has everything up to here: if that is not in the capture, it will not come any more."""
-        if self.next is None or distance(self.next, acknowledged) <= 0:
-            self.hole_since = None
-        elif self.hole_since is None:
-            self.hole_since = time
-        elif time - self.hole_since > PATIENCE_MS:
+        if self.next_sequence is None or sequence_distance(self.next_sequence, acknowledged) <= 0:
+            self.gap_since = None
+        elif self.gap_since is None:
+            self.gap_since = time
+        elif time - self.gap_since > MAX_GAP_WAIT_MS:
             if self.waiting:
-                yield from self.skip()
+                yield from self.skip_gap()
             else:
-                self.next = acknowledged
+                self.next_sequence = acknowledged
                 yield GAP
-            self.hole_since = None
+            self.gap_since = None
 
-    def skip(self) -> Iterator[bytes | Gap]:
+    def skip_gap(self) -> Iterator[bytes | Gap]:
         """Go on behind the hole."""
-        assert self.next is not None
-        self.next = min(self.waiting, key=lambda each: distance(self.next or 0, each))
+        assert self.next_sequence is not None
+        self.next_sequence = min(self.waiting, key=lambda each: sequence_distance(self.next_sequence or 0, each))
         yield GAP
-        yield from self.ready()
+        yield from self.drain_waiting()
 
-    def ready(self) -> Iterator[bytes | Gap]:
+    def drain_waiting(self) -> Iterator[bytes | Gap]:
         """What was waiting and follows now."""
         while self.waiting:
-            assert self.next is not None
-            first = min(self.waiting, key=lambda each: distance(self.next or 0, each))
-            if distance(self.next, first) > 0:
+            assert self.next_sequence is not None
+            first = min(self.waiting, key=lambda each: sequence_distance(self.next_sequence or 0, each))
+            if sequence_distance(self.next_sequence, first) > 0:
                 return
-            yield from self.taken(self.waiting.pop(first))
+            yield from self.consume_segment(self.waiting.pop(first))
 
-    def taken(self, segment: Segment) -> Iterator[bytes | Gap]:
+    def consume_segment(self, segment: Segment) -> Iterator[bytes | Gap]:
         """What is new in a segment that begins here or before."""
-        assert self.next is not None
-        old = -distance(self.next, segment.sequence)
+        assert self.next_sequence is not None
+        old = -sequence_distance(self.next_sequence, segment.sequence)
         if old < len(segment.data):
             yield segment.data[old:]
-        if old < length(segment):
-            self.next = (segment.sequence + length(segment)) % WRAP
+        if old < sequence_length(segment):
+            self.next_sequence = (segment.sequence + sequence_length(segment)) % SEQUENCE_MODULUS
             if segment.missing:
                 yield GAP

@@ -4,40 +4,44 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
-from fencepost.model.classic.coordinator.state import World
+from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.messages.parsing import read_requests
-from fencepost.model.frozen import alter, changer
+from fencepost.model.frozen import evolve, evolver
 from fencepost.traces.events import Event, Header, Kind, Order
-from fencepost.traces.judge.checks import Judged, marked, weighed
-from fencepost.traces.judge.classic.failover import NOT_READY
-from fencepost.traces.judge.classic.restart import restart
-from fencepost.traces.judge.diagnosis.attribution import fault_of
-from fencepost.traces.judge.diagnosis.diagnosis import Autopsy, adopted
+from fencepost.traces.judge.checks import OperationRecord, checked_sequence, evaluate_check
+from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
+from fencepost.traces.judge.classic.restart import configurations_after_restart
+from fencepost.traces.judge.diagnosis.attribution import build_violation
+from fencepost.traces.judge.diagnosis.diagnosis import Diagnoser, recover
 from fencepost.traces.judge.diagnosis.wording import errors_in
-from fencepost.traces.judge.observe.coordinator_lookup import LookupCheck, unusual
-from fencepost.traces.judge.observe.log_steps import StepsSeen
-from fencepost.traces.judge.observe.partial_trace import Sight
-from fencepost.traces.judge.observe.topics import TopicsSeen
-from fencepost.traces.judge.search.configuration import Configuration, Part, Trail
-from fencepost.traces.judge.search.configuration import Fault as Misfit
-from fencepost.traces.judge.search.eager import PROMPT_WIDTH
-from fencepost.traces.judge.search.search import BRISK_LIMIT, LIMIT, Search, Undecided
-from fencepost.traces.model_transitions import Parts, Transition, parts
+from fencepost.traces.judge.observe.coordinator_lookup import LookupCheck, unusual_lookup_fields
+from fencepost.traces.judge.observe.log_steps import LogStepCheck
+from fencepost.traces.judge.observe.partial_trace import PartialTrace
+from fencepost.traces.judge.observe.topics import KnownTopics
+from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch, Path
+from fencepost.traces.judge.search.eager import EAGER_BEAM_WIDTH
+from fencepost.traces.judge.search.search import (
+    MAX_CONFIGURATIONS,
+    MAX_EAGER_CONFIGURATIONS,
+    Search,
+    SearchLimitExceeded,
+)
+from fencepost.traces.model_transitions import Transition, TransitionFields, transition_fields
 from fencepost.traces.operations import Lookahead, Operation
-from fencepost.traces.verdict import Evidence, Fault, TraceVerdict
+from fencepost.traces.verdict import CheckResult, TraceVerdict, Violation
 
-NOTHING: frozenset[tuple[int, str]] = frozenset()
-REMEMBERED = 20_000
+NO_FIELDS: frozenset[tuple[int, str]] = frozenset()
+MAX_RECORDS = 20_000
 """How many judged operations are remembered for marks that come later."""
-PATIENCE = 1_000
+MAX_PENDING_STEPS = 1_000
 """After how many requests and answers one of several explanations is taken for what happened, to forget the past."""
-forgetful = changer(Configuration, "trail", "soft")
-UNKNOWN = frozenset({"unknown", "continued"})
+replace_history = evolver(Configuration, "path", "unusual")
+GAP_ANNOTATIONS = frozenset({"unknown", "continued"})
 """Remarks by which a trace says that it does not show what was before."""
 
 
 @cache
-def only(rule: str) -> frozenset[str]:
+def rule_set(rule: str) -> frozenset[str]:
     """This rule alone."""
     return frozenset((rule,))
 
@@ -49,97 +53,99 @@ class Judge:
         self,
         header: Header,
         decisions: Mapping[str, bool] | None = None,
-        width: int | None = None,
+        beam_width: int | None = None,
         *,
-        limit: int = LIMIT,
-        prompt: bool = False,
+        max_configurations: int = MAX_CONFIGURATIONS,
+        eager: bool = False,
     ) -> None:
-        self.width = width
-        self.limit = limit
-        self.prompt = prompt
+        self.beam_width = beam_width
+        self.max_configurations = max_configurations
+        self.eager = eager
         self.header = header
         self.decisions = tuple(sorted((decisions or {}).items()))
-        self.topics = TopicsSeen()
+        self.topics = KnownTopics()
         self.searches: dict[str, Search] = {}
-        self.stopped: dict[str, str] = {}
+        self.stop_reasons: dict[str, str] = {}
         self.lookup = LookupCheck()
-        self.sight = Sight(settings_assumed=header.implementation.get("settings") == "assumed")
-        self.steps = StepsSeen()
-        self.judged: OrderedDict[int, Judged] = OrderedDict()
-        self.faults: list[Fault] = []
-        self.asked: dict[int, list[str]] = {}
+        self.partial_trace = PartialTrace(settings_assumed=header.implementation.get("settings") == "assumed")
+        self.log_steps = LogStepCheck()
+        self.records: OrderedDict[int, OperationRecord] = OrderedDict()
+        self.violations: list[Violation] = []
+        self.waiting_groups: dict[int, list[str]] = {}
         """The groups in which an operation waits for its answer."""
-        self.evidence: list[Evidence] = []
+        self.check_results: list[CheckResult] = []
         self.rules: Counter[str] = Counter()
-        self.transitions: Counter[Parts] = Counter()
+        self.transitions: Counter[TransitionFields] = Counter()
         self.inconclusive: list[str] = []
         self.events = 0
         self.restarts = 0
         self.settings = header.settings
-        self.witness: Callable[[str, Trail], None] | None = None
+        self.observer: Callable[[str, Path], None] | None = None
         """Is told of every step that is settled, by group and in order."""
 
     # --- events -------------------------------------------------------------------------------------------------
 
-    def read(self, events: Iterable[Event]) -> TraceVerdict:
+    def judge_events(self, events: Iterable[Event]) -> TraceVerdict:
         """Judge all events of a trace."""
-        for moment in Lookahead(events).moments():
-            self.take(moment.event, moment.operation)
+        for moment in Lookahead(events).pair_operations():
+            self.on_event(moment.event, moment.operation)
         return self.finish()
 
-    def take(self, event: Event, operation: Operation | None) -> None:
+    def on_event(self, event: Event, operation: Operation | None) -> None:
         """Judge one event."""
         self.events += 1
         if event.kind is Kind.REQUEST and operation is not None:
-            self.remember(operation.handle)
-            for part in self.parts(operation):
-                self.advance(part.request.group, part, event.time, sent=True)
-        elif event.kind is Kind.ANSWER and operation is not None:
-            self.remember(operation.handle).answered = True
-            self.looked_up(operation)
-            for group in self.asked.pop(operation.handle, ()):
-                known = self.searches[group].parts.get(operation.handle) if group in self.searches else None
+            self.record_of(operation.handle)
+            for part in self.split_by_group(operation):
+                self.advance_group(part.request.group, part, event.time, sent=True)
+        elif event.kind is Kind.RESPONSE and operation is not None:
+            self.record_of(operation.handle).has_response = True
+            self.check_lookup(operation)
+            for group in self.waiting_groups.pop(operation.handle, ()):
+                known = self.searches[group].open_operations.get(operation.handle) if group in self.searches else None
                 if known is not None:
-                    self.advance(group, known, event.time, sent=False)
-            if self.sight.is_partial:
-                self.sight.answered(self, operation, event.time)
+                    self.advance_group(group, known, event.time, sent=False)
+            if self.partial_trace.is_partial:
+                self.partial_trace.on_response(self, operation, event.time)
         elif event.kind is Kind.FAULT and event.api == "closed" and operation is not None:
-            self.hung_up(operation)
+            self.on_connection_closed(operation)
         elif event.kind is Kind.FAULT and event.api == "restart":
-            self.lookup.forget()
+            self.lookup.reset()
             self.restarts += 1
-            self.resized(event)
+            self.update_size_limit(event)
             for group in self.searches:
-                self.killed(group, event.time)
-        elif event.kind is Kind.FAULT and operation is not None and self.sight.is_partial:
-            self.sight.ended(operation)
+                self.on_restart(group, event.time)
+        elif event.kind is Kind.FAULT and operation is not None and self.partial_trace.is_partial:
+            self.partial_trace.on_connection_lost(operation)
         elif event.kind is Kind.INTERNAL:
-            self.noted(event)
+            self.on_annotation(event)
 
-    def noted(self, event: Event) -> None:
+    def on_annotation(self, event: Event) -> None:
         """What the schedule says about itself: what was known before it, and what an answer is evidence of."""
         if event.api == "topics":
-            self.topics.told(event.body)
+            self.topics.learn_from_annotation(event.body)
             decided = {**dict(self.decisions), **event.body.get("decisions", {})}
             self.decisions = tuple(sorted(decided.items()))
-        elif event.api in UNKNOWN:
-            self.sight.forget(self, event.time)
-            self.steps.forget()
+        elif event.api in GAP_ANNOTATIONS:
+            self.partial_trace.reset(self, event.time)
+            self.log_steps.reset()
         elif event.api == "step":
-            self.faults.extend(self.steps.take(event))
+            self.violations.extend(self.log_steps.check_step(event))
         elif event.api == "evidence":
-            self.evidence.append(weighed(event, self.judged.get(marked(event) + 1), self.settle_all))
+            self.check_results.append(
+                evaluate_check(event, self.records.get(checked_sequence(event) + 1), self.commit_all_histories)
+            )
 
-    def remember(self, handle: int) -> Judged:
+    def record_of(self, handle: int) -> OperationRecord:
         """The record of an operation."""
-        known = self.judged.get(handle)
+        known = self.records.get(handle)
         if known is None:
-            known = self.judged[handle] = Judged()
-            if len(self.judged) > REMEMBERED:
-                self.judged.popitem(last=False)
+            known = self.records[handle] = OperationRecord()
+            if len(self.records) > MAX_RECORDS:
+                self.records.popitem(last=False)
         return known
 
-    def parts(self, operation: Operation) -> Iterator[Part]:
+    def split_by_group(self, operation: Operation) -> Iterator[GroupOperation]:
         """The operation as each group sees it. A request no coordinator could read is left alone."""
         try:
             requests = read_requests(
@@ -151,203 +157,215 @@ class Judge:
                 self.topics.names,
             )
         except (KeyError, TypeError, AttributeError):
-            self.remember(operation.handle).undecided = "the request is not well formed"
+            self.record_of(operation.handle).undecided_reason = "the request is not well formed"
             return
         for request in requests:
-            if self.sight.is_partial and self.sight.holds(self, operation, request):
+            if self.partial_trace.is_partial and self.partial_trace.defer(self, operation, request):
                 continue
-            if not self.lookup.is_elsewhere(operation, request):
-                self.search(request.group)
-                yield Part(operation, request)
+            if not self.lookup.is_sent_elsewhere(operation, request):
+                self.search_for(request.group)
+                yield GroupOperation(operation, request)
 
-    def search(self, group: str) -> Search:
+    def search_for(self, group: str) -> Search:
         """The search for a group."""
         if group not in self.searches:
-            start = Configuration(World(), decisions=self.decisions, loading=self.restarts > 0)
+            start = Configuration(GroupState(), decisions=self.decisions, loading=self.restarts > 0)
             cluster = self.topics.cluster(self.settings)
-            search = Search(group, cluster, self.header.order, self.header.grace, [start], width=self.width)
-            search.limit, search.prompt = self.limit, self.prompt
+            search = Search(group, cluster, self.header.order, self.header.grace, [start], beam_width=self.beam_width)
+            search.max_configurations, search.eager = self.max_configurations, self.eager
             search.was_restarted = self.restarts > 0
             self.searches[group] = search
         return self.searches[group]
 
     # --- one group ----------------------------------------------------------------------------------------------
 
-    def advance(self, group: str, part: Part, time: int, *, sent: bool) -> None:
+    def advance_group(self, group: str, part: GroupOperation, time: int, *, sent: bool) -> None:
         """Take a request or an answer into the group's search; explain it if nothing fits."""
         search = self.searches[group]
         if sent:
-            self.asked.setdefault(part.operation.handle, []).append(group)
-        if group in self.stopped:
-            self.remember(part.operation.handle).undecided = self.stopped[group]
+            self.waiting_groups.setdefault(part.operation.handle, []).append(group)
+        if group in self.stop_reasons:
+            self.record_of(part.operation.handle).undecided_reason = self.stop_reasons[group]
             return
-        if self.topics.leave_open(part.operation):
-            self.stop(group, part, "the trace does not tell which topics the ids in it are of")
+        if self.topics.has_unknown_ids(part.operation):
+            self.abandon_at_request(group, part, "the trace does not tell which topics the ids in it are of")
             return
         try:
-            after = search.sent(part) if sent else search.answered(part, time)
-        except Undecided as reason:
-            self.stop(group, part, str(reason))
+            after = search.on_request(part) if sent else search.on_response(part, time)
+        except SearchLimitExceeded as reason:
+            self.abandon_at_request(group, part, str(reason))
             return
         if not after:
-            self.explain(group, part, time)
+            self.diagnose(group, part, time)
             return
         search.configurations = after
-        search.unsettled += 1
-        if (len(after) == 1 and after[0].trail is not None) or search.unsettled > PATIENCE:
-            self.settle(search)
+        search.pending_steps += 1
+        if (len(after) == 1 and after[0].path is not None) or search.pending_steps > MAX_PENDING_STEPS:
+            self.commit_history(search)
 
-    def killed(self, group: str, time: int) -> None:
+    def on_restart(self, group: str, time: int) -> None:
         """The target was killed and started again."""
-        if group in self.stopped:
+        if group in self.stop_reasons:
             return
         try:
-            self.searches[group].configurations = restart(self.searches[group], time)
-        except Undecided as reason:
-            self.give_up(group, "a restart", str(reason))
+            self.searches[group].configurations = configurations_after_restart(self.searches[group], time)
+        except SearchLimitExceeded as reason:
+            self.abandon_group(group, "a restart", str(reason))
 
-    def resized(self, event: Event) -> None:
+    def update_size_limit(self, event: Event) -> None:
         """A restart may come with another size limit (FAILOVER-17)."""
         if "max_group_size" in event.body:
-            self.settings = alter(self.settings, max_group_size=event.body["max_group_size"])
+            self.settings = evolve(self.settings, max_group_size=event.body["max_group_size"])
             for search in self.searches.values():
-                search.cluster = alter(search.cluster, settings=self.settings)
+                search.cluster = evolve(search.cluster, settings=self.settings)
 
-    def settle(self, search: Search) -> None:
+    def commit_history(self, search: Search) -> None:
         """One explanation is left (or taken): what it says of the past is what happened."""
         if not search.configurations:
             return
-        search.unsettled = 0
-        steps: list[Trail] = []
-        trail = search.configurations[0].trail
+        search.pending_steps = 0
+        steps: list[Path] = []
+        trail = search.configurations[0].path
         while trail is not None:
             steps.append(trail)
-            trail = trail.before
+            trail = trail.previous
         for step in reversed(steps):
-            self.happened(search.group, step)
+            self.count_step(search.group, step)
         # An answer is unusual if it is so whatever happened.
         first, *others = search.configurations
-        for handle, name in first.soft.intersection(*(one.soft for one in others)) if others else first.soft:
-            self.remember(handle).soft |= {name}
-        plain = [forgetful(one, None, NOTHING) for one in search.configurations]
+        for handle, name in first.unusual.intersection(*(one.unusual for one in others)) if others else first.unusual:
+            self.record_of(handle).unusual_fields |= {name}
+        plain = [replace_history(one, None, NO_FIELDS) for one in search.configurations]
         search.configurations = list(dict.fromkeys(plain)) if others else plain
 
-    def happened(self, group: str, step: Trail) -> None:
+    def count_step(self, group: str, step: Path) -> None:
         """Take note of a step that is settled."""
         if step.rule:
             self.rules[step.rule] += 1
             if step.handle:
-                record = self.remember(step.handle)
-                record.rules = record.rules | only(step.rule) if record.rules else only(step.rule)
+                record = self.record_of(step.handle)
+                record.rules = record.rules | rule_set(step.rule) if record.rules else rule_set(step.rule)
         if step.start is not None and step.outcome is not None:
-            self.transitions[parts(step.start, step.request, step.outcome)] += 1
-        if self.witness is not None:
-            self.witness(group, step)
+            self.transitions[transition_fields(step.start, step.request, step.outcome)] += 1
+        if self.observer is not None:
+            self.observer(group, step)
 
-    def settle_all(self) -> None:
+    def commit_all_histories(self) -> None:
         """What is left of the past of every group is settled."""
         for search in self.searches.values():
-            self.settle(search)
+            self.commit_history(search)
 
-    def stop(self, group: str, part: Part, reason: str) -> None:
+    def abandon_at_request(self, group: str, part: GroupOperation, reason: str) -> None:
         """Nothing more can be said about this group from this request on."""
-        self.give_up(group, f"request {part.operation.handle - 1}", reason)
-        self.remember(part.operation.handle).undecided = reason
+        self.abandon_group(group, f"request {part.operation.handle - 1}", reason)
+        self.record_of(part.operation.handle).undecided_reason = reason
 
-    def give_up(self, group: str, where: str, reason: str) -> None:
+    def abandon_group(self, group: str, where: str, reason: str) -> None:
         """Nothing more can be said about this group."""
-        self.settle(self.searches[group])
-        self.stopped[group] = reason
+        self.commit_history(self.searches[group])
+        self.stop_reasons[group] = reason
         self.inconclusive.append(f"group {group!r}, {where}: {reason}")
 
-    def explain(self, group: str, part: Part, time: int) -> None:
+    def diagnose(self, group: str, part: GroupOperation, time: int) -> None:
         """No explanation is left: find the answer that is wrong and say what would have been right."""
         search = self.searches[group]
         operation = part.operation
-        if self.sight.is_partial and self.sight.excuses(self, group, part):
+        if self.partial_trace.is_partial and self.partial_trace.explains_mismatch(self, group, part):
             return
-        if operation.answer is not None and self.header.clock == "wall" and errors_in(operation.answer) <= NOT_READY:
-            self.stop(group, part, "the target said that it was not ready")
+        if (
+            operation.response is not None
+            and self.header.clock == "wall"
+            and errors_in(operation.response) <= NOT_READY_ERRORS
+        ):
+            self.abandon_at_request(group, part, "the target said that it was not ready")
             return
-        finding = Autopsy(search).of(part, time)
-        if self.sight.is_partial and self.sight.lingers(self, part, finding.misfit, time):
+        finding = Diagnoser(search).diagnose(part, time)
+        if self.partial_trace.is_partial and self.partial_trace.may_predate_trace(self, part, finding.mismatch, time):
             return
-        last = search.parts.get(finding.misfits[-1].handle, part)
-        adoption = adopted(finding, last.operation.answer or {}, search.parts)
+        last = search.open_operations.get(finding.mismatches[-1].handle, part)
+        adoption = recover(finding, last.operation.response or {}, search.open_operations)
         if adoption is None:
-            fault = self.blame(search, part, finding.misfit)
-            self.settle(search)
-            self.halt(group, fault, operation)
+            fault = self.record_violation(search, part, finding.mismatch)
+            self.commit_history(search)
+            self.stop_group(group, fault, operation)
             return
-        for misfit in finding.misfits:
-            self.blame(search, part, misfit, waived=misfit in adoption.waived)
+        for misfit in finding.mismatches:
+            self.record_violation(search, part, misfit, tolerated=misfit in adoption.tolerated)
         search.configurations = [adoption.after]
-        search.parts.pop(operation.handle, None)
-        self.settle(search)
+        search.open_operations.pop(operation.handle, None)
+        self.commit_history(search)
 
-    def blame(self, search: Search, part: Part, misfit: Misfit, *, waived: bool = False) -> Fault:
+    def record_violation(
+        self, search: Search, part: GroupOperation, mismatch: Mismatch, *, tolerated: bool = False
+    ) -> Violation:
         """Put a wrong answer on record; a waived fault leaves what else the answer shows as it is."""
-        record = self.remember(misfit.handle)
-        fault = fault_of(search.group, search.parts.get(misfit.handle, part), misfit, record.rules)
-        fault = alter(fault, waived=waived)
-        self.faults.append(fault)
-        if waived:
-            record.waived += (fault,)
+        record = self.record_of(mismatch.handle)
+        fault = build_violation(search.group, search.open_operations.get(mismatch.handle, part), mismatch, record.rules)
+        fault = evolve(fault, tolerated=tolerated)
+        self.violations.append(fault)
+        if tolerated:
+            record.tolerated += (fault,)
         else:
-            record.fault = fault
+            record.violation = fault
         return fault
 
-    def halt(self, group: str, fault: Fault, operation: Operation) -> None:
+    def stop_group(self, group: str, violation: Violation, operation: Operation) -> None:
         """Nothing that comes after this fault can be judged in its group."""
-        self.stopped[group] = "blocked by " + ", ".join(fault.requirements) + f" at request {fault.sequence}"
-        self.remember(operation.handle).undecided = self.stopped[group]
+        self.stop_reasons[group] = (
+            "blocked by " + ", ".join(violation.requirements) + f" at request {violation.sequence}"
+        )
+        self.record_of(operation.handle).undecided_reason = self.stop_reasons[group]
 
-    def hung_up(self, operation: Operation) -> None:
+    def on_connection_closed(self, operation: Operation) -> None:
         """The target closed a connection instead of answering; the latest request left so is to blame."""
         for group, search in self.searches.items():
-            left = [part for part in search.parts.values() if part.operation.lost and part.operation.answer is None]
-            if group in self.stopped or search.was_restarted or operation.handle not in search.parts:
+            left = [
+                part
+                for part in search.open_operations.values()
+                if part.operation.lost and part.operation.response is None
+            ]
+            if group in self.stop_reasons or search.was_restarted or operation.handle not in search.open_operations:
                 continue
-            last = max(left, key=lambda part: part.operation.handle, default=search.parts[operation.handle])
-            fault = self.blame(search, last, Autopsy(search).parked(last, "closed"))
-            self.settle(search)
-            self.halt(group, fault, last.operation)
+            last = max(left, key=lambda part: part.operation.handle, default=search.open_operations[operation.handle])
+            fault = self.record_violation(search, last, Diagnoser(search).mismatch_without_response(last, "closed"))
+            self.commit_history(search)
+            self.stop_group(group, fault, last.operation)
 
-    def looked_up(self, operation: Operation) -> None:
+    def check_lookup(self, operation: Operation) -> None:
         """FindCoordinator answers to no group, nor does the wrong node; they have a check of their own."""
-        if operation.api == "Metadata" and operation.answer is not None:
-            self.topics.learn(operation.answer)
-        if operation.api == "FindCoordinator" and operation.answer is not None:
-            self.remember(operation.handle).soft |= unusual(operation.answer)
-        for fault in self.lookup.answered(operation):
-            self.faults.append(fault)
-            self.remember(operation.handle).fault = fault
+        if operation.api == "Metadata" and operation.response is not None:
+            self.topics.learn_from_metadata(operation.response)
+        if operation.api == "FindCoordinator" and operation.response is not None:
+            self.record_of(operation.handle).unusual_fields |= unusual_lookup_fields(operation.response)
+        for fault in self.lookup.check_response(operation):
+            self.violations.append(fault)
+            self.record_of(operation.handle).violation = fault
 
     # --- the end ------------------------------------------------------------------------------------------------
 
     def finish(self) -> TraceVerdict:
         """Everything found, once the trace is over."""
-        self.settle_all()
+        self.commit_all_histories()
         return TraceVerdict(
-            faults=tuple(self.faults),
-            evidence=(*self.evidence, *self.steps.evidence()),
+            violations=tuple(self.violations),
+            check_results=(*self.check_results, *self.log_steps.check_results()),
             rules=dict(self.rules),
-            decisions=self.decided(),
-            inconclusive=(*self.inconclusive, *self.sight.unresolved()),
+            decisions=self.agreed_decisions(),
+            inconclusive=(*self.inconclusive, *self.partial_trace.undecided_reasons()),
             events=self.events,
             transitions={Transition(*each): count for each, count in self.transitions.items()},
         )
 
     @property
-    def narrowed(self) -> bool:
+    def truncated(self) -> bool:
         """Some explanations were not followed."""
-        return any(search.narrowed for search in self.searches.values())
+        return any(search.truncated for search in self.searches.values())
 
-    def decided(self) -> dict[str, bool]:
+    def agreed_decisions(self) -> dict[str, bool]:
         """The reference differences on which all explanations of some group agree, and groups do not disagree."""
         found: set[tuple[str, bool]] = set()
         for search in self.searches.values():
-            if search.narrowed:
+            if search.truncated:
                 continue
             common = set(search.configurations[0].decisions) if search.configurations else set()
             for one in search.configurations[1:]:
@@ -356,32 +374,37 @@ class Judge:
         return {name: side for name, side in sorted(found) if (name, not side) not in found}
 
 
-WIDTHS = (12, 60, 400)
+BEAM_WIDTHS = (12, 60, 400)
 """How many explanations of an answer are kept, in one pass after the other; nearly always one of the first is what
 happened."""
 
 
 def judge(
-    header: Header, events: Iterable[Event], decisions: Mapping[str, bool] | None = None, *, likely: bool = False
+    header: Header, events: Iterable[Event], decisions: Mapping[str, bool] | None = None, *, eager: bool = False
 ) -> TraceVerdict:
     """Judge one trace. `decisions` are reference differences already settled for the target (DIV-nn).
 
-    A few explanations of every answer are enough to accept a trace; `likely` tries the likeliest ones before and gives
+    A few explanations of every answer are enough to accept a trace; `is_likely` tries the likeliest ones before and
+    gives
     up sooner, which is quicker and decides no reference difference. To reject a trace all of them have to be looked at:
     that is done in a last pass, for which `events` must be a sequence; a stream is then left undecided.
     """
-    if likely and header.order is Order.INTERVALS and isinstance(events, Sequence):
-        verdict = Judge(header, decisions, PROMPT_WIDTH, limit=BRISK_LIMIT, prompt=True).read(events)
-        if not verdict.faults and not verdict.inconclusive:
+    if eager and header.order is Order.INTERVALS and isinstance(events, Sequence):
+        verdict = Judge(
+            header, decisions, EAGER_BEAM_WIDTH, max_configurations=MAX_EAGER_CONFIGURATIONS, eager=True
+        ).judge_events(events)
+        if not verdict.violations and not verdict.inconclusive:
             return verdict
-    for width in WIDTHS:
+    for width in BEAM_WIDTHS:
         narrow = Judge(header, decisions, width)
-        verdict = narrow.read(events)
-        if not narrow.narrowed or not (verdict.faults or verdict.inconclusive):
+        verdict = narrow.judge_events(events)
+        if not narrow.truncated or not (verdict.violations or verdict.inconclusive):
             return verdict
         if not isinstance(events, Sequence):
             break
     else:
-        return Judge(header, decisions, limit=BRISK_LIMIT if likely else LIMIT).read(events)
+        return Judge(
+            header, decisions, max_configurations=MAX_EAGER_CONFIGURATIONS if eager else MAX_CONFIGURATIONS
+        ).judge_events(events)
     doubt = "only some explanations were followed, and none of them holds"
-    return alter(verdict, faults=(), evidence=(), inconclusive=(*verdict.inconclusive, doubt))
+    return evolve(verdict, violations=(), check_results=(), inconclusive=(*verdict.inconclusive, doubt))

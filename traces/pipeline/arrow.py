@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 
-def in_batches(rows: Iterable[Sequence[Any]], schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
+def to_record_batches(rows: Iterable[Sequence[Any]], schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
     """The rows, so many at a time; nothing if there are none."""
     source = iter(rows)
     while held := list(islice(source, size)):

@@ -15,15 +15,15 @@ from urllib.parse import quote
 
 from fencepost.traces.pipeline.errors import PipelineError
 
-FORMAT = 2
-MARK = "corpus.json"
+CORPUS_FORMAT = 2
+CORPUS_FILE = "corpus.json"
 MANIFEST = "manifest"
 EVENTS, QUARANTINE, TRACES = "events", "quarantine", "traces"
 TABLES = (EVENTS, QUARANTINE, TRACES)
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class InputFile:
     """A file as it was when it was read."""
 
     path: str
@@ -32,7 +32,7 @@ class Input:
     """When it was last written, in nanoseconds since 1970."""
 
     @classmethod
-    def of(cls, path: Path) -> "Input":
+    def from_path(cls, path: Path) -> "InputFile":
         """The file as it is. Raises `OSError`."""
         status = path.stat()
         return cls(str(path.resolve()), status.st_size, status.st_mtime_ns)
@@ -56,7 +56,7 @@ class Counts:
         )
 
     @property
-    def balanced(self) -> bool:
+    def is_balanced(self) -> bool:
         """Nothing was lost and nothing was added."""
         return self.lines == self.headers + self.events + self.quarantined
 
@@ -65,7 +65,7 @@ class Counts:
 class Batch:
     """Files that were read, and the files of the corpus that hold what was in them."""
 
-    inputs: tuple[Input, ...]
+    inputs: tuple[InputFile, ...]
     files: tuple[str, ...]
     counts: Counts = field(default_factory=Counts)
 
@@ -80,26 +80,26 @@ class Corpus:
     @classmethod
     def create(cls, folder: Path, buckets: int) -> "Corpus":
         """The corpus in this folder, a new one if there is none. Raises `PipelineError` and `OSError`."""
-        if not (folder / MARK).exists():
+        if not (folder / CORPUS_FILE).exists():
             if folder.exists() and any(folder.iterdir()):
                 raise PipelineError(f"{folder} is neither empty nor a corpus")
             for table in (MANIFEST, *TABLES):
                 (folder / table).mkdir(parents=True, exist_ok=True)
-            write_whole(folder / MARK, {"fencepost_corpus": FORMAT, "buckets": buckets})
+            write_atomically(folder / CORPUS_FILE, {"fencepost_corpus": CORPUS_FORMAT, "buckets": buckets})
         return cls.open(folder)
 
     @classmethod
     def open(cls, folder: Path) -> "Corpus":
         """The corpus in this folder. Raises `PipelineError`."""
         try:
-            found = json.loads((folder / MARK).read_text(encoding="utf-8"))
+            found = json.loads((folder / CORPUS_FILE).read_text(encoding="utf-8"))
             version, buckets = found["fencepost_corpus"], int(found["buckets"])
         except FileNotFoundError:
             raise PipelineError(f"{folder} is no corpus: fencepost pipeline ingest makes one") from None
         except (ValueError, KeyError, TypeError):
-            raise PipelineError(f"{folder / MARK} is damaged") from None
-        if version != FORMAT:
-            raise PipelineError(f"{folder} has corpus format {version}; this Fencepost reads {FORMAT}")
+            raise PipelineError(f"{folder / CORPUS_FILE} is damaged") from None
+        if version != CORPUS_FORMAT:
+            raise PipelineError(f"{folder} has corpus format {version}; this Fencepost reads {CORPUS_FORMAT}")
         return cls(folder, buckets)
 
     def batches(self) -> list[Batch]:
@@ -107,7 +107,7 @@ class Corpus:
         found = []
         for path in sorted((self.folder / MANIFEST).glob("*.json")):
             row = json.loads(path.read_text(encoding="utf-8"))
-            inputs = tuple(Input(**each) for each in row["inputs"])
+            inputs = tuple(InputFile(**each) for each in row["inputs"])
             found.append(Batch(inputs, tuple(row["files"]), Counts(**row["counts"])))
         return found
 
@@ -119,9 +119,9 @@ class Corpus:
     def commit(self, batch: Batch) -> None:
         """Make a batch part of the corpus. Raises `PipelineError` if somebody else did so at the same time."""
         number = 1 + max((int(path.stem) for path in (self.folder / MANIFEST).glob("*.json")), default=0)
-        write_whole(self.folder / MANIFEST / f"{number:08}.json", asdict(batch), only_new=True)
+        write_atomically(self.folder / MANIFEST / f"{number:08}.json", asdict(batch), only_new=True)
 
-    def sweep(self) -> None:
+    def remove_uncommitted(self) -> None:
         """Remove what no manifest names."""
         named = {name for batch in self.batches() for name in batch.files}
         for table in TABLES:
@@ -131,17 +131,17 @@ class Corpus:
         for path in (self.folder / MANIFEST).glob("*.partial"):
             path.unlink(missing_ok=True)
 
-    def bucket(self, group: str) -> int:
+    def bucket_of(self, group: str) -> int:
         """Where a group belongs."""
         return zlib.crc32(group.encode("utf-8", "surrogatepass")) % self.buckets
 
 
-def partition(table: str, values: Sequence[tuple[str, Any]]) -> str:
+def partition_path(table: str, values: Sequence[tuple[str, Any]]) -> str:
     """The folder of a partition, as Hive names it."""
     return "/".join((table, *(f"{name}={quote(str(value), safe='') or '_'}" for name, value in values)))
 
 
-def write_whole(path: Path, value: Any, *, only_new: bool = False) -> None:
+def write_atomically(path: Path, value: Any, *, only_new: bool = False) -> None:
     """Write a file that is there as a whole, on disk, or not at all."""
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     with partial.open("w", encoding="utf-8") as out:
@@ -160,9 +160,9 @@ def write_whole(path: Path, value: Any, *, only_new: bool = False) -> None:
         partial.unlink(missing_ok=True)
 
 
-def by_size(inputs: Sequence[Input], limit: int) -> Iterator[list[Input]]:
+def batch_by_size(inputs: Sequence[InputFile], limit: int) -> Iterator[list[InputFile]]:
     """The inputs in batches of about so many bytes."""
-    batch: list[Input] = []
+    batch: list[InputFile] = []
     for each in inputs:
         if batch and sum(one.size for one in batch) + each.size > limit:
             yield batch

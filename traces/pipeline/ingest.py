@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from fencepost.traces.events import Header
-from fencepost.traces.files.rotating_writer import part_of
+from fencepost.traces.files.rotating_writer import recording_part_of
 from fencepost.traces.pipeline.corpus import (
     EVENTS,
     QUARANTINE,
@@ -18,22 +18,22 @@ from fencepost.traces.pipeline.corpus import (
     Batch,
     Corpus,
     Counts,
-    Input,
-    by_size,
-    partition,
+    InputFile,
+    batch_by_size,
+    partition_path,
 )
 from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.message_fields import text
-from fencepost.traces.pipeline.parallel import fan_out
-from fencepost.traces.pipeline.row_reader import SHARED, Reader, Row
-from fencepost.traces.pipeline.schema import Writer
+from fencepost.traces.pipeline.message_fields import encodable_text
+from fencepost.traces.pipeline.parallel import map_parallel
+from fencepost.traces.pipeline.row_reader import SHARED_BUCKET, Row, RowReader
+from fencepost.traces.pipeline.schema import TableWriter
 
-BATCH = 1 << 30
+DEFAULT_BATCH_BYTES = 1 << 30
 """About how many bytes of input are committed at once."""
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class IngestResult:
     """What became of some input: the files written, and the lines."""
 
     files: tuple[str, ...]
@@ -41,48 +41,49 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
-class Ingested:
+class IngestSummary:
     """What an ingest did: what was new, what was there before, and how many lines a reason was given for."""
 
     counts: Counts
     inputs: int
-    known: int
+    already_ingested: int
 
 
 def ingest(
     spark: SparkSession,
     corpus: Corpus,
     paths: Sequence[Path],
-    tell: Callable[[int, int, str], None],
-    batch: int = BATCH,
-) -> Ingested:
-    """Read trace files that the corpus does not have yet. `tell` hears of bytes done, bytes in all, and what is read.
+    progress: Callable[[int, int, str], None],
+    batch: int = DEFAULT_BATCH_BYTES,
+) -> IngestSummary:
+    """Read trace files that the corpus does not have yet. `progress` hears of bytes done, bytes in all, and what is
+    read.
 
     Raises `PipelineError`.
     """
-    corpus.sweep()
-    new = unknown(corpus, [Input.of(path) for path in paths])
+    corpus.remove_uncommitted()
+    new = new_inputs(corpus, [InputFile.from_path(path) for path in paths])
     total, done, counts = sum(each.size for each in new), 0, Counts()
-    for inputs in by_size(new, batch):
+    for inputs in batch_by_size(new, batch):
         base = done
 
-        def told(part: int, parts: int, base: int = base, inputs: list[Input] = inputs) -> None:
+        def report_part(part: int, parts: int, base: int = base, inputs: list[InputFile] = inputs) -> None:
             size = sum(each.size for each in inputs)
-            tell(base + size * part // parts, total, f"{len(inputs)} files")
+            progress(base + size * part // parts, total, f"{len(inputs)} files")
 
-        receipts = fan_out(spark, inputs, reads(corpus), told)
+        receipts = map_parallel(spark, inputs, make_ingest_task(corpus), report_part)
         found = sum((each.counts for each in receipts), Counts())
-        if not found.balanced:
+        if not found.is_balanced:
             raise PipelineError(f"lines were lost: {asdict(found)}")
         files = tuple(name for each in receipts for name in each.files)
         corpus.commit(Batch(tuple(inputs), files, found))
         counts += found
         done += sum(each.size for each in inputs)
-        tell(done, total, f"{counts.events} events")
-    return Ingested(counts, len(new), len(paths) - len(new))
+        progress(done, total, f"{counts.events} events")
+    return IngestSummary(counts, len(new), len(paths) - len(new))
 
 
-def unknown(corpus: Corpus, inputs: Sequence[Input]) -> list[Input]:
+def new_inputs(corpus: Corpus, inputs: Sequence[InputFile]) -> list[InputFile]:
     """Those that were not read yet. Raises `PipelineError` for one that was and is not what it was."""
     known = {each.path: each for batch in corpus.batches() for each in batch.inputs}
     for each in inputs:
@@ -91,41 +92,45 @@ def unknown(corpus: Corpus, inputs: Sequence[Input]) -> list[Input]:
     return [each for each in inputs if each.path not in known]
 
 
-def reads(corpus: Corpus) -> Callable[[list[Input]], Receipt]:
+def make_ingest_task(corpus: Corpus) -> Callable[[list[InputFile]], IngestResult]:
     """What a worker does with its files."""
 
-    def read(inputs: list[Input]) -> Receipt:
+    def ingest_files(inputs: list[InputFile]) -> IngestResult:
         counts = Counts()
-        with Writer(corpus.folder) as writer:
+        with TableWriter(corpus.folder) as writer:
             for each in inputs:
-                counts += written(each, corpus, writer)
-                writer.rest()
-        return Receipt(tuple(writer.files), counts)
+                counts += write_rows(each, corpus, writer)
+                writer.close_if_many()
+        return IngestResult(tuple(writer.files), counts)
 
-    return read
+    return ingest_files
 
 
-def written(input: Input, corpus: Corpus, writer: Writer) -> Counts:
+def write_rows(input: InputFile, corpus: Corpus, writer: TableWriter) -> Counts:
     """Write all that a file says."""
-    reader = Reader(input.path)
+    reader = RowReader(input.path)
     places: dict[str | None, str] = {}
     for row in reader.rows():
         if isinstance(row, Row):
             place = places.get(row.group)
             if place is None:
                 assert reader.header is not None
-                bucket = SHARED if row.group is None else corpus.bucket(row.group)
-                values = (("source", reader.header.source), ("date", day(reader.header, input)), ("bucket", bucket))
-                place = places[row.group] = partition(EVENTS, values)
-            writer.add(place, row)
+                bucket = SHARED_BUCKET if row.group is None else corpus.bucket_of(row.group)
+                values = (
+                    ("source", reader.header.source),
+                    ("date", trace_date(reader.header, input)),
+                    ("bucket", bucket),
+                )
+                place = places[row.group] = partition_path(EVENTS, values)
+            writer.add_row(place, row)
         else:
-            writer.add(QUARANTINE, row)
+            writer.add_row(QUARANTINE, row)
     if reader.header is not None:
-        writer.add(TRACES, summary(reader, corpus))
+        writer.add_row(TRACES, trace_row(reader, corpus))
     return Counts(reader.lines, int(reader.header is not None), reader.events, reader.quarantined)
 
 
-def day(header: Header, input: Input) -> str:
+def trace_date(header: Header, input: InputFile) -> str:
     """The day of a trace: when it began, if its header says so, else when its file was last written."""
     try:
         return datetime.fromisoformat(header.implementation.get("began", "")).date().isoformat()
@@ -133,18 +138,18 @@ def day(header: Header, input: Input) -> str:
         return datetime.fromtimestamp(input.changed // 10**9, UTC).date().isoformat()
 
 
-def summary(reader: Reader, corpus: Corpus) -> tuple[Any, ...]:
+def trace_row(reader: RowReader, corpus: Corpus) -> tuple[Any, ...]:
     """The row of a trace."""
     assert reader.header is not None
     header = reader.header
     sizes: Counter[int] = Counter()
     for group, events in reader.groups.items():
-        sizes[corpus.bucket(group)] += events
+        sizes[corpus.bucket_of(group)] += events
     buckets = sorted(sizes)
-    recording, part = part_of(header)
+    recording, part = recording_part_of(header)
     return (
         reader.trace,
-        text(header.source),
+        encodable_text(header.source),
         header.order.value,
         reader.header_line,
         reader.events,
@@ -152,7 +157,7 @@ def summary(reader: Reader, corpus: Corpus) -> tuple[Any, ...]:
         reader.quarantined,
         reader.flawed,
         reader.marked,
-        text(recording),
+        encodable_text(recording),
         part,
         reader.continued,
         buckets,

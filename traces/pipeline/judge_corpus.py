@@ -17,22 +17,28 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from fencepost.traces.events import Event, Header
-from fencepost.traces.files.jsonl import read_event, read_header
-from fencepost.traces.judge.classic.failover import NOT_READY
-from fencepost.traces.operations import Moment
-from fencepost.traces.pipeline.arrow import in_batches
+from fencepost.traces.files.jsonl import decode_event, decode_header
+from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
+from fencepost.traces.operations import PairedEvent
+from fencepost.traces.pipeline.arrow import to_record_batches
 from fencepost.traces.pipeline.corpus import EVENTS, TRACES, Corpus
 from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.parallel import in_parts
-from fencepost.traces.pipeline.recordings import File, Whole, flaw_of, places, put_together
-from fencepost.traces.pipeline.row_reader import SHARED
-from fencepost.traces.pipeline.shards import LOOKUPS, WHOLE, LookupJudge, UnitJudge, moments
+from fencepost.traces.pipeline.parallel import split_evenly
+from fencepost.traces.pipeline.recordings import (
+    RecordingFiles,
+    TraceFile,
+    describe_flaw,
+    group_recordings,
+    line_offsets,
+)
+from fencepost.traces.pipeline.row_reader import SHARED_BUCKET
+from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, WHOLE_TRACE, LookupJudge, ShardJudge, pair_shard_operations
 
-SPLIT = 50_000
+DEFAULT_SPLIT_EVENTS = 50_000
 """From how many events on the groups of a trace are judged beside each other."""
-PART = 250_000
+EVENTS_PER_PART = 250_000
 """About how many events are sorted and judged in one go."""
-BATCH = 2_000
+FINDINGS_PER_BATCH = 2_000
 """How many findings leave a worker at once."""
 
 
@@ -48,8 +54,8 @@ class Finding(NamedTuple):
     value: str
 
 
-FINDINGS = "trace string, bucket int, kind string, sequence long, time long, `group` string, value string"
-SCHEMA = pa.schema(
+FINDING_COLUMNS = "trace string, bucket int, kind string, sequence long, time long, `group` string, value string"
+FINDING_SCHEMA = pa.schema(
     [
         ("trace", pa.string()),
         ("bucket", pa.int32()),
@@ -63,84 +69,88 @@ SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
-    """A unit: its trace, and the bucket of its groups, or `WHOLE`, or `LOOKUPS`. One of a trace tells its flaw, the
-    place from which on something is missing."""
+class Shard:
+    """A unit: its trace, and the bucket of its groups, or `WHOLE_TRACE`, or `LOOKUPS_SHARD`. One of a trace tells
+    its flaw, the place from which on something is missing."""
 
     trace: str
     bucket: int
     size: int
-    flawed: str | None
+    flaw: str | None
 
 
-Opinion: TypeAlias = Callable[[Unit, Header, UnitJudge | LookupJudge, Iterator[Moment]], Iterator[Finding]]
+ShardAnalysis: TypeAlias = Callable[[Shard, Header, ShardJudge | LookupJudge, Iterator[PairedEvent]], Iterator[Finding]]
 """Has the events of a unit judged, and says what came of it."""
 
 
-def findings(spark: SparkSession, corpus: Corpus, opinion: Opinion, split: int = SPLIT) -> DataFrame:
+def corpus_findings(
+    spark: SparkSession, corpus: Corpus, analyze: ShardAnalysis, split: int = DEFAULT_SPLIT_EVENTS
+) -> DataFrame:
     """What is found in all units, to be computed by whoever writes it down or counts it."""
-    wholes = put_together(files(spark, corpus))
-    found = [unit for whole in wholes for unit in units_of(whole, split)]
+    wholes = group_recordings(corpus_files(spark, corpus))
+    found = [unit for whole in wholes for unit in shards_of(whole, split)]
     lines = sorted_lines(spark, corpus, wholes, found)
 
-    def said(batches: Iterator[pa.RecordBatch]) -> Iterator[Finding]:
+    def shard_findings(batches: Iterator[pa.RecordBatch]) -> Iterator[Finding]:
         rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch), strict=True))
         for number, stream in groupby(rows, key=itemgetter(0)):
-            yield from judge_unit(found[number], corpus, ((row[1], row[2]) for row in stream), opinion)
+            yield from judge_shard(found[number], corpus, ((row[1], row[2]) for row in stream), analyze)
 
-    def judged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from in_batches(said(batches), SCHEMA, BATCH)
+    def judge_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from to_record_batches(shard_findings(batches), FINDING_SCHEMA, FINDINGS_PER_BATCH)
 
-    return lines.mapInArrow(judged, FINDINGS)
+    return lines.mapInArrow(judge_batches, FINDING_COLUMNS)
 
 
-def judge_unit(unit: Unit, corpus: Corpus, lines: Iterable[tuple[int, bytes]], opinion: Opinion) -> Iterator[Finding]:
+def judge_shard(
+    shard: Shard, corpus: Corpus, lines: Iterable[tuple[int, bytes]], analyze: ShardAnalysis
+) -> Iterator[Finding]:
     """What one unit shows: its lines are the header's and those of its events, in order."""
     stream = iter(lines)
-    header = read_header(next(stream)[1])
-    judge: UnitJudge | LookupJudge
-    if unit.bucket == LOOKUPS:
+    header = decode_header(next(stream)[1])
+    judge: ShardJudge | LookupJudge
+    if shard.bucket == LOOKUPS_SHARD:
         judge = LookupJudge(header)
-    elif unit.bucket == WHOLE:
-        judge = UnitJudge(header)
+    elif shard.bucket == WHOLE_TRACE:
+        judge = ShardJudge(header)
     else:
-        judge = UnitJudge(header, lambda group: corpus.bucket(group) == unit.bucket)
+        judge = ShardJudge(header, lambda group: corpus.bucket_of(group) == shard.bucket)
 
     def events() -> Iterator[tuple[int, Event]]:
         for number, text in stream:
-            yield number, read_event(text)
+            yield number, decode_event(text)
 
-    yield from opinion(unit, header, judge, moments(events()))
+    yield from analyze(shard, header, judge, pair_shard_operations(events()))
     for _ in stream:
         pass  # whoever gave up early leaves the rest to nobody
 
 
-def files(spark: SparkSession, corpus: Corpus) -> list[File]:
+def corpus_files(spark: SparkSession, corpus: Corpus) -> list[TraceFile]:
     """The trace files of a corpus."""
     found = []
-    for row in read(spark, corpus, TRACES).drop("source", "order", "header", "quarantined").collect():
+    for row in read_table(spark, corpus, TRACES).drop("source", "order", "header", "quarantined").collect():
         fields = row.asDict()
         sizes = dict(zip(fields.pop("buckets"), fields.pop("sizes"), strict=True))
-        found.append(File(**fields, sizes=sizes))
+        found.append(TraceFile(**fields, sizes=sizes))
     return found
 
 
-def units_of(whole: Whole, split: int) -> Iterator[Unit]:
+def shards_of(files: RecordingFiles, split: int) -> Iterator[Shard]:
     """The units of a trace: one, unless it is long and nothing in it is about all of it."""
-    trace, flawed, events = whole[0].trace, flaw_of(whole), sum(file.events for file in whole)
+    trace, flawed, events = files[0].trace, describe_flaw(files), sum(file.events for file in files)
     sizes: Counter[int] = Counter()
-    for file in whole:
+    for file in files:
         sizes.update(file.sizes)
-    if any(file.marked for file in whole) or events <= split or len(sizes) < 2:
-        yield Unit(trace, WHOLE, events, flawed)
+    if any(file.marked for file in files) or events <= split or len(sizes) < 2:
+        yield Shard(trace, WHOLE_TRACE, events, flawed)
         return
     shared = events - sizes.total()
     for bucket, size in sizes.items():
-        yield Unit(trace, bucket, size + shared, None)
-    yield Unit(trace, LOOKUPS, shared, flawed)
+        yield Shard(trace, bucket, size + shared, None)
+    yield Shard(trace, LOOKUPS_SHARD, shared, flawed)
 
 
-def read(spark: SparkSession, corpus: Corpus, table: str) -> DataFrame:
+def read_table(spark: SparkSession, corpus: Corpus, table: str) -> DataFrame:
     """A table of a corpus. Raises `PipelineError` if there is nothing in it."""
     files = corpus.files(table)
     if not files:
@@ -148,15 +158,27 @@ def read(spark: SparkSession, corpus: Corpus, table: str) -> DataFrame:
     return spark.read.option("basePath", str(Path(corpus.folder, table))).parquet(*files)
 
 
-def sorted_lines(spark: SparkSession, corpus: Corpus, wholes: Sequence[Whole], found: Sequence[Unit]) -> DataFrame:
+def sorted_lines(
+    spark: SparkSession, corpus: Corpus, recordings: Sequence[RecordingFiles], shards: Sequence[Shard]
+) -> DataFrame:
     """The lines of every unit, by its number, together and in order, the header's first."""
     cores = spark.sparkContext.defaultParallelism
-    total = sum(unit.size for unit in found)
-    numbers = {unit: number for number, unit in enumerate(found)}
-    parts = in_parts(found, max(1, 3 * cores if len(found) >= 3 * cores else len(found), -(-total // PART)))
-    by_name = {whole[0].trace: places(whole) for whole in wholes}
+    total = sum(unit.size for unit in shards)
+    numbers = {unit: number for number, unit in enumerate(shards)}
+    parts = split_evenly(
+        shards, max(1, 3 * cores if len(shards) >= 3 * cores else len(shards), -(-total // EVENTS_PER_PART))
+    )
+    by_name = {whole[0].trace: line_offsets(whole) for whole in recordings}
     rows = [
-        (file.trace, bucket, numbers[unit], begins, before, part, unit.bucket == LOOKUPS and bucket != SHARED)
+        (
+            file.trace,
+            bucket,
+            numbers[unit],
+            begins,
+            before,
+            part,
+            unit.bucket == LOOKUPS_SHARD and bucket != SHARED_BUCKET,
+        )
         for part, each in enumerate(parts)
         for unit in each
         for file, begins, before in by_name[unit.trace]
@@ -165,8 +187,8 @@ def sorted_lines(spark: SparkSession, corpus: Corpus, wholes: Sequence[Whole], f
     columns = "file string, bucket int, unit int, begins long, before long, part int, partly boolean"
     where = spark.createDataFrame(rows, columns)
     begun = [(unit.trace, numbers[unit], part) for part, each in enumerate(parts) for unit in each]
-    events = read(spark, corpus, EVENTS).where("intact").withColumnRenamed("trace", "file")
-    told = (F.col("kind") == "answer") & F.col("error").isin(sorted(map(int, NOT_READY)))
+    events = read_table(spark, corpus, EVENTS).where("intact").withColumnRenamed("trace", "file")
+    told = (F.col("kind") == "response") & F.col("error").isin(sorted(map(int, NOT_READY_ERRORS)))
     place = (F.col("line") - F.col("begins") + F.col("before")).alias("line")
     lines = (
         events.join(F.broadcast(where), ["file", "bucket"])
@@ -175,7 +197,7 @@ def sorted_lines(spark: SparkSession, corpus: Corpus, wholes: Sequence[Whole], f
         .select("unit", place, "text", "part")
     )
     first = F.lit(1).cast("long").alias("line")
-    headers = read(spark, corpus, TRACES).select("trace", first, F.col("header").alias("text"))
+    headers = read_table(spark, corpus, TRACES).select("trace", first, F.col("header").alias("text"))
     each_unit = spark.createDataFrame(begun, "trace string, unit int, part int")
     firsts = headers.join(F.broadcast(each_unit), "trace").select("unit", "line", "text", "part")
     return (
@@ -186,8 +208,8 @@ def sorted_lines(spark: SparkSession, corpus: Corpus, wholes: Sequence[Whole], f
     )
 
 
-def buckets_of(unit: Unit, corpus: Corpus) -> Sequence[int]:
+def buckets_of(shard: Shard, corpus: Corpus) -> Sequence[int]:
     """The buckets that hold lines of a unit."""
-    if unit.bucket in (WHOLE, LOOKUPS):
-        return range(SHARED, corpus.buckets)
-    return (SHARED, unit.bucket)
+    if shard.bucket in (WHOLE_TRACE, LOOKUPS_SHARD):
+        return range(SHARED_BUCKET, corpus.buckets)
+    return (SHARED_BUCKET, shard.bucket)

@@ -5,30 +5,30 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 Body = Mapping[str, Any]
-Offsets = list[tuple[str, int, int]]
+PartitionOffsets = list[tuple[str, int, int]]
 """Topic, partition, offset."""
-LATEST = -1
+LATEST_TIMESTAMP = -1
 """The timestamp that asks ListOffsets for the end of the log."""
 
 
-def text(value: Any) -> Any:
+def encodable_text(value: Any) -> Any:
     """A string that can be encoded; anything else is None."""
     if not isinstance(value, str):
         return None
     return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def small(value: Any) -> int | None:
+def int32(value: Any) -> int | None:
     """A number of 32 bits."""
     return value if type(value) is int and -(2**31) <= value < 2**31 else None
 
 
-def big(value: Any) -> int | None:
+def int64(value: Any) -> int | None:
     """A number of 64 bits."""
     return value if type(value) is int and -(2**63) <= value < 2**63 else None
 
 
-def rows_of(body: Any, key: str) -> Iterator[Body]:
+def objects_in(body: Any, key: str) -> Iterator[Body]:
     """The objects in an array."""
     found = body.get(key)
     for row in found if isinstance(found, list) else ():
@@ -36,7 +36,7 @@ def rows_of(body: Any, key: str) -> Iterator[Body]:
             yield row
 
 
-def groups_of(body: Body) -> list[str]:
+def named_groups(body: Body) -> list[str]:
     """The groups that a request names; none where it concerns all of them, or none."""
     group = body.get("group_id")
     if isinstance(group, str):
@@ -49,71 +49,75 @@ def groups_of(body: Body) -> list[str]:
     return []
 
 
-def error_of(answer: Body) -> int | None:
+def common_error(response: Body) -> int | None:
     """The error of the whole answer, else that of all of its rows, if they agree."""
-    if "error_code" in answer:
-        return small(answer["error_code"])
+    if "error_code" in response:
+        return int32(response["error_code"])
     codes = {
-        small(row.get("error_code")) for topic in rows_of(answer, "topics") for row in rows_of(topic, "partitions")
+        int32(row.get("error_code"))
+        for topic in objects_in(response, "topics")
+        for row in objects_in(topic, "partitions")
     }
     return codes.pop() if len(codes) == 1 else None
 
 
-def topic_names(answer: Body) -> dict[str, str]:
+def topic_names(response: Body) -> dict[str, str]:
     """Topics by their ids, as Metadata tells them."""
-    found = ((topic.get("topic_id"), topic.get("name")) for topic in rows_of(answer, "topics"))
+    found = ((topic.get("topic_id"), topic.get("name")) for topic in objects_in(response, "topics"))
     return {id: name for id, name in found if isinstance(id, str) and isinstance(name, str)}
 
 
-def name_of(topic: Body, names: Mapping[str, str]) -> str | None:
+def topic_name_of(topic: Body, names: Mapping[str, str]) -> str | None:
     """The name of a topic, else its id."""
     name = topic.get("name", topic.get("topic"))
     id = topic.get("topic_id")
-    found: str | None = text(name if isinstance(name, str) else names.get(id, id) if isinstance(id, str) else None)
+    found: str | None = encodable_text(
+        name if isinstance(name, str) else names.get(id, id) if isinstance(id, str) else None
+    )
     return found
 
 
-def offsets_of(request: Body, answer: Body, names: Mapping[str, str]) -> Offsets | None:
+def accepted_offsets(request: Body, response: Body, names: Mapping[str, str]) -> PartitionOffsets | None:
     """The offsets of a commit that were accepted, None if none was."""
     kept = {
-        (name_of(topic, names), small(row.get("partition_index")))
-        for topic in rows_of(answer, "topics")
-        for row in rows_of(topic, "partitions")
+        (topic_name_of(topic, names), int32(row.get("partition_index")))
+        for topic in objects_in(response, "topics")
+        for row in objects_in(topic, "partitions")
         if row.get("error_code") == 0
     }
     found = [
         (name, partition, offset)
-        for topic in rows_of(request, "topics")
-        if (name := name_of(topic, names)) is not None
-        for row in rows_of(topic, "partitions")
-        if (partition := small(row.get("partition_index"))) is not None and (name, partition) in kept
-        if (offset := big(row.get("committed_offset"))) is not None
+        for topic in objects_in(request, "topics")
+        if (name := topic_name_of(topic, names)) is not None
+        for row in objects_in(topic, "partitions")
+        if (partition := int32(row.get("partition_index"))) is not None and (name, partition) in kept
+        if (offset := int64(row.get("committed_offset"))) is not None
     ]
     return found or None
 
 
-def log_ends(api: str, request: Body, answer: Body, names: Mapping[str, str]) -> Offsets | None:
+def log_end_offsets(api: str, request: Body, response: Body, names: Mapping[str, str]) -> PartitionOffsets | None:
     """Where partitions end, by the answer to a Fetch, or to a ListOffsets that asked for the end."""
     key, field = ("responses", "high_watermark") if api == "Fetch" else ("topics", "offset")
     asked = {
-        (name_of(topic, names), small(row.get("partition_index")))
-        for topic in rows_of(request, "topics")
-        for row in rows_of(topic, "partitions")
-        if row.get("timestamp") == LATEST
+        (topic_name_of(topic, names), int32(row.get("partition_index")))
+        for topic in objects_in(request, "topics")
+        for row in objects_in(topic, "partitions")
+        if row.get("timestamp") == LATEST_TIMESTAMP
     }
     found = [
         (name, partition, offset)
-        for topic in rows_of(answer, key)
-        if (name := name_of(topic, names)) is not None
-        for row in rows_of(topic, "partitions")
-        if row.get("error_code") == 0 and (partition := small(row.get("partition_index"))) is not None
+        for topic in objects_in(response, key)
+        if (name := topic_name_of(topic, names)) is not None
+        for row in objects_in(topic, "partitions")
+        if row.get("error_code") == 0 and (partition := int32(row.get("partition_index"))) is not None
         if api == "Fetch" or (name, partition) in asked
-        if (offset := big(row.get(field))) is not None and offset >= 0
+        if (offset := int64(row.get(field))) is not None and offset >= 0
     ]
     return found or None
 
 
-def partitions_of(assignment: Any) -> list[str]:
+def partitions_in(assignment: Any) -> list[str]:
     """The partitions in an assignment of Kafka's consumers (version 0 prefix), none if it is not one."""
     if not isinstance(assignment, bytes):
         return []
@@ -136,26 +140,26 @@ def partitions_of(assignment: Any) -> list[str]:
     return found
 
 
-def granted(answer: Body) -> list[str]:
+def assigned_partitions(response: Body) -> list[str]:
     """The partitions that the answer to a SyncGroup hands over."""
-    return list(dict.fromkeys(partitions_of(answer.get("assignment"))))
+    return list(dict.fromkeys(partitions_in(response.get("assignment"))))
 
 
-def doubled(request: Body) -> list[str] | None:
+def double_assigned(request: Body) -> list[str] | None:
     """The partitions that a SyncGroup assigns to more than one member."""
     seen: set[str] = set()
     twice: dict[str, None] = {}
-    for row in rows_of(request, "assignments"):
-        mine = set(partitions_of(row.get("assignment")))
+    for row in objects_in(request, "assignments"):
+        mine = set(partitions_in(row.get("assignment")))
         twice |= dict.fromkeys(sorted(mine & seen))
         seen |= mine
     return list(twice) or None
 
 
-def polled(body: Body) -> Offsets | None:
+def poll_counts(body: Body) -> PartitionOffsets | None:
     """What a poll returned and left: partition, records still buffered, records returned."""
     left, returned = body.get("buffered"), body.get("returned")
     left, returned = (each if isinstance(each, dict) else {} for each in (left, returned))
     names = sorted(name for name in {*left, *returned} if isinstance(name, str))
-    found = [(text(name), big(left.get(name, 0)) or 0, big(returned.get(name, 0)) or 0) for name in names]
+    found = [(encodable_text(name), int64(left.get(name, 0)) or 0, int64(returned.get(name, 0)) or 0) for name in names]
     return found or None

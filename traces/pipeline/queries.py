@@ -12,26 +12,32 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 Query: TypeAlias = Callable[[DataFrame], DataFrame]
-GROUP = ("trace", "group")
-LIFE = (*GROUP, "life")
+GROUP_COLUMNS = ("trace", "group")
+INCARNATION_COLUMNS = (*GROUP_COLUMNS, "life")
 
 
 def one_leader(events: DataFrame) -> DataFrame:
     """T1: any two members that are told who leads a generation are told of the same leader."""
-    told = joins(events).select(*LIFE, "generation", "sequence", F.col("leader").alias("id"))
-    led = told.join(persons(events), [*GROUP, "id"])
+    told = join_responses(events).select(*INCARNATION_COLUMNS, "generation", "sequence", F.col("leader").alias("id"))
+    led = told.join(member_identities(events), [*GROUP_COLUMNS, "id"])
     leaders = F.array_sort(F.collect_set("person"))
-    found = led.groupBy(*LIFE, "generation").agg(leaders.alias("leaders"), F.max("sequence").alias("sequence"))
+    found = led.groupBy(*INCARNATION_COLUMNS, "generation").agg(
+        leaders.alias("leaders"), F.max("sequence").alias("sequence")
+    )
     return found.where(F.size("leaders") > 1)
 
 
 def no_stale_commit(events: DataFrame) -> DataFrame:
     """T2: an accepted commit with a generation carries the current one: none above it was given out before."""
-    joined = joins(events).select(*LIFE, "generation", F.col("sequence").alias("at"), F.lit(None).alias("sequence"))
-    commits = events.where("intact AND accepted AND generation >= 0").select(
-        *LIFE, "generation", F.col("of").alias("at"), "sequence"
+    joined = join_responses(events).select(
+        *INCARNATION_COLUMNS, "generation", F.col("sequence").alias("at"), F.lit(None).alias("sequence")
     )
-    before = Window.partitionBy(*LIFE).orderBy("at").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    commits = events.where("intact AND accepted AND generation >= 0").select(
+        *INCARNATION_COLUMNS, "generation", F.col("of").alias("at"), "sequence"
+    )
+    before = (
+        Window.partitionBy(*INCARNATION_COLUMNS).orderBy("at").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
     given = F.max(F.when(F.col("sequence").isNull(), F.col("generation")))
     both = joined.unionByName(commits).withColumn("current", given.over(before))
     return both.where("sequence IS NOT NULL AND generation < current").drop("at")
@@ -43,16 +49,20 @@ def one_owner(events: DataFrame) -> DataFrame:
     Of what the leader itself assigned twice the coordinator is innocent.
     """
     granted = events.where("intact AND api = 'SyncGroup' AND owned IS NOT NULL").select(
-        *LIFE, "generation", "sequence", F.col("member_id").alias("id"), F.explode("owned").alias("partition")
+        *INCARNATION_COLUMNS,
+        "generation",
+        "sequence",
+        F.col("member_id").alias("id"),
+        F.explode("owned").alias("partition"),
     )
     doubled = events.where("intact AND doubled IS NOT NULL").select(
-        *GROUP, "generation", F.explode("doubled").alias("partition")
+        *GROUP_COLUMNS, "generation", F.explode("doubled").alias("partition")
     )
-    owned = granted.join(persons(events), [*GROUP, "id"]).join(
-        doubled.distinct(), [*GROUP, "generation", "partition"], "left_anti"
+    owned = granted.join(member_identities(events), [*GROUP_COLUMNS, "id"]).join(
+        doubled.distinct(), [*GROUP_COLUMNS, "generation", "partition"], "left_anti"
     )
     owners = F.array_sort(F.collect_set("person"))
-    found = owned.groupBy(*LIFE, "generation", "partition").agg(
+    found = owned.groupBy(*INCARNATION_COLUMNS, "generation", "partition").agg(
         owners.alias("owners"), F.max("sequence").alias("sequence")
     )
     return found.where(F.size("owners") > 1)
@@ -84,7 +94,7 @@ def lag(events: DataFrame) -> DataFrame:
     )
     latest = F.max_by("offset", "sequence")
     ends = offsets.where("api IN ('Fetch', 'ListOffsets')").groupBy("trace", "topic", "partition")
-    committed = offsets.where("api NOT IN ('Fetch', 'ListOffsets')").groupBy(*GROUP, "topic", "partition")
+    committed = offsets.where("api NOT IN ('Fetch', 'ListOffsets')").groupBy(*GROUP_COLUMNS, "topic", "partition")
     both = committed.agg(latest.alias("committed"), F.max("time").alias("time")).join(
         ends.agg(F.max("offset").alias("log_end")), ["trace", "topic", "partition"], "left"
     )
@@ -92,17 +102,17 @@ def lag(events: DataFrame) -> DataFrame:
     return both.withColumn("lag", F.when(F.col("log_end").isNotNull(), behind))
 
 
-def joins(events: DataFrame) -> DataFrame:
+def join_responses(events: DataFrame) -> DataFrame:
     """Answers that made somebody a member of a generation."""
-    return events.where("intact AND api = 'JoinGroup' AND kind = 'answer' AND error = 0 AND life IS NOT NULL")
+    return events.where("intact AND api = 'JoinGroup' AND kind = 'response' AND error = 0 AND life IS NOT NULL")
 
 
-def persons(events: DataFrame) -> DataFrame:
+def member_identities(events: DataFrame) -> DataFrame:
     """Who stands behind each member id, as far as the trace shows to whom it was given."""
     person = F.when(F.col("instance").isNotNull(), F.concat(F.lit("i "), "instance")).otherwise(
         F.concat(F.lit("m "), "member_id")
     )
-    known = joins(events).groupBy(*GROUP, F.col("member_id").alias("id"))
+    known = join_responses(events).groupBy(*GROUP_COLUMNS, F.col("member_id").alias("id"))
     return known.agg(F.min(person).alias("person"))
 
 

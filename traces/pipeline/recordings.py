@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from fencepost.traces.files.rotating_writer import follows
+from fencepost.traces.files.rotating_writer import is_next_part
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class TraceFile:
     """A trace file: how many events and lines it has, the first line from which on something is missing, whether it is
     judged as a whole, events by bucket, of which recording it is which part, and up to which line it repeats."""
 
@@ -27,29 +27,29 @@ class File:
     continued: int | None = None
 
 
-Whole: TypeAlias = Sequence[File]
+RecordingFiles: TypeAlias = Sequence[TraceFile]
 """The files of one trace, in order."""
 
 
-def put_together(files: Iterable[File]) -> list[Whole]:
+def group_recordings(files: Iterable[TraceFile]) -> list[RecordingFiles]:
     """Every trace. A part after which something is missing is the last of its trace."""
-    found: list[list[File]] = []
+    found: list[list[TraceFile]] = []
     for file in sorted(files, key=lambda each: (each.recording, each.part, each.trace)):
-        if not found or not goes_on(found[-1][-1], file):
+        if not found or not continues_recording(found[-1][-1], file):
             found.append([])
         found[-1].append(file)
     return list(found)
 
 
-def goes_on(before: File, file: File) -> bool:
+def continues_recording(before: TraceFile, file: TraceFile) -> bool:
     """The file goes on where the one before it ended."""
-    is_next = follows((before.recording, before.part), (file.recording, file.part))
+    is_next = is_next_part((before.recording, before.part), (file.recording, file.part))
     return is_next and before.flawed is None and file.continued is not None
 
 
-def places(whole: Whole) -> list[tuple[File, int, int]]:
+def line_offsets(whole: RecordingFiles) -> list[tuple[TraceFile, int, int]]:
     """Of each file the line up to which it says nothing new, and how many new lines come before it."""
-    found: list[tuple[File, int, int]] = []
+    found: list[tuple[TraceFile, int, int]] = []
     before = 0
     for number, file in enumerate(whole):
         begins = (file.continued or 0) if number else 0
@@ -58,7 +58,7 @@ def places(whole: Whole) -> list[tuple[File, int, int]]:
     return found
 
 
-def flaw_of(whole: Whole) -> str | None:
+def describe_flaw(whole: RecordingFiles) -> str | None:
     """From where on something is missing, as a person is told."""
     last = whole[-1]
     if last.flawed is None:

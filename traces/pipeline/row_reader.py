@@ -9,27 +9,27 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fencepost.traces.events import Event, Header, Kind, Order
-from fencepost.traces.files.trace_files import Flaw, survey
-from fencepost.traces.pipeline.incarnations import Lives
+from fencepost.traces.files.trace_files import MalformedLine, read_lines
+from fencepost.traces.pipeline.incarnations import Incarnations
 from fencepost.traces.pipeline.message_fields import (
-    doubled,
-    error_of,
-    granted,
-    groups_of,
-    log_ends,
-    offsets_of,
-    polled,
-    small,
-    text,
+    accepted_offsets,
+    assigned_partitions,
+    common_error,
+    double_assigned,
+    encodable_text,
+    int32,
+    log_end_offsets,
+    named_groups,
+    poll_counts,
     topic_names,
 )
 
-SHARED = -1
+SHARED_BUCKET = -1
 """The bucket of what concerns no single group."""
-QUOTED = 1_000
+MAX_QUOTED_BYTES = 1_000
 """How many bytes of a bad line are kept."""
-BIGGEST = 2**63 - 1
-AGAIN = "the same line again"
+MAX_INT64 = 2**63 - 1
+REPEATED_LINE = "the same line again"
 
 
 class Row(NamedTuple):
@@ -63,7 +63,7 @@ class Row(NamedTuple):
     polled: list[tuple[str, int, int]] | None = None
 
 
-class Bad(NamedTuple):
+class BadLine(NamedTuple):
     """Lines that are no events: the first of them, how many, and why."""
 
     trace: str
@@ -74,7 +74,7 @@ class Bad(NamedTuple):
 
 
 @dataclass(slots=True)
-class Request:
+class RequestContext:
     """A request in flight, or the last thing known of it."""
 
     api: str
@@ -84,7 +84,7 @@ class Request:
 
 
 @dataclass(slots=True)
-class Reader:
+class RowReader:
     """Reads one trace; once it is read, says what there was to read."""
 
     trace: str
@@ -101,41 +101,41 @@ class Reader:
     """The line that says that it goes on where another part of its recording ended."""
     groups: dict[str, int] = field(default_factory=dict)
     """How many events each group has to itself; with others, it is only named."""
-    open: dict[int, Request] = field(default_factory=dict)
-    names: dict[str, str] = field(default_factory=dict)
+    open_requests: dict[int, RequestContext] = field(default_factory=dict)
+    topic_names: dict[str, str] = field(default_factory=dict)
     """Topics by their ids."""
-    lives: Lives | None = None
+    incarnations: Incarnations | None = None
 
-    def rows(self) -> Iterator[Row | Bad]:
+    def rows(self) -> Iterator[Row | BadLine]:
         """Every line but the header."""
         before, unheaded = b"", 0
-        for line in survey(self.trace):
-            says = line.says
+        for line in read_lines(self.trace):
+            says = line.content
             self.lines += bool(line.text)
             if isinstance(says, Header):
-                self.header, self.header_line, self.lives = says, line.text, Lives(says)
+                self.header, self.header_line, self.incarnations = says, line.text, Incarnations(says)
             elif isinstance(says, Event) and is_in_range(says):
                 self.events += 1
-                yield self.row(line.number, line.text, says)
+                yield self.event_row(line.number, line.text, says)
             elif self.header is None and line.number > 1:
                 unheaded += 1
             else:
-                reason = says.reason if isinstance(says, Flaw) else "a number needs more than 64 bits"
+                reason = says.reason if isinstance(says, MalformedLine) else "a number needs more than 64 bits"
                 again = line.text == before and bool(before)
-                yield self.bad(line.number, line.text, AGAIN if again else reason, harmless=again)
+                yield self.bad_line(line.number, line.text, REPEATED_LINE if again else reason, harmless=again)
             before = line.text
         if unheaded:
             self.quarantined += unheaded
-            yield Bad(self.trace, 2, unheaded, "there is no header to read it by", b"")
+            yield BadLine(self.trace, 2, unheaded, "there is no header to read it by", b"")
 
-    def bad(self, number: int, line: bytes, reason: str, *, harmless: bool) -> Bad:
+    def bad_line(self, number: int, line: bytes, reason: str, *, harmless: bool) -> BadLine:
         """A line that is no event."""
         self.quarantined += bool(line)
         if self.flawed is None and not harmless:
             self.flawed = number
-        return Bad(self.trace, number, int(bool(line)), reason, line[:QUOTED])
+        return BadLine(self.trace, number, int(bool(line)), reason, line[:MAX_QUOTED_BYTES])
 
-    def row(self, number: int, line: bytes, event: Event) -> Row:
+    def event_row(self, number: int, line: bytes, event: Event) -> Row:
         """The row of an event."""
         common = Row(
             self.trace,
@@ -143,9 +143,9 @@ class Reader:
             event.sequence,
             event.time,
             event.connection,
-            text(event.member),
+            encodable_text(event.member),
             event.kind.value,
-            text(event.api),
+            encodable_text(event.api),
             event.version,
             event.of,
             None,
@@ -154,71 +154,73 @@ class Reader:
         )
         match event.kind:
             case Kind.REQUEST:
-                return self.request(common, event)
-            case Kind.ANSWER:
-                return self.answer(common, event)
-            case Kind.FAULT if event.api == "restart" and self.lives is not None:
-                self.lives.restarted()
+                return self.request_row(common, event)
+            case Kind.RESPONSE:
+                return self.response_row(common, event)
+            case Kind.FAULT if event.api == "restart" and self.incarnations is not None:
+                self.incarnations.on_restart()
             case Kind.INTERNAL:
                 self.marked |= event.api in ("evidence", "routed")
                 if event.api == "continued" and self.continued is None:
                     self.continued = number
-                if event.api in ("unknown", "continued") and self.lives is not None:
-                    self.lives.restarted()
+                if event.api in ("unknown", "continued") and self.incarnations is not None:
+                    self.incarnations.on_restart()
             case Kind.POLL:
-                return common._replace(polled=polled(event.body))
-        request = self.open.get(event.of) if event.of is not None else None
+                return common._replace(polled=poll_counts(event.body))
+        request = self.open_requests.get(event.of) if event.of is not None else None
         if event.kind is Kind.FAULT and self.header is not None and self.header.order is Order.INTERVALS:
-            self.open.pop(event.of or 0, None)
+            self.open_requests.pop(event.of or 0, None)
         return common if request is None else common._replace(group=request.group)
 
-    def request(self, common: Row, event: Event) -> Row:
+    def request_row(self, common: Row, event: Event) -> Row:
         """The row of a request."""
-        groups = groups_of(event.body)
+        groups = named_groups(event.body)
         for each in groups:
             self.groups.setdefault(each, 0)
         group = groups[0] if len(groups) == 1 else None
-        self.open[event.sequence] = Request(event.api, event.body, group, event.time)
+        self.open_requests[event.sequence] = RequestContext(event.api, event.body, group, event.time)
         if group is None:
             return common
         self.groups[group] += 1
-        if self.lives is not None:
-            self.lives.requested(event.api, event.body, group, event.time)
-        found = common._replace(group=text(group))
+        if self.incarnations is not None:
+            self.incarnations.on_request(event.api, event.body, group, event.time)
+        found = common._replace(group=encodable_text(group))
         if event.api == "SyncGroup":
-            return found._replace(doubled=doubled(event.body), generation=small(event.body.get("generation_id")))
+            return found._replace(
+                doubled=double_assigned(event.body), generation=int32(event.body.get("generation_id"))
+            )
         return found
 
-    def answer(self, common: Row, event: Event) -> Row:
+    def response_row(self, common: Row, event: Event) -> Row:
         """The row of an answer."""
-        request = self.open.pop(event.of or 0, None)
+        request = self.open_requests.pop(event.of or 0, None)
         if request is None:  # its numbers did not fit
             return common
-        answer, body = event.body, request.body
-        found = common._replace(sent=request.time, error=error_of(answer))
+        response, body = event.body, request.body
+        found = common._replace(sent=request.time, error=common_error(response))
         if event.api == "Metadata":
-            self.names |= topic_names(answer)
+            self.topic_names |= topic_names(response)
         elif event.api in ("Fetch", "ListOffsets"):
-            found = found._replace(offsets=log_ends(event.api, body, answer, self.names))
-        if request.group is None or self.lives is None:
+            found = found._replace(offsets=log_end_offsets(event.api, body, response, self.topic_names))
+        if request.group is None or self.incarnations is None:
             return found
         self.groups[request.group] += 1
-        life = self.lives.answered(event.api, body, answer, request.group, request.time, event.time)
+        life = self.incarnations.on_response(event.api, body, response, request.group, request.time, event.time)
         joined = event.api == "JoinGroup"
-        generation = answer.get("generation_id") if joined else body.get("generation_id", body.get(COMMIT_GENERATION))
+        generation = response.get("generation_id") if joined else body.get("generation_id", body.get(COMMIT_GENERATION))
         found = found._replace(
-            group=text(request.group),
+            group=encodable_text(request.group),
             life=life,
-            member_id=text(answer.get("member_id") if joined else body.get("member_id")),
-            instance=text(body.get("group_instance_id")),
-            generation=small(generation),
+            member_id=encodable_text(response.get("member_id") if joined else body.get("member_id")),
+            instance=encodable_text(body.get("group_instance_id")),
+            generation=int32(generation),
         )
         if joined:
-            return found._replace(leader=text(answer.get("leader")))
+            return found._replace(leader=encodable_text(response.get("leader")))
         if event.api == "SyncGroup":
-            return found._replace(owned=granted(answer) if answer.get("error_code") == 0 else None)
+            return found._replace(owned=assigned_partitions(response) if response.get("error_code") == 0 else None)
         if event.api in ("OffsetCommit", "TxnOffsetCommit"):
-            offsets = offsets_of(body, answer, self.names)
+            offsets = accepted_offsets(body, response, self.topic_names)
             return found._replace(accepted=offsets is not None, offsets=offsets)
         return found
 
@@ -229,4 +231,4 @@ COMMIT_GENERATION = "generation_id_or_member_epoch"
 def is_in_range(event: Event) -> bool:
     """Its numbers fit into columns."""
     numbers = (event.sequence, event.time, event.connection, event.of or 0)
-    return min(numbers) >= -BIGGEST and max(numbers) <= BIGGEST and small(event.version) is not None
+    return min(numbers) >= -MAX_INT64 and max(numbers) <= MAX_INT64 and int32(event.version) is not None

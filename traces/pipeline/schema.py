@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from fencepost.traces.pipeline.corpus import EVENTS, QUARANTINE, TRACES
 
 OFFSETS = pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())]))
-POLLED = pa.list_(pa.struct([("partition", pa.string()), ("buffered", pa.int64()), ("returned", pa.int64())]))
+POLL_COUNTS = pa.list_(pa.struct([("partition", pa.string()), ("buffered", pa.int64()), ("returned", pa.int64())]))
 SCHEMAS: Mapping[str, pa.Schema] = {
     EVENTS: pa.schema(
         [
@@ -41,7 +41,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
             ("owned", pa.list_(pa.string())),
             ("doubled", pa.list_(pa.string())),
             ("offsets", OFFSETS),
-            ("polled", POLLED),
+            ("polled", POLL_COUNTS),
         ]
     ),
     QUARANTINE: pa.schema(
@@ -72,16 +72,16 @@ SCHEMAS: Mapping[str, pa.Schema] = {
         ]
     ),
 }
-ROW_GROUP = 16_384
+ROW_GROUP_SIZE = 16_384
 """How many rows are written at once."""
-ENOUGH = 32_768
+MAX_HELD_ROWS = 32_768
 """How many rows of all partitions are held; beyond that the longest row group is written as it is."""
-OPEN = 200
+MAX_OPEN_FILES = 200
 """How many files are kept open from one trace to the next."""
 
 
 @dataclass(slots=True)
-class Sheet:
+class ParquetFileWriter:
     """One Parquet file that is being written."""
 
     name: str
@@ -98,53 +98,53 @@ class Sheet:
             self.rows.clear()
 
 
-class Writer:
+class TableWriter:
     """Writes rows into new files of a corpus, one for each partition. The files' names are in `files`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.files: list[str] = []
-        self.sheets: dict[str, Sheet] = {}
-        self.held = 0
+        self.open_files: dict[str, ParquetFileWriter] = {}
+        self.held_rows = 0
 
-    def add(self, partition: str, row: tuple[Any, ...]) -> None:
+    def add_row(self, partition: str, row: tuple[Any, ...]) -> None:
         """Write a row into a partition, which is a table's name or a folder in it."""
-        sheet = self.sheets.get(partition) or self.begin(partition)
+        sheet = self.open_files.get(partition) or self.open_file(partition)
         sheet.rows.append(row)
-        self.held += 1
-        if len(sheet.rows) >= ROW_GROUP:
-            self.write(sheet)
-        elif self.held >= ENOUGH:
-            self.write(max(self.sheets.values(), key=lambda each: len(each.rows)))
+        self.held_rows += 1
+        if len(sheet.rows) >= ROW_GROUP_SIZE:
+            self.flush_file(sheet)
+        elif self.held_rows >= MAX_HELD_ROWS:
+            self.flush_file(max(self.open_files.values(), key=lambda each: len(each.rows)))
 
-    def begin(self, partition: str) -> Sheet:
+    def open_file(self, partition: str) -> ParquetFileWriter:
         """A new file."""
         schema = SCHEMAS[partition.partition("/")[0]]
         name = f"{partition}/{uuid.uuid4().hex}.parquet"
         self.files.append(name)
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.sheets[partition] = Sheet(name, schema, pq.ParquetWriter(path, schema, compression="zstd"))
-        return self.sheets[partition]
+        self.open_files[partition] = ParquetFileWriter(name, schema, pq.ParquetWriter(path, schema, compression="zstd"))
+        return self.open_files[partition]
 
-    def write(self, sheet: Sheet) -> None:
+    def flush_file(self, sheet: ParquetFileWriter) -> None:
         """Write what is held of a file."""
-        self.held -= len(sheet.rows)
+        self.held_rows -= len(sheet.rows)
         sheet.flush()
 
-    def rest(self) -> None:
+    def close_if_many(self) -> None:
         """Close the files if there are many; what comes later goes into new ones."""
-        if len(self.sheets) > OPEN:
+        if len(self.open_files) > MAX_OPEN_FILES:
             self.close()
 
     def close(self) -> None:
         """Write what is held, and close the files."""
-        for sheet in self.sheets.values():
-            self.write(sheet)
+        for sheet in self.open_files.values():
+            self.flush_file(sheet)
             sheet.writer.close()
-        self.sheets.clear()
+        self.open_files.clear()
 
-    def __enter__(self) -> "Writer":
+    def __enter__(self) -> "TableWriter":
         return self
 
     def __exit__(

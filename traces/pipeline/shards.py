@@ -11,18 +11,18 @@ from typing import NamedTuple
 
 from fencepost.model.classic.core.state import Group, Holder, Phase
 from fencepost.traces.events import Event, Header, Kind
-from fencepost.traces.judge.classic.failover import NOT_READY
+from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
 from fencepost.traces.judge.judge import Judge
-from fencepost.traces.judge.search.configuration import Part
-from fencepost.traces.operations import WINDOW, Lookahead, Moment, Operation
+from fencepost.traces.judge.search.configuration import GroupOperation
+from fencepost.traces.operations import MAX_LOOKAHEAD, Lookahead, Operation, PairedEvent
 
-WHOLE = -2
+WHOLE_TRACE = -2
 """The unit that is a whole trace."""
-LOOKUPS = -1
+LOOKUPS_SHARD = -1
 """The unit of lookups, by the place of what concerns no single group."""
 
 
-class Change(NamedTuple):
+class StateChange(NamedTuple):
     """A group is seen in another state: when, in milliseconds, which, and who brought it about."""
 
     time: int
@@ -47,7 +47,7 @@ class Rebalance(NamedTuple):
     by: str
 
 
-class Stuck(NamedTuple):
+class StuckRebalance(NamedTuple):
     """A group whose round was not over when the trace was: since when, and for whom it waits."""
 
     since: int
@@ -58,7 +58,7 @@ class Stuck(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ObservedState:
     """The state of a group as last told."""
 
     phase: Phase | None
@@ -66,104 +66,105 @@ class State:
     since: int
 
 
-class UnitJudge(Judge):
+class ShardJudge(Judge):
     """The judge, who looks at some groups of a trace alone and notes the states that they are in.
 
-    `mine` says which groups; None is all of them.
+    `owns_group` says which groups; None is all of them.
     """
 
-    def __init__(self, header: Header, mine: Callable[[str], bool] | None = None) -> None:
+    def __init__(self, header: Header, owns_group: Callable[[str], bool] | None = None) -> None:
         super().__init__(header)
-        self.mine = mine
-        self.states: dict[str, State] = {}
-        self.changes: list[Change] = []
-        self.rounds: dict[str, tuple[int, int | None]] = {}
+        self.owns_group = owns_group
+        self.states: dict[str, ObservedState] = {}
+        self.state_changes: list[StateChange] = []
+        self.open_rebalances: dict[str, tuple[int, int | None]] = {}
         """By group, when its present round began, and when all had joined."""
         self.rebalances: list[Rebalance] = []
 
-    def parts(self, operation: Operation) -> Iterator[Part]:
-        """As `Judge.parts`, for groups of this unit."""
-        for part in super().parts(operation):
-            if self.mine is None or self.mine(part.request.group):
+    def split_by_group(self, operation: Operation) -> Iterator[GroupOperation]:
+        """As `Judge.split_by_group`, for groups of this unit."""
+        for part in super().split_by_group(operation):
+            if self.owns_group is None or self.owns_group(part.request.group):
                 yield part
             else:
                 del self.searches[part.request.group]
 
-    def noted(self, event: Event) -> None:
-        """As `Judge.noted`; what a coordinator tells of itself belongs to one unit of a trace, as lookups do."""
-        if self.mine is None or event.api != "step":
-            super().noted(event)
+    def on_annotation(self, event: Event) -> None:
+        """As `Judge.on_annotation`; what a coordinator tells of itself belongs to one unit of a trace, as lookups
+        do."""
+        if self.owns_group is None or event.api != "step":
+            super().on_annotation(event)
 
-    def looked_up(self, operation: Operation) -> None:
-        """As `Judge.looked_up`; what is wrong with lookups is said by one unit of a trace."""
-        known = len(self.faults)
-        super().looked_up(operation)
-        if self.mine is not None:
-            del self.faults[known:]
+    def check_lookup(self, operation: Operation) -> None:
+        """As `Judge.check_lookup`; what is wrong with lookups is said by one unit of a trace."""
+        known = len(self.violations)
+        super().check_lookup(operation)
+        if self.owns_group is not None:
+            del self.violations[known:]
 
-    def advance(self, group: str, part: Part, time: int, *, sent: bool) -> None:
-        """As `Judge.advance`."""
-        super().advance(group, part, time, sent=sent)
-        if group in self.searches and group not in self.stopped:
-            self.note(group, part.operation, time)
+    def advance_group(self, group: str, part: GroupOperation, time: int, *, sent: bool) -> None:
+        """As `Judge.advance_group`."""
+        super().advance_group(group, part, time, sent=sent)
+        if group in self.searches and group not in self.stop_reasons:
+            self.record_state(group, part.operation, time)
 
-    def note(self, group: str, operation: Operation, time: int) -> None:
+    def record_state(self, group: str, operation: Operation, time: int) -> None:
         """Write down the state of a group, if all explanations agree on one and it is news."""
         configurations = self.searches[group].configurations
         first = configurations[0].world.group
-        phase, generation = state_of(first)
+        phase, generation = phase_and_generation(first)
         known = self.states.get(group)
         if known is not None and known.phase is phase and known.generation == generation:
             return
-        if len({state_of(one.world.group) for one in configurations}) != 1:
+        if len({phase_and_generation(one.world.group) for one in configurations}) != 1:
             return
         if known is None and phase is None:
             return
-        self.states[group] = State(phase, generation, time)
+        self.states[group] = ObservedState(phase, generation, time)
         who = operation.body.get("member_id") or operation.member
         by = f"{operation.api} of {who}" if who else operation.api
-        name, members = "Dead" if phase is None else phase.name.capitalize(), members_of(first)
-        self.changes.append(Change(time, operation.handle - 1, group, name, generation, members, by))
-        self.turned(self.changes[-1], phase)
+        name, members = "Dead" if phase is None else phase.name.capitalize(), member_count(first)
+        self.state_changes.append(StateChange(time, operation.handle - 1, group, name, generation, members, by))
+        self.update_rebalance(self.state_changes[-1], phase)
 
-    def turned(self, change: Change, phase: Phase | None) -> None:
+    def update_rebalance(self, change: StateChange, phase: Phase | None) -> None:
         """A round begins, goes on or is over."""
         group, time = change.group, change.time
-        began, joined = self.rounds.pop(group, (None, None))
+        began, joined = self.open_rebalances.pop(group, (None, None))
         if began is not None and (phase is not Phase.COMPLETING):
             rest = (change.generation, change.members, change.phase, change.by)
             self.rebalances.append(Rebalance(began, joined, time, group, *rest))
         if phase is Phase.PREPARING:
-            self.rounds[group] = (time, None)
+            self.open_rebalances[group] = (time, None)
         elif phase is Phase.COMPLETING:
-            self.rounds[group] = (time if began is None else began, time)
+            self.open_rebalances[group] = (time if began is None else began, time)
 
-    def stuck(self) -> Iterator[Stuck]:
+    def stuck_rebalances(self) -> Iterator[StuckRebalance]:
         """The groups whose round is not over."""
         for group, state in self.states.items():
             if (
-                group in self.stopped
+                group in self.stop_reasons
                 or group not in self.searches
                 or state.phase not in (Phase.PREPARING, Phase.COMPLETING)
             ):
                 continue
             found = self.searches[group].configurations[0].world.group
             if found is not None and found.phase is state.phase:
-                awaited = tuple(awaited_in(found))
-                yield Stuck(state.since, group, state.phase.name.capitalize(), state.generation, awaited)
+                awaited = tuple(awaited_members(found))
+                yield StuckRebalance(state.since, group, state.phase.name.capitalize(), state.generation, awaited)
 
 
-def state_of(group: Group | None) -> tuple[Phase | None, int]:
+def phase_and_generation(group: Group | None) -> tuple[Phase | None, int]:
     """The phase and the generation of a group."""
     return (None, 0) if group is None else (group.phase, group.generation)
 
 
-def members_of(group: Group | None) -> int:
+def member_count(group: Group | None) -> int:
     """How many members a group has."""
     return 0 if group is None else sum(slot.holder is Holder.MEMBER for slot in group.slots)
 
 
-def awaited_in(group: Group) -> Iterator[str]:
+def awaited_members(group: Group) -> Iterator[str]:
     """Who holds a round up: members that have not rejoined, or not sent SyncGroup; only the leader, if it has not."""
     members = [slot for slot in group.slots if slot.holder is Holder.MEMBER]
     if group.phase is Phase.PREPARING:
@@ -177,27 +178,28 @@ def awaited_in(group: Group) -> Iterator[str]:
 class LookupJudge(Judge):
     """The judge of lookups: hears of everything that a lookup is held against, and of no group."""
 
-    def parts(self, operation: Operation) -> Iterator[Part]:
+    def split_by_group(self, operation: Operation) -> Iterator[GroupOperation]:
         """No group is looked at."""
         yield from ()
 
-    def take(self, event: Event, operation: Operation | None) -> None:
-        """As `Judge.take`; an answer whose request is not here says no more than that coordinators may have moved."""
-        if event.kind is Kind.ANSWER and operation is None and event.body.get("error_code") in NOT_READY:
-            self.lookup.forget()
-        super().take(event, operation)
+    def on_event(self, event: Event, operation: Operation | None) -> None:
+        """As `Judge.on_event`; an answer whose request is not here says no more than that coordinators may have
+        moved."""
+        if event.kind is Kind.RESPONSE and operation is None and event.body.get("error_code") in NOT_READY_ERRORS:
+            self.lookup.reset()
+        super().on_event(event, operation)
 
 
-def moments(events: Iterable[tuple[int, Event]]) -> Iterator[Moment]:
-    """As `Lookahead.moments`, of events some of which were left out: each has its place among all of them.
+def pair_shard_operations(events: Iterable[tuple[int, Event]]) -> Iterator[PairedEvent]:
+    """As `Lookahead.pair_operations`, of events some of which were left out: each has its place among all of them.
 
     An answer is looked for as far ahead as if all were here, so that nothing comes out differently.
     """
     ahead = Lookahead(())
-    waiting: deque[tuple[int, Moment]] = deque()
+    waiting: deque[tuple[int, PairedEvent]] = deque()
     for place, event in events:
-        while waiting and place > waiting[0][0] + WINDOW:
+        while waiting and place > waiting[0][0] + MAX_LOOKAHEAD:
             yield waiting.popleft()[1]
-        waiting.append((place, ahead.read(event)))
+        waiting.append((place, ahead.pair_event(event)))
     for _, moment in waiting:
         yield moment

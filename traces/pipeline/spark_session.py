@@ -18,8 +18,8 @@ import fencepost
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.java import java_home
 
-LOCAL = "local[*]"
-DEFAULTS = {
+LOCAL_MASTER = "local[*]"
+DEFAULT_CONF = {
     "spark.ui.enabled": "false",
     "spark.log.level": "ERROR",
     "spark.ui.showConsoleProgress": "false",
@@ -31,10 +31,10 @@ DEFAULTS = {
     ),
 }
 """What is set unless `--conf` says otherwise."""
-LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+LOOPBACK_CONF = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 """On this machine alone, nobody else needs to reach the driver."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-QUIET = """rootLogger.level = error
+LOGGING_PROPERTIES = """rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = console
 appender.console.type = Console
 appender.console.name = console
@@ -45,44 +45,48 @@ appender.console.layout.pattern = %p %c{1}: %m%n
 
 
 @contextmanager
-def session(name: str, master: str = LOCAL, conf: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+def spark_session(
+    name: str, master: str = LOCAL_MASTER, conf: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
     """A Spark session for as long as the block lasts. Raises `PipelineError` if none can be started."""
     with tempfile.TemporaryDirectory(prefix="fencepost-") as folder:
         home = java_home(Path(folder, "java"))
-        settings = configuration(master, conf or {}, Path(folder))
-        with environment({"JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": search_path()}):
-            spark = started(name, master, settings)
+        settings = spark_settings(master, conf or {}, Path(folder))
+        with set_environment(
+            {"JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": worker_search_path()}
+        ):
+            spark = start_spark(name, master, settings)
             try:
                 yield spark
             finally:
-                stop(spark)
+                stop_spark(spark)
 
 
-def configuration(master: str, conf: Mapping[str, str], folder: Path) -> dict[str, str]:
+def spark_settings(master: str, conf: Mapping[str, str], folder: Path) -> dict[str, str]:
     """Everything that Spark is told."""
     quiet = folder / "log4j2.properties"
-    quiet.write_text(QUIET, encoding="utf-8")
-    settings = DEFAULTS | (LOOPBACK if master.startswith("local") else {})
-    settings["spark.executorEnv.PYTHONPATH"] = search_path()
+    quiet.write_text(LOGGING_PROPERTIES, encoding="utf-8")
+    settings = DEFAULT_CONF | (LOOPBACK_CONF if master.startswith("local") else {})
+    settings["spark.executorEnv.PYTHONPATH"] = worker_search_path()
     settings |= conf
     settings[JAVA_OPTIONS] = f"-Dlog4j2.configurationFile={quiet.as_uri()} {settings.get(JAVA_OPTIONS, '')}".rstrip()
     return settings
 
 
-def started(name: str, master: str, settings: Mapping[str, str]) -> SparkSession:
+def start_spark(name: str, master: str, settings: Mapping[str, str]) -> SparkSession:
     """Start Spark, or say in one line why not."""
     builder = SparkSession.builder.appName(f"fencepost {name}").master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
-        with ctrl_c_as_it_was():
+        with keep_interrupt_handler():
             return builder.getOrCreate()
     except (PySparkException, Py4JError, OSError) as cause:
-        raise PipelineError(f"Spark does not start with master {master!r}: {first_line(cause)}") from None
+        raise PipelineError(f"Spark does not start with master {master!r}: {first_error_line(cause)}") from None
 
 
 @contextmanager
-def ctrl_c_as_it_was() -> Iterator[None]:
+def keep_interrupt_handler() -> Iterator[None]:
     """Spark answers to Ctrl-C in its own way and never gives that up."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -94,7 +98,7 @@ def ctrl_c_as_it_was() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def stop(spark: SparkSession) -> None:
+def stop_spark(spark: SparkSession) -> None:
     """End the session and its Java, so that the next one may have other settings."""
     gateway = SparkContext._gateway
     spark.stop()
@@ -109,7 +113,7 @@ def stop(spark: SparkSession) -> None:
     SparkContext._jvm = None
 
 
-def search_path() -> str:
+def worker_search_path() -> str:
     """Where workers find Fencepost: where this process did, and what it was told besides."""
     own = str(Path(fencepost.__file__).parent.parent)
     others = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each and each != own]
@@ -117,7 +121,7 @@ def search_path() -> str:
 
 
 @contextmanager
-def environment(variables: Mapping[str, str]) -> Iterator[None]:
+def set_environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Set environment variables for as long as the block lasts."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
@@ -131,7 +135,7 @@ def environment(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def first_line(cause: BaseException) -> str:
+def first_error_line(cause: BaseException) -> str:
     """What an error of Java or Spark says, in a line."""
     text = str(getattr(cause, "java_exception", None) or cause).strip()
     return next((line.strip() for line in text.splitlines() if line.strip()), type(cause).__name__)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from fencepost.adapters.bundled.classic import responses
-from fencepost.adapters.bundled.classic.coordinator_state import Runtime
+from fencepost.adapters.bundled.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.bundled.classic.group import Group, State
 from fencepost.adapters.bundled.classic.log import LogWriteError
 from fencepost.adapters.bundled.classic.messages import Error, Request
-from fencepost.adapters.bundled.classic.offset_store import Ledger
+from fencepost.adapters.bundled.classic.offset_store import OffsetStore
 from fencepost.adapters.bundled.classic.records import GroupTombstone, OffsetTombstone, Record
 
 _TYPE = "classic"
@@ -26,13 +26,13 @@ class Node:
     port: int
 
 
-NOBODY = Node(-1, "", -1)
+NO_NODE = Node(-1, "", -1)
 
 
 class Admin:
     """Handles what asks about groups, or removes them, from outside."""
 
-    def __init__(self, runtime: Runtime, ledger: Ledger, coordinator_of: Callable[[str], Node]) -> None:
+    def __init__(self, runtime: CoordinatorState, ledger: OffsetStore, coordinator_of: Callable[[str], Node]) -> None:
         self._runtime = runtime
         self._ledger = ledger
         self._coordinator_of = coordinator_of
@@ -40,12 +40,12 @@ class Admin:
     def handle_describe(self, request: Request) -> None:
         """One entry for each group asked about (ADMIN-07)."""
         groups = [self.describe(group_id, request.version) for group_id in request.body.get("groups", ())]
-        self._runtime.answer(request, {"groups": groups})
+        self._runtime.respond(request, {"groups": groups})
 
     def describe(self, group_id: str, version: int) -> dict[str, Any]:
         """What is known of one group."""
         group = self._runtime.groups.get(group_id)
-        return responses.described_nothing(group_id, version) if group is None else responses.described_group(group)
+        return responses.describe_missing_group(group_id, version) if group is None else responses.describe_group(group)
 
     def handle_list(self, request: Request) -> None:
         """Every group that passes the filters; an empty filter lets everything pass (ADMIN-11 to ADMIN-14)."""
@@ -61,7 +61,7 @@ class Admin:
             for group in self._runtime.groups.values()
             if self.passes(group.state.lower(), states) and self.passes(_TYPE, types)
         ]
-        self._runtime.answer(request, {"error_code": Error.NONE, "groups": groups})
+        self._runtime.respond(request, {"error_code": Error.NONE, "groups": groups})
 
     def passes(self, value: str, allowed: set[str]) -> bool:
         """Whether the filter lets the value through."""
@@ -71,7 +71,7 @@ class Admin:
         """One result for each distinct group (ADMIN-19)."""
         names = dict.fromkeys(request.body.get("groups_names", ()))
         results = [{"group_id": name, "error_code": self.delete(self._runtime.groups.get(name))} for name in names]
-        self._runtime.answer(request, {"results": results})
+        self._runtime.respond(request, {"results": results})
 
     def delete(self, group: Group | None) -> Error:
         """Remove an Empty group with its offsets and pending ids (ADMIN-16 to ADMIN-18)."""
@@ -83,7 +83,7 @@ class Admin:
             self._runtime.write(*self.tombstones(group))
         except LogWriteError:
             return Error.COORDINATOR_NOT_AVAILABLE
-        self._ledger.drop_group(GroupTombstone(group.group_id))
+        self._ledger.remove_group(GroupTombstone(group.group_id))
         return Error.NONE
 
     def tombstones(self, group: Group) -> list[Record]:
@@ -95,15 +95,15 @@ class Admin:
         """Who coordinates; the group need not exist, and none is made (FIND-02)."""
         key_type = request.body.get("key_type", 0)
         if request.version < _KEYS_SINCE:
-            self._runtime.answer(request, self.find(request.body.get("key", ""), key_type))
+            self._runtime.respond(request, self.find(request.body.get("key", ""), key_type))
             return
         keys = request.body.get("coordinator_keys", ())
-        self._runtime.answer(request, {"coordinators": [{"key": key} | self.find(key, key_type) for key in keys]})
+        self._runtime.respond(request, {"coordinators": [{"key": key} | self.find(key, key_type) for key in keys]})
 
     def find(self, key: str, key_type: int) -> dict[str, Any]:
         """The node for one key; share groups and unknown types have none (FIND-07)."""
         known = key_type in _KEY_TYPES
-        node = self._coordinator_of(key) if known else NOBODY
+        node = self._coordinator_of(key) if known else NO_NODE
         return {
             "error_code": Error.NONE if known else Error.INVALID_REQUEST,
             "error_message": None if known else f"There is no coordinator for keys of type {key_type}.",

@@ -1,9 +1,9 @@
 """The clean-up pass: expired offsets go, and Empty groups without offsets."""
 
-from fencepost.adapters.bundled.classic.coordinator_state import Runtime
+from fencepost.adapters.bundled.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.bundled.classic.group import Group, Offset, Partition, State
 from fencepost.adapters.bundled.classic.log import LogWriteError
-from fencepost.adapters.bundled.classic.offset_store import Ledger
+from fencepost.adapters.bundled.classic.offset_store import OffsetStore
 from fencepost.adapters.bundled.classic.records import GroupTombstone, OffsetTombstone, Record
 from fencepost.adapters.bundled.classic.subscription import CONSUMER
 
@@ -16,7 +16,7 @@ class Cleanup:
     A pass that could not change anything is not even timed: a coordinator at rest has no timer armed.
     """
 
-    def __init__(self, runtime: Runtime, ledger: Ledger) -> None:
+    def __init__(self, runtime: CoordinatorState, ledger: OffsetStore) -> None:
         self._runtime = runtime
         self._ledger = ledger
         self._start = runtime.now
@@ -56,9 +56,9 @@ class Cleanup:
             except LogWriteError:
                 continue
             for partition in expired:
-                self._ledger.strike(OffsetTombstone(group.group_id, *partition))
+                self._ledger.remove_offset(OffsetTombstone(group.group_id, *partition))
             if gone:
-                self._ledger.drop_group(GroupTombstone(group.group_id))
+                self._ledger.remove_group(GroupTombstone(group.group_id))
 
     def is_deletable(self, group: Group) -> bool:
         """An Empty group with nothing to keep."""

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from fencepost.adapters.bundled.classic.coordinator_state import Runtime
+from fencepost.adapters.bundled.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.bundled.classic.group import Group, State
 from fencepost.adapters.bundled.classic.log import LogWriteError
 from fencepost.adapters.bundled.classic.messages import Body, Error, Request
-from fencepost.adapters.bundled.classic.offset_store import Ledger
-from fencepost.adapters.bundled.classic.rebalance import Rounds
+from fencepost.adapters.bundled.classic.offset_store import OffsetStore
+from fencepost.adapters.bundled.classic.rebalance import Rebalancer
 from fencepost.adapters.bundled.classic.records import OffsetRecord
 
 _NO_GENERATION = -1
@@ -60,7 +60,7 @@ Results = dict[tuple[str | None, int], Error]
 class Commits:
     """Handles OffsetCommit and TxnOffsetCommit."""
 
-    def __init__(self, runtime: Runtime, rounds: Rounds, ledger: Ledger) -> None:
+    def __init__(self, runtime: CoordinatorState, rounds: Rebalancer, ledger: OffsetStore) -> None:
         self._runtime = runtime
         self._rounds = rounds
         self._ledger = ledger
@@ -72,14 +72,14 @@ class Commits:
         if self.partitions(request):
             error = self.admit(commit)
             results |= self.refuse(commit, error) if error else self.store(commit)
-        self.answer(request, results)
+        self.respond(request, results)
 
     def refuse_absent(self, request: Request) -> Results:
         """The errors of the partitions that the cluster does not have (COMMIT-13)."""
         return {
             (topic, entry["partition_index"]): error
             for topic, entry in self.entries(request)
-            if (error := self._runtime.why_no_partition(topic, entry["partition_index"]))
+            if (error := self._runtime.partition_error(topic, entry["partition_index"]))
         }
 
     def partitions(self, request: Request) -> list[tuple[str, Body]]:
@@ -93,7 +93,7 @@ class Commits:
     def entries(self, request: Request) -> list[tuple[str | None, Body]]:
         """Topic and partition entry of all that was sent."""
         return [
-            (self._runtime.topic_in(request, topic), entry)
+            (self._runtime.topic_name(request, topic), entry)
             for topic in request.body.get("topics", ())
             for entry in topic["partitions"]
         ]
@@ -163,7 +163,7 @@ class Commits:
             return self.refuse(commit, Error.COORDINATOR_NOT_AVAILABLE)
         self._ledger.group_for_offsets(commit.group_id)
         for record in batch:
-            self._ledger.enter(record)
+            self._ledger.add_offset(record)
         return results
 
     def is_metadata_too_long(self, entry: Body) -> bool:
@@ -187,14 +187,14 @@ class Commits:
             commit.producer,
         )
 
-    def answer(self, request: Request, results: Results) -> None:
+    def respond(self, request: Request, results: Results) -> None:
         """Every partition that was sent, in order; those the cluster lacks get an error of their own."""
         topics: list[dict[str, Any]] = []
         for topic in request.body.get("topics", ()):
-            name = self._runtime.topic_in(request, topic)
+            name = self._runtime.topic_name(request, topic)
             entries = [
                 {"partition_index": entry["partition_index"], "error_code": results[name, entry["partition_index"]]}
                 for entry in topic["partitions"]
             ]
-            topics.append(self._runtime.named(request, name, topic.get("topic_id")) | {"partitions": entries})
-        self._runtime.answer(request, {"topics": topics})
+            topics.append(self._runtime.topic_reference(request, name, topic.get("topic_id")) | {"partitions": entries})
+        self._runtime.respond(request, {"topics": topics})

@@ -5,17 +5,17 @@ from collections.abc import Callable, Mapping
 from fencepost.adapters.bundled.classic.admin import Admin, Node
 from fencepost.adapters.bundled.classic.cleanup import Cleanup
 from fencepost.adapters.bundled.classic.commits import Commits
-from fencepost.adapters.bundled.classic.coordinator_state import Runtime
+from fencepost.adapters.bundled.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.bundled.classic.heartbeats import Heartbeats
 from fencepost.adapters.bundled.classic.joining import Joining
 from fencepost.adapters.bundled.classic.leaving import Leaving
 from fencepost.adapters.bundled.classic.loading import Loading
 from fencepost.adapters.bundled.classic.log import Log
-from fencepost.adapters.bundled.classic.messages import Answer, Error, Request
-from fencepost.adapters.bundled.classic.offset_store import Ledger
+from fencepost.adapters.bundled.classic.messages import Error, Request, Response
+from fencepost.adapters.bundled.classic.offset_store import OffsetStore
 from fencepost.adapters.bundled.classic.offsets import Offsets
-from fencepost.adapters.bundled.classic.rebalance import Rounds
-from fencepost.adapters.bundled.classic.static_membership import Statics
+from fencepost.adapters.bundled.classic.rebalance import Rebalancer
+from fencepost.adapters.bundled.classic.static_membership import StaticMembership
 from fencepost.adapters.bundled.classic.syncing import Syncing
 from fencepost.adapters.bundled.classic.timers import Action
 from fencepost.adapters.bundled.classic.topics import Topics
@@ -63,9 +63,9 @@ class Coordinator:
         now: int = 0,
         coordinator_of: Callable[[str], Node] = lambda key: LOCAL,
     ) -> None:
-        self._runtime = Runtime(settings, log, new_id, topics, now)
-        ledger = Ledger(self._runtime)
-        rounds = Rounds(self._runtime)
+        self._runtime = CoordinatorState(settings, log, new_id, topics, now)
+        ledger = OffsetStore(self._runtime)
+        rounds = Rebalancer(self._runtime)
         self._transactions = Transactions(self._runtime, ledger)
         self._cleanup = Cleanup(self._runtime, ledger)
         commits = Commits(self._runtime, rounds, ledger)
@@ -75,7 +75,7 @@ class Coordinator:
             "OffsetCommit": commits.handle,
             "OffsetFetch": offsets.handle_fetch,
             "FindCoordinator": admin.handle_find,
-            "JoinGroup": Joining(self._runtime, rounds, Statics(self._runtime, rounds)).handle,
+            "JoinGroup": Joining(self._runtime, rounds, StaticMembership(self._runtime, rounds)).handle,
             "Heartbeat": Heartbeats(self._runtime, rounds).handle,
             "LeaveGroup": Leaving(self._runtime, rounds).handle,
             "SyncGroup": Syncing(self._runtime, rounds).handle,
@@ -91,7 +91,7 @@ class Coordinator:
         Loading(self._runtime, rounds, ledger, self._transactions).load()
         self._cleanup.schedule()
 
-    def handle(self, request: Request, now: int) -> list[Answer]:
+    def handle(self, request: Request, now: int) -> list[Response]:
         """Handle a request: its answer, unless it is parked, and those of parked requests that it releases.
 
         Timers are left alone: call `advance(now)` first for those that are due. Raises `ValueError` for an API or
@@ -105,7 +105,7 @@ class Coordinator:
         self._cleanup.schedule()
         return self._collect()
 
-    def advance(self, now: int) -> list[Answer]:
+    def advance(self, now: int) -> list[Response]:
         """Fire all timers due until `now`, in the order of their deadlines, each at its own time."""
         while (deadline := self.next_deadline()) is not None and deadline <= now:
             self._runtime.now = max(self._runtime.now, deadline)
@@ -119,13 +119,13 @@ class Coordinator:
 
     def end_transaction(self, producer_id: int, committed: bool) -> Error:
         """End a producer's transaction from inside, as EndTxn does from outside."""
-        return self._transactions.end(producer_id, committed)
+        return self._transactions.end_transaction(producer_id, committed)
 
     def _fire(self, action: Action) -> None:
         action()
         if action != self._cleanup.on_timer:  # which knows itself whether there is to be another pass
             self._cleanup.schedule()
 
-    def _collect(self) -> list[Answer]:
-        collected, self._runtime.answers = self._runtime.answers, []
+    def _collect(self) -> list[Response]:
+        collected, self._runtime.responses = self._runtime.responses, []
         return collected

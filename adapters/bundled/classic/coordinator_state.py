@@ -6,9 +6,9 @@ from typing import Any
 
 from fencepost.adapters.bundled.classic.group import Group
 from fencepost.adapters.bundled.classic.log import Log
-from fencepost.adapters.bundled.classic.messages import Answer, Body, Error, Request
+from fencepost.adapters.bundled.classic.messages import Body, Error, Request, Response
 from fencepost.adapters.bundled.classic.records import Record
-from fencepost.adapters.bundled.classic.responses import shape
+from fencepost.adapters.bundled.classic.responses import trim_to_version
 from fencepost.adapters.bundled.classic.timers import Timers
 from fencepost.adapters.bundled.classic.topics import Topics
 from fencepost.model.settings import Settings
@@ -18,7 +18,7 @@ IDS_SINCE = 10
 
 
 @dataclass(slots=True)
-class Runtime:
+class CoordinatorState:
     """The coordinator's memory. `now` is the time of what is being handled, in milliseconds.
 
     `new_id` makes a member id from a prefix and never makes one twice.
@@ -31,27 +31,27 @@ class Runtime:
     now: int
     groups: dict[str, Group] = field(default_factory=dict)
     timers: Timers = field(default_factory=Timers)
-    answers: list[Answer] = field(default_factory=list)
+    responses: list[Response] = field(default_factory=list)
     commits: int = 0
 
-    def answer(self, request: Request, body: dict[str, Any]) -> None:
+    def respond(self, request: Request, body: dict[str, Any]) -> None:
         """Send an answer; fields that the request's version does not have are taken out."""
-        self.answers.append(Answer(request.handle, shape(request.api, request.version, body)))
+        self.responses.append(Response(request.handle, trim_to_version(request.api, request.version, body)))
 
     def write(self, *batch: Record) -> None:
         """Put records on the log, all or none. Raises `LogWriteError`."""
         if batch:
             self.log.append(batch)
 
-    def topic_in(self, request: Request, topic: Body) -> str | None:
+    def topic_name(self, request: Request, topic: Body) -> str | None:
         """The name of a topic in a request, None if it goes by an id that no topic has."""
         return self.topics.name_of(topic["topic_id"]) if request.version >= IDS_SINCE else topic["name"]
 
-    def named(self, request: Request, name: str | None, topic_id: str | None) -> dict[str, Any]:
+    def topic_reference(self, request: Request, name: str | None, topic_id: str | None) -> dict[str, Any]:
         """How the answer to a request names a topic."""
         return {"topic_id": topic_id} if request.version >= IDS_SINCE else {"name": name}
 
-    def why_no_partition(self, topic: str | None, partition: int) -> Error:
+    def partition_error(self, topic: str | None, partition: int) -> Error:
         """NONE if the cluster has the partition, else what an answer says of it (COMMIT-13)."""
         if topic is None:
             return Error.UNKNOWN_TOPIC_ID
@@ -62,7 +62,7 @@ class Runtime:
         count = self.topics.partition_count(topic)
         return count is not None and 0 <= partition < count
 
-    def number_commit(self) -> int:
+    def next_commit_number(self) -> int:
         """The next number for a committed offset; rises with every call."""
         self.commits += 1
         return self.commits

@@ -84,7 +84,7 @@ class Member:
         """The candidate that comes first in the member's list."""
         return next(name for name, _ in self.protocols if name in candidates)
 
-    def renew(self, join: JoinGroup) -> None:
+    def update(self, join: JoinGroup) -> None:
         """Replace protocols and timeouts by the request's, and park it; an earlier one is never answered."""
         self.protocols = join.protocols
         self.session_timeout = join.session_timeout
@@ -130,7 +130,7 @@ class Group:
     # -- questions ----------------------------------------------------------------------------------------------
 
     @property
-    def is_initial_round(self) -> bool:
+    def is_initial_rebalance(self) -> bool:
         """Whether this round began in an empty group, so that the initial delay applies."""
         return self.previous is State.EMPTY
 
@@ -224,7 +224,7 @@ class Group:
 
     # -- changes ------------------------------------------------------------------------------------------------
 
-    def enter(self, state: State, now: int) -> None:
+    def enter_state(self, state: State, now: int) -> None:
         """Go to a state."""
         self.previous, self.state, self.since = self.state, state, now
 
@@ -264,7 +264,7 @@ class Group:
         self.generation += 1
         self.protocol = self.select_protocol() if self.members else None
         self.subscribed = self.find_subscriptions()
-        self.enter(State.COMPLETING if self.members else State.EMPTY, now)
+        self.enter_state(State.COMPLETING if self.members else State.EMPTY, now)
 
     def record(self) -> GroupRecord:
         """What goes on the log."""

@@ -1,15 +1,15 @@
 """Heartbeat: a member shows that it is there, and learns whether a round is on."""
 
-from fencepost.adapters.bundled.classic.coordinator_state import Runtime
+from fencepost.adapters.bundled.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.bundled.classic.group import Group, State
 from fencepost.adapters.bundled.classic.messages import Body, Error, Request
-from fencepost.adapters.bundled.classic.rebalance import Rounds
+from fencepost.adapters.bundled.classic.rebalance import Rebalancer
 
 
 class Heartbeats:
     """Handles Heartbeat."""
 
-    def __init__(self, runtime: Runtime, rounds: Rounds) -> None:
+    def __init__(self, runtime: CoordinatorState, rounds: Rebalancer) -> None:
         self._runtime = runtime
         self._rounds = rounds
 
@@ -19,8 +19,8 @@ class Heartbeats:
         error = self.check(group, request.body)
         if group is not None and not error:
             self._rounds.touch_session(group, group.members[request.body.get("member_id", "")])
-            error = self.tell(group)
-        self._runtime.answer(request, {"error_code": error})
+            error = self.rebalance_error(group)
+        self._runtime.respond(request, {"error_code": error})
 
     def check(self, group: Group | None, body: Body) -> Error:
         """Member before generation (HB-03, HB-14)."""
@@ -32,6 +32,6 @@ class Heartbeats:
             return error
         return Error.NONE if body.get("generation_id", 0) == group.generation else Error.ILLEGAL_GENERATION
 
-    def tell(self, group: Group) -> Error:
+    def rebalance_error(self, group: Group) -> Error:
         """While preparing, members are told to rejoin; while completing they are not (KAFKA-10134)."""
         return Error.REBALANCE_IN_PROGRESS if group.state is State.PREPARING else Error.NONE

@@ -1,12 +1,12 @@
 """JoinGroup: who may come in, under which id, and whether that starts a round."""
 
 from fencepost.adapters.bundled.classic import responses
-from fencepost.adapters.bundled.classic.coordinator_state import Runtime
+from fencepost.adapters.bundled.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.bundled.classic.group import Group, Member, State
 from fencepost.adapters.bundled.classic.log import LogWriteError
 from fencepost.adapters.bundled.classic.messages import Error, JoinGroup, Request
-from fencepost.adapters.bundled.classic.rebalance import Rounds
-from fencepost.adapters.bundled.classic.static_membership import Statics
+from fencepost.adapters.bundled.classic.rebalance import Rebalancer
+from fencepost.adapters.bundled.classic.static_membership import StaticMembership
 
 _MEMBER_ID_REQUIRED_SINCE = 4
 
@@ -14,7 +14,7 @@ _MEMBER_ID_REQUIRED_SINCE = 4
 class Joining:
     """Handles JoinGroup."""
 
-    def __init__(self, runtime: Runtime, rounds: Rounds, statics: Statics) -> None:
+    def __init__(self, runtime: CoordinatorState, rounds: Rebalancer, statics: StaticMembership) -> None:
         self._runtime = runtime
         self._rounds = rounds
         self._statics = statics
@@ -60,7 +60,7 @@ class Joining:
     def join_group(self, group: Group, join: JoinGroup) -> None:
         """Room, protocols, then the member id, in this order (JOIN-19)."""
         if not group.accepts(join.member_id, self._runtime.settings.max_group_size):
-            self.turn_away(group, join)
+            self.refuse_full_group(group, join)
         elif not group.supports(join.protocol_type, join.protocols):
             self.refuse(join, Error.INCONSISTENT_GROUP_PROTOCOL, join.member_id)
         elif not join.member_id:
@@ -72,7 +72,7 @@ class Joining:
         else:
             self.rejoin(group, group.members[join.member_id], join)
 
-    def turn_away(self, group: Group, join: JoinGroup) -> None:
+    def refuse_full_group(self, group: Group, join: JoinGroup) -> None:
         """The group is full; an existing member or pending id goes with its request (JOIN-49, DIV-08)."""
         self._rounds.stop_member_timer(group, join.member_id)
         group.remove(join.member_id)
@@ -83,7 +83,7 @@ class Joining:
         if join.is_static:
             self._statics.join(group, join)
         elif self.requires_member_id(join):
-            self.hand_out_id(group, join)
+            self.issue_member_id(group, join)
         else:
             self._rounds.add_member(group, self._runtime.new_id(join.request.client_id or ""), join)
 
@@ -91,7 +91,7 @@ class Joining:
         """Newer clients are told their id before they are let in (KIP-394)."""
         return join.request.version >= _MEMBER_ID_REQUIRED_SINCE
 
-    def hand_out_id(self, group: Group, join: JoinGroup) -> None:
+    def issue_member_id(self, group: Group, join: JoinGroup) -> None:
         """The id is noted, and nobody else notices (JOIN-09)."""
         member_id = self._runtime.new_id(join.request.client_id or "")
         group.pending.add(member_id)
@@ -107,12 +107,12 @@ class Joining:
 
     def rejoin(self, group: Group, member: Member, join: JoinGroup) -> None:
         """A member joins again; if that changes nothing it is told the current generation."""
-        if self.needs_round(group, member, join):
+        if self.needs_rebalance(group, member, join):
             self._rounds.update_member(group, member, join)
         else:
-            self._runtime.answer(join.request, responses.join_accepted(group, member))
+            self._runtime.respond(join.request, responses.join_accepted(group, member))
 
-    def needs_round(self, group: Group, member: Member, join: JoinGroup) -> bool:
+    def needs_rebalance(self, group: Group, member: Member, join: JoinGroup) -> bool:
         """In Stable the leader always starts a round (JOIN-31); others when their protocols change."""
         if group.state is State.PREPARING:
             return True
@@ -122,4 +122,4 @@ class Joining:
 
     def refuse(self, join: JoinGroup, error: Error, member_id: str) -> None:
         """Answer with JOIN-ERR."""
-        self._runtime.answer(join.request, responses.join_refused(error, member_id, join.request.version))
+        self._runtime.respond(join.request, responses.join_refused(error, member_id, join.request.version))

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from fencepost.adapters.bundled.classic.coordinator_state import Runtime
+from fencepost.adapters.bundled.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.bundled.classic.group import Group, State
 from fencepost.adapters.bundled.classic.messages import Body, Error, Request
-from fencepost.adapters.bundled.classic.rebalance import Rounds
+from fencepost.adapters.bundled.classic.rebalance import Rebalancer
 
 _LIST_SINCE = 3
 
@@ -14,21 +14,21 @@ _LIST_SINCE = 3
 class Leaving:
     """Handles LeaveGroup."""
 
-    def __init__(self, runtime: Runtime, rounds: Rounds) -> None:
+    def __init__(self, runtime: CoordinatorState, rounds: Rebalancer) -> None:
         self._runtime = runtime
         self._rounds = rounds
 
     def handle(self, request: Request) -> None:
         """Answer every entry, then let the rest of the group go on."""
         if not request.body.get("group_id", ""):
-            self._runtime.answer(request, {"error_code": Error.INVALID_GROUP_ID, "members": []})
+            self._runtime.respond(request, {"error_code": Error.INVALID_GROUP_ID, "members": []})
             return
         entries = self.read_entries(request)
         group = self._runtime.groups.get(request.body["group_id"])
         results = [self.remove_entry(group, entry) for entry in entries]
-        self.answer(request, entries, results)
+        self.respond(request, entries, results)
         if group is not None and Error.NONE in results:
-            self.go_on(group)
+            self.rebalance_remaining(group)
 
     def read_entries(self, request: Request) -> Sequence[Body]:
         """The members to remove; before version 3 there is just one, given by id."""
@@ -44,7 +44,7 @@ class Leaving:
         if not member_id:
             return self.remove_instance(group, instance_id)
         if member_id in group.pending:
-            return self.forget_pending(group, member_id)
+            return self.remove_pending_id(group, member_id)
         if error := group.check_member(member_id, instance_id):
             return error
         self._rounds.remove_member(group, group.members[member_id])
@@ -58,13 +58,13 @@ class Leaving:
         self._rounds.remove_member(group, group.members[member_id])
         return Error.NONE
 
-    def forget_pending(self, group: Group, member_id: str) -> Error:
+    def remove_pending_id(self, group: Group, member_id: str) -> Error:
         """The owner of a handed-out id does not want it any more (LEAVE-10)."""
         self._rounds.stop_member_timer(group, member_id)
         group.remove(member_id)
         return Error.NONE
 
-    def answer(self, request: Request, entries: Sequence[Body], results: Sequence[Error]) -> None:
+    def respond(self, request: Request, entries: Sequence[Body], results: Sequence[Error]) -> None:
         """One result for each entry, in order; before version 3 the one result is the answer."""
         members: list[dict[str, Any]] = [
             {
@@ -75,9 +75,9 @@ class Leaving:
             for entry, error in zip(entries, results, strict=True)
         ]
         top = Error.NONE if request.version >= _LIST_SINCE else results[0]
-        self._runtime.answer(request, {"error_code": top, "members": members})
+        self._runtime.respond(request, {"error_code": top, "members": members})
 
-    def go_on(self, group: Group) -> None:
+    def rebalance_remaining(self, group: Group) -> None:
         """One round for the whole batch (DIV-06), also for a batch of pending ids only (DIV-07)."""
         if group.state is not State.EMPTY:
-            self._rounds.trigger_round(group)
+            self._rounds.trigger_rebalance(group)

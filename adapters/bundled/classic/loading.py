@@ -1,9 +1,9 @@
 """Taking over: a coordinator's memory rebuilt from the log."""
 
-from fencepost.adapters.bundled.classic.coordinator_state import Runtime
+from fencepost.adapters.bundled.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.bundled.classic.group import Group, Member, State
-from fencepost.adapters.bundled.classic.offset_store import Ledger
-from fencepost.adapters.bundled.classic.rebalance import Rounds
+from fencepost.adapters.bundled.classic.offset_store import OffsetStore
+from fencepost.adapters.bundled.classic.rebalance import Rebalancer
 from fencepost.adapters.bundled.classic.records import (
     GroupRecord,
     GroupTombstone,
@@ -20,7 +20,9 @@ from fencepost.adapters.bundled.classic.transactions import Transactions
 class Loading:
     """Reads the log once, before the first request."""
 
-    def __init__(self, runtime: Runtime, rounds: Rounds, ledger: Ledger, transactions: Transactions) -> None:
+    def __init__(
+        self, runtime: CoordinatorState, rounds: Rebalancer, ledger: OffsetStore, transactions: Transactions
+    ) -> None:
         self._runtime = runtime
         self._rounds = rounds
         self._ledger = ledger
@@ -39,15 +41,15 @@ class Loading:
             case GroupRecord():
                 self.restore_group(record)
             case GroupTombstone():
-                self._ledger.drop_group(record)
+                self._ledger.remove_group(record)
             case OffsetRecord():
-                self._ledger.enter(record)
+                self._ledger.add_offset(record)
             case OffsetTombstone():
-                self._ledger.strike(record)
+                self._ledger.remove_offset(record)
             case TransactionEnd():
                 self._ledger.end_transaction(record)
             case ProducerRecord():
-                self._transactions.enter(record)
+                self._transactions.add_producer(record)
 
     def restore_group(self, record: GroupRecord) -> None:
         """The group as the record has it, with the offsets it has already: Stable with members, else Empty."""

@@ -53,7 +53,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """The answer to the request of that handle, with every field that its version has, in plain values."""
 
     handle: int

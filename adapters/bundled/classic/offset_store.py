@@ -1,14 +1,14 @@
 """Committed offsets and open transactions: the one way in and out, for live requests and for loading alike."""
 
-from fencepost.adapters.bundled.classic.coordinator_state import Runtime
+from fencepost.adapters.bundled.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.bundled.classic.group import Group, Offset, Partition
 from fencepost.adapters.bundled.classic.records import GroupTombstone, OffsetRecord, OffsetTombstone, TransactionEnd
 
 
-class Ledger:
+class OffsetStore:
     """Applies records that are on the log to the groups' offsets."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: CoordinatorState) -> None:
         self._runtime = runtime
 
     def group_for_offsets(self, group_id: str) -> Group:
@@ -18,7 +18,7 @@ class Ledger:
             group = self._runtime.groups[group_id] = Group(group_id, self._runtime.now)
         return group
 
-    def enter(self, record: OffsetRecord) -> None:
+    def add_offset(self, record: OffsetRecord) -> None:
         """Take in an offset; a transactional one stays out of sight until its transaction ends."""
         group = self.group_for_offsets(record.group)
         offset = Offset(
@@ -27,7 +27,7 @@ class Ledger:
             record.metadata,
             record.committed_at,
             record.expires_at,
-            self._runtime.number_commit(),
+            self._runtime.next_commit_number(),
         )
         partition = (record.topic, record.partition)
         if record.producer is None:
@@ -41,15 +41,15 @@ class Ledger:
             offsets = group.uncommitted.pop(record.producer, {})
             if record.committed:
                 for partition, offset in offsets.items():
-                    self.settle(group, partition, offset)
+                    self.commit_offset(group, partition, offset)
 
-    def settle(self, group: Group, partition: Partition, offset: Offset) -> None:
+    def commit_offset(self, group: Group, partition: Partition, offset: Offset) -> None:
         """An offset that was written later than the transaction's stays."""
         present = group.offsets.get(partition)
         if present is None or present.number < offset.number:
             group.offsets[partition] = offset
 
-    def strike(self, record: OffsetTombstone) -> None:
+    def remove_offset(self, record: OffsetTombstone) -> None:
         """Remove a partition's offset, the uncommitted ones too; a transaction stays open until its end."""
         group = self._runtime.groups.get(record.group)
         if group is None:
@@ -59,7 +59,7 @@ class Ledger:
         for offsets in group.uncommitted.values():
             offsets.pop(partition, None)
 
-    def drop_group(self, record: GroupTombstone) -> None:
+    def remove_group(self, record: GroupTombstone) -> None:
         """Remove a group with all it has."""
         group = self._runtime.groups.pop(record.group, None)
         for member_id in group.pending if group is not None else ():

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
-from fencepost.adapters.bundled.classic.coordinator_state import Runtime
+from fencepost.adapters.bundled.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.bundled.classic.group import Group, Offset, Partition, State
 from fencepost.adapters.bundled.classic.log import LogWriteError
 from fencepost.adapters.bundled.classic.messages import Body, Error, Request
-from fencepost.adapters.bundled.classic.offset_store import Ledger
+from fencepost.adapters.bundled.classic.offset_store import OffsetStore
 from fencepost.adapters.bundled.classic.records import OffsetTombstone
 from fencepost.adapters.bundled.classic.subscription import CONSUMER
 
@@ -18,7 +18,7 @@ _GROUPS_SINCE = 8
 class Offsets:
     """Handles OffsetFetch and OffsetDelete."""
 
-    def __init__(self, runtime: Runtime, ledger: Ledger) -> None:
+    def __init__(self, runtime: CoordinatorState, ledger: OffsetStore) -> None:
         self._runtime = runtime
         self._ledger = ledger
 
@@ -29,7 +29,7 @@ class Offsets:
         stable = request.body.get("require_stable", False)
         if request.version < _GROUPS_SINCE:
             topics = self.fetch_group(request, request.body, stable)
-            self._runtime.answer(request, {"topics": topics, "error_code": Error.NONE})
+            self._runtime.respond(request, {"topics": topics, "error_code": Error.NONE})
             return
         groups = [
             {
@@ -39,7 +39,7 @@ class Offsets:
             }
             for entry in request.body.get("groups", ())
         ]
-        self._runtime.answer(request, {"groups": groups})
+        self._runtime.respond(request, {"groups": groups})
 
     def fetch_group(self, request: Request, entry: Body, stable: bool) -> list[dict[str, Any]]:
         """The topics of one group's answer; a null list asks for all there are (FETCH-04, FETCH-05)."""
@@ -49,11 +49,11 @@ class Offsets:
             topics = self.all_topics(group)
         else:
             topics = [
-                (self._runtime.topic_in(request, topic), topic.get("topic_id"), topic["partition_indexes"])
+                (self._runtime.topic_name(request, topic), topic.get("topic_id"), topic["partition_indexes"])
                 for topic in wanted
             ]
         return [
-            self._runtime.named(request, name, topic_id)
+            self._runtime.topic_reference(request, name, topic_id)
             | {"partitions": self.fetch_partitions(group, name, indexes, stable)}
             for name, topic_id, indexes in topics
         ]
@@ -99,10 +99,10 @@ class Offsets:
         error = self.check_delete(group_id, group)
         topics: list[dict[str, Any]] = []
         if group is not None and not error:
-            results = self.judge_partitions(group, request)
+            results = self.deletion_errors(group, request)
             error = self.delete(group, results)
             topics = [] if error else self.delete_results(request, results)
-        self._runtime.answer(request, {"error_code": error, "topics": topics})
+        self._runtime.respond(request, {"error_code": error, "topics": topics})
 
     def check_delete(self, group_id: str, group: Group | None) -> Error:
         """An active group must be a consumer group, whose subscriptions are known (ADMIN-23, ADMIN-24)."""
@@ -114,16 +114,16 @@ class Offsets:
             return Error.NON_EMPTY_GROUP
         return Error.NONE
 
-    def judge_partitions(self, group: Group, request: Request) -> dict[Partition, Error]:
+    def deletion_errors(self, group: Group, request: Request) -> dict[Partition, Error]:
         """Which partitions may go (ADMIN-25, ADMIN-28)."""
         results: dict[Partition, Error] = {}
         for topic in request.body.get("topics", ()):
             for entry in topic["partitions"]:
                 partition = (topic["name"], entry["partition_index"])
-                results[partition] = self.judge_partition(group, partition)
+                results[partition] = self.deletion_error(group, partition)
         return results
 
-    def judge_partition(self, group: Group, partition: Partition) -> Error:
+    def deletion_error(self, group: Group, partition: Partition) -> Error:
         """NONE, or why the partition's offset must stay."""
         if not self._runtime.has_partition(*partition):
             return Error.UNKNOWN_TOPIC_OR_PARTITION
@@ -141,7 +141,7 @@ class Offsets:
         except LogWriteError:
             return Error.COORDINATOR_NOT_AVAILABLE
         for record in batch:
-            self._ledger.strike(record)
+            self._ledger.remove_offset(record)
         return Error.NONE
 
     def delete_results(self, request: Request, results: dict[Partition, Error]) -> list[dict[str, Any]]:

@@ -4,23 +4,23 @@ The operations, under the names that the requirements use: ADD, UPDATE, TRIGGER,
 """
 
 from fencepost.adapters.bundled.classic import responses
-from fencepost.adapters.bundled.classic.coordinator_state import Runtime
+from fencepost.adapters.bundled.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.bundled.classic.group import Group, Member, State
 from fencepost.adapters.bundled.classic.log import LogWriteError
 from fencepost.adapters.bundled.classic.messages import Error, JoinGroup
 
 
-class Rounds:
+class Rebalancer:
     """Runs the rounds of all groups, and the timers that members and rounds live by."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: CoordinatorState) -> None:
         self._runtime = runtime
 
     # -- members ------------------------------------------------------------------------------------------------
 
     def add_member(self, group: Group, member_id: str, join: JoinGroup) -> None:
         """ADD: a new member with its first JoinGroup parked."""
-        if group.state is State.PREPARING and group.is_initial_round:
+        if group.state is State.PREPARING and group.is_initial_rebalance:
             group.newcomer = True
         member = Member(
             member_id,
@@ -35,12 +35,12 @@ class Rounds:
         )
         group.add(member, join.protocol_type)
         self.start_new_member_timer(group, member)
-        self.trigger_round(group)
+        self.trigger_rebalance(group)
 
     def update_member(self, group: Group, member: Member, join: JoinGroup) -> None:
         """UPDATE: a member rejoins with what its request says. No timer is touched."""
-        member.renew(join)
-        self.trigger_round(group)
+        member.update(join)
+        self.trigger_rebalance(group)
 
     def remove_member(self, group: Group, member: Member) -> None:
         """REMOVE, with an end to whatever the member waits for and is timed by."""
@@ -54,20 +54,20 @@ class Rounds:
         if group.state is State.PREPARING:
             self.complete_join_if_all_joined(group)
         else:
-            self.trigger_round(group)
+            self.trigger_rebalance(group)
 
     def refuse_parked_join(self, member: Member, error: Error, member_id: str) -> None:
         """Answer the member's parked JoinGroup, if there is one, with an error."""
         request, member.parked_join = member.parked_join, None
         if request is not None:
-            self._runtime.answer(request, responses.join_refused(error, member_id, request.version))
+            self._runtime.respond(request, responses.join_refused(error, member_id, request.version))
 
     def refuse_parked_sync(self, member: Member, error: Error) -> bool:
         """Answer the member's parked SyncGroup, if there is one, with an error; True if there was one."""
         request, member.parked_sync = member.parked_sync, None
         if request is None:
             return False
-        self._runtime.answer(request, responses.sync_refused(error))
+        self._runtime.respond(request, responses.sync_refused(error))
         return True
 
     # -- member timers ------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class Rounds:
 
     # -- a round begins -----------------------------------------------------------------------------------------
 
-    def trigger_round(self, group: Group) -> None:
+    def trigger_rebalance(self, group: Group) -> None:
         """TRIGGER: start a round, or see whether the one that runs is done."""
         if group.state is State.PREPARING:
             self.try_complete_join(group)
@@ -131,9 +131,9 @@ class Rounds:
         if group.state is State.COMPLETING:
             self.reset_assignments(group)
             self.abort_sync_phase(group, Error.REBALANCE_IN_PROGRESS)
-        self.forget_unsynced(group)
+        self.clear_unsynced(group)
         was_empty = group.state is State.EMPTY
-        group.enter(State.PREPARING, self._runtime.now)
+        group.enter_state(State.PREPARING, self._runtime.now)
         if was_empty:
             self.start_initial_delay(group)
         elif group.all_joined:
@@ -190,7 +190,7 @@ class Rounds:
 
     def try_complete_join(self, group: Group) -> None:
         """TRY-COMPLETE: go ahead once all have joined, but never cut an initial delay short (TIMER-18)."""
-        if not group.is_initial_round:
+        if not group.is_initial_rebalance:
             self.complete_join_if_all_joined(group)
 
     def complete_join_if_all_joined(self, group: Group) -> None:
@@ -203,11 +203,11 @@ class Rounds:
         self._runtime.timers.cancel(("join", group.group_id))
         self.drop_absent_members(group)
         if group.members and not group.choose_leader():
-            self.wait_for_anybody(group)
+            self.wait_for_any_member(group)
             return
         group.begin_generation(self._runtime.now)
         if group.state is State.EMPTY:
-            self.store_emptied(group)
+            self.store_empty_group(group)
         else:
             self.open_sync_phase(group)
 
@@ -217,14 +217,14 @@ class Rounds:
             if not member.has_rejoined and not member.is_static:
                 self.remove_member(group, member)
 
-    def wait_for_anybody(self, group: Group) -> None:
+    def wait_for_any_member(self, group: Group) -> None:
         """Only absent static members are left: no generation without a leader that is there (STATIC-20)."""
         group_id = group.group_id
         # At least 1 ms, or a rebalance timeout of 0 would have no time pass between one try and the next.
         deadline = self._runtime.now + max(group.rebalance_timeout, 1)
         self._runtime.timers.arm(("join", group_id), deadline, lambda: self.on_join_timer(group_id))
 
-    def store_emptied(self, group: Group) -> None:
+    def store_empty_group(self, group: Group) -> None:
         """The generation of an emptied group goes on the log; that failing changes nothing."""
         try:
             self._runtime.write(group.record())
@@ -244,7 +244,7 @@ class Rounds:
         """Answer the parked JoinGroup, if any, with the group's generation."""
         request, member.parked_join = member.parked_join, None
         if request is not None:
-            self._runtime.answer(request, responses.join_accepted(group, member))
+            self._runtime.respond(request, responses.join_accepted(group, member))
 
     # -- the sync timer -----------------------------------------------------------------------------------------
 
@@ -269,13 +269,13 @@ class Rounds:
             self.stop_member_timer(group, member_id)
             group.remove(member_id)
 
-    def note_synced(self, group: Group, member: Member) -> None:
+    def mark_synced(self, group: Group, member: Member) -> None:
         """The member has synced; with the last one the sync timer has nothing left to do."""
         group.unsynced.discard(member.member_id)
         if not group.unsynced:
             self._runtime.timers.cancel(("sync", group.group_id))
 
-    def forget_unsynced(self, group: Group) -> None:
+    def clear_unsynced(self, group: Group) -> None:
         """The sync phase is over, one way or another."""
         group.unsynced.clear()
         self._runtime.timers.cancel(("sync", group.group_id))

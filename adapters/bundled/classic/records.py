@@ -100,28 +100,30 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 def encode(batch: Sequence[Record]) -> bytes:
     """A batch as JSON; bytes are written in base 64."""
-    return json.dumps([{"kind": _NAMES[type(record)]} | asdict(record) for record in batch], default=_text).encode()
+    return json.dumps(
+        [{"kind": _NAMES[type(record)]} | asdict(record) for record in batch], default=_encode_bytes
+    ).encode()
 
 
 def decode(data: bytes) -> tuple[Record, ...]:
     """The batch that `encode` wrote. Raises `ValueError`, `KeyError` or `TypeError` on anything else."""
-    return tuple(_record(entry) for entry in json.loads(data))
+    return tuple(_decode_record(entry) for entry in json.loads(data))
 
 
-def _text(value: bytes) -> str:
+def _encode_bytes(value: bytes) -> str:
     return base64.b64encode(value).decode()
 
 
-def _record(entry: dict[str, Any]) -> Record:
+def _decode_record(entry: dict[str, Any]) -> Record:
     kind = _KINDS[entry.pop("kind")]
     if kind is GroupRecord:
-        entry["members"] = tuple(_member(member) for member in entry["members"])
+        entry["members"] = tuple(_decode_member(member) for member in entry["members"])
     if set(entry) != {field.name for field in fields(kind)}:
         raise ValueError(f"a {_NAMES[kind]} record with the fields {sorted(entry)}")
     return kind(**entry)
 
 
-def _member(entry: dict[str, Any]) -> MemberRecord:
+def _decode_member(entry: dict[str, Any]) -> MemberRecord:
     for name in ("metadata", "assignment"):
         entry[name] = base64.b64decode(entry[name])
     return MemberRecord(**entry)

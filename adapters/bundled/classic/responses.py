@@ -6,79 +6,81 @@ from typing import Any, Final
 from fencepost.adapters.bundled.classic.group import Group, Member, State
 from fencepost.adapters.bundled.classic.messages import Error
 
-_EVER: Final = 99
+_NO_LIMIT: Final = 99
 
 _VERSIONS: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "JoinGroup": {
-        "throttle_time_ms": (2, _EVER),
-        "protocol_type": (7, _EVER),
-        "skip_assignment": (9, _EVER),
-        "members.group_instance_id": (5, _EVER),
+        "throttle_time_ms": (2, _NO_LIMIT),
+        "protocol_type": (7, _NO_LIMIT),
+        "skip_assignment": (9, _NO_LIMIT),
+        "members.group_instance_id": (5, _NO_LIMIT),
     },
-    "SyncGroup": {"throttle_time_ms": (1, _EVER), "protocol_type": (5, _EVER), "protocol_name": (5, _EVER)},
-    "Heartbeat": {"throttle_time_ms": (1, _EVER)},
-    "LeaveGroup": {"throttle_time_ms": (1, _EVER), "members": (3, _EVER)},
-    "OffsetCommit": {"throttle_time_ms": (3, _EVER)},
+    "SyncGroup": {"throttle_time_ms": (1, _NO_LIMIT), "protocol_type": (5, _NO_LIMIT), "protocol_name": (5, _NO_LIMIT)},
+    "Heartbeat": {"throttle_time_ms": (1, _NO_LIMIT)},
+    "LeaveGroup": {"throttle_time_ms": (1, _NO_LIMIT), "members": (3, _NO_LIMIT)},
+    "OffsetCommit": {"throttle_time_ms": (3, _NO_LIMIT)},
     "OffsetFetch": {
-        "throttle_time_ms": (3, _EVER),
+        "throttle_time_ms": (3, _NO_LIMIT),
         "topics": (0, 7),
         "error_code": (2, 7),
         "topics.partitions.committed_leader_epoch": (5, 7),
-        "groups": (8, _EVER),
+        "groups": (8, _NO_LIMIT),
     },
     "FindCoordinator": {
-        "throttle_time_ms": (1, _EVER),
+        "throttle_time_ms": (1, _NO_LIMIT),
         "error_code": (0, 3),
         "error_message": (1, 3),
         "node_id": (0, 3),
         "host": (0, 3),
         "port": (0, 3),
-        "coordinators": (4, _EVER),
+        "coordinators": (4, _NO_LIMIT),
     },
     "DescribeGroups": {
-        "throttle_time_ms": (1, _EVER),
-        "groups.error_message": (6, _EVER),
-        "groups.members.group_instance_id": (4, _EVER),
-        "groups.authorized_operations": (3, _EVER),
+        "throttle_time_ms": (1, _NO_LIMIT),
+        "groups.error_message": (6, _NO_LIMIT),
+        "groups.members.group_instance_id": (4, _NO_LIMIT),
+        "groups.authorized_operations": (3, _NO_LIMIT),
     },
     "ListGroups": {
-        "throttle_time_ms": (1, _EVER),
-        "groups.group_state": (4, _EVER),
-        "groups.group_type": (5, _EVER),
+        "throttle_time_ms": (1, _NO_LIMIT),
+        "groups.group_state": (4, _NO_LIMIT),
+        "groups.group_type": (5, _NO_LIMIT),
     },
 }
 """First and last version of every answer field that not all versions have. Source: Kafka's message schemas."""
 
 
-def shape(api: str, version: int, body: Mapping[str, Any]) -> dict[str, Any]:
+def trim_to_version(api: str, version: int, body: Mapping[str, Any]) -> dict[str, Any]:
     """The body without the fields that this version lacks, and with `throttle_time_ms` if it has that."""
-    return _keep({"throttle_time_ms": 0} | dict(body), _VERSIONS.get(api, {}), version, "")
+    return _trim_fields({"throttle_time_ms": 0} | dict(body), _VERSIONS.get(api, {}), version, "")
 
 
-def _keep(body: Mapping[str, Any], limits: Mapping[str, tuple[int, int]], version: int, path: str) -> dict[str, Any]:
+def _trim_fields(
+    body: Mapping[str, Any], limits: Mapping[str, tuple[int, int]], version: int, path: str
+) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for name, value in body.items():
-        first, last = limits.get(path + name, (0, _EVER))
+        first, last = limits.get(path + name, (0, _NO_LIMIT))
         if first <= version <= last:
-            kept[name] = _value(value, limits, version, f"{path}{name}.")
+            kept[name] = _trim_value(value, limits, version, f"{path}{name}.")
     return kept
 
 
-def _value(value: Any, limits: Mapping[str, tuple[int, int]], version: int, path: str) -> Any:
+def _trim_value(value: Any, limits: Mapping[str, tuple[int, int]], version: int, path: str) -> Any:
     if isinstance(value, list):
-        return [_keep(entry, limits, version, path) if isinstance(entry, Mapping) else entry for entry in value]
+        return [_trim_fields(entry, limits, version, path) if isinstance(entry, Mapping) else entry for entry in value]
     return int(value) if isinstance(value, Error) else value
 
 
 def join_accepted(group: Group, member: Member) -> dict[str, Any]:
     """JOIN-OK for the group's generation; only the leader is told the members (JOIN-37)."""
-    members = joined_members(group) if member.member_id == group.leader else []
+    members = describe_members(group) if member.member_id == group.leader else []
     return _join(group, Error.NONE, member.member_id, group.leader or "", members, False)
 
 
 def join_accepted_in_place(group: Group, member: Member, leader: str, skip_assignment: bool) -> dict[str, Any]:
     """JOIN-OK for a static member that was replaced without a rebalance (KIP-345, KIP-814)."""
-    members = joined_members(group) if skip_assignment else []
+    members = describe_members(group) if skip_assignment else []
     return _join(group, Error.NONE, member.member_id, leader, members, skip_assignment)
 
 
@@ -101,7 +103,7 @@ def join_refused(error: Error, member_id: str, version: int) -> dict[str, Any]:
     }
 
 
-def joined_members(group: Group) -> list[dict[str, Any]]:
+def describe_members(group: Group) -> list[dict[str, Any]]:
     """All members with their metadata for the selected protocol."""
     return [
         {
@@ -143,7 +145,7 @@ def sync_refused(error: Error) -> dict[str, Any]:
     return {"error_code": error, "protocol_type": None, "protocol_name": None, "assignment": b""}
 
 
-def described_group(group: Group) -> dict[str, Any]:
+def describe_group(group: Group) -> dict[str, Any]:
     """A DescribeGroups entry; protocol and metadata show in Stable only (ADMIN-04), assignments always (DIV-11)."""
     protocol = group.protocol if group.state is State.STABLE else None
     return {
@@ -168,7 +170,7 @@ def described_group(group: Group) -> dict[str, Any]:
     }
 
 
-def described_nothing(group_id: str, version: int) -> dict[str, Any]:
+def describe_missing_group(group_id: str, version: int) -> dict[str, Any]:
     """A DescribeGroups entry for a group that does not exist (ADMIN-01; error 69 since KIP-1043)."""
     known_error = version >= 6
     return {

@@ -1,19 +1,19 @@
 """Static membership (KIP-345): an instance that comes back takes over from its former self."""
 
 from fencepost.adapters.bundled.classic import responses
-from fencepost.adapters.bundled.classic.coordinator_state import Runtime
+from fencepost.adapters.bundled.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.bundled.classic.group import Group, Member, State
 from fencepost.adapters.bundled.classic.log import LogWriteError
 from fencepost.adapters.bundled.classic.messages import Error, JoinGroup
-from fencepost.adapters.bundled.classic.rebalance import Rounds
+from fencepost.adapters.bundled.classic.rebalance import Rebalancer
 
 _SKIP_ASSIGNMENT_SINCE = 9
 
 
-class Statics:
+class StaticMembership:
     """Handles JoinGroup with an instance id and no member id."""
 
-    def __init__(self, runtime: Runtime, rounds: Rounds) -> None:
+    def __init__(self, runtime: CoordinatorState, rounds: Rebalancer) -> None:
         self._runtime = runtime
         self._rounds = rounds
 
@@ -30,9 +30,9 @@ class Statics:
         """The member goes on under the new id; whether the others notice depends on the state."""
         former_id, former_leader = member.member_id, group.leader or ""
         former_data = (member.protocols, member.session_timeout, member.rebalance_timeout)
-        self.fence_former_self(member)
+        self.fence_predecessor(member)
         self.change_id(group, member, new_id)
-        member.renew(join)
+        member.update(join)
         if self.can_replace_in_place(group):
             try:
                 self._runtime.write(group.record())
@@ -42,9 +42,9 @@ class Statics:
             else:
                 self.confirm_in_place(group, member, join, former_leader)
         else:
-            self._rounds.trigger_round(group)
+            self._rounds.trigger_rebalance(group)
 
-    def fence_former_self(self, member: Member) -> None:
+    def fence_predecessor(self, member: Member) -> None:
         """Whatever the former self waits for is over (STATIC-05)."""
         self._rounds.refuse_parked_join(member, Error.FENCED_INSTANCE_ID, member.member_id)
         self._rounds.refuse_parked_sync(member, Error.FENCED_INSTANCE_ID)
@@ -66,11 +66,11 @@ class Statics:
             leader, skip_assignment = group.leader or "", group.leader == member.member_id
         else:
             leader, skip_assignment = former_leader, False
-        self._runtime.answer(join.request, responses.join_accepted_in_place(group, member, leader, skip_assignment))
+        self._runtime.respond(join.request, responses.join_accepted_in_place(group, member, leader, skip_assignment))
 
     def roll_back(self, group: Group, member: Member, former_id: str, join: JoinGroup, former_leader: str) -> None:
         """The replacement could not be stored: the former id holds again, with a fresh session."""
         member.parked_join = None
         self._rounds.stop_member_timer(group, member.member_id)
         self.change_id(group, member, former_id)
-        self._runtime.answer(join.request, responses.join_not_stored(group, former_leader))
+        self._runtime.respond(join.request, responses.join_not_stored(group, former_leader))

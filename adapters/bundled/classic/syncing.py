@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from fencepost.adapters.bundled.classic import responses
-from fencepost.adapters.bundled.classic.coordinator_state import Runtime
+from fencepost.adapters.bundled.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.bundled.classic.group import Group, Member, State
 from fencepost.adapters.bundled.classic.log import LogWriteError
 from fencepost.adapters.bundled.classic.messages import Error, Request
-from fencepost.adapters.bundled.classic.rebalance import Rounds
+from fencepost.adapters.bundled.classic.rebalance import Rebalancer
 from fencepost.adapters.bundled.classic.records import GroupRecord
 
 _PROTOCOL_SINCE = 5
@@ -18,7 +18,7 @@ _PROTOCOL_SINCE = 5
 class Syncing:
     """Handles SyncGroup."""
 
-    def __init__(self, runtime: Runtime, rounds: Rounds) -> None:
+    def __init__(self, runtime: CoordinatorState, rounds: Rebalancer) -> None:
         self._runtime = runtime
         self._rounds = rounds
 
@@ -27,11 +27,11 @@ class Syncing:
         group = self._runtime.groups.get(request.body.get("group_id", ""))
         error = self.check_request(request) or self.check_group(group, request)
         if error or group is None:
-            self._runtime.answer(request, responses.sync_refused(error))
+            self._runtime.respond(request, responses.sync_refused(error))
             return
         member = group.members[request.body.get("member_id", "")]
         if group.state is State.PREPARING:
-            self._runtime.answer(request, responses.sync_refused(Error.REBALANCE_IN_PROGRESS))
+            self._runtime.respond(request, responses.sync_refused(Error.REBALANCE_IN_PROGRESS))
         elif group.state is State.COMPLETING:
             self.await_assignment(group, member, request)
         else:
@@ -69,7 +69,7 @@ class Syncing:
     def await_assignment(self, group: Group, member: Member, request: Request) -> None:
         """Park it; the leader's brings the assignment for all. An earlier one of the member is never answered."""
         member.parked_sync = request
-        self._rounds.note_synced(group, member)
+        self._rounds.mark_synced(group, member)
         if member.member_id == group.leader:
             self.accept_assignment(group, self.read_assignments(group, request.body))
 
@@ -85,7 +85,7 @@ class Syncing:
         except LogWriteError:
             self.abandon_assignment(group)
         else:
-            self.distribute(group, assignments)
+            self.distribute_assignments(group, assignments)
 
     def assigned_record(self, group: Group, assignments: Mapping[str, bytes]) -> GroupRecord:
         """The group as it will be."""
@@ -93,19 +93,19 @@ class Syncing:
         members = tuple(replace(member, assignment=assignments[member.member_id]) for member in record.members)
         return replace(record, since=self._runtime.now, members=members)
 
-    def distribute(self, group: Group, assignments: Mapping[str, bytes]) -> None:
+    def distribute_assignments(self, group: Group, assignments: Mapping[str, bytes]) -> None:
         """The group is Stable: answer everybody who waits."""
         for member in group.members.values():
             member.assignment = assignments[member.member_id]
-        group.enter(State.STABLE, self._runtime.now)
+        group.enter_state(State.STABLE, self._runtime.now)
         for member in group.members.values():
-            self.answer_parked(group, member)
+            self.confirm_sync(group, member)
 
-    def answer_parked(self, group: Group, member: Member) -> None:
+    def confirm_sync(self, group: Group, member: Member) -> None:
         """Answer the member's parked SyncGroup, if any; its session runs again from here (TIMER-05)."""
         request, member.parked_sync = member.parked_sync, None
         if request is not None:
-            self._runtime.answer(request, responses.sync_accepted(group, member))
+            self._runtime.respond(request, responses.sync_accepted(group, member))
             self._rounds.touch_session(group, member)
 
     def abandon_assignment(self, group: Group) -> None:
@@ -116,5 +116,5 @@ class Syncing:
 
     def repeat_assignment(self, group: Group, member: Member, request: Request) -> None:
         """In Stable the stored assignment is the answer, whoever asks and whatever it brings (SYNC-16, SYNC-17)."""
-        self._rounds.note_synced(group, member)
-        self._runtime.answer(request, responses.sync_accepted(group, member))
+        self._rounds.mark_synced(group, member)
+        self._runtime.respond(request, responses.sync_accepted(group, member))

@@ -21,7 +21,7 @@ class Topics(Protocol):
         ...
 
 
-def make_id(name: str) -> str:
+def topic_id_of(name: str) -> str:
     """An id that follows from the name, so that it outlives a restart."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, name))
 
@@ -31,7 +31,7 @@ class FixedTopics:
 
     def __init__(self, counts: Mapping[str, int]) -> None:
         self._counts = dict(counts)
-        self._names = {make_id(name): name for name in counts}
+        self._names = {topic_id_of(name): name for name in counts}
 
     def partition_count(self, name: str) -> int | None:
         """As `Topics.partition_count`."""
@@ -39,7 +39,7 @@ class FixedTopics:
 
     def id_of(self, name: str) -> str | None:
         """As `Topics.id_of`."""
-        return make_id(name) if name in self._counts else None
+        return topic_id_of(name) if name in self._counts else None
 
     def name_of(self, topic_id: str) -> str | None:
         """As `Topics.name_of`."""

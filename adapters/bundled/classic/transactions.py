@@ -3,23 +3,23 @@
 Epochs are checked; transaction timeouts and partitions of topics are not kept.
 """
 
-from fencepost.adapters.bundled.classic.coordinator_state import Runtime
+from fencepost.adapters.bundled.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.bundled.classic.log import LogWriteError
 from fencepost.adapters.bundled.classic.messages import Error, Request
-from fencepost.adapters.bundled.classic.offset_store import Ledger
+from fencepost.adapters.bundled.classic.offset_store import OffsetStore
 from fencepost.adapters.bundled.classic.records import ProducerRecord, TransactionEnd
 
 
 class Transactions:
     """Handles InitProducerId, AddOffsetsToTxn and EndTxn."""
 
-    def __init__(self, runtime: Runtime, ledger: Ledger) -> None:
+    def __init__(self, runtime: CoordinatorState, ledger: OffsetStore) -> None:
         self._runtime = runtime
         self._ledger = ledger
         self._producers: dict[str, ProducerRecord] = {}
         self._last_producer = 0
 
-    def enter(self, record: ProducerRecord) -> None:
+    def add_producer(self, record: ProducerRecord) -> None:
         """Take in a producer that is on the log."""
         self._last_producer = max(self._last_producer, record.producer)
         if record.transactional_id is not None:
@@ -33,10 +33,10 @@ class Transactions:
         except LogWriteError:
             body = {"error_code": Error.COORDINATOR_NOT_AVAILABLE, "producer_id": -1, "producer_epoch": 0}
         else:
-            self.enter(record)
+            self.add_producer(record)
             self._ledger.end_transaction(TransactionEnd(record.producer, committed=False))
             body = {"error_code": Error.NONE, "producer_id": record.producer, "producer_epoch": record.epoch}
-        self._runtime.answer(request, body)
+        self._runtime.respond(request, body)
 
     def next_producer(self, transactional_id: str | None) -> ProducerRecord:
         """A new producer, or the next epoch of a known one."""
@@ -47,13 +47,13 @@ class Transactions:
 
     def handle_add_offsets(self, request: Request) -> None:
         """Say whether the producer may add a group's offsets to its transaction; nothing is noted."""
-        self._runtime.answer(request, {"error_code": self.check_producer(request)})
+        self._runtime.respond(request, {"error_code": self.check_producer(request)})
 
     def handle_end(self, request: Request) -> None:
         """End the producer's transaction."""
         committed = request.body.get("committed", False)
-        error = self.check_producer(request) or self.end(request.body.get("producer_id", 0), committed)
-        self._runtime.answer(request, {"error_code": error})
+        error = self.check_producer(request) or self.end_transaction(request.body.get("producer_id", 0), committed)
+        self._runtime.respond(request, {"error_code": error})
 
     def check_producer(self, request: Request) -> Error:
         """Whether id and epoch are those of the transactional id."""
@@ -63,7 +63,7 @@ class Transactions:
         current = present.epoch == request.body.get("producer_epoch", 0)
         return Error.NONE if current else Error.INVALID_PRODUCER_EPOCH
 
-    def end(self, producer: int, committed: bool) -> Error:
+    def end_transaction(self, producer: int, committed: bool) -> Error:
         """Write the end of the transaction, then let it count."""
         record = TransactionEnd(producer, committed)
         try:

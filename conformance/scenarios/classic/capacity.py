@@ -1,66 +1,70 @@
 """The size limit of a group (KIP-389)."""
 
-from fencepost.conformance.scenario.context import Member, Stage, Unsupported
-from fencepost.conformance.scenario.scenario import Collection
+from fencepost.conformance.scenario.context import Member, ScenarioContext, Unsupported
+from fencepost.conformance.scenario.scenario import ScenarioFamily
 
-capacity = Collection()
+capacity = ScenarioFamily()
 
 
-def crowd(stage: Stage) -> list[Member]:
+def full_group_members(context: ScenarioContext) -> list[Member]:
     """As many members as the group may have, patient enough for a round of so many."""
     return [
-        stage.member(f"A{number}", session=stage.long_session, rebalance=2 * stage.rebalance)
-        for number in range(stage.settings.max_group_size)
+        context.member(
+            f"A{number}", session_timeout=context.long_session_timeout, rebalance_timeout=2 * context.rebalance_timeout
+        )
+        for number in range(context.settings.max_group_size)
     ]
 
 
 @capacity.add("JOIN-46")
-async def full_group_refuses_newcomers(stage: Stage) -> None:
+async def full_group_refuses_newcomers(context: ScenarioContext) -> None:
     """In the sync phase and when Stable, nobody else is let in."""
-    leader, *followers = await stage.completing(*crowd(stage))
+    leader, *followers = await context.form_generation(*full_group_members(context))
     for settled in (False, True):
         if settled:
-            await stage.settle(leader, *followers)
-        call = stage.join(stage.member("N"))
+            await context.sync_all(leader, *followers)
+        call = context.join(context.member("N"))
         await call
-        stage.shows("JOIN-46", call, "error", "member")
+        context.check("JOIN-46", call, "error", "member")
 
 
 @capacity.add("JOIN-47")
-async def members_rejoin_a_full_group(stage: Stage) -> None:
+async def members_rejoin_a_full_group(context: ScenarioContext) -> None:
     """A round of a full group, with all of its members."""
-    leader, *followers = await stage.stable(*crowd(stage))
-    for call in await stage.regroup(leader, *followers):
-        stage.shows("JOIN-47", call)
+    leader, *followers = await context.form_stable_group(*full_group_members(context))
+    for call in await context.rebalance(leader, *followers):
+        context.check("JOIN-47", call)
 
 
 @capacity.add("JOIN-48", "JOIN-49")
-async def parked_joins_are_counted(stage: Stage) -> None:
+async def parked_joins_are_counted(context: ScenarioContext) -> None:
     """A newcomer takes the place of the member that rejoins last, and that member is out."""
-    if stage.settings.max_group_size < 2:
+    if context.settings.max_group_size < 2:
         raise Unsupported("groups of 2 members")
-    leader, *followers, last = await stage.stable(*crowd(stage))
-    newcomer = stage.member("N", session=stage.long_session, rebalance=2 * stage.rebalance)
-    calls = [stage.join(leader)]
-    await stage.sleep(stage.step)
-    calls += [await stage.enter(newcomer), *(stage.join(follower) for follower in followers)]
-    await stage.sleep(stage.step)
-    refused = stage.join(last)
+    leader, *followers, last = await context.form_stable_group(*full_group_members(context))
+    newcomer = context.member(
+        "N", session_timeout=context.long_session_timeout, rebalance_timeout=2 * context.rebalance_timeout
+    )
+    calls = [context.join(leader)]
+    await context.sleep(context.short_pause)
+    calls += [await context.join_new(newcomer), *(context.join(follower) for follower in followers)]
+    await context.sleep(context.short_pause)
+    refused = context.join(last)
     body = await refused
-    stage.shows("JOIN-48", refused, met=body["error_code"] == 81)
-    gone = stage.heartbeat(last)
+    context.check("JOIN-48", refused, reached=body["error_code"] == 81)
+    gone = context.heartbeat(last)
     await gone
-    stage.shows("JOIN-49", gone, met=body["error_code"] == 81)
+    context.check("JOIN-49", gone, reached=body["error_code"] == 81)
     for call in calls:
         await call
 
 
 @capacity.add("JOIN-50")
-async def pending_ids_take_no_place(stage: Stage) -> None:
+async def pending_ids_take_no_place(context: ScenarioContext) -> None:
     """More ids are handed out than the group may have members."""
-    version = stage.version("JoinGroup", 4)
-    for number in range(stage.settings.max_group_size + 2):
-        call = stage.join(stage.member(f"P{number}"), version=version)
+    version = context.highest_version("JoinGroup", 4)
+    for number in range(context.settings.max_group_size + 2):
+        call = context.join(context.member(f"P{number}"), version=version)
         await call
-        if number >= stage.settings.max_group_size:
-            stage.shows("JOIN-50", call)
+        if number >= context.settings.max_group_size:
+            context.check("JOIN-50", call)

@@ -1,175 +1,181 @@
 """The two steps in which a dynamic member joins (KIP-394): ids handed out, used, and gone."""
 
 from fencepost.conformance.scenario.admin_requests import PREPARING
-from fencepost.conformance.scenario.context import Member, Stage
-from fencepost.conformance.scenario.scenario import Collection
+from fencepost.conformance.scenario.context import Member, ScenarioContext
+from fencepost.conformance.scenario.scenario import ScenarioFamily
 
-member_ids = Collection()
+member_ids = ScenarioFamily()
 
 
-async def pending(stage: Stage, label: str = "P", *, session: int | None = None) -> Member:
+async def reserve_id(context: ScenarioContext, label: str = "P", *, session: int | None = None) -> Member:
     """Somebody who was handed an id and does not come back yet."""
-    member = stage.member(label, session=session, rebalance=stage.rebalance)
-    body = await stage.join(member, version=stage.version("JoinGroup", 4))
-    stage.need(body["error_code"] == 79, "no id was handed out")
+    member = context.member(label, session_timeout=session, rebalance_timeout=context.rebalance_timeout)
+    body = await context.join(member, version=context.highest_version("JoinGroup", 4))
+    context.require(body["error_code"] == 79, "no id was handed out")
     return member
 
 
 @member_ids.add("JOIN-07", smoke=True)
-async def id_is_required_in_every_state(stage: Stage) -> None:
+async def id_is_required_in_every_state(context: ScenarioContext) -> None:
     """A stranger asks while there is no group, while it is Stable, in the join phase and in the sync phase."""
-    version = stage.version("JoinGroup", 4)
+    version = context.highest_version("JoinGroup", 4)
 
     async def ask() -> Member:
-        stranger = stage.member("P", session=stage.long_session)
-        call = stage.join(stranger, version=version)
+        stranger = context.member("P", session_timeout=context.long_session_timeout)
+        call = context.join(stranger, version=version)
         await call
-        stage.shows("JOIN-07", call)
-        stage.shows("JOIN-07", call, "generation")
+        context.check("JOIN-07", call)
+        context.check("JOIN-07", call, "generation")
         return stranger
 
-    await stage.leave(await ask())
-    a, b = await stage.stable(stage.member("A"), stage.member("B"))
-    await stage.leave(await ask())
+    await context.leave(await ask())
+    a, b = await context.form_stable_group(context.member("A"), context.member("B"))
+    await context.leave(await ask())
     # Where that was taken for a departure, a rebalance is under way already (DIV-07).
-    rejoined = stage.join(a)
-    await stage.reaches(PREPARING)
-    await stage.leave(await ask())
-    await stage.join(b)
+    rejoined = context.join(a)
+    await context.wait_for_state(PREPARING)
+    await context.leave(await ask())
+    await context.join(b)
     await rejoined
     await ask()
 
 
 @member_ids.add("JOIN-08")
-async def old_versions_join_in_one_step(stage: Stage) -> None:
+async def old_versions_join_in_one_step(context: ScenarioContext) -> None:
     """Up to version 3 the first JoinGroup parks like any other, and is answered with a success."""
-    version = stage.version("JoinGroup", 0, 3)
-    (a,) = await stage.stable(stage.member("A"))
-    call = stage.join(stage.member("B"), version=version)
-    await stage.reaches(PREPARING)
-    await stage.join(a)
+    version = context.highest_version("JoinGroup", 0, 3)
+    (a,) = await context.form_stable_group(context.member("A"))
+    call = context.join(context.member("B"), version=version)
+    await context.wait_for_state(PREPARING)
+    await context.join(a)
     await call
-    stage.shows("JOIN-08", call, "error", "time")
+    context.check("JOIN-08", call, "error", "time")
 
 
 @member_ids.add("JOIN-09")
-async def handing_out_an_id_disturbs_nobody(stage: Stage) -> None:
+async def handing_out_an_id_disturbs_nobody(context: ScenarioContext) -> None:
     """The members of a Stable group notice nothing."""
-    (a,) = await stage.stable(stage.member("A"))
-    await pending(stage)
-    await stage.sleep(stage.step)
-    call = stage.heartbeat(a)
+    (a,) = await context.form_stable_group(context.member("A"))
+    await reserve_id(context)
+    await context.sleep(context.short_pause)
+    call = context.heartbeat(a)
     await call
-    stage.shows("JOIN-09", call)
+    context.check("JOIN-09", call)
 
 
 @member_ids.add("JOIN-10")
-async def handed_out_ids_are_fresh(stage: Stage) -> None:
+async def handed_out_ids_are_fresh(context: ScenarioContext) -> None:
     """Twenty strangers get twenty ids."""
-    version = stage.version("JoinGroup", 4)
-    (a,) = await stage.stable(stage.member("A"))
+    version = context.highest_version("JoinGroup", 4)
+    (a,) = await context.form_stable_group(context.member("A"))
     ids = [a.id]
     for number in range(20):
-        call = stage.join(stage.member(f"P{number}"), version=version)
+        call = context.join(context.member(f"P{number}"), version=version)
         ids.append((await call)["member_id"])
-        stage.shows("JOIN-10", call, "member")
+        context.check("JOIN-10", call, "member")
 
 
 @member_ids.add("JOIN-11")
-async def pending_id_joins(stage: Stage) -> None:
+async def pending_id_joins(context: ScenarioContext) -> None:
     """The id that was handed out is the one the member has."""
-    (a,) = await stage.stable(stage.member("A"))
-    newcomer = await pending(stage)
-    call = stage.join(newcomer)
-    await stage.sleep(stage.step)
-    await stage.join(a)
+    (a,) = await context.form_stable_group(context.member("A"))
+    newcomer = await reserve_id(context)
+    call = context.join(newcomer)
+    await context.sleep(context.short_pause)
+    await context.join(a)
     await call
-    stage.shows("JOIN-11", call, "error", "member")
+    context.check("JOIN-11", call, "error", "member")
 
 
 @member_ids.add("JOIN-12")
-async def second_request_counts(stage: Stage) -> None:
+async def second_request_counts(context: ScenarioContext) -> None:
     """What the first request offered, and its session timeout, are forgotten."""
-    version = stage.version("JoinGroup", 4)
-    member = stage.member("A")
-    first = await stage.join(
+    version = context.highest_version("JoinGroup", 4)
+    member = context.member("A")
+    first = await context.join(
         member,
         version=version,
-        session_timeout_ms=stage.long_session,
+        session_timeout_ms=context.long_session_timeout,
         protocols=[{"name": "other", "metadata": b""}, {"name": "range", "metadata": b""}],
     )
-    stage.need(first["error_code"] == 79, "no id was handed out")
-    call = stage.join(member, version=version)
+    context.require(first["error_code"] == 79, "no id was handed out")
+    call = context.join(member, version=version)
     await call
-    stage.shows("JOIN-12", call, "members")
-    await stage.settle(member)
-    await stage.sleep_past(member.session)
-    late = stage.heartbeat(member)
+    context.check("JOIN-12", call, "members")
+    await context.sync_all(member)
+    await context.sleep_past(member.session_timeout)
+    late = context.heartbeat(member)
     await late
-    stage.shows("JOIN-12", late, met=stage.long_session > member.session + 2 * stage.grace + stage.step)
+    context.check(
+        "JOIN-12",
+        late,
+        reached=context.long_session_timeout > member.session_timeout + 2 * context.grace + context.short_pause,
+    )
 
 
 @member_ids.add("JOIN-13")
-async def pending_id_that_left(stage: Stage) -> None:
+async def pending_id_that_left(context: ScenarioContext) -> None:
     """An id given back is gone."""
-    member = await pending(stage)
-    await stage.leave(member)
-    call = stage.join(member)
+    member = await reserve_id(context)
+    await context.leave(member)
+    call = context.join(member)
     await call
-    stage.shows("JOIN-13", call)
+    context.check("JOIN-13", call)
 
 
 @member_ids.add("JOIN-13")
-async def pending_id_that_expired(stage: Stage) -> None:
+async def pending_id_that_expired(context: ScenarioContext) -> None:
     """An id not used for a session timeout is gone."""
-    await stage.stable(stage.member("A", session=stage.long_session, rebalance=stage.rebalance))
-    member = await pending(stage)
-    await stage.sleep_past(member.session)
-    call = stage.join(member)
+    await context.form_stable_group(
+        context.member("A", session_timeout=context.long_session_timeout, rebalance_timeout=context.rebalance_timeout)
+    )
+    member = await reserve_id(context)
+    await context.sleep_past(member.session_timeout)
+    call = context.join(member)
     await call
-    stage.shows("JOIN-13", call)
+    context.check("JOIN-13", call)
 
 
 @member_ids.add("JOIN-13")
-async def pending_id_of_a_deleted_group(stage: Stage) -> None:
+async def pending_id_of_a_deleted_group(context: ScenarioContext) -> None:
     """Nothing is left of a group that was deleted."""
-    member = await pending(stage)
-    await stage.delete()
-    call = stage.join(member)
+    member = await reserve_id(context)
+    await context.delete_groups()
+    call = context.join(member)
     await call
-    stage.shows("JOIN-13", call)
+    context.check("JOIN-13", call)
 
 
 @member_ids.add("JOIN-14")
-async def pending_id_with_an_instance(stage: Stage) -> None:
+async def pending_id_with_an_instance(context: ScenarioContext) -> None:
     """An id handed out to a dynamic member does not suit a static one."""
-    version = stage.version("JoinGroup", 5)
-    await stage.stable(stage.member("A"))
-    member = await pending(stage)
-    call = stage.join(member, group_instance_id="instance", version=version)
+    version = context.highest_version("JoinGroup", 5)
+    await context.form_stable_group(context.member("A"))
+    member = await reserve_id(context)
+    call = context.join(member, group_instance_id="instance", version=version)
     await call
-    stage.shows("JOIN-14", call)
+    context.check("JOIN-14", call)
 
 
 @member_ids.add("JOIN-28")
-async def pending_id_holds_up_the_phase(stage: Stage) -> None:
+async def pending_id_holds_up_the_phase(context: ScenarioContext) -> None:
     """Everyone has rejoined, but the round waits until the owner of the id says that it will not come."""
-    (a,) = await stage.stable(stage.member("A"))
-    stranger = await pending(stage, session=stage.long_session)
-    call = stage.join(a)
-    await stage.sleep(3 * stage.step)
-    await stage.leave(stranger)
+    (a,) = await context.form_stable_group(context.member("A"))
+    stranger = await reserve_id(context, session=context.long_session_timeout)
+    call = context.join(a)
+    await context.sleep(3 * context.short_pause)
+    await context.leave(stranger)
     await call
-    stage.shows("JOIN-28", call, "time")
+    context.check("JOIN-28", call, "time")
 
 
 @member_ids.add("JOIN-28")
-async def pending_id_completes_the_phase(stage: Stage) -> None:
+async def pending_id_completes_the_phase(context: ScenarioContext) -> None:
     """The round waits until the owner of the id comes, and is then complete."""
-    (a,) = await stage.stable(stage.member("A"))
-    stranger = await pending(stage, session=stage.long_session)
-    call = stage.join(a)
-    await stage.sleep(3 * stage.step)
-    await stage.join(stranger)
+    (a,) = await context.form_stable_group(context.member("A"))
+    stranger = await reserve_id(context, session=context.long_session_timeout)
+    call = context.join(a)
+    await context.sleep(3 * context.short_pause)
+    await context.join(stranger)
     await call
-    stage.shows("JOIN-28", call, "time", "members")
+    context.check("JOIN-28", call, "time", "members")

@@ -1,211 +1,214 @@
 """Replacement of a static member: its instance id comes back without a member id (KIP-345, KIP-814)."""
 
-from fencepost.conformance.scenario.context import RANGE, Stage
-from fencepost.conformance.scenario.scenario import Collection
-from fencepost.conformance.scenarios.classic.statics import replaced, static
+from fencepost.conformance.scenario.context import RANGE, ScenarioContext
+from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.scenarios.classic.statics import replace_static_member, static_member
 
-replacements = Collection()
-OTHER = "roundrobin"
+replacements = ScenarioFamily()
+OTHER_PROTOCOL = "roundrobin"
 
 
 @replacements.add("STATIC-02", smoke=True)
-async def replacement_has_a_new_id(stage: Stage) -> None:
+async def replacement_has_a_new_id(context: ScenarioContext) -> None:
     """And the old one is worth nothing from then on."""
-    (old,) = await stage.stable(static(stage, "A"))
-    taken = stage.join(stage.heir(old))
+    (old,) = await context.form_stable_group(static_member(context, "A"))
+    taken = context.join(context.replacement_of(old))
     await taken
-    stage.shows("STATIC-02", taken, "error", "member")
-    stranger = stage.heartbeat(old, group_instance_id=None)
+    context.check("STATIC-02", taken, "error", "member")
+    stranger = context.heartbeat(old, group_instance_id=None)
     await stranger
-    stage.shows("STATIC-02", stranger)
+    context.check("STATIC-02", stranger)
 
 
 @replacements.add("STATIC-05")
-async def parked_join_of_the_old_owner(stage: Stage) -> None:
+async def parked_join_of_the_old_owner(context: ScenarioContext) -> None:
     """It is answered when another takes over."""
-    a, old = stage.silent("A"), static(stage, "B")
-    await stage.stable(a, old)
-    parked = stage.join_changed(old)
-    await stage.sleep(stage.step)
-    stage.join(stage.heir(old))
+    a, old = context.member_without_heartbeats("A"), static_member(context, "B")
+    await context.form_stable_group(a, old)
+    parked = context.join_with_new_metadata(old)
+    await context.sleep(context.short_pause)
+    context.join(context.replacement_of(old))
     await parked
-    stage.shows("STATIC-05", parked)
+    context.check("STATIC-05", parked)
 
 
 @replacements.add("STATIC-05")
-async def parked_sync_of_the_old_owner(stage: Stage) -> None:
+async def parked_sync_of_the_old_owner(context: ScenarioContext) -> None:
     """The same in the sync phase."""
-    _, old = await stage.completing(static(stage, "A"), static(stage, "B"))
-    parked = stage.sync(old)
-    await stage.sleep(stage.step)
-    stage.join(stage.heir(old))
+    _, old = await context.form_generation(static_member(context, "A"), static_member(context, "B"))
+    parked = context.sync(old)
+    await context.sleep(context.short_pause)
+    context.join(context.replacement_of(old))
     await parked
-    stage.shows("STATIC-05", parked)
+    context.check("STATIC-05", parked)
 
 
 # --- in Stable -----------------------------------------------------------------------------------------------------
 
 
 @replacements.add("STATIC-08", smoke=True)
-async def replacement_without_a_rebalance(stage: Stage) -> None:
+async def replacement_without_a_rebalance(context: ScenarioContext) -> None:
     """The generation stays, and nobody else notices."""
-    a, old = stage.member("A"), static(stage, "B", silent=False)
-    await stage.stable(a, old)
-    taken = stage.join(stage.heir(old))
+    a, old = context.member("A"), static_member(context, "B", silent=False)
+    await context.form_stable_group(a, old)
+    taken = context.join(context.replacement_of(old))
     await taken
-    stage.shows("STATIC-08", taken, "error", "generation", "time")
-    beaten = stage.heartbeat(a)
+    context.check("STATIC-08", taken, "error", "generation", "time")
+    beaten = context.heartbeat(a)
     await beaten
-    stage.shows("STATIC-08", beaten)
+    context.check("STATIC-08", beaten)
 
 
 @replacements.add("STATIC-09")
-async def assignment_is_inherited(stage: Stage) -> None:
+async def assignment_is_inherited(context: ScenarioContext) -> None:
     """The new id is given what the leader planned for the old one."""
-    a, old = stage.silent("A"), static(stage, "B")
-    await stage.stable(a, old)
-    call = stage.sync(await replaced(stage, old))
+    a, old = context.member_without_heartbeats("A"), static_member(context, "B")
+    await context.form_stable_group(a, old)
+    call = context.sync(await replace_static_member(context, old))
     await call
-    stage.shows("STATIC-09", call, "error", "assignment")
+    context.check("STATIC-09", call, "error", "assignment")
 
 
 @replacements.add("STATIC-10")
-async def leader_replaced_that_can_skip(stage: Stage) -> None:
+async def leader_replaced_that_can_skip(context: ScenarioContext) -> None:
     """Version 9: it leads under its new id, with all members, and need not assign again."""
-    version = stage.version("JoinGroup", at_least=9)
-    leader, _ = await stage.stable(static(stage, "A"), static(stage, "B"))
-    taken = stage.join(stage.heir(leader), version=version)
+    version = context.highest_version("JoinGroup", at_least=9)
+    leader, _ = await context.form_stable_group(static_member(context, "A"), static_member(context, "B"))
+    taken = context.join(context.replacement_of(leader), version=version)
     await taken
-    stage.shows("STATIC-10", taken, "leader", "members", "skip_assignment")
+    context.check("STATIC-10", taken, "leader", "members", "skip_assignment")
 
 
 @replacements.add("STATIC-11")
-async def leader_replaced_that_cannot_skip(stage: Stage) -> None:
+async def leader_replaced_that_cannot_skip(context: ScenarioContext) -> None:
     """Before, it is told the old id so that it takes itself for a follower."""
-    version = stage.version("JoinGroup", at_least=5, at_most=8)
-    leader, _ = await stage.stable(static(stage, "A"), static(stage, "B"))
-    taken = stage.join(stage.heir(leader), version=version)
+    version = context.highest_version("JoinGroup", at_least=5, at_most=8)
+    leader, _ = await context.form_stable_group(static_member(context, "A"), static_member(context, "B"))
+    taken = context.join(context.replacement_of(leader), version=version)
     await taken
-    stage.shows("STATIC-11", taken, "leader", "members")
+    context.check("STATIC-11", taken, "leader", "members")
 
 
 @replacements.add("STATIC-12")
-async def follower_replaced(stage: Stage) -> None:
+async def follower_replaced(context: ScenarioContext) -> None:
     """It is told who leads, and nothing of the others."""
-    _, follower = await stage.stable(static(stage, "A"), static(stage, "B"))
-    taken = stage.join(stage.heir(follower))
+    _, follower = await context.form_stable_group(static_member(context, "A"), static_member(context, "B"))
+    taken = context.join(context.replacement_of(follower))
     await taken
-    stage.shows("STATIC-12", taken, "leader", "members", "skip_assignment")
+    context.check("STATIC-12", taken, "leader", "members", "skip_assignment")
 
 
 @replacements.add("STATIC-13")
-async def new_subscription_on_replacement(stage: Stage) -> None:
+async def new_subscription_on_replacement(context: ScenarioContext) -> None:
     """Other metadata is no reason for a round, but the next one lists it."""
-    leader, follower = await stage.stable(static(stage, "A"), static(stage, "B"))
-    taken = stage.join_changed(stage.heir(follower))
+    leader, follower = await context.form_stable_group(static_member(context, "A"), static_member(context, "B"))
+    taken = context.join_with_new_metadata(context.replacement_of(follower))
     await taken
-    stage.shows("STATIC-13", taken, "error", "generation", "time")
-    beaten = stage.heartbeat(leader)
+    context.check("STATIC-13", taken, "error", "generation", "time")
+    beaten = context.heartbeat(leader)
     await beaten
-    stage.shows("STATIC-13", beaten)
-    listed = stage.join(leader)
+    context.check("STATIC-13", beaten)
+    listed = context.join(leader)
     await listed
-    stage.shows("STATIC-13", listed, "members", met=taken.error == 0)
+    context.check("STATIC-13", listed, "members", reached=taken.error == 0)
 
 
 @replacements.add("STATIC-14")
-async def replacement_changes_the_protocol(stage: Stage) -> None:
+async def replacement_changes_the_protocol(context: ScenarioContext) -> None:
     """What the members agreed on is not offered any more, so they have to meet again."""
-    a, old = stage.silent("A", RANGE, OTHER), static(stage, "B", RANGE, OTHER)
-    await stage.stable(a, old)
-    heir = stage.heir(old)
+    a, old = (
+        context.member_without_heartbeats("A", RANGE, OTHER_PROTOCOL),
+        static_member(context, "B", RANGE, OTHER_PROTOCOL),
+    )
+    await context.form_stable_group(a, old)
+    heir = context.replacement_of(old)
     heir.protocols = old.protocols[1:]
-    parked = stage.join(heir)
-    await stage.sleep(stage.step)
-    told = stage.heartbeat(a)
+    parked = context.join(heir)
+    await context.sleep(context.short_pause)
+    told = context.heartbeat(a)
     await told
-    stage.shows("STATIC-14", told)
-    await stage.join(a)
+    context.check("STATIC-14", told)
+    await context.join(a)
     await parked
-    stage.shows("STATIC-14", parked)
+    context.check("STATIC-14", parked)
 
 
 @replacements.add("STATIC-24")
-async def replacement_ids_are_fresh(stage: Stage) -> None:
+async def replacement_ids_are_fresh(context: ScenarioContext) -> None:
     """None of five is given an id that was in use before."""
-    (member,) = await stage.stable(static(stage, "A"))
+    (member,) = await context.form_stable_group(static_member(context, "A"))
     for _ in range(5):
-        heir = stage.heir(member)
-        taken = stage.join(heir)
+        heir = context.replacement_of(member)
+        taken = context.join(heir)
         await taken
-        stage.shows("STATIC-24", taken, "error", "member")
+        context.check("STATIC-24", taken, "error", "member")
         member = heir
 
 
 @replacements.add("STATIC-25")
-async def one_owner_per_instance_id(stage: Stage) -> None:
+async def one_owner_per_instance_id(context: ScenarioContext) -> None:
     """The group has as many members as before, each with its instance id."""
-    a, old = static(stage, "A"), static(stage, "B")
-    await stage.stable(a, old)
-    await replaced(stage, old)
-    described = stage.describe(version=stage.version("DescribeGroups", at_least=4, at_most=5))
+    a, old = static_member(context, "A"), static_member(context, "B")
+    await context.form_stable_group(a, old)
+    await replace_static_member(context, old)
+    described = context.describe_groups(version=context.highest_version("DescribeGroups", at_least=4, at_most=5))
     await described
-    stage.shows("STATIC-25", described, "members", "instances")
+    context.check("STATIC-25", described, "members", "instances")
 
 
 @replacements.add("STATIC-26", needs=("size-limit",))
-async def restart_in_a_full_group(stage: Stage) -> None:
+async def restart_in_a_full_group(context: ScenarioContext) -> None:
     """It is refused like any member that comes without an id, or let in."""
-    others = [stage.silent(f"M{number}") for number in range(1, stage.settings.max_group_size)]
-    old = static(stage, "A")
-    await stage.stable(old, *others)
-    call = stage.join(stage.heir(old))
+    others = [context.member_without_heartbeats(f"M{number}") for number in range(1, context.settings.max_group_size)]
+    old = static_member(context, "A")
+    await context.form_stable_group(old, *others)
+    call = context.join(context.replacement_of(old))
     await call
-    stage.shows("STATIC-26", call)
+    context.check("STATIC-26", call)
 
 
 # --- during a round ------------------------------------------------------------------------------------------------
 
 
 @replacements.add("STATIC-15")
-async def replacement_in_completing(stage: Stage) -> None:
+async def replacement_in_completing(context: ScenarioContext) -> None:
     """The round is repeated, for the leader was told of the old id."""
-    leader, follower = await stage.completing(static(stage, "A"), static(stage, "B"))
-    parked = stage.sync(follower)
-    await stage.sleep(stage.step)
-    stage.join(stage.heir(leader))
+    leader, follower = await context.form_generation(static_member(context, "A"), static_member(context, "B"))
+    parked = context.sync(follower)
+    await context.sleep(context.short_pause)
+    context.join(context.replacement_of(leader))
     await parked
-    stage.shows("STATIC-15", parked)
-    told = stage.heartbeat(follower)
+    context.check("STATIC-15", parked)
+    told = context.heartbeat(follower)
     await told
-    stage.shows("STATIC-15", told)
+    context.check("STATIC-15", told)
 
 
 @replacements.add("STATIC-16")
-async def replacement_in_preparing(stage: Stage) -> None:
+async def replacement_in_preparing(context: ScenarioContext) -> None:
     """It is the last one missing, so the join phase is over at once."""
-    a, old = stage.silent("A"), static(stage, "B")
-    a.rebalance = stage.long_session
-    await stage.stable(a, old)
-    parked = stage.join_changed(a)
-    await stage.sleep(stage.step)
-    taken = stage.join(stage.heir(old))
+    a, old = context.member_without_heartbeats("A"), static_member(context, "B")
+    a.rebalance_timeout = context.long_session_timeout
+    await context.form_stable_group(a, old)
+    parked = context.join_with_new_metadata(a)
+    await context.sleep(context.short_pause)
+    taken = context.join(context.replacement_of(old))
     for call in (taken, parked):
         await call
-        stage.shows("STATIC-16", call, "error", "time")
+        context.check("STATIC-16", call, "error", "time")
 
 
 @replacements.add("STATIC-25")
-async def one_owner_during_a_round(stage: Stage) -> None:
+async def one_owner_during_a_round(context: ScenarioContext) -> None:
     """There are no two owners either when the old one waits for the join phase to end."""
-    a, old = stage.silent("A"), static(stage, "B")
-    await stage.stable(a, old)
-    stage.join_changed(old)
-    await stage.sleep(stage.step)
-    taken = stage.join(stage.heir(old))
-    await stage.sleep(stage.step)
-    described = stage.describe(version=stage.version("DescribeGroups", at_least=4, at_most=5))
+    a, old = context.member_without_heartbeats("A"), static_member(context, "B")
+    await context.form_stable_group(a, old)
+    context.join_with_new_metadata(old)
+    await context.sleep(context.short_pause)
+    taken = context.join(context.replacement_of(old))
+    await context.sleep(context.short_pause)
+    described = context.describe_groups(version=context.highest_version("DescribeGroups", at_least=4, at_most=5))
     await described
-    stage.shows("STATIC-25", described, "members", "instances")
-    stage.join(a)
+    context.check("STATIC-25", described, "members", "instances")
+    context.join(a)
     await taken

@@ -1,239 +1,242 @@
 """Sessions: who expires when, what protects from it, and what grants a full one."""
 
-from fencepost.conformance.scenario.context import Stage
-from fencepost.conformance.scenario.scenario import Collection
+from fencepost.conformance.scenario.context import ScenarioContext
+from fencepost.conformance.scenario.scenario import ScenarioFamily
 
-sessions = Collection()
+sessions = ScenarioFamily()
 EARLY_MS = 400
 """How long before a deadline a member is looked at that must still be there."""
 
 
 @sessions.add("TIMER-01", smoke=True)
-async def silence_ends_a_session(stage: Stage) -> None:
+async def silence_ends_a_session(context: ScenarioContext) -> None:
     """A lone member is known until shortly before its session timeout, and gone after it."""
-    (a,) = await stage.stable(stage.member("A"))
-    await stage.sleep(a.session - EARLY_MS)
-    before = stage.heartbeat(a)
+    (a,) = await context.form_stable_group(context.member("A"))
+    await context.sleep(a.session_timeout - EARLY_MS)
+    before = context.heartbeat(a)
     await before
-    stage.shows("TIMER-01", before)
-    await stage.sleep_past(a.session)
-    after = stage.heartbeat(a)
+    context.check("TIMER-01", before)
+    await context.sleep_past(a.session_timeout)
+    after = context.heartbeat(a)
     await after
-    stage.shows("TIMER-01", after)
+    context.check("TIMER-01", after)
 
 
 @sessions.add("TIMER-01")
-async def silence_before_the_first_sync(stage: Stage) -> None:
+async def silence_before_the_first_sync(context: ScenarioContext) -> None:
     """A member that dies before it ever synced is gone after its session timeout, not after that of the sync phase."""
-    (a,) = await stage.completing(stage.member("A", rebalance=stage.long_session))
-    await stage.sleep_past(a.session)
-    gone = stage.heartbeat(a)
+    (a,) = await context.form_generation(context.member("A", rebalance_timeout=context.long_session_timeout))
+    await context.sleep_past(a.session_timeout)
+    gone = context.heartbeat(a)
     await gone
-    stage.shows("TIMER-01", gone)
+    context.check("TIMER-01", gone)
 
 
 @sessions.add("TIMER-02")
-async def expiry_in_stable(stage: Stage) -> None:
+async def expiry_in_stable(context: ScenarioContext) -> None:
     """When one member of a stable group expires, the other is told to rejoin."""
-    a, b = stage.silent("A"), stage.member("B")
-    await stage.stable(a, b)
-    await stage.sleep_past(b.session)
-    told = stage.heartbeat(a)
+    a, b = context.member_without_heartbeats("A"), context.member("B")
+    await context.form_stable_group(a, b)
+    await context.sleep_past(b.session_timeout)
+    told = context.heartbeat(a)
     await told
-    stage.shows("TIMER-02", told)
+    context.check("TIMER-02", told)
 
 
 @sessions.add("TIMER-02")
-async def expiry_in_completing(stage: Stage) -> None:
+async def expiry_in_completing(context: ScenarioContext) -> None:
     """The same in the sync phase, well before its own timeout."""
-    a, b = stage.silent("A"), stage.member("B")
-    a.rebalance = b.rebalance = stage.long_session
-    await stage.completing(a, b)
-    await stage.sleep_past(b.session)
-    told = stage.heartbeat(a)
+    a, b = context.member_without_heartbeats("A"), context.member("B")
+    a.rebalance_timeout = b.rebalance_timeout = context.long_session_timeout
+    await context.form_generation(a, b)
+    await context.sleep_past(b.session_timeout)
+    told = context.heartbeat(a)
     await told
-    stage.shows("TIMER-02", told)
+    context.check("TIMER-02", told)
 
 
 @sessions.add("TIMER-02")
-async def expiry_of_the_last_member(stage: Stage) -> None:
+async def expiry_of_the_last_member(context: ScenarioContext) -> None:
     """It leaves the group Empty, and that round counts."""
-    (a,) = await stage.stable(stage.member("A"))
-    await stage.sleep_past(a.session)
-    described = stage.describe()
+    (a,) = await context.form_stable_group(context.member("A"))
+    await context.sleep_past(a.session_timeout)
+    described = context.describe_groups()
     await described
-    stage.shows("TIMER-02", described, "state")
-    joined = await stage.enter(stage.member("B"))
+    context.check("TIMER-02", described, "state")
+    joined = await context.join_new(context.member("B"))
     await joined
-    stage.shows("TIMER-02", joined, "generation")
+    context.check("TIMER-02", joined, "generation")
 
 
 @sessions.add("TIMER-03")
-async def parked_join_protects_the_session(stage: Stage) -> None:
+async def parked_join_protects_the_session(context: ScenarioContext) -> None:
     """A member that waits for the others is not expected to heartbeat."""
-    a, b = stage.silent("A"), stage.member("B", rebalance=stage.long_session)
-    await stage.stable(a, b)
-    parked = stage.join_changed(b)
-    await stage.sleep_past(b.session)
-    await stage.join(a)
+    a, b = context.member_without_heartbeats("A"), context.member("B", rebalance_timeout=context.long_session_timeout)
+    await context.form_stable_group(a, b)
+    parked = context.join_with_new_metadata(b)
+    await context.sleep_past(b.session_timeout)
+    await context.join(a)
     await parked
-    stage.shows("TIMER-03", parked, "error", "members")
+    context.check("TIMER-03", parked, "error", "members")
 
 
 @sessions.add("TIMER-04")
-async def parked_sync_protects_the_session(stage: Stage) -> None:
+async def parked_sync_protects_the_session(context: ScenarioContext) -> None:
     """A follower that waits for the assignment is not expected to heartbeat."""
-    a, b = (stage.member(label, rebalance=stage.long_session) for label in "AB")
-    leader, follower = await stage.completing(a, b)
-    parked = stage.sync(follower)
-    left = follower.session + 2 * stage.grace + stage.step
+    a, b = (context.member(label, rebalance_timeout=context.long_session_timeout) for label in "AB")
+    leader, follower = await context.form_generation(a, b)
+    parked = context.sync(follower)
+    left = follower.session_timeout + 2 * context.grace + context.short_pause
     while left > 0:
-        await stage.sleep(leader.session // 4)
-        left -= leader.session // 4
-        undisturbed = stage.heartbeat(leader)
+        await context.sleep(leader.session_timeout // 4)
+        left -= leader.session_timeout // 4
+        undisturbed = context.heartbeat(leader)
         await undisturbed
-        stage.shows("TIMER-04", undisturbed)
-    await stage.lead(leader, follower)
+        context.check("TIMER-04", undisturbed)
+    await context.sync_leader(leader, follower)
     await parked
-    stage.shows("TIMER-04", parked)
+    context.check("TIMER-04", parked)
 
 
 @sessions.add("TIMER-05")
-async def full_session_after_a_parked_join(stage: Stage) -> None:
+async def full_session_after_a_parked_join(context: ScenarioContext) -> None:
     """A session begins when the join phase ends, not when the request came."""
-    a, b = stage.silent("A"), stage.member("B", rebalance=stage.long_session)
-    await stage.stable(a, b)
-    parked = stage.join_changed(b)
-    await stage.sleep(b.session - EARLY_MS)
-    await stage.join(a)
+    a, b = context.member_without_heartbeats("A"), context.member("B", rebalance_timeout=context.long_session_timeout)
+    await context.form_stable_group(a, b)
+    parked = context.join_with_new_metadata(b)
+    await context.sleep(b.session_timeout - EARLY_MS)
+    await context.join(a)
     await parked
-    await stage.sleep(b.session - EARLY_MS)
-    call = stage.heartbeat(b)
+    await context.sleep(b.session_timeout - EARLY_MS)
+    call = context.heartbeat(b)
     await call
-    stage.shows("TIMER-05", call)
+    context.check("TIMER-05", call)
 
 
 @sessions.add("TIMER-05")
-async def full_session_after_a_parked_sync(stage: Stage) -> None:
+async def full_session_after_a_parked_sync(context: ScenarioContext) -> None:
     """A session begins when a parked SyncGroup is answered."""
-    a, b = (stage.member(label, rebalance=stage.long_session) for label in "AB")
-    leader, follower = await stage.completing(a, b)
-    parked = stage.sync(follower)
-    await stage.alive([leader], follower.session - EARLY_MS)
-    await stage.lead(leader, follower)
+    a, b = (context.member(label, rebalance_timeout=context.long_session_timeout) for label in "AB")
+    leader, follower = await context.form_generation(a, b)
+    parked = context.sync(follower)
+    await context.keep_alive([leader], follower.session_timeout - EARLY_MS)
+    await context.sync_leader(leader, follower)
     await parked
-    await stage.sleep(follower.session - EARLY_MS)
-    call = stage.heartbeat(follower)
+    await context.sleep(follower.session_timeout - EARLY_MS)
+    call = context.heartbeat(follower)
     await call
-    stage.shows("TIMER-05", call)
+    context.check("TIMER-05", call)
 
 
 @sessions.add("TIMER-06", needs=("slow",))
-async def new_member_is_dropped_after_five_minutes(stage: Stage) -> None:
+async def new_member_is_dropped_after_five_minutes(context: ScenarioContext) -> None:
     """A first JoinGroup may be parked for 300 s, however long the round takes."""
-    limit = stage.settings.new_member_timeout
-    a, b = stage.silent("A"), stage.member("B")
-    a.rebalance = b.rebalance = limit + 60_000
-    await stage.stable(a)
-    parked = await stage.enter(b)
+    limit = context.settings.new_member_timeout
+    a, b = context.member_without_heartbeats("A"), context.member("B")
+    a.rebalance_timeout = b.rebalance_timeout = limit + 60_000
+    await context.form_stable_group(a)
+    parked = await context.join_new(b)
     begun = 0
-    while begun < limit + 2 * stage.grace and not parked.done:
-        await stage.sleep(a.session // 4)
-        begun += a.session // 4
-        await stage.heartbeat(a)
+    while begun < limit + 2 * context.grace and not parked.done:
+        await context.sleep(a.session_timeout // 4)
+        begun += a.session_timeout // 4
+        await context.heartbeat(a)
     await parked
-    stage.shows("TIMER-06", parked)
-    gone = stage.heartbeat(b, generation_id=a.generation)
+    context.check("TIMER-06", parked)
+    gone = context.heartbeat(b, generation_id=a.generation)
     await gone
-    stage.shows("TIMER-06", gone)
+    context.check("TIMER-06", gone)
 
 
 @sessions.add("TIMER-05", needs=("slow",))
-async def live_member_outlasts_five_minutes(stage: Stage) -> None:
+async def live_member_outlasts_five_minutes(context: ScenarioContext) -> None:
     """What was granted to its first JoinGroup does not end a member that has sessions since."""
-    (a,) = await stage.stable(stage.silent("A"))
-    left = stage.settings.new_member_timeout + 2 * stage.grace
+    (a,) = await context.form_stable_group(context.member_without_heartbeats("A"))
+    left = context.settings.new_member_timeout + 2 * context.grace
     while left > 0:
-        await stage.sleep(a.session // 2)
-        left -= a.session // 2
-        alive = stage.heartbeat(a)
+        await context.sleep(a.session_timeout // 2)
+        left -= a.session_timeout // 2
+        alive = context.heartbeat(a)
         await alive
-        stage.shows("TIMER-05", alive)
+        context.check("TIMER-05", alive)
 
 
 @sessions.add("TIMER-07")
-async def new_member_needs_no_session(stage: Stage) -> None:
+async def new_member_needs_no_session(context: ScenarioContext) -> None:
     """A first JoinGroup may be parked for longer than the session timeout that it names."""
-    (a,) = await stage.stable(stage.silent("A"))
-    b = stage.member("B")
-    a.rebalance = b.rebalance = stage.long_session
-    parked = await stage.enter(b)
-    await stage.sleep(stage.step)
-    await stage.alive([a], b.session + 2 * stage.grace)
-    await stage.join(a)
+    (a,) = await context.form_stable_group(context.member_without_heartbeats("A"))
+    b = context.member("B")
+    a.rebalance_timeout = b.rebalance_timeout = context.long_session_timeout
+    parked = await context.join_new(b)
+    await context.sleep(context.short_pause)
+    await context.keep_alive([a], b.session_timeout + 2 * context.grace)
+    await context.join(a)
     await parked
-    stage.shows("TIMER-07", parked)
+    context.check("TIMER-07", parked)
 
 
 @sessions.add("TIMER-08")
-async def pending_id_expires(stage: Stage) -> None:
+async def pending_id_expires(context: ScenarioContext) -> None:
     """An id that is handed out holds up the round for its session timeout and no longer."""
-    a, x = stage.silent("A"), stage.member("X")
-    a.rebalance = stage.long_session
-    await stage.stable(a)
-    handed_out = stage.join(x, version=stage.version("JoinGroup", at_least=4))
+    a, x = context.member_without_heartbeats("A"), context.member("X")
+    a.rebalance_timeout = context.long_session_timeout
+    await context.form_stable_group(a)
+    handed_out = context.join(x, version=context.highest_version("JoinGroup", at_least=4))
     await handed_out
-    parked = stage.join(a)
+    parked = context.join(a)
     await parked
-    stage.shows("TIMER-08", parked, "time", met=handed_out.error == 79)
-    used = stage.join(x)
+    context.check("TIMER-08", parked, "time", reached=handed_out.error == 79)
+    used = context.join(x)
     await used
-    stage.shows("TIMER-08", used)
+    context.check("TIMER-08", used)
 
 
 @sessions.add("TIMER-21")
-async def expiry_completes_the_join_phase(stage: Stage) -> None:
+async def expiry_completes_the_join_phase(context: ScenarioContext) -> None:
     """The round waits for a silent member until its session is over, not for the whole rebalance timeout."""
-    a, b = stage.silent("A"), stage.member("B")
-    a.rebalance = stage.long_session
-    await stage.stable(a, b)
-    parked = stage.join_changed(a)
+    a, b = context.member_without_heartbeats("A"), context.member("B")
+    a.rebalance_timeout = context.long_session_timeout
+    await context.form_stable_group(a, b)
+    parked = context.join_with_new_metadata(a)
     await parked
-    stage.shows("TIMER-21", parked, "time")
+    context.check("TIMER-21", parked, "time")
 
 
 @sessions.add("HB-05", "TIMER-25")
-async def dropped_member_has_no_session(stage: Stage) -> None:
+async def dropped_member_has_no_session(context: ScenarioContext) -> None:
     """Nothing happens when the session would end of a member that was dropped for not coming back."""
-    a, b = stage.silent("A"), stage.member("B", session=max(stage.session, 5_000))
-    a.rebalance = b.rebalance = 2_000
-    await stage.stable(a, b)
-    await stage.join_changed(a)
-    await stage.settle(a)
-    await stage.sleep_past(b.session)
-    call = stage.heartbeat(a)
+    a, b = (
+        context.member_without_heartbeats("A"),
+        context.member("B", session_timeout=max(context.session_timeout, 5_000)),
+    )
+    a.rebalance_timeout = b.rebalance_timeout = 2_000
+    await context.form_stable_group(a, b)
+    await context.join_with_new_metadata(a)
+    await context.sync_all(a)
+    await context.sleep_past(b.session_timeout)
+    call = context.heartbeat(a)
     await call
-    stage.shows("HB-05", call)
-    stage.shows("TIMER-25", call)
+    context.check("HB-05", call)
+    context.check("TIMER-25", call)
 
 
 @sessions.add("TIMER-22")
-async def sessions_are_independent(stage: Stage) -> None:
+async def sessions_are_independent(context: ScenarioContext) -> None:
     """The heartbeats of one member do nothing for another."""
-    a, b = await stage.stable(stage.member("A"), stage.member("B"))
-    await stage.alive([a], b.session + 2 * stage.grace + stage.step)
-    call = stage.heartbeat(b)
+    a, b = await context.form_stable_group(context.member("A"), context.member("B"))
+    await context.keep_alive([a], b.session_timeout + 2 * context.grace + context.short_pause)
+    call = context.heartbeat(b)
     await call
-    stage.shows("TIMER-22", call)
+    context.check("TIMER-22", call)
 
 
 @sessions.add("TIMER-24")
-async def every_member_has_its_own_session(stage: Stage) -> None:
+async def every_member_has_its_own_session(context: ScenarioContext) -> None:
     """Of two silent members the one with the short session expires."""
-    a, b = stage.silent("A"), stage.member("B")
-    await stage.stable(a, b)
-    await stage.sleep_past(b.session)
+    a, b = context.member_without_heartbeats("A"), context.member("B")
+    await context.form_stable_group(a, b)
+    await context.sleep_past(b.session_timeout)
     for member in (b, a):
-        call = stage.heartbeat(member)
+        call = context.heartbeat(member)
         await call
-        stage.shows("TIMER-24", call)
+        context.check("TIMER-24", call)

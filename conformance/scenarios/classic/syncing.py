@@ -3,237 +3,237 @@
 from typing import Any
 
 from fencepost.conformance.scenario.admin_requests import PREPARING
-from fencepost.conformance.scenario.context import Stage
-from fencepost.conformance.scenario.scenario import Collection
+from fencepost.conformance.scenario.context import ScenarioContext
+from fencepost.conformance.scenario.scenario import ScenarioFamily
 
-syncing = Collection()
+syncing = ScenarioFamily()
 
-STRANGER: dict[str, Any] = {"member_id": "nobody", "generation_id": 1, "protocol_name": "range"}
+UNKNOWN_MEMBER_FIELDS: dict[str, Any] = {"member_id": "nobody", "generation_id": 1, "protocol_name": "range"}
 
 
 @syncing.add("SYNC-01")
-async def sync_without_a_group(stage: Stage) -> None:
+async def sync_without_a_group(context: ScenarioContext) -> None:
     """S with the empty group id."""
-    call = stage.sync(stage.member("A"), group_id="", **STRANGER)
+    call = context.sync(context.member("A"), group_id="", **UNKNOWN_MEMBER_FIELDS)
     await call
-    stage.shows("SYNC-01", call)
+    context.check("SYNC-01", call)
 
 
 @syncing.add("SYNC-02")
-async def sync_to_nobody(stage: Stage) -> None:
+async def sync_to_nobody(context: ScenarioContext) -> None:
     """A group that never was, and one that everybody has left."""
-    call = stage.sync(stage.member("B"), **STRANGER)
+    call = context.sync(context.member("B"), **UNKNOWN_MEMBER_FIELDS)
     await call
-    stage.shows("SYNC-02", call)
-    (a,) = await stage.stable(stage.member("A"))
-    await stage.leave(a)
-    call = stage.sync(a)
+    context.check("SYNC-02", call)
+    (a,) = await context.form_stable_group(context.member("A"))
+    await context.leave(a)
+    call = context.sync(a)
     await call
-    stage.shows("SYNC-02", call)
+    context.check("SYNC-02", call)
 
 
 @syncing.add("SYNC-03")
-async def sync_of_a_stranger(stage: Stage) -> None:
+async def sync_of_a_stranger(context: ScenarioContext) -> None:
     """The id is looked at before the generation."""
-    (a,) = await stage.stable(stage.member("A"))
+    (a,) = await context.form_stable_group(context.member("A"))
     for generation in (a.generation, a.generation + 1):
-        call = stage.sync(a, member_id="nobody", generation_id=generation)
+        call = context.sync(a, member_id="nobody", generation_id=generation)
         await call
-        stage.shows("SYNC-03", call)
+        context.check("SYNC-03", call)
 
 
 @syncing.add("SYNC-04")
-async def sync_with_another_generation(stage: Stage) -> None:
+async def sync_with_another_generation(context: ScenarioContext) -> None:
     """One generation below and one above, in the sync phase and when Stable."""
-    (a,) = await stage.completing(stage.member("A"))
+    (a,) = await context.form_generation(context.member("A"))
     for settled in (False, True):
         if settled:
-            await stage.settle(a)
+            await context.sync_all(a)
         for generation in (a.generation - 1, a.generation + 1):
-            call = stage.sync(a, generation_id=generation)
+            call = context.sync(a, generation_id=generation)
             await call
-            stage.shows("SYNC-04", call)
+            context.check("SYNC-04", call)
 
 
 @syncing.add("SYNC-05")
-async def sync_with_another_protocol(stage: Stage) -> None:
+async def sync_with_another_protocol(context: ScenarioContext) -> None:
     """A protocol name or type that is not the group's; the answer names none."""
-    version = stage.version("SyncGroup", 5)
-    (a,) = await stage.completing(stage.member("A"))
+    version = context.highest_version("SyncGroup", 5)
+    (a,) = await context.form_generation(context.member("A"))
     for call in (
-        stage.sync(a, version=version, protocol_name="other"),
-        stage.sync(a, version=version, protocol_type="other"),
+        context.sync(a, version=version, protocol_name="other"),
+        context.sync(a, version=version, protocol_type="other"),
     ):
         await call
-        stage.shows("SYNC-05", call, "error", "protocol", "protocol_type")
+        context.check("SYNC-05", call, "error", "protocol", "protocol_type")
 
 
 @syncing.add("SYNC-06")
-async def sync_without_a_protocol(stage: Stage) -> None:
+async def sync_without_a_protocol(context: ScenarioContext) -> None:
     """Null in place of the name or the type, from a stranger and from a member."""
-    version = stage.version("SyncGroup", 5)
-    call = stage.sync(stage.member("B"), version=version, **(STRANGER | {"protocol_name": None}))
+    version = context.highest_version("SyncGroup", 5)
+    call = context.sync(context.member("B"), version=version, **(UNKNOWN_MEMBER_FIELDS | {"protocol_name": None}))
     await call
-    stage.shows("SYNC-06", call)
-    (a,) = await stage.completing(stage.member("A"))
+    context.check("SYNC-06", call)
+    (a,) = await context.form_generation(context.member("A"))
     for call in (
-        stage.sync(a, version=version, protocol_name=None),
-        stage.sync(a, version=version, protocol_type=None),
+        context.sync(a, version=version, protocol_name=None),
+        context.sync(a, version=version, protocol_type=None),
     ):
         await call
-        stage.shows("SYNC-06", call)
+        context.check("SYNC-06", call)
 
 
 @syncing.add("SYNC-07")
-async def old_sync_needs_no_protocol(stage: Stage) -> None:
+async def old_sync_needs_no_protocol(context: ScenarioContext) -> None:
     """Up to version 4 there are no such fields."""
-    version = stage.version("SyncGroup", 0, 4)
-    (a,) = await stage.completing(stage.member("A"))
-    call = stage.sync(a, {a.id: b"plan"}, version=version)
+    version = context.highest_version("SyncGroup", 0, 4)
+    (a,) = await context.form_generation(context.member("A"))
+    call = context.sync(a, {a.id: b"plan"}, version=version)
     await call
-    stage.shows("SYNC-07", call)
+    context.check("SYNC-07", call)
 
 
 @syncing.add("SYNC-08")
-async def generation_before_protocol(stage: Stage) -> None:
+async def generation_before_protocol(context: ScenarioContext) -> None:
     """Everything is wrong; the generation is what is told."""
-    version = stage.version("SyncGroup", 5)
-    (a,) = await stage.completing(stage.member("A"))
-    call = stage.sync(a, version=version, generation_id=a.generation + 1, protocol_name="other")
+    version = context.highest_version("SyncGroup", 5)
+    (a,) = await context.form_generation(context.member("A"))
+    call = context.sync(a, version=version, generation_id=a.generation + 1, protocol_name="other")
     await call
-    stage.shows("SYNC-08", call)
+    context.check("SYNC-08", call)
 
 
 @syncing.add("SYNC-09")
-async def sync_in_preparing(stage: Stage) -> None:
+async def sync_in_preparing(context: ScenarioContext) -> None:
     """A member that has yet to hear of the rebalance is told at once."""
-    (a,) = await stage.stable(stage.member("A"))
-    newcomer = await stage.enter(stage.member("B"))
-    begun = await stage.reaches(PREPARING)
-    call = stage.sync(a)
+    (a,) = await context.form_stable_group(context.member("A"))
+    newcomer = await context.join_new(context.member("B"))
+    begun = await context.wait_for_state(PREPARING)
+    call = context.sync(a)
     body = await call
-    stage.shows("SYNC-09", call, met=begun or body["error_code"] == 27)
-    await stage.join(a)
+    context.check("SYNC-09", call, reached=begun or body["error_code"] == 27)
+    await context.join(a)
     await newcomer
 
 
 @syncing.add("SYNC-10", smoke=True)
-async def follower_waits_for_the_leader(stage: Stage) -> None:
+async def follower_waits_for_the_leader(context: ScenarioContext) -> None:
     """A follower that comes first waits until the leader has come."""
-    leader, follower = await stage.completing(stage.member("A"), stage.member("B"))
-    call = stage.sync(follower)
-    await stage.sleep(3 * stage.step)
-    await stage.lead(leader, follower)
+    leader, follower = await context.form_generation(context.member("A"), context.member("B"))
+    call = context.sync(follower)
+    await context.sleep(3 * context.short_pause)
+    await context.sync_leader(leader, follower)
     await call
-    stage.shows("SYNC-10", call, "error", "time")
+    context.check("SYNC-10", call, "error", "time")
 
 
 @syncing.add("SYNC-11")
-async def leader_does_not_wait(stage: Stage) -> None:
+async def leader_does_not_wait(context: ScenarioContext) -> None:
     """The leader comes first and is answered; its follower finds a Stable group."""
-    leader, follower = await stage.completing(stage.member("A"), stage.member("B"))
-    call = stage.lead(leader, follower)
+    leader, follower = await context.form_generation(context.member("A"), context.member("B"))
+    call = context.sync_leader(leader, follower)
     await call
-    stage.shows("SYNC-11", call)
-    described = stage.describe()
+    context.check("SYNC-11", call)
+    described = context.describe_groups()
     await described
-    stage.shows("SYNC-11", described, "state")
-    late = stage.sync(follower)
+    context.check("SYNC-11", described, "state")
+    late = context.sync(follower)
     await late
-    stage.shows("SYNC-11", late)
+    context.check("SYNC-11", late)
 
 
 @syncing.add("SYNC-18")
-async def rebalance_ends_the_wait(stage: Stage) -> None:
+async def rebalance_ends_the_wait(context: ScenarioContext) -> None:
     """Both followers that wait are sent away when the leader rejoins with something else to offer."""
-    leader, *followers = await stage.completing(*(stage.member(label) for label in "ABC"))
-    waiting = [stage.sync(follower) for follower in followers]
-    await stage.sleep(2 * stage.step)
-    rejoined = stage.join_changed(leader)
+    leader, *followers = await context.form_generation(*(context.member(label) for label in "ABC"))
+    waiting = [context.sync(follower) for follower in followers]
+    await context.sleep(2 * context.short_pause)
+    rejoined = context.join_with_new_metadata(leader)
     for call in waiting:
         await call
-        stage.shows("SYNC-18", call, "error", "assignment")
+        context.check("SYNC-18", call, "error", "assignment")
     for follower in followers:
-        stage.join(follower)
+        context.join(follower)
     await rejoined
 
 
 @syncing.add("SYNC-18")
-async def departure_ends_the_wait(stage: Stage) -> None:
+async def departure_ends_the_wait(context: ScenarioContext) -> None:
     """A follower that waits is sent away when the leader leaves."""
-    leader, follower = await stage.completing(stage.member("A"), stage.member("B"))
-    waiting = stage.sync(follower)
-    await stage.sleep(2 * stage.step)
-    await stage.leave(leader)
+    leader, follower = await context.form_generation(context.member("A"), context.member("B"))
+    waiting = context.sync(follower)
+    await context.sleep(2 * context.short_pause)
+    await context.leave(leader)
     await waiting
-    stage.shows("SYNC-18", waiting, "error", "assignment")
+    context.check("SYNC-18", waiting, "error", "assignment")
 
 
 @syncing.add("SYNC-20")
-async def previous_generation_after_stable(stage: Stage) -> None:
+async def previous_generation_after_stable(context: ScenarioContext) -> None:
     """The second generation is Stable; a SyncGroup of the first is late."""
-    (a,) = await stage.stable(stage.member("A"))
+    (a,) = await context.form_stable_group(context.member("A"))
     before = a.generation
-    await stage.regroup(a)
-    await stage.settle(a)
-    call = stage.sync(a, generation_id=before)
+    await context.rebalance(a)
+    await context.sync_all(a)
+    call = context.sync(a, generation_id=before)
     await call
-    stage.shows("SYNC-20", call)
+    context.check("SYNC-20", call)
 
 
 @syncing.add("SYNC-22")
-async def errors_carry_no_assignment(stage: Stage) -> None:
+async def errors_carry_no_assignment(context: ScenarioContext) -> None:
     """There is an assignment, and it is not given away with an error."""
-    (a,) = await stage.stable(stage.member("A"))
-    wrong = stage.sync(a, generation_id=a.generation + 1)
+    (a,) = await context.form_stable_group(context.member("A"))
+    wrong = context.sync(a, generation_id=a.generation + 1)
     await wrong
-    stage.shows("SYNC-22", wrong, "assignment")
-    newcomer = await stage.enter(stage.member("B"))
-    await stage.reaches(PREPARING)
-    early = stage.sync(a)
+    context.check("SYNC-22", wrong, "assignment")
+    newcomer = await context.join_new(context.member("B"))
+    await context.wait_for_state(PREPARING)
+    early = context.sync(a)
     await early
-    stage.shows("SYNC-22", early, "assignment")
-    await stage.join(a)
+    context.check("SYNC-22", early, "assignment")
+    await context.join(a)
     await newcomer
 
 
 @syncing.add("SYNC-23")
-async def rebalance_before_the_leader(stage: Stage) -> None:
+async def rebalance_before_the_leader(context: ScenarioContext) -> None:
     """A follower begins another round before the leader has brought its assignment."""
-    leader, follower = await stage.completing(stage.member("A"), stage.member("B"))
-    rejoined = stage.join_changed(follower)
-    begun = await stage.reaches(PREPARING)
-    call = stage.sync(leader)
+    leader, follower = await context.form_generation(context.member("A"), context.member("B"))
+    rejoined = context.join_with_new_metadata(follower)
+    begun = await context.wait_for_state(PREPARING)
+    call = context.sync(leader)
     body = await call
-    stage.shows("SYNC-23", call, met=begun or body["error_code"] == 27)
-    await stage.join(leader)
+    context.check("SYNC-23", call, reached=begun or body["error_code"] == 27)
+    await context.join(leader)
     await rejoined
 
 
 @syncing.add("SYNC-23")
-async def rebalance_races_the_leader(stage: Stage) -> None:
+async def rebalance_races_the_leader(context: ScenarioContext) -> None:
     """A follower begins another round at the moment the leader brings its assignment: who waits is told the same."""
-    leader, waiter, changed = await stage.completing(*(stage.member(label) for label in "ABC"))
-    waiting = stage.sync(waiter)
-    await stage.sleep(2 * stage.step)
-    brought = stage.sync(leader, {one.id: b"stale" for one in (leader, waiter, changed)})
-    rejoined = stage.join_changed(changed)
+    leader, waiter, changed = await context.form_generation(*(context.member(label) for label in "ABC"))
+    waiting = context.sync(waiter)
+    await context.sleep(2 * context.short_pause)
+    brought = context.sync(leader, {one.id: b"stale" for one in (leader, waiter, changed)})
+    rejoined = context.join_with_new_metadata(changed)
     for call in (brought, waiting):
         await call
-        stage.shows("SYNC-23", call)
+        context.check("SYNC-23", call)
     for member in (leader, waiter):
-        stage.join(member)
+        context.join(member)
     await rejoined
 
 
 @syncing.add("SYNC-24")
-async def second_sync_takes_the_place_of_the_first(stage: Stage) -> None:
+async def second_sync_takes_the_place_of_the_first(context: ScenarioContext) -> None:
     """A follower asks twice while it waits; the newer request is answered."""
-    leader, follower = await stage.completing(stage.member("A"), stage.member("B"))
-    stage.sync(follower)
-    await stage.sleep(stage.step)
-    again = stage.sync(follower)
-    await stage.sleep(2 * stage.step)
-    await stage.sync(leader, {leader.id: b"kept", follower.id: b"given"})
+    leader, follower = await context.form_generation(context.member("A"), context.member("B"))
+    context.sync(follower)
+    await context.sleep(context.short_pause)
+    again = context.sync(follower)
+    await context.sleep(2 * context.short_pause)
+    await context.sync(leader, {leader.id: b"kept", follower.id: b"given"})
     await again
-    stage.shows("SYNC-24", again, "error", "assignment", "time")
+    context.check("SYNC-24", again, "error", "assignment", "time")

@@ -1,9 +1,9 @@
 """The timeouts of a round: the initial delay, the rebalance timeout of the join phase and that of the sync phase."""
 
-from fencepost.conformance.scenario.context import Member, Stage
-from fencepost.conformance.scenario.scenario import Collection
+from fencepost.conformance.scenario.context import Member, ScenarioContext
+from fencepost.conformance.scenario.scenario import ScenarioFamily
 
-timeouts = Collection()
+timeouts = ScenarioFamily()
 SHORT_MS = 1_000
 MEDIUM_MS = 3_000
 
@@ -11,197 +11,213 @@ MEDIUM_MS = 3_000
 # --- the join phase ------------------------------------------------------------------------------------------------
 
 
-def waiting(stage: Stage, label: str, rebalance: int) -> Member:
+def member_with_timeout(context: ScenarioContext, label: str, rebalance: int) -> Member:
     """A member that need not heartbeat, with this rebalance timeout."""
-    member = stage.silent(label)
-    member.rebalance = rebalance
+    member = context.member_without_heartbeats(label)
+    member.rebalance_timeout = rebalance
     return member
 
 
 @timeouts.add("TIMER-09")
-async def longest_rebalance_timeout_counts(stage: Stage) -> None:
+async def longest_rebalance_timeout_counts(context: ScenarioContext) -> None:
     """The round waits as long as its most patient member wants, here one that does not come."""
-    a, b = waiting(stage, "A", SHORT_MS), waiting(stage, "B", MEDIUM_MS)
-    await stage.stable(a, b)
-    parked = stage.join_changed(a)
+    a, b = member_with_timeout(context, "A", SHORT_MS), member_with_timeout(context, "B", MEDIUM_MS)
+    await context.form_stable_group(a, b)
+    parked = context.join_with_new_metadata(a)
     await parked
-    stage.shows("TIMER-09", parked, "time")
+    context.check("TIMER-09", parked, "time")
 
 
 @timeouts.add("TIMER-09")
-async def rebalance_timeout_of_the_last_join_counts(stage: Stage) -> None:
+async def rebalance_timeout_of_the_last_join_counts(context: ScenarioContext) -> None:
     """A member that has rejoined with more patience is waited for that much longer."""
-    leader, follower = await stage.stable(waiting(stage, "A", MEDIUM_MS), waiting(stage, "B", MEDIUM_MS))
-    follower.rebalance = 2 * MEDIUM_MS
-    rejoined = stage.join_changed(follower)
-    await stage.join(leader)
+    leader, follower = await context.form_stable_group(
+        member_with_timeout(context, "A", MEDIUM_MS), member_with_timeout(context, "B", MEDIUM_MS)
+    )
+    follower.rebalance_timeout = 2 * MEDIUM_MS
+    rejoined = context.join_with_new_metadata(follower)
+    await context.join(leader)
     await rejoined
-    await stage.settle(leader, follower)
-    parked = stage.join_changed(leader)
+    await context.sync_all(leader, follower)
+    parked = context.join_with_new_metadata(leader)
     await parked
-    stage.shows("TIMER-09", parked, "time")
+    context.check("TIMER-09", parked, "time")
 
 
 @timeouts.add("TIMER-10")
-async def later_joiners_do_not_extend_a_round(stage: Stage) -> None:
+async def later_joiners_do_not_extend_a_round(context: ScenarioContext) -> None:
     """A newcomer with more patience changes nothing for the round under way."""
-    a, b = waiting(stage, "A", MEDIUM_MS), waiting(stage, "B", MEDIUM_MS)
-    await stage.stable(a, b)
-    parked = stage.join_changed(a)
-    await stage.sleep(stage.step)
-    await stage.enter(waiting(stage, "C", 20_000))
+    a, b = member_with_timeout(context, "A", MEDIUM_MS), member_with_timeout(context, "B", MEDIUM_MS)
+    await context.form_stable_group(a, b)
+    parked = context.join_with_new_metadata(a)
+    await context.sleep(context.short_pause)
+    await context.join_new(member_with_timeout(context, "C", 20_000))
     await parked
-    stage.shows("TIMER-10", parked, "time")
+    context.check("TIMER-10", parked, "time")
 
 
 # --- the sync phase ------------------------------------------------------------------------------------------------
 
 
 @timeouts.add("TIMER-11")
-async def sync_timeout_despite_heartbeats(stage: Stage) -> None:
+async def sync_timeout_despite_heartbeats(context: ScenarioContext) -> None:
     """Who only heartbeats after the join phase is removed when the rebalance timeout is over, and not before."""
-    a = waiting(stage, "A", MEDIUM_MS)
-    await stage.completing(a)
-    await stage.sleep(a.rebalance - 500)
-    before = stage.heartbeat(a)
+    a = member_with_timeout(context, "A", MEDIUM_MS)
+    await context.form_generation(a)
+    await context.sleep(a.rebalance_timeout - 500)
+    before = context.heartbeat(a)
     await before
-    stage.shows("TIMER-11", before)
-    await stage.sleep_past(500)
-    after = stage.heartbeat(a)
+    context.check("TIMER-11", before)
+    await context.sleep_past(500)
+    after = context.heartbeat(a)
     await after
-    stage.shows("TIMER-11", after)
+    context.check("TIMER-11", after)
 
 
 @timeouts.add("TIMER-12")
-async def sync_timeout_of_a_follower_in_stable(stage: Stage) -> None:
+async def sync_timeout_of_a_follower_in_stable(context: ScenarioContext) -> None:
     """A follower that does not fetch its assignment is removed, and the leader has to rejoin."""
-    leader, follower = await stage.completing(waiting(stage, "A", MEDIUM_MS), waiting(stage, "B", MEDIUM_MS))
-    await stage.lead(leader, follower)
-    await stage.sleep_past(leader.rebalance)
+    leader, follower = await context.form_generation(
+        member_with_timeout(context, "A", MEDIUM_MS), member_with_timeout(context, "B", MEDIUM_MS)
+    )
+    await context.sync_leader(leader, follower)
+    await context.sleep_past(leader.rebalance_timeout)
     for member in (leader, follower):
-        call = stage.heartbeat(member)
+        call = context.heartbeat(member)
         await call
-        stage.shows("TIMER-12", call)
+        context.check("TIMER-12", call)
 
 
 @timeouts.add("TIMER-13")
-async def sync_timeout_of_the_leader(stage: Stage) -> None:
+async def sync_timeout_of_the_leader(context: ScenarioContext) -> None:
     """Followers that wait for a leader in vain are told to rejoin."""
-    _, follower = await stage.completing(waiting(stage, "A", MEDIUM_MS), waiting(stage, "B", MEDIUM_MS))
-    parked = stage.sync(follower)
-    await stage.sleep_past(follower.rebalance)
-    told = stage.heartbeat(follower)
+    _, follower = await context.form_generation(
+        member_with_timeout(context, "A", MEDIUM_MS), member_with_timeout(context, "B", MEDIUM_MS)
+    )
+    parked = context.sync(follower)
+    await context.sleep_past(follower.rebalance_timeout)
+    told = context.heartbeat(follower)
     await told
-    stage.shows("TIMER-13", told)
+    context.check("TIMER-13", told)
     await parked
-    stage.shows("TIMER-13", parked)
+    context.check("TIMER-13", parked)
 
 
 @timeouts.add("TIMER-14")
-async def nobody_syncs(stage: Stage) -> None:
+async def nobody_syncs(context: ScenarioContext) -> None:
     """The group is Empty afterwards."""
-    a, b = waiting(stage, "A", MEDIUM_MS), waiting(stage, "B", MEDIUM_MS)
-    await stage.completing(a, b)
-    await stage.sleep_past(a.rebalance)
-    described = stage.describe()
+    a, b = member_with_timeout(context, "A", MEDIUM_MS), member_with_timeout(context, "B", MEDIUM_MS)
+    await context.form_generation(a, b)
+    await context.sleep_past(a.rebalance_timeout)
+    described = context.describe_groups()
     await described
-    stage.shows("TIMER-14", described, "state")
+    context.check("TIMER-14", described, "state")
 
 
 @timeouts.add("TIMER-15")
-async def everyone_syncs_in_time(stage: Stage) -> None:
+async def everyone_syncs_in_time(context: ScenarioContext) -> None:
     """Nothing happens when the rebalance timeout is over."""
-    a, b = waiting(stage, "A", SHORT_MS), waiting(stage, "B", SHORT_MS)
-    await stage.stable(a, b)
-    await stage.sleep_past(a.rebalance)
+    a, b = member_with_timeout(context, "A", SHORT_MS), member_with_timeout(context, "B", SHORT_MS)
+    await context.form_stable_group(a, b)
+    await context.sleep_past(a.rebalance_timeout)
     for member in (a, b):
-        call = stage.heartbeat(member)
+        call = context.heartbeat(member)
         await call
-        stage.shows("TIMER-15", call)
+        context.check("TIMER-15", call)
 
 
 @timeouts.add("TIMER-15", "TIMER-26")
-async def everyone_rejoins_in_time(stage: Stage) -> None:
+async def everyone_rejoins_in_time(context: ScenarioContext) -> None:
     """Nor does anything happen when the join phase would have been over."""
-    a, b = await stage.stable(waiting(stage, "A", MEDIUM_MS), waiting(stage, "B", MEDIUM_MS))
-    await stage.regroup(a, b)
-    await stage.settle(a, b)
-    await stage.sleep_past(a.rebalance)
+    a, b = await context.form_stable_group(
+        member_with_timeout(context, "A", MEDIUM_MS), member_with_timeout(context, "B", MEDIUM_MS)
+    )
+    await context.rebalance(a, b)
+    await context.sync_all(a, b)
+    await context.sleep_past(a.rebalance_timeout)
     for member in (a, b):
-        call = stage.heartbeat(member)
+        call = context.heartbeat(member)
         await call
-        stage.shows("TIMER-15", call)
-        stage.shows("TIMER-26", call)
+        context.check("TIMER-15", call)
+        context.check("TIMER-26", call)
 
 
 # --- the initial delay ---------------------------------------------------------------------------------------------
 
 
 @timeouts.add("TIMER-16", needs=("initial-delay",), smoke=True)
-async def first_member_waits_for_the_initial_delay(stage: Stage) -> None:
+async def first_member_waits_for_the_initial_delay(context: ScenarioContext) -> None:
     """A group gives others the time to come before its first round."""
-    parked = await stage.enter(stage.silent("A"))
+    parked = await context.join_new(context.member_without_heartbeats("A"))
     await parked
-    stage.shows("TIMER-16", parked, "time")
+    context.check("TIMER-16", parked, "time")
 
 
-async def show_growth(stage: Stage, first: Member, newcomer: Member) -> None:
+async def check_delay_extended(context: ScenarioContext, first: Member, newcomer: Member) -> None:
     """The first member has to wait for the one that comes halfway through the delay."""
-    parked = await stage.enter(first)
-    begun = stage.clock
-    await stage.sleep(stage.delay // 2)
-    await stage.enter(newcomer)
+    parked = await context.join_new(first)
+    begun = context.now_ms
+    await context.sleep(context.initial_delay // 2)
+    await context.join_new(newcomer)
     await parked
-    grown = stage.clock - begun > stage.delay * 5 // 4
-    stage.shows("TIMER-17", parked, "time", met=grown, note="the initial delay is fixed (LAT-08)")
+    grown = context.now_ms - begun > context.initial_delay * 5 // 4
+    context.check("TIMER-17", parked, "time", reached=grown, note="the initial delay is fixed (LAT-08)")
 
 
 @timeouts.add("TIMER-17", needs=("initial-delay",))
-async def newcomer_extends_the_initial_delay(stage: Stage) -> None:
+async def newcomer_extends_the_initial_delay(context: ScenarioContext) -> None:
     """By a whole step from its end."""
-    a, b = waiting(stage, "A", 10 * stage.delay), waiting(stage, "B", 10 * stage.delay)
-    await show_growth(stage, a, b)
+    a, b = (
+        member_with_timeout(context, "A", 10 * context.initial_delay),
+        member_with_timeout(context, "B", 10 * context.initial_delay),
+    )
+    await check_delay_extended(context, a, b)
 
 
 @timeouts.add("TIMER-17", needs=("initial-delay",))
-async def initial_delay_ends_with_the_rebalance_timeout(stage: Stage) -> None:
+async def initial_delay_ends_with_the_rebalance_timeout(context: ScenarioContext) -> None:
     """It is not extended beyond what the first member would wait for."""
-    a, b = waiting(stage, "A", stage.delay * 3 // 2), waiting(stage, "B", 100 * stage.delay)
-    await show_growth(stage, a, b)
+    a, b = (
+        member_with_timeout(context, "A", context.initial_delay * 3 // 2),
+        member_with_timeout(context, "B", 100 * context.initial_delay),
+    )
+    await check_delay_extended(context, a, b)
 
 
 @timeouts.add("TIMER-18", needs=("initial-delay",))
-async def initial_delay_is_not_cut_short(stage: Stage) -> None:
+async def initial_delay_is_not_cut_short(context: ScenarioContext) -> None:
     """Two members are there from the beginning, and the group waits all the same."""
-    calls = [await stage.enter(stage.silent(label)) for label in "AB"]
+    calls = [await context.join_new(context.member_without_heartbeats(label)) for label in "AB"]
     for call in calls:
         await call
-        stage.shows("TIMER-18", call, "time")
+        context.check("TIMER-18", call, "time")
 
 
 @timeouts.add("TIMER-19", needs=("initial-delay",))
-async def initial_delay_after_emptying(stage: Stage) -> None:
+async def initial_delay_after_emptying(context: ScenarioContext) -> None:
     """A group that everyone left waits again."""
-    (a,) = await stage.stable(stage.silent("A"))
-    await stage.leave(a)
-    parked = await stage.enter(stage.silent("B"))
+    (a,) = await context.form_stable_group(context.member_without_heartbeats("A"))
+    await context.leave(a)
+    parked = await context.join_new(context.member_without_heartbeats("B"))
     await parked
-    stage.shows("TIMER-19", parked, "time")
+    context.check("TIMER-19", parked, "time")
 
 
 @timeouts.add("TIMER-20", needs=("initial-delay",))
-async def pending_id_does_not_lengthen_the_initial_delay(stage: Stage) -> None:
+async def pending_id_does_not_lengthen_the_initial_delay(context: ScenarioContext) -> None:
     """An id that was handed out and not used is not waited for."""
-    handed_out = stage.join(stage.silent("X"), version=stage.version("JoinGroup", at_least=4))
+    handed_out = context.join(
+        context.member_without_heartbeats("X"), version=context.highest_version("JoinGroup", at_least=4)
+    )
     await handed_out
-    parked = await stage.enter(waiting(stage, "A", stage.long_session))
+    parked = await context.join_new(member_with_timeout(context, "A", context.long_session_timeout))
     await parked
-    stage.shows("TIMER-20", parked, "time", met=handed_out.error == 79)
+    context.check("TIMER-20", parked, "time", reached=handed_out.error == 79)
 
 
 @timeouts.add("TIMER-23", needs=("no-initial-delay",))
-async def lone_member_without_an_initial_delay(stage: Stage) -> None:
+async def lone_member_without_an_initial_delay(context: ScenarioContext) -> None:
     """It is answered at once."""
-    parked = await stage.enter(stage.silent("A"))
+    parked = await context.join_new(context.member_without_heartbeats("A"))
     await parked
-    stage.shows("TIMER-23", parked, "time")
+    context.check("TIMER-23", parked, "time")

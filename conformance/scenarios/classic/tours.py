@@ -7,21 +7,21 @@ from random import Random
 
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.scenario.actors import Call, Member
-from fencepost.conformance.scenario.context import Stage
+from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.selection import Selection
-from fencepost.model.explore.classic.coordinator_inputs import Input, Joining, Universe, handle, joinings
-from fencepost.model.explore.classic.coordinator_tour import WAITS, coordinator_machine
-from fencepost.model.explore.tours import Tours, TourStep, cover
+from fencepost.model.explore.classic.coordinator_inputs import Input, JoinOptions, Universe, joinings, request_handle
+from fencepost.model.explore.classic.coordinator_tour import TIMED_KINDS, coordinator_machine
+from fencepost.model.explore.tours import Tours, TourStep, cover_transitions
 from fencepost.model.settings import Settings
 
-UNKNOWN = "nobody"
+UNKNOWN_ID = "nobody"
 """A member id that no coordinator hands out."""
-LONGEST = 100
+MAX_TOUR_STEPS = 100
 """About how many steps a tour has."""
-PATIENCE_MS = 30_000
+MAX_TIMERS_MS = 30_000
 """About how long the timers of a tour take together."""
-AT_ONCE_MS = 1_000
+PROMPT_TIMEOUT_MS = 1_000
 """How long a tour waits for an answer that comes at once, unless the target has gone another way."""
 LEEWAY_MS = 50
 """How much later than it is due a timer of a target on a real clock is counted on."""
@@ -37,33 +37,33 @@ UNIVERSES = (
 
 def with_tours(selection: Selection, settings: Settings, plan: Plan) -> Selection:
     """The selection, and the tours that the plan asks for."""
-    tours = chosen(settings, plan.tours, plan.seed) if plan.tours else ()
+    tours = sample_tours(settings, plan.tours, plan.seed) if plan.tours else ()
     return replace(selection, scenarios=(*selection.scenarios, *tours))
 
 
-def chosen(settings: Settings, count: int, seed: int) -> tuple[Scenario, ...]:
+def sample_tours(settings: Settings, count: int, seed: int) -> tuple[Scenario, ...]:
     """So many of the tours for a target with these settings, drawn by the seed; all of them if there are no more."""
-    universes = [timed(settings, universe) for universe in UNIVERSES]
-    plays = [play for universe in universes for play in scenarios(universe)]
+    universes = [with_target_timeouts(settings, universe) for universe in UNIVERSES]
+    plays = [play for universe in universes for play in tour_scenarios(universe)]
     return tuple(Random(seed).sample(plays, min(count, len(plays))))
 
 
-def scenarios(universe: Universe) -> Iterator[Scenario]:
+def tour_scenarios(universe: Universe) -> Iterator[Scenario]:
     """One scenario for each tour over a universe that is on the target's clock."""
     what = "static-tour" if universe.instances else "tour"
     for number, tour in enumerate(tours_over(universe).tours, 1):
-        yield Scenario(f"{what}-{number}", (), Touring(tour, universe))
+        yield Scenario(f"{what}-{number}", (), TourRunner(tour, universe))
 
 
 def tours_over(universe: Universe) -> Tours[Input]:
     """The tours, none of them much longer than a person waits for."""
-    return cover(coordinator_machine(universe), LONGEST, PATIENCE_MS)
+    return cover_transitions(coordinator_machine(universe), MAX_TOUR_STEPS, MAX_TIMERS_MS)
 
 
-def timed(settings: Settings, universe: Universe) -> Universe:
+def with_target_timeouts(settings: Settings, universe: Universe) -> Universe:
     """The universe with timeouts that the target allows, on the target's clock."""
     session = max(settings.min_session_timeout, 1_500)
-    ways = (Joining(each.names, each.metadata, session, 2 * session + 1_000) for each in universe.joinings)
+    ways = (JoinOptions(each.names, each.metadata, session, 2 * session + 1_000) for each in universe.joinings)
     return replace(
         universe,
         joinings=tuple(ways),
@@ -74,90 +74,90 @@ def timed(settings: Settings, universe: Universe) -> Universe:
 
 
 @dataclass(frozen=True, slots=True)
-class Touring:
+class TourRunner:
     """Plays one tour. The judge follows whatever the target does, so it does no harm if it goes another way."""
 
     tour: Sequence[TourStep[Input]]
     universe: Universe
 
-    async def __call__(self, stage: Stage) -> None:
+    async def __call__(self, context: ScenarioContext) -> None:
         """Send everything, waiting for the answers that come at once; a real clock needs more time for a timer."""
-        cast = Cast(stage, self.universe)
-        leeway = 0 if stage.description.clock == "virtual" else LEEWAY_MS
+        cast = TourMembers(context, self.universe)
+        leeway = 0 if context.description.clock == "virtual" else LEEWAY_MS
         for step in self.tour:
-            if step.input.kind in WAITS:
-                await stage.sleep(step.milliseconds + leeway)
+            if step.input.kind in TIMED_KINDS:
+                await context.sleep(step.milliseconds + leeway)
                 continue
-            if step.input.kind == "look" and "DescribeGroups" not in stage.description.versions:
+            if step.input.kind == "look" and "DescribeGroups" not in context.description.versions:
                 continue
-            at_once = cast.is_answered(step)
+            at_once = cast.expects_response(step)
             call = cast.send(step)
             if at_once:
-                await asyncio.wait([call.exchange.answer], timeout=AT_ONCE_MS / 1000)
+                await asyncio.wait([call.exchange.response], timeout=PROMPT_TIMEOUT_MS / 1000)
 
 
 @dataclass(slots=True)
-class Cast:
+class TourMembers:
     """The members of a tour, by the order in which they got their ids; some learn theirs only when a round ends."""
 
-    stage: Stage
+    context: ScenarioContext
     universe: Universe
     ids: list[Call] = field(default_factory=list)
 
-    def is_answered(self, step: TourStep[Input]) -> bool:
+    def expects_response(self, step: TourStep[Input]) -> bool:
         """The model answers the request at once."""
         if step.input.kind == "look":
             return True
-        mine = handle(self.universe, step.input, len(self.ids) + 1)
-        return any(isinstance(one, tuple) and one[1] == mine for one in step.answers)
+        mine = request_handle(self.universe, step.input, len(self.ids) + 1)
+        return any(isinstance(one, tuple) and one[1] == mine for one in step.responses)
 
     def send(self, step: TourStep[Input]) -> Call:
         """Send one input."""
         given = step.input
-        member = self.member(given)
+        member = self.member_for(given)
         match given.kind:
             case "join":
-                call = self.stage.join(member)
-                if gives_id(step.rule):
+                call = self.context.join(member)
+                if assigns_id(step.rule):
                     self.ids.append(call)
                 return call
             case "sync":
                 present = range(1, len(self.ids) + 1)
-                owners = {self.id(one): b"all" if one == given.variant else b"" for one in present}
-                return self.stage.sync(member, owners if given.variant else {})
+                owners = {self.member_id(one): b"all" if one == given.variant else b"" for one in present}
+                return self.context.sync(member, owners if given.variant else {})
             case "heartbeat":
-                return self.stage.heartbeat(member)
+                return self.context.heartbeat(member)
             case "commit":
-                return self.stage.commit(member, {0: 1})
+                return self.context.commit(member, {0: 1})
             case "look":
-                return self.stage.describe()
+                return self.context.describe_groups()
             case _:
-                return self.stage.leave(member)
+                return self.context.leave(member)
 
-    def id(self, number: int) -> str:
+    def member_id(self, number: int) -> str:
         """The id that was handed out so many-th, as far as its owner knows it."""
         if not 0 < number <= len(self.ids):
-            return UNKNOWN
+            return UNKNOWN_ID
         call = self.ids[number - 1]
-        body = call.exchange.answer.result() if call.done else None
-        return (body or {}).get("member_id") or UNKNOWN
+        body = call.exchange.response.result() if call.done else None
+        return (body or {}).get("member_id") or UNKNOWN_ID
 
-    def member(self, given: Input) -> Member:
+    def member_for(self, given: Input) -> Member:
         """The actor, as it knows itself at this moment."""
         how = self.universe.joinings[given.variant if given.kind == "join" else 0]
         return Member(
             f"M{given.member}" if given.member else "new",
-            tuple((name, self.stage.metadata(f"variant {how.metadata}")) for name in how.names),
+            tuple((name, self.context.metadata(f"variant {how.metadata}")) for name in how.names),
             how.session_timeout,
             how.rebalance_timeout,
-            instance=f"{given.instance}-{self.stage.group}" if given.instance else None,
+            instance=f"{given.instance}-{self.context.group}" if given.instance else None,
             protocol_type=how.protocol_type,
-            id=self.id(given.member) if given.member else "",
+            id=self.member_id(given.member) if given.member else "",
             generation=given.generation,
             protocol=how.names[0],
         )
 
 
-def gives_id(rule: str) -> bool:
+def assigns_id(rule: str) -> bool:
     """A JoinGroup that went by this rule was given an id."""
     return rule in ("join.id-required", "join.new", "join.new-static") or rule.startswith("join.replace")

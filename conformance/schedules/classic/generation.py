@@ -9,40 +9,40 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from fencepost.conformance.schedules.classic.multi_step_rules import Cuts, Stories
-from fencepost.conformance.schedules.classic.simulation import Forecast
+from fencepost.conformance.schedules.classic.multi_step_rules import ConnectionCutRules, MultiStepRules
+from fencepost.conformance.schedules.classic.simulation import Simulation
 from fencepost.conformance.schedules.schedule import Role, Schedule
-from fencepost.model.classic.coordinator.state import Outcome, World
+from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.messages.requests import Request
 from fencepost.model.settings import Settings
-from fencepost.traces.model_transitions import Transition, transition
+from fencepost.traces.model_transitions import Transition, transition_of
 
-LENGTHS = (4, 8, 8, 12, 16)
+SCHEDULE_LENGTHS = (4, 8, 8, 12, 16)
 """How many rules a schedule has, by chunk."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class ScheduleScope:
     """What a target allows schedules to do; its timers may be `grace` milliseconds late."""
 
     settings: Settings
     restarts: bool = True
     transactions: bool = True
-    patient: bool = True
+    virtual_time: bool = True
     grace: int = 0
     cuts: bool = False
     """Connections are cut while requests are sent. What a seed gives depends on it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class GeneratedSchedule:
     """A schedule, and the transitions of the model that it is foretold to show, with how often; how long it takes, and
     how long until it needs the target restarted, in milliseconds (0: it does not)."""
 
     schedule: Schedule
     transitions: Mapping[Transition, int]
-    length: int = 0
-    lead: int = 0
+    duration: int = 0
+    restart_at: int = 0
 
     @property
     def rules(self) -> frozenset[str]:
@@ -50,28 +50,32 @@ class Drawn:
         return frozenset(each.rule for each in self.transitions)
 
 
-def draw(ground: Ground, run: int, chunk: int, size: int) -> list[Drawn]:
+def generate_schedules(scope: ScheduleScope, run: int, batch: int, size: int) -> list[GeneratedSchedule]:
     """So many schedules, named by the run's seed, the chunk and their place in it."""
-    found: list[Drawn] = []
-    length = random.Random(f"{run} {chunk}").choice(LENGTHS)
+    found: list[GeneratedSchedule] = []
+    length = random.Random(f"{run} {batch}").choice(SCHEDULE_LENGTHS)
 
-    class Drawing(Cuts if ground.cuts else Stories):  # type: ignore[misc]
-        restarts = ground.restarts
-        transactions = ground.transactions
-        patient = ground.patient
+    class GeneratingMachine(ConnectionCutRules if scope.cuts else MultiStepRules):  # type: ignore[misc]
+        restarts = scope.restarts
+        transactions = scope.transactions
+        virtual_time = scope.virtual_time
 
-        def begin(self, cast: tuple[Role, ...]) -> Forecast:
-            self.foretold: Counter[Transition] = Counter()
+        def start_simulation(self, cast: tuple[Role, ...]) -> Simulation:
+            self.predicted: Counter[Transition] = Counter()
 
-            def witness(before: World, request: Request | None, outcome: Outcome) -> None:
-                self.foretold[transition(before, request, outcome)] += 1
+            def witness(before: GroupState, request: Request | None, outcome: StepResult) -> None:
+                self.predicted[transition_of(before, request, outcome)] += 1
 
-            return Forecast(cast, ground.settings, witness, grace=ground.grace, virtual=ground.patient)
+            return Simulation(cast, scope.settings, witness, grace=scope.grace, virtual=scope.virtual_time)
 
-        def end(self, schedule: Schedule, forecast: Forecast) -> None:
-            forecast.close()
-            name = f"schedule-{run}-{chunk}-{len(found)}"
-            found.append(Drawn(replace(schedule, name=name), self.foretold, forecast.length, forecast.lead))
+        def collect(self, schedule: Schedule, simulation: Simulation) -> None:
+            simulation.close()
+            name = f"schedule-{run}-{batch}-{len(found)}"
+            found.append(
+                GeneratedSchedule(
+                    replace(schedule, name=name), self.predicted, simulation.duration, simulation.restart_at
+                )
+            )
 
         def _pretty_print(self, value: Any) -> str:
             return ""
@@ -87,5 +91,5 @@ def draw(ground: Ground, run: int, chunk: int, size: int) -> list[Drawn]:
         suppress_health_check=list(HealthCheck),
         print_blob=False,
     )
-    run_state_machine_as_test(seed(f"{run} {chunk}")(Drawing), settings=options)
+    run_state_machine_as_test(seed(f"{run} {batch}")(GeneratingMachine), settings=options)
     return found[:size]

@@ -7,29 +7,35 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from fencepost.adapters.bundled.classic.log import Log
-from fencepost.adapters.bundled.classic.messages import Answer, Request
+from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.bundled.classic.topics import Topics
-from fencepost.adapters.in_process import TOPICS
-from fencepost.model.classic.coordinator.dispatch import handle
-from fencepost.model.classic.coordinator.internal_actions import Due, deadlines, fire, restarted, timers
-from fencepost.model.classic.coordinator.state import Cluster, Outcome, World
-from fencepost.model.classic.core.state import Choices, Context, JoinAnswer, Silence
+from fencepost.adapters.in_process import DEFAULT_TOPICS
+from fencepost.model.classic.coordinator.dispatch import handle_request
+from fencepost.model.classic.coordinator.internal_actions import (
+    ArmedTimer,
+    armed_deadlines,
+    armed_timers,
+    fire_timer,
+    restart_coordinator,
+)
+from fencepost.model.classic.coordinator.state import Cluster, GroupState, StepResult
+from fencepost.model.classic.core.state import Choices, Context, JoinResponse, NoResponse
 from fencepost.model.classic.messages import requests as model
 from fencepost.model.classic.messages import responses
 from fencepost.model.classic.messages.parsing import read_requests
 from fencepost.model.logic import Time
 from fencepost.model.settings import Settings
 
-Witness = Callable[[World, model.Request | None, Outcome], None]
+StepObserver = Callable[[GroupState, model.Request | None, StepResult], None]
 """Is told of every step: the world before it, the request unless it is the coordinator's own, what came of it."""
 
 
-class Foretelling:
+class ModelCoordinator:
     """Stands for the class of coordinators: called, it is the coordinator that was just started."""
 
-    def __init__(self, witness: Witness) -> None:
-        self.witness = witness
-        self.worlds: dict[str, World] = {}
+    def __init__(self, witness: StepObserver) -> None:
+        self.observer = witness
+        self.group_states: dict[str, GroupState] = {}
         self.started = False
 
     def __call__(
@@ -38,15 +44,15 @@ class Foretelling:
         """Start, with what was stored before if this is not the first time."""
         self.settings = settings
         self.new_id = new_id
-        names = {str(topics.id_of(name)): name for name in TOPICS}
-        self.cluster = Cluster(settings, TOPICS, names)
+        names = {str(topics.id_of(name)): name for name in DEFAULT_TOPICS}
+        self.cluster = Cluster(settings, DEFAULT_TOPICS, names)
         if self.started:
-            for group, world in self.worlds.items():
-                self.take(group, world, None, restarted(world, self.context(now)))
+            for group, world in self.group_states.items():
+                self.apply_outcome(group, world, None, restart_coordinator(world, self.step_context(now)))
         self.started = True
         return self
 
-    def context(self, now: Time, member_id: str | None = None) -> Context:
+    def step_context(self, now: Time, member_id: str | None = None) -> Context:
         """What a step happens in."""
         settings = self.settings
         return Context(
@@ -57,43 +63,45 @@ class Foretelling:
             new_member_timeout=settings.new_member_timeout,
         )
 
-    def take(self, group: str, before: World, request: model.Request | None, outcome: Outcome) -> list[Answer]:
+    def apply_outcome(
+        self, group: str, before: GroupState, request: model.Request | None, outcome: StepResult
+    ) -> list[Response]:
         """Go on from what came of a step."""
-        self.witness(before, request, outcome)
-        self.worlds[group] = outcome.world
+        self.observer(before, request, outcome)
+        self.group_states[group] = outcome.state
         return [
-            Answer(reply.handle, body(reply.answer))
+            Response(reply.handle, response_body(reply.response))
             for reply in outcome.replies
-            if not isinstance(reply.answer, Silence)
+            if not isinstance(reply.response, NoResponse)
         ]
 
-    def handle(self, request: Request, now: int) -> list[Answer]:
+    def handle(self, request: Request, now: int) -> list[Response]:
         """Handle a request in every group that it concerns."""
-        given: dict[int, Answer] = {}
+        given: dict[int, Response] = {}
         member_id = self.new_id("member") if request.api == "JoinGroup" else None
         read = read_requests(
-            request.api, request.version, request.body, request.handle, tuple(self.worlds), self.cluster.names
+            request.api, request.version, request.body, request.handle, tuple(self.group_states), self.cluster.names
         )
         for one in read:
-            world = self.worlds.get(one.group, World())
-            outcome = handle(world, one, self.context(now, member_id), self.cluster)
-            given |= {answer.handle: answer for answer in self.take(one.group, world, one, outcome)}
+            world = self.group_states.get(one.group, GroupState())
+            outcome = handle_request(world, one, self.step_context(now, member_id), self.cluster)
+            given |= {response.handle: response for response in self.apply_outcome(one.group, world, one, outcome)}
         if not read:
-            given[request.handle] = Answer(request.handle, {"error_code": 0, "producer_id": 1, "producer_epoch": 0})
+            given[request.handle] = Response(request.handle, {"error_code": 0, "producer_id": 1, "producer_epoch": 0})
         return list(given.values())
 
-    def advance(self, now: int) -> list[Answer]:
+    def advance(self, now: int) -> list[Response]:
         """Fire the timers that are due, in the order of their deadlines."""
-        given: list[Answer] = []
-        while (found := self.first_due()) is not None and found[1].deadline <= now:
+        given: list[Response] = []
+        while (found := self.next_due()) is not None and found[1].deadline <= now:
             group, due = found
-            world = self.worlds[group]
-            given += self.take(group, world, None, fire(world, due, self.context(due.deadline)))
+            world = self.group_states[group]
+            given += self.apply_outcome(group, world, None, fire_timer(world, due, self.step_context(due.deadline)))
         return given
 
-    def first_due(self) -> tuple[str, Due] | None:
+    def next_due(self) -> tuple[str, ArmedTimer] | None:
         """The group and the timer that come due next."""
-        found = ((group, due) for group, world in self.worlds.items() for due in timers(world))
+        found = ((group, due) for group, world in self.group_states.items() for due in armed_timers(world))
         return min(found, key=lambda one: one[1].deadline, default=None)
 
     def next_deadline(self) -> int | None:
@@ -102,22 +110,22 @@ class Foretelling:
 
     def all_deadlines(self) -> Iterable[int]:
         """When each timer is due."""
-        return (deadline for world in self.worlds.values() for deadline in deadlines(world))
+        return (deadline for world in self.group_states.values() for deadline in armed_deadlines(world))
 
 
-def body(answer: responses.Answer) -> dict[str, Any]:
+def response_body(response: responses.Response) -> dict[str, Any]:
     """As much of an answer as members learn from."""
-    if isinstance(answer, JoinAnswer):
+    if isinstance(response, JoinResponse):
         rows = [
             {"member_id": view.id, "group_instance_id": view.instance, "metadata": view.metadata}
-            for view in answer.members
+            for view in response.members
         ]
         return {
-            "error_code": int(answer.error),
-            "member_id": answer.member or "",
-            "generation_id": answer.generation,
-            "protocol_name": answer.protocol,
-            "leader": answer.leader or "",
+            "error_code": int(response.error),
+            "member_id": response.member or "",
+            "generation_id": response.generation,
+            "protocol_name": response.protocol,
+            "leader": response.leader or "",
             "members": rows,
         }
-    return {"error_code": int(getattr(answer, "error", 0))}
+    return {"error_code": int(getattr(response, "error", 0))}

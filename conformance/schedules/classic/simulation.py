@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.adapters.target import Recorder
+from fencepost.adapters.target import TraceBuilder
 from fencepost.adapters.virtual_clock import VirtualClock
-from fencepost.conformance.scenario.context import Stage
-from fencepost.conformance.schedules.classic.interpreter import Player
-from fencepost.conformance.schedules.classic.model_coordinator import Foretelling, Witness
+from fencepost.conformance.scenario.context import ScenarioContext
+from fencepost.conformance.schedules.classic.interpreter import ScheduleInterpreter
+from fencepost.conformance.schedules.classic.model_coordinator import ModelCoordinator, StepObserver
 from fencepost.conformance.schedules.schedule import Move, Role
 from fencepost.model.classic.core.member_table import is_member
 from fencepost.model.settings import Settings
@@ -16,7 +16,7 @@ from fencepost.traces.events import Body, Event, Kind
 GROUP = "group"
 
 
-class Forgetful(Recorder):
+class NullRecorder(TraceBuilder):
     """Numbers events and keeps none."""
 
     def record(
@@ -34,35 +34,43 @@ class Forgetful(Recorder):
         return Event(0, self.now(), connection, member, kind, api, version, body, of)
 
 
-class Forecast:
+class Simulation:
     """What the model makes of a schedule, move by move.
 
     A target on real time (not `virtual`) is not waited for as long, and its timers are granted their `grace`.
     """
 
     def __init__(
-        self, cast: tuple[Role, ...], settings: Settings, witness: Witness, *, grace: int = 0, virtual: bool = True
+        self,
+        cast: tuple[Role, ...],
+        settings: Settings,
+        observer: StepObserver,
+        *,
+        grace: int = 0,
+        virtual: bool = True,
     ) -> None:
-        self.lead = 0
+        self.restart_at = 0
         """When the target is restarted first, in milliseconds; 0 if it is not."""
         self.clock = VirtualClock()
-        self.model = Foretelling(witness)
-        target = InProcessTarget(settings, make_coordinator=self.model)
+        self.coordinator = ModelCoordinator(observer)
+        target = InProcessTarget(settings, make_coordinator=self.coordinator)
         description = self.clock.run_until_complete(target.open())
-        recorder = Forgetful(lambda: self.clock.milliseconds)
+        recorder = NullRecorder(lambda: self.clock.milliseconds)
         if not virtual:
             description = replace(description, clock="wall")
-        stage = Stage(description, target.channel(recorder), recorder, GROUP, grace=grace, restart=target.restart)
-        self.player = Player(stage, cast)
+        stage = ScenarioContext(
+            description, target.channel(recorder), recorder, GROUP, grace=grace, restart=target.restart
+        )
+        self.interpreter = ScheduleInterpreter(stage, cast)
 
-    def perform(self, move: Move) -> None:
+    def make_move(self, move: Move) -> None:
         """Make one move."""
-        if move.kind == "restart" and not self.lead:
-            self.lead = max(1, self.clock.milliseconds)
-        self.clock.run_until_complete(self.player.perform(move))
+        if move.kind == "restart" and not self.restart_at:
+            self.restart_at = max(1, self.clock.milliseconds)
+        self.clock.run_until_complete(self.interpreter.make_move(move))
 
     @property
-    def length(self) -> int:
+    def duration(self) -> int:
         """How long it takes so far, in milliseconds."""
         return self.clock.milliseconds
 
@@ -70,30 +78,30 @@ class Forecast:
         """Forget it all."""
         self.clock.close()
 
-    def knows(self, who: int) -> bool:
+    def has_id(self, who: int) -> bool:
         """The actor has a member id."""
-        return bool(self.player.actors[who].member.id)
+        return bool(self.interpreter.actors[who].member.id)
 
-    def is_waiting(self, who: int) -> bool:
+    def is_joining(self, who: int) -> bool:
         """The actor waits for an answer to JoinGroup."""
-        return who in self.player.joining
+        return who in self.interpreter.joining_since
 
-    def leads(self, who: int) -> bool:
+    def is_leader(self, who: int) -> bool:
         """The actor was told that it leads."""
-        return self.player.actors[who].member.leads
+        return self.interpreter.actors[who].member.is_leader
 
     def is_member(self, who: int) -> bool:
         """The actor is in the group."""
-        return self.player.actors[who].member.id in self.ids()
+        return self.interpreter.actors[who].member.id in self.member_ids()
 
     def members(self) -> list[int]:
         """The actors in the group."""
-        ids = self.ids()
-        return [number for number, actor in enumerate(self.player.actors) if actor.member.id in ids]
+        ids = self.member_ids()
+        return [number for number, actor in enumerate(self.interpreter.actors) if actor.member.id in ids]
 
-    def ids(self) -> frozenset[object]:
+    def member_ids(self) -> frozenset[object]:
         """The ids of the group's members."""
-        world = self.model.worlds.get(GROUP)
+        world = self.coordinator.group_states.get(GROUP)
         if world is None or world.group is None:
             return frozenset()
         return frozenset(slot.id for slot in world.group.slots if is_member(slot))

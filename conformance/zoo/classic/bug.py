@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from fencepost.conformance.zoo.classic.environments import PLAIN, Circumstances
+from fencepost.conformance.zoo.classic.environments import PLAIN, Environment
 from fencepost.conformance.zoo.patching import Patch
 
-PutBack = Callable[[Patch], None]
+Injection = Callable[[Patch], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Bug:
     """A bug that an implementation shipped.
 
     `sentence` says what the implementation does wrong, `source` is where that was read, `breaks` are the requirements
-    that forbid it. `put_back` replaces named functions of an implementation without bugs; `circumstances` are what the
+    that forbid it. `inject` replaces named functions of an implementation without bugs; `environment` are what the
     bug needs in order to show.
     """
 
@@ -23,34 +23,34 @@ class Bug:
     sentence: str
     source: str
     breaks: tuple[str, ...]
-    put_back: PutBack
-    circumstances: Circumstances = PLAIN
+    inject: Injection
+    environment: Environment = PLAIN
 
     @contextmanager
-    def applied(self) -> Iterator[None]:
+    def activate(self) -> Iterator[None]:
         """For as long as this lasts, what runs in this process has the bug."""
-        with self.circumstances.applied() as patch:
-            self.put_back(patch)
+        with self.environment.activate() as patch:
+            self.inject(patch)
             yield
 
 
-class Collection:
+class BugFamily:
     """The bugs of one family, in the order they are written."""
 
     def __init__(self) -> None:
         self._bugs: list[Bug] = []
 
     def add(
-        self, number: str, source: str, *breaks: str, circumstances: Circumstances = PLAIN
-    ) -> Callable[[PutBack], PutBack]:
+        self, number: str, source: str, *breaks: str, environment: Environment = PLAIN
+    ) -> Callable[[Injection], Injection]:
         """Enter a function among the bugs; its docstring says what the implementation does wrong."""
 
-        def enter(put_back: PutBack) -> PutBack:
+        def register(put_back: Injection) -> Injection:
             sentence = " ".join((put_back.__doc__ or "").split())
-            self._bugs.append(Bug(number, sentence, source, breaks, put_back, circumstances))
+            self._bugs.append(Bug(number, sentence, source, breaks, put_back, environment))
             return put_back
 
-        return enter
+        return register
 
     @property
     def bugs(self) -> tuple[Bug, ...]:

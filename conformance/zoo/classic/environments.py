@@ -11,24 +11,24 @@ from functools import partial
 
 from fencepost.adapters.bundled.classic.commits import Commit, Commits
 from fencepost.adapters.bundled.classic.coordinator import Coordinator
-from fencepost.adapters.bundled.classic.coordinator_state import Runtime
+from fencepost.adapters.bundled.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.bundled.classic.group import Group, State
 from fencepost.adapters.bundled.classic.loading import Loading
 from fencepost.adapters.bundled.classic.log import LogWriteError
-from fencepost.adapters.bundled.classic.messages import Answer, Request
+from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.bundled.classic.offsets import Offsets
 from fencepost.adapters.bundled.classic.records import GroupRecord, OffsetRecord, Record
 from fencepost.adapters.bundled.classic.syncing import Syncing
 from fencepost.adapters.target import Target
-from fencepost.conformance.zoo.classic.error_responses import NOT_COORDINATOR, refusal
-from fencepost.conformance.zoo.crashing_target import MortalTarget
+from fencepost.conformance.zoo.classic.error_responses import NOT_COORDINATOR, error_body
+from fencepost.conformance.zoo.crashing_target import CrashingTarget
 from fencepost.conformance.zoo.patching import Patch
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Order
 
-STORE_MS = 200
+STORE_DELAY_MS = 200
 """How long a slow log takes over a record."""
-LOADING_MS = 400
+LOADING_DELAY_MS = 400
 """How long loading takes where it takes a while."""
 OUTAGE_MS = 5_000
 """How long after a restart the log takes no offsets."""
@@ -37,25 +37,25 @@ LOADING, OUTAGE = "loading", "outage"
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class Environment:
     """Circumstances under which a coordinator runs. `grace` (ms) is what they make its answers take; `order` says
     how far a trace can tell when a request was handled."""
 
     name: str
-    arrange: Callable[[Patch], None]
+    install: Callable[[Patch], None]
     grace: int = 0
     order: Order = Order.TOTAL
 
     @contextmanager
-    def applied(self) -> Iterator[Patch]:
+    def activate(self) -> Iterator[Patch]:
         """For as long as this lasts, what runs in this process runs under them."""
         with Patch() as patch:
-            self.arrange(patch)
+            self.install(patch)
             yield patch
 
     def make_target(self, settings: Settings) -> Target:
         """A bundled coordinator under these circumstances, as long as they are applied."""
-        return MortalTarget(settings, order=self.order)
+        return CrashingTarget(settings, spec=self.order)
 
 
 # --- a log that takes its time over assignments ---------------------------------------------------------------------
@@ -73,12 +73,12 @@ def store_assignments_slowly(patch: Patch) -> None:
         runtime, generation = syncing._runtime, group.generation
         record: GroupRecord = syncing.assigned_record(group, assignments)
 
-        def stored() -> None:
+        def on_stored() -> None:
             runtime.write(record)
             if is_current(group, generation):
-                syncing.distribute(group, {each: assignments.get(each, b"") for each in group.members})
+                syncing.distribute_assignments(group, {each: assignments.get(each, b"") for each in group.members})
 
-        runtime.timers.arm(("store", group.group_id, generation), runtime.now + STORE_MS, stored)
+        runtime.timers.arm(("store", group.group_id, generation), runtime.now + STORE_DELAY_MS, on_stored)
 
     patch.replace(Syncing, "accept_assignment", accept_later)
 
@@ -102,15 +102,15 @@ def store_offsets_slowly(patch: Patch) -> None:
             return
         runtime, absent = commits._runtime, commits.refuse_absent(request)
         batch = [commits.record(commit, topic, row) for topic, row in entries if not commits.is_metadata_too_long(row)]
-        due = runtime.now + STORE_MS
+        due = runtime.now + STORE_DELAY_MS
         writes = vars(runtime.log).setdefault("under_way", [])
         writes.append((due, batch))
 
-        def stored() -> None:
+        def on_stored() -> None:
             writes.remove((due, batch))
-            commits.answer(request, absent | commits.store(commit))
+            commits.respond(request, absent | commits.store(commit))
 
-        runtime.timers.arm(("store", request.handle), due, stored)
+        runtime.timers.arm(("store", request.handle), due, on_stored)
 
     def load_and_look(loading: Loading) -> None:
         load(loading)
@@ -123,21 +123,21 @@ def store_offsets_slowly(patch: Patch) -> None:
 # --- a log that takes no offsets for a while ------------------------------------------------------------------------
 
 
-def is_armed(runtime: Runtime, timer: str) -> bool:
+def is_armed(runtime: CoordinatorState, timer: str) -> bool:
     """Whether one of the timers of these circumstances runs."""
     return timer in runtime.timers._live
 
 
 def refuse_stable_fetch(offsets: Offsets, request: Request) -> None:
     """A fetch that waits for writes is told to look elsewhere."""
-    offsets._runtime.answer(request, refusal(request, NOT_COORDINATOR))
+    offsets._runtime.respond(request, error_body(request, NOT_COORDINATOR))
 
 
 def refuse_offsets_for_a_while(patch: Patch) -> None:
     """For a while after a restart the log takes no offsets, and a stable fetch waits for it in vain."""
-    write, load, handle_fetch = Runtime.write, Loading.load, Offsets.handle_fetch
+    write, load, handle_fetch = CoordinatorState.write, Loading.load, Offsets.handle_fetch
 
-    def write_or_fail(runtime: Runtime, *batch: Record) -> None:
+    def write_or_fail(runtime: CoordinatorState, *batch: Record) -> None:
         if is_armed(runtime, OUTAGE) and any(isinstance(record, OffsetRecord) for record in batch):
             raise LogWriteError("the log takes no offsets at the moment")
         write(runtime, *batch)
@@ -154,7 +154,7 @@ def refuse_offsets_for_a_while(patch: Patch) -> None:
         else:
             handle_fetch(offsets, request)
 
-    patch.replace(Runtime, "write", write_or_fail)
+    patch.replace(CoordinatorState, "write", write_or_fail)
     patch.replace(Loading, "load", load_into_an_outage)
     patch.replace(Offsets, "handle_fetch", fetch_or_fail)
 
@@ -165,7 +165,7 @@ LOAD_IN_PROGRESS = 14
 _UNGATED = ("FindCoordinator", "InitProducerId")
 
 
-def is_loaded(runtime: Runtime) -> bool:
+def is_loaded(runtime: CoordinatorState) -> bool:
     """Whether the groups can be looked at."""
     return not is_armed(runtime, LOADING)
 
@@ -182,23 +182,23 @@ def load_slowly(patch: Patch) -> None:
     def load_later(loading: Loading) -> None:
         runtime = loading._runtime
         if any(True for _ in runtime.log.read()):
-            runtime.timers.arm(LOADING, runtime.now + LOADING_MS, partial(load, loading))
+            runtime.timers.arm(LOADING, runtime.now + LOADING_DELAY_MS, partial(load, loading))
 
-    def handle_when_loaded(coordinator: Coordinator, request: Request, now: int) -> list[Answer]:
+    def handle_when_loaded(coordinator: Coordinator, request: Request, now: int) -> list[Response]:
         runtime = coordinator._runtime
         if request.api in _UNGATED or is_loaded(runtime):
             return handle(coordinator, request, now)
         runtime.now = max(runtime.now, now)
-        runtime.answer(request, refusal(request, refuse_while_loading(request)))
+        runtime.respond(request, error_body(request, refuse_while_loading(request)))
         return coordinator._collect()
 
     patch.replace(Loading, "load", load_later)
     patch.replace(Coordinator, "handle", handle_when_loaded)
 
 
-PLAIN = Circumstances("plain", lambda patch: None)
-SLOW_ASSIGNMENTS = Circumstances("slow assignments", store_assignments_slowly, STORE_MS, Order.INTERVALS)
-SLOW_OFFSETS = Circumstances("slow offsets", store_offsets_slowly, STORE_MS, Order.INTERVALS)
-OFFSETS_REFUSED = Circumstances("offsets refused for a while", refuse_offsets_for_a_while)
-SLOW_LOADING = Circumstances("slow loading", load_slowly, LOADING_MS)
-ALL = (PLAIN, SLOW_ASSIGNMENTS, SLOW_OFFSETS, OFFSETS_REFUSED, SLOW_LOADING)
+PLAIN = Environment("plain", lambda patch: None)
+SLOW_ASSIGNMENTS = Environment("slow assignments", store_assignments_slowly, STORE_DELAY_MS, Order.INTERVALS)
+SLOW_OFFSETS = Environment("slow offsets", store_offsets_slowly, STORE_DELAY_MS, Order.INTERVALS)
+OFFSETS_REFUSED = Environment("offsets refused for a while", refuse_offsets_for_a_while)
+SLOW_LOADING = Environment("slow loading", load_slowly, LOADING_DELAY_MS)
+ENVIRONMENTS = (PLAIN, SLOW_ASSIGNMENTS, SLOW_OFFSETS, OFFSETS_REFUSED, SLOW_LOADING)

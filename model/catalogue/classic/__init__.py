@@ -19,17 +19,17 @@ from fencepost.model.catalogue.classic.leave import LEAVE
 from fencepost.model.catalogue.classic.static import STATIC
 from fencepost.model.catalogue.classic.sync import SYNC
 from fencepost.model.catalogue.classic.timer import TIMER
-from fencepost.model.catalogue.requirement import CAPABILITIES, Evidence, Level, Requirement
+from fencepost.model.catalogue.requirement import CAPABILITIES, Level, Requirement, Verifiability
 
 __all__ = [
     "CAPABILITIES",
     "CATALOGUE",
-    "Evidence",
     "Level",
     "Requirement",
     "UnknownRequirement",
-    "is_advice",
-    "matching",
+    "Verifiability",
+    "is_recommendation",
+    "matching_requirements",
 ]
 
 _FAMILIES = (FIND, JOIN, SYNC, HB, LEAVE, COMMIT, FETCH, ADMIN, STATIC, TIMER, GEN, FAILOVER)
@@ -40,7 +40,7 @@ CATALOGUE: Mapping[str, Requirement] = MappingProxyType(
 """Every requirement by its id, in the order of the families."""
 
 
-def is_advice(id: str) -> bool:
+def is_recommendation(id: str) -> bool:
     """The requirement only says what should be: who does otherwise is unusual, and breaks nothing."""
     return id in CATALOGUE and CATALOGUE[id].level is Level.SHOULD
 
@@ -49,7 +49,7 @@ class UnknownRequirement(Exception):
     """A pattern matches no requirement; the message is one clear line."""
 
 
-def matching(pattern: str) -> tuple[Requirement, ...]:
+def matching_requirements(pattern: str) -> tuple[Requirement, ...]:
     """The requirements whose id fits a shell pattern such as "JOIN-29" or "JOIN-*", in catalogue order.
 
     Raises `UnknownRequirement` when there is none.

@@ -149,7 +149,7 @@ COMMIT: tuple[Requirement, ...] = (
         "Fenced by the next generation",
         "Once any member has been given the next generation, nobody's commit with the previous one succeeds.",
         "consumer group protocol chapter",
-        passing=True,
+        incidental=True,
     ),
     must(
         "COMMIT-24",

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ReferenceDifference:
     """A difference, the requirement that it leaves open, and what either coordinator does."""
 
     id: str
@@ -18,93 +18,93 @@ class Difference:
     newer: str
 
 
-DIFFERENCES: Mapping[str, Difference] = MappingProxyType(
+DIFFERENCES: Mapping[str, ReferenceDifference] = MappingProxyType(
     {
-        "validity_comes_before_place": Difference(
+        "validity_comes_before_place": ReferenceDifference(
             "DIV-01",
             "FAILOVER-01",
             "a coordinator that is not ready looks at the group id before and at the session timeout after that",
             "a coordinator that is not ready looks at group id and session timeout before it says that it is elsewhere",
         ),
-        "loading_refuses_sync": Difference(
+        "loading_refuses_sync": ReferenceDifference(
             "DIV-02",
             "FAILOVER-01",
             "SyncGroup gets REBALANCE_IN_PROGRESS while the group is loading",
             "SyncGroup gets COORDINATOR_LOAD_IN_PROGRESS while the group is loading",
         ),
-        "sync_in_stable_keeps_session": Difference(
+        "sync_in_stable_keeps_session": ReferenceDifference(
             "DIV-03",
             "TIMER-01",
             "a SyncGroup in Stable extends the session",
             "a SyncGroup in Stable does not extend the session",
         ),
-        "initial_delay_grows_always": Difference(
+        "initial_delay_grows_always": ReferenceDifference(
             "DIV-04",
             "TIMER-17",
             "newcomers extend the initial delay in the first generation alone",
             "newcomers extend the initial delay whenever the group was Empty",
         ),
-        "unknown_group_named": Difference(
+        "unknown_group_named": ReferenceDifference(
             "DIV-05",
             "COMMIT-11",
             "from version 9 on too a commit with a generation to an unknown group gets ILLEGAL_GENERATION",
             "from version 9 on a commit with a generation to an unknown group gets GROUP_ID_NOT_FOUND",
         ),
-        "batch_leave_settles_once": Difference(
+        "batch_leave_settles_once": ReferenceDifference(
             "DIV-06",
             "LEAVE-22",
             "the rebalance begins with the first member of a batch that leaves",
             "the rebalance begins once, after the whole batch",
         ),
-        "pending_leave_rebalances": Difference(
+        "pending_leave_rebalances": ReferenceDifference(
             "DIV-07",
             "LEAVE-10",
             "a pending id that leaves a settled group starts no rebalance",
             "a pending id that leaves a settled group starts a rebalance",
         ),
-        "eviction_waits": Difference(
+        "eviction_waits": ReferenceDifference(
             "DIV-08",
             "JOIN-49",
             "a member that is thrown out may complete the join phase at once",
             "a member that is thrown out does not complete the join phase by that",
         ),
-        "expiry_cuts_initial_delay": Difference(
+        "expiry_cuts_initial_delay": ReferenceDifference(
             "DIV-09",
             "TIMER-18",
             "a session that expires does not cut the initial delay short",
             "a session that expires cuts the initial delay short if all others have joined",
         ),
-        "loading_lists_nothing": Difference(
+        "loading_lists_nothing": ReferenceDifference(
             "DIV-14",
             "FAILOVER-01",
             "ListGroups has the groups that are known beside its COORDINATOR_LOAD_IN_PROGRESS",
             "ListGroups has no groups beside its COORDINATOR_LOAD_IN_PROGRESS",
         ),
-        "new_group_is_stored": Difference(
+        "new_group_is_stored": ReferenceDifference(
             "DIV-15",
             "FAILOVER-14",
             "a group that has had no generation yet is forgotten",
             "a group that has had no generation yet is remembered",
         ),
-        "gate_hides_member_id": Difference(
+        "gate_hides_member_id": ReferenceDifference(
             "DIV-18",
             "FAILOVER-01",
             "a coordinator that is not ready echoes the member id",
             "a coordinator that is not ready does not echo the member id",
         ),
-        "unknown_group_fences_transaction": Difference(
+        "unknown_group_fences_transaction": ReferenceDifference(
             "DIV-19",
             "COMMIT-11",
             "a transactional commit with a generation to an unknown group gets UNKNOWN_MEMBER_ID",
             "a transactional commit with a generation to an unknown group gets ILLEGAL_GENERATION",
         ),
-        "replaced_stays_new": Difference(
+        "replaced_stays_new": ReferenceDifference(
             "DIV-20",
             "TIMER-06",
             "a static member that is replaced in its first join phase is new still, and may be dropped while it waits",
             "a static member that is replaced in its first join phase is new no more",
         ),
-        "unselected_protocol_fits_any": Difference(
+        "unselected_protocol_fits_any": ReferenceDifference(
             "DIV-21",
             "SYNC-05",
             "before a first protocol is selected, a SyncGroup that names one gets INCONSISTENT_GROUP_PROTOCOL",
@@ -116,12 +116,12 @@ DIFFERENCES: Mapping[str, Difference] = MappingProxyType(
 
 Of DIV-20 alone it is what the older one does.
 """
-AS_THE_OLDER = frozenset({"replaced_stays_new"})
+TRUE_AS_OLDER = frozenset({"replaced_stays_new"})
 
 
-def taken(name: str, side: bool) -> str:
+def describe_side(name: str, side: bool) -> str:
     """What a target does that took one side."""
     difference = DIFFERENCES[name]
-    newer = side is not (name in AS_THE_OLDER)
+    newer = side is not (name in TRUE_AS_OLDER)
     told = difference.newer if newer else difference.older
     return f"as the {'newer' if newer else 'older'} coordinator, {told} ({difference.id})"

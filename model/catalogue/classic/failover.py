@@ -145,7 +145,7 @@ FAILOVER: tuple[Requirement, ...] = (
         "Once the new coordinator has answered, the old one accepts no commit for a generation that it believes "
         "current.",
         "consumer group protocol chapter",
-        passing=True,
+        incidental=True,
         needs=("second-node", "graceful-move"),
     ),
     must(

@@ -55,7 +55,7 @@ FIND: tuple[Requirement, ...] = (
         "No coordinator to name",
         "While no coordinator can be named, a lookup is answered COORDINATOR_NOT_AVAILABLE with node -1.",
         "Kafka message schema, Apache Kafka source",
-        passing=True,
+        incidental=True,
     ),
     should(
         "FIND-09",

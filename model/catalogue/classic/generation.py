@@ -20,7 +20,7 @@ GEN: tuple[Requirement, ...] = (
         "Nothing else counts",
         "Nothing but a completed join phase raises the generation.",
         "Apache Kafka source",
-        passing=True,
+        incidental=True,
     ),
     must(
         "GEN-04",
@@ -28,21 +28,21 @@ GEN: tuple[Requirement, ...] = (
         "Without a failover, the successful answers of one generation agree on the protocol and, static replacement "
         "apart, on the leader.",
         "client-side assignment proposal",
-        passing=True,
+        incidental=True,
     ),
     must(
         "GEN-05",
         "One leader",
         "Static replacement apart, at most one member per generation is told that it is the leader.",
         "client-side assignment proposal",
-        passing=True,
+        incidental=True,
     ),
     must(
         "GEN-06",
         "Leader has rejoined",
         "The leader of a round is a member that rejoined in it.",
         "ClassicGroupTest",
-        passing=True,
+        incidental=True,
     ),
     must(
         "GEN-07",
@@ -55,7 +55,7 @@ GEN: tuple[Requirement, ...] = (
         "Protocol suits all",
         "The selected protocol is offered by all members.",
         "ClassicGroupTest, consumer group protocol chapter",
-        passing=True,
+        incidental=True,
     ),
     must(
         "GEN-09",
@@ -81,7 +81,7 @@ GEN: tuple[Requirement, ...] = (
         "Protocol type is the group's",
         "The protocol type in an answer is that of the group.",
         "KIP-559",
-        passing=True,
+        incidental=True,
     ),
     must(
         "GEN-13",
@@ -101,21 +101,21 @@ GEN: tuple[Requirement, ...] = (
         "Once a member has been given the next generation, SyncGroup, Heartbeat and OffsetCommit with the previous "
         "one are refused.",
         "consumer group protocol chapter",
-        passing=True,
+        incidental=True,
     ),
     must(
         "GEN-16",
         "Assignment of the generation",
         "The assignment that a member gets in a generation is the one that its leader sent in that generation.",
         "client-side assignment proposal",
-        passing=True,
+        incidental=True,
     ),
     must(
         "GEN-17",
         "No Stable without the leader",
         "A generation never becomes Stable without an accepted SyncGroup of its leader.",
         "GroupMetadataManagerTest",
-        passing=True,
+        incidental=True,
     ),
     must(
         "GEN-18",
@@ -134,6 +134,6 @@ GEN: tuple[Requirement, ...] = (
         "Members of a round",
         "The members of a round are exactly those that rejoined and the static ones that were kept.",
         "GroupMetadataManagerTest",
-        passing=True,
+        incidental=True,
     ),
 )

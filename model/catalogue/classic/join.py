@@ -251,7 +251,7 @@ JOIN: tuple[Requirement, ...] = (
         "Answered id is the member's id",
         "The member id in a successful answer is the one to use from then on.",
         "Kafka message schema",
-        passing=True,
+        incidental=True,
     ),
     must(
         "JOIN-40",

@@ -7,7 +7,7 @@ does not time at all; which of two checks comes first says nothing where one of 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-PRESUMED: Mapping[str, tuple[str, ...]] = MappingProxyType(
+PREREQUISITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "JOIN-03": ("JOIN-02",),
         "JOIN-19": ("JOIN-16",),

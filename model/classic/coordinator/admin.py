@@ -1,11 +1,16 @@
 """The calls of administrators on one group: describe, list, delete (coordinator.md 2.8 to 2.10)."""
 
-from fencepost.model.classic.coordinator.state import Outcome, World, answer
+from fencepost.model.classic.coordinator.state import GroupState, StepResult, respond
 from fencepost.model.classic.core.member_table import is_member
 from fencepost.model.classic.core.protocol_selection import metadata_for
 from fencepost.model.classic.core.state import Group, Phase, Slot
-from fencepost.model.classic.messages.requests import Delete, Describe, List
-from fencepost.model.classic.messages.responses import Described, Listed, MemberDescription, Single
+from fencepost.model.classic.messages.requests import DeleteGroup, DescribeGroup, ListGroups
+from fencepost.model.classic.messages.responses import (
+    DescribeGroupResponse,
+    ErrorResponse,
+    ListGroupsResponse,
+    MemberDescription,
+)
 from fencepost.model.errors import Error
 
 STATE_NAMES = {
@@ -21,24 +26,24 @@ CLASSIC = "classic"
 """The type of every group of this protocol (KIP-848)."""
 
 
-def on_describe(world: World, request: Describe) -> Outcome:
+def on_describe(state: GroupState, request: DescribeGroup) -> StepResult:
     """DescribeGroups of one group; v6 names an unknown group as an error (KIP-1043)."""
-    group = world.group
+    group = state.group
     if group is None:
         error = Error.GROUP_ID_NOT_FOUND if request.version >= 6 else Error.NONE
-        return answer(world, request, Described(error, DEAD), "describe.unknown-group")
+        return respond(state, request, DescribeGroupResponse(error, DEAD), "describe.unknown-group")
     stable = group.phase == Phase.STABLE
-    described = Described(
+    described = DescribeGroupResponse(
         error=Error.NONE,
         state=STATE_NAMES[group.phase],
         protocol_type=group.protocol_type or "",
         protocol=(group.protocol or "") if stable else "",
-        members=tuple(described_member(group, slot) for slot in group.slots if is_member(slot)),
+        members=tuple(describe_member(group, slot) for slot in group.slots if is_member(slot)),
     )
-    return answer(world, request, described, "describe.stable" if stable else "describe.group")
+    return respond(state, request, described, "describe.stable" if stable else "describe.group")
 
 
-def described_member(group: Group, slot: Slot) -> MemberDescription:
+def describe_member(group: Group, slot: Slot) -> MemberDescription:
     """One member; between rounds its metadata is hidden and its assignment may be (LAT-20)."""
     stable = group.phase == Phase.STABLE
     return MemberDescription(
@@ -50,22 +55,22 @@ def described_member(group: Group, slot: Slot) -> MemberDescription:
     )
 
 
-def on_list(world: World, request: List) -> Outcome:
+def on_list(world: GroupState, request: ListGroups) -> StepResult:
     """ListGroups, as far as this group is concerned; filters are compared without regard to case (ADMIN-12)."""
     group = world.group
     if group is None:
-        return answer(world, request, Listed(False), "list.unknown-group")
+        return respond(world, request, ListGroupsResponse(False), "list.unknown-group")
     state = STATE_NAMES[group.phase]
     wanted = (not request.states or state.lower() in request.states) and (not request.types or CLASSIC in request.types)
     if not wanted:
-        return answer(world, request, Listed(False), "list.filtered")
-    return answer(world, request, Listed(True, state, group.protocol_type or ""), "list.group")
+        return respond(world, request, ListGroupsResponse(False), "list.filtered")
+    return respond(world, request, ListGroupsResponse(True, state, group.protocol_type or ""), "list.group")
 
 
-def on_delete(world: World, request: Delete) -> Outcome:
+def on_delete(state: GroupState, request: DeleteGroup) -> StepResult:
     """DeleteGroups of one group."""
-    if world.group is None:
-        return answer(world, request, Single(Error.GROUP_ID_NOT_FOUND), "delete.unknown-group")
-    if world.group.phase != Phase.EMPTY:
-        return answer(world, request, Single(Error.NON_EMPTY_GROUP), "delete.active")
-    return answer(World(), request, Single(Error.NONE), "delete.empty")
+    if state.group is None:
+        return respond(state, request, ErrorResponse(Error.GROUP_ID_NOT_FOUND), "delete.unknown-group")
+    if state.group.phase != Phase.EMPTY:
+        return respond(state, request, ErrorResponse(Error.NON_EMPTY_GROUP), "delete.active")
+    return respond(GroupState(), request, ErrorResponse(Error.NONE), "delete.empty")

@@ -4,30 +4,44 @@
 from enum import Enum
 
 from fencepost.model.classic.coordinator.admin import on_list
-from fencepost.model.classic.coordinator.dispatch import handle
-from fencepost.model.classic.coordinator.offsets import absence, exists
-from fencepost.model.classic.coordinator.state import Cluster, Outcome, World, answer
-from fencepost.model.classic.core.state import Context, Dialect, HeartbeatAnswer, JoinAnswer, LeaveAnswer, SyncAnswer
-from fencepost.model.classic.messages.requests import (
-    Commit,
-    Delete,
-    DeleteOffsets,
-    Describe,
-    EndTransaction,
-    Fetch,
-    Heartbeat,
-    Join,
-    Leave,
-    List,
-    Request,
-    Sync,
-    TransactionalCommit,
+from fencepost.model.classic.coordinator.dispatch import handle_request
+from fencepost.model.classic.coordinator.offsets import missing_partition_error, partition_exists
+from fencepost.model.classic.coordinator.state import Cluster, GroupState, StepResult, respond
+from fencepost.model.classic.core.state import (
+    Context,
+    Dialect,
+    HeartbeatResponse,
+    JoinResponse,
+    LeaveResponse,
+    SyncResponse,
 )
-from fencepost.model.classic.messages.responses import Answer, Described, Fetched, Listed, PartitionErrors, Single
+from fencepost.model.classic.messages.requests import (
+    DeleteGroup,
+    DescribeGroup,
+    EndTxn,
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+    ListGroups,
+    OffsetCommit,
+    OffsetDelete,
+    OffsetFetch,
+    Request,
+    SyncGroup,
+    TxnOffsetCommit,
+)
+from fencepost.model.classic.messages.responses import (
+    DescribeGroupResponse,
+    ErrorResponse,
+    ListGroupsResponse,
+    OffsetFetchResponse,
+    PartitionErrors,
+    Response,
+)
 from fencepost.model.errors import Error
 
 
-class Gate(Enum):
+class Unavailable(Enum):
     """Why a coordinator does not look at a group: what it says, and the rule."""
 
     NOT_RUNNING = Error.COORDINATOR_NOT_AVAILABLE, "gate.not-running"
@@ -45,7 +59,7 @@ class Gate(Enum):
         return self.value[1]
 
 
-REQUEST_LAYER = frozenset(
+REQUEST_LAYER_RULES = frozenset(
     {
         "sync.incomplete",
         "commit.nothing-to-ask",
@@ -55,7 +69,7 @@ REQUEST_LAYER = frozenset(
     }
 )
 """Rules that answer before any coordinator is asked."""
-INVALID_GROUP = frozenset(
+INVALID_GROUP_RULES = frozenset(
     {
         "join.invalid-group",
         "sync.invalid-group",
@@ -68,74 +82,81 @@ INVALID_GROUP = frozenset(
 """Rules that refuse the empty group id."""
 
 
-def turn_away(world: World, request: Request, gate: Gate, context: Context, cluster: Cluster) -> Outcome:
+def refuse_unavailable(
+    state: GroupState, request: Request, reason: Unavailable, context: Context, cluster: Cluster
+) -> StepResult:
     """Answer a request at the gate; the world stays as it is."""
-    invalid = handle(World(), request, context, cluster)
-    if comes_first(invalid.rule, gate, context.dialect):
-        return Outcome(world, invalid.replies, invalid.rule)
-    if gate is Gate.LOADING and isinstance(request, Heartbeat):
-        return answer(world, request, HeartbeatAnswer(Error.NONE), "gate.loading.heartbeat")
-    if gate is Gate.LOADING and isinstance(request, Sync) and not context.dialect.loading_refuses_sync:
-        return answer(world, request, SyncAnswer(Error.REBALANCE_IN_PROGRESS), "gate.loading.sync")
-    if gate is Gate.ELSEWHERE and isinstance(request, List):
-        return answer(world, request, Listed(False), "gate.elsewhere.list")
-    if gate is Gate.LOADING and isinstance(request, List) and not context.dialect.loading_lists_nothing:
-        return on_partial_list(world, request)
-    return answer(world, request, refusal(request, gate.error, context.dialect, cluster), gate.rule)
+    invalid = handle_request(GroupState(), request, context, cluster)
+    if is_checked_first(invalid.rule, reason, context.dialect):
+        return StepResult(state, invalid.replies, invalid.rule)
+    if reason is Unavailable.LOADING and isinstance(request, Heartbeat):
+        return respond(state, request, HeartbeatResponse(Error.NONE), "gate.loading.heartbeat")
+    if reason is Unavailable.LOADING and isinstance(request, SyncGroup) and not context.dialect.loading_refuses_sync:
+        return respond(state, request, SyncResponse(Error.REBALANCE_IN_PROGRESS), "gate.loading.sync")
+    if reason is Unavailable.ELSEWHERE and isinstance(request, ListGroups):
+        return respond(state, request, ListGroupsResponse(False), "gate.elsewhere.list")
+    if reason is Unavailable.LOADING and isinstance(request, ListGroups) and not context.dialect.loading_lists_nothing:
+        return list_while_loading(state, request)
+    return respond(state, request, error_response_to(request, reason.error, context.dialect, cluster), reason.rule)
 
 
-def comes_first(rule: str, gate: Gate, dialect: Dialect) -> bool:
+def is_checked_first(rule: str, reason: Unavailable, dialect: Dialect) -> bool:
     """The request is refused by this rule before the gate is reached (DIV-01)."""
-    if rule in REQUEST_LAYER:
+    if rule in REQUEST_LAYER_RULES:
         return True
-    if rule in INVALID_GROUP:
-        return gate is not Gate.NOT_RUNNING or not dialect.validity_comes_before_place
+    if rule in INVALID_GROUP_RULES:
+        return reason is not Unavailable.NOT_RUNNING or not dialect.validity_comes_before_place
     if rule == "join.invalid-session-timeout":
-        return gate is not Gate.NOT_RUNNING and dialect.validity_comes_before_place
+        return reason is not Unavailable.NOT_RUNNING and dialect.validity_comes_before_place
     return False
 
 
-def on_partial_list(world: World, request: List) -> Outcome:
+def list_while_loading(state: GroupState, request: ListGroups) -> StepResult:
     """Some partition of the node is loading: the error comes with the groups known so far (DIV-14)."""
-    (known,) = on_list(world, request).replies
-    assert isinstance(known.answer, Listed)
-    partial = Listed(known.answer.listed, known.answer.state, known.answer.protocol_type, Gate.LOADING.error)
-    return answer(world, request, partial, Gate.LOADING.rule)
+    (known,) = on_list(state, request).replies
+    assert isinstance(known.response, ListGroupsResponse)
+    partial = ListGroupsResponse(
+        known.response.listed, known.response.state, known.response.protocol_type, Unavailable.LOADING.error
+    )
+    return respond(state, request, partial, Unavailable.LOADING.rule)
 
 
-def refusal(request: Request, error: Error, dialect: Dialect, cluster: Cluster) -> Answer:
+def error_response_to(request: Request, error: Error, dialect: Dialect, cluster: Cluster) -> Response:
     """The answer to this request that has nothing but an error."""
     match request:
-        case Join():
-            return JoinAnswer(error, member=None if dialect.gate_hides_member_id else request.core.member)
-        case Sync():
-            return SyncAnswer(error)
+        case JoinGroup():
+            return JoinResponse(error, member=None if dialect.gate_hides_member_id else request.core.member)
+        case SyncGroup():
+            return SyncResponse(error)
         case Heartbeat():
-            return HeartbeatAnswer(error)
-        case Leave():
-            return LeaveAnswer(error)
-        case Commit() | TransactionalCommit():
-            return refused_partitions(request, error, dialect, cluster)
-        case DeleteOffsets():
+            return HeartbeatResponse(error)
+        case LeaveGroup():
+            return LeaveResponse(error)
+        case OffsetCommit() | TxnOffsetCommit():
+            return error_in_partitions(request, error, dialect, cluster)
+        case OffsetDelete():
             return PartitionErrors(error=error)
-        case Fetch():
-            return Fetched(error=error)
-        case Describe():
-            return Described(error, "")
-        case List():
-            return Listed(False, error=error)
-        case Delete() | EndTransaction():
-            return Single(error)
+        case OffsetFetch():
+            return OffsetFetchResponse(error=error)
+        case DescribeGroup():
+            return DescribeGroupResponse(error, "")
+        case ListGroups():
+            return ListGroupsResponse(False, error=error)
+        case DeleteGroup() | EndTxn():
+            return ErrorResponse(error)
 
 
-def refused_partitions(
-    request: Commit | TransactionalCommit, error: Error, dialect: Dialect, cluster: Cluster
+def error_in_partitions(
+    request: OffsetCommit | TxnOffsetCommit, error: Error, dialect: Dialect, cluster: Cluster
 ) -> PartitionErrors:
     """The error in every partition, but for those that do not exist: they never reach the coordinator."""
-    version = request.version if isinstance(request, Commit) else 0
-    there = {where for where, _ in request.offsets if exists(cluster, where)}
+    version = request.version if isinstance(request, OffsetCommit) else 0
+    there = {where for where, _ in request.offsets if partition_exists(cluster, where)}
     if len(there) == len(request.offsets) or not dialect.absent_partitions_come_first:
         return PartitionErrors({where: error for where, _ in request.offsets})
     return PartitionErrors(
-        {where: error if where in there else absence(cluster, where, version) for where, _ in request.offsets}
+        {
+            where: error if where in there else missing_partition_error(cluster, where, version)
+            for where, _ in request.offsets
+        }
     )

@@ -5,34 +5,34 @@ from dataclasses import dataclass, field
 
 from fencepost.model.classic.core.state import Group
 from fencepost.model.classic.messages.requests import Offset, Partition, Request, TopicNames, Topics, handle_of
-from fencepost.model.classic.messages.responses import Answer
-from fencepost.model.frozen import quick
+from fencepost.model.classic.messages.responses import Response
+from fencepost.model.frozen import fast_frozen
 from fencepost.model.logic import Time
 from fencepost.model.settings import Settings
 
-Pending = Mapping[int, Mapping[Partition, Offset]]
+PendingOffsets = Mapping[int, Mapping[Partition, Offset]]
 """Offsets of open transactions by producer id."""
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
-class World:
+class GroupState:
     """Everything a coordinator holds about one group id. Times in milliseconds."""
 
     group: Group | None = None
     subscribed: frozenset[str] | None = None
     """Topics of the last completed generation; None while unknown."""
     offsets: Mapping[Partition, Offset] = field(default_factory=dict, hash=False)
-    pending: Pending = field(default_factory=dict, hash=False)
-    ending: tuple[tuple[int, bool, int], ...] = ()
+    pending: PendingOffsets = field(default_factory=dict, hash=False)
+    ended_transactions: tuple[tuple[int, bool, int], ...] = ()
     """Transactions whose end was accepted but not yet applied: producer, committed, since when."""
-    emptied: Time = 0
+    emptied_at: Time = 0
     """When the group last became Empty."""
     stored: Group | None = None
     """The group as its log has it (coordinator.md 5.1)."""
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """The target around the group: its settings, the topics that exist (None: not known), and their names by id."""
@@ -42,25 +42,25 @@ class Cluster:
     names: TopicNames = field(default_factory=dict, hash=False)
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class Reply:
     """An answer for the request `handle`."""
 
     handle: int
-    answer: Answer
+    response: Response
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StepResult:
     """What came of one input: the world after it, the replies, the rule that applied."""
 
-    world: World
+    state: GroupState
     replies: tuple[Reply, ...]
     rule: str
 
 
-def answer(world: World, request: Request, reply: Answer, rule: str) -> Outcome:
+def respond(state: GroupState, request: Request, reply: Response, rule: str) -> StepResult:
     """An outcome that leaves the world as it is given and answers this request alone."""
-    return Outcome(world, (Reply(handle_of(request), reply),), rule)
+    return StepResult(state, (Reply(handle_of(request), reply),), rule)

@@ -7,28 +7,28 @@ the same (`taken`), and then counts from the next loading on, or at once where n
 from collections.abc import Mapping
 from enum import Enum
 
-from fencepost.model.classic.coordinator.dispatch import absorbed, handle
-from fencepost.model.classic.coordinator.state import Cluster, Outcome, Reply, World, answer
-from fencepost.model.classic.core.join_phase import prepare
+from fencepost.model.classic.coordinator.dispatch import apply_core_step, handle_request
+from fencepost.model.classic.coordinator.state import Cluster, GroupState, Reply, StepResult, respond
+from fencepost.model.classic.core.join_phase import prepare_rebalance
 from fencepost.model.classic.core.member_table import find, find_instance, rearm, with_slot
-from fencepost.model.classic.core.state import Context, Dialect, Holder, JoinAnswer, Step, SyncAnswer
+from fencepost.model.classic.core.state import Context, Dialect, Holder, JoinResponse, Step, SyncResponse
 from fencepost.model.classic.messages.requests import (
-    Commit,
-    Delete,
-    DeleteOffsets,
-    Fetch,
-    Join,
+    DeleteGroup,
+    JoinGroup,
+    OffsetCommit,
+    OffsetDelete,
+    OffsetFetch,
     Request,
-    Sync,
-    TransactionalCommit,
+    SyncGroup,
+    TxnOffsetCommit,
     handle_of,
 )
-from fencepost.model.classic.messages.responses import Answer, Fetched, PartitionErrors, Single
+from fencepost.model.classic.messages.responses import ErrorResponse, OffsetFetchResponse, PartitionErrors, Response
 from fencepost.model.errors import Error
-from fencepost.model.frozen import alter
+from fencepost.model.frozen import evolve
 
 
-class Failure(Enum):
+class WriteFailure(Enum):
     """Why a record is not taken."""
 
     UNAVAILABLE = "topic or partition unknown, or too few replicas"
@@ -37,102 +37,115 @@ class Failure(Enum):
     TIMED_OUT = "not replicated in time"
 
 
-def failure_error(failure: Failure, request: Request, dialect: Dialect) -> Error:
+def write_failure_error(failure: WriteFailure, request: Request, dialect: Dialect) -> Error:
     """The error that the request is answered with."""
-    unsteady = isinstance(request, Fetch)  # it waits for writes of others, and is not to see 15
+    unsteady = isinstance(request, OffsetFetch)  # it waits for writes of others, and is not to see 15
     match failure:
-        case Failure.UNAVAILABLE:
+        case WriteFailure.UNAVAILABLE:
             return Error.NOT_COORDINATOR if unsteady else Error.COORDINATOR_NOT_AVAILABLE
-        case Failure.DISPLACED:
+        case WriteFailure.DISPLACED:
             return Error.NOT_COORDINATOR
-        case Failure.TOO_LARGE:
-            told = isinstance(request, Commit) and not dialect.oversized_is_unexpected
+        case WriteFailure.TOO_LARGE:
+            told = isinstance(request, OffsetCommit) and not dialect.oversized_is_unexpected
             return Error.INVALID_COMMIT_OFFSET_SIZE if told else Error.UNKNOWN_SERVER_ERROR
-        case Failure.TIMED_OUT:
+        case WriteFailure.TIMED_OUT:
             if unsteady:
                 return Error.NOT_COORDINATOR
             if dialect.late_replication_is_unavailable:
                 return Error.COORDINATOR_NOT_AVAILABLE
-            return Error.REBALANCE_IN_PROGRESS if isinstance(request, Join | Sync) else Error.REQUEST_TIMED_OUT
+            return (
+                Error.REBALANCE_IN_PROGRESS if isinstance(request, JoinGroup | SyncGroup) else Error.REQUEST_TIMED_OUT
+            )
 
 
-def fail(
-    world: World, request: Request, failure: Failure, context: Context, cluster: Cluster, *, taken: bool = False
-) -> Outcome | None:
+def handle_write_failure(
+    state: GroupState,
+    request: Request,
+    failure: WriteFailure,
+    context: Context,
+    cluster: Cluster,
+    *,
+    reached_log: bool = False,
+) -> StepResult | None:
     """Handle a request whose write fails; None if it writes nothing in this world."""
-    done = handle(world, request, context, cluster)
-    error = failure_error(failure, request, context.dialect)
+    done = handle_request(state, request, context, cluster)
+    error = write_failure_error(failure, request, context.dialect)
     match request:
-        case Sync() if done.rule == "sync.leader":
-            return without_assignment(world, done, request, error, context, taken=taken)
-        case Join() if done.rule == "join.replace.stable":
-            return without_replacement(world, done, request, error, context, taken=taken)
-        case Join() if world.group is None and done.world.group is not None and context.dialect.new_group_is_stored:
-            after = alter(world, stored=done.world.stored) if taken else world
-            return answer(after, request, JoinAnswer(error), "failure.creation")
-        case Commit() | TransactionalCommit():
-            return without_offsets(world, done, request, error, taken=taken)
-        case Delete() if done.rule == "delete.empty":
-            return answer(done.world if taken else world, request, Single(error), "failure.deletion")
-        case DeleteOffsets() if (done.world.offsets, done.world.pending) != (world.offsets, world.pending):
-            after = done.world if taken else world
-            return answer(after, request, PartitionErrors(error=error), "failure.offset-deletion")
-        case Fetch() if request.require_stable and not taken:
-            return answer(world, request, Fetched(error=error), "failure.stable-fetch")
+        case SyncGroup() if done.rule == "sync.leader":
+            return undo_assignment(state, done, request, error, context, reached_log=reached_log)
+        case JoinGroup() if done.rule == "join.replace.stable":
+            return undo_replacement(state, done, request, error, context, reached_log=reached_log)
+        case JoinGroup() if (
+            state.group is None and done.state.group is not None and context.dialect.new_group_is_stored
+        ):
+            after = evolve(state, stored=done.state.stored) if reached_log else state
+            return respond(after, request, JoinResponse(error), "failure.creation")
+        case OffsetCommit() | TxnOffsetCommit():
+            return undo_offsets(state, done, request, error, reached_log=reached_log)
+        case DeleteGroup() if done.rule == "delete.empty":
+            return respond(done.state if reached_log else state, request, ErrorResponse(error), "failure.deletion")
+        case OffsetDelete() if (done.state.offsets, done.state.pending) != (state.offsets, state.pending):
+            after = done.state if reached_log else state
+            return respond(after, request, PartitionErrors(error=error), "failure.offset-deletion")
+        case OffsetFetch() if request.require_stable and not reached_log:
+            return respond(state, request, OffsetFetchResponse(error=error), "failure.stable-fetch")
         case _:
             return None
 
 
-def without_assignment(
-    world: World, done: Outcome, request: Sync, error: Error, context: Context, *, taken: bool
-) -> Outcome:
+def undo_assignment(
+    state: GroupState, done: StepResult, request: SyncGroup, error: Error, context: Context, *, reached_log: bool
+) -> StepResult:
     """The assignment is lost: all who wait for it get the error, and the next round begins (coordinator.md 2.3)."""
-    group = world.group
+    group = state.group
     assert group is not None
     index = find(group, request.core.member, Holder.MEMBER)
     slot = group.slots[index]
-    waiting = with_slot(group, index, alter(slot, sync=request.core.handle, unsynced=False))
-    begun, outputs = prepare(waiting, context)
+    waiting = with_slot(group, index, evolve(slot, sync=request.core.handle, unsynced=False))
+    begun, outputs = prepare_rebalance(waiting, context)
     told = tuple(
-        alter(each, answer=SyncAnswer(error)) if isinstance(each.answer, SyncAnswer) else each for each in outputs
+        evolve(each, response=SyncResponse(error)) if isinstance(each.response, SyncResponse) else each
+        for each in outputs
     )
-    after = absorbed(world, Step(begun, told, "failure.assignment"), context.now)
-    return alter(after, world=alter(after.world, stored=done.world.stored)) if taken else after
+    after = apply_core_step(state, Step(begun, told, "failure.assignment"), context.now)
+    return evolve(after, state=evolve(after.state, stored=done.state.stored)) if reached_log else after
 
 
-def without_replacement(
-    world: World, done: Outcome, request: Join, error: Error, context: Context, *, taken: bool
-) -> Outcome:
+def undo_replacement(
+    state: GroupState, done: StepResult, request: JoinGroup, error: Error, context: Context, *, reached_log: bool
+) -> StepResult:
     """The instance goes on under its old id, whose parked requests were refused for good (coordinator.md 2.2)."""
-    group = world.group
+    group = state.group
     assert group is not None
     index = find_instance(group, request.core.instance)
-    restored = with_slot(group, index, rearm(alter(group.slots[index], join=0, sync=0), context.now))
-    told = JoinAnswer(error, group.generation, group.protocol_type, group.protocol, group.leader)
+    restored = with_slot(group, index, rearm(evolve(group.slots[index], join=0, sync=0), context.now))
+    told = JoinResponse(error, group.generation, group.protocol_type, group.protocol, group.leader)
     fenced = tuple(reply for reply in done.replies if reply.handle != request.core.handle)
-    stored = done.world.stored if taken else world.stored
-    after = alter(world, group=restored, stored=stored)
-    return Outcome(after, (*fenced, Reply(request.core.handle, told)), "failure.replacement")
+    stored = done.state.stored if reached_log else state.stored
+    after = evolve(state, group=restored, stored=stored)
+    return StepResult(after, (*fenced, Reply(request.core.handle, told)), "failure.replacement")
 
 
-REACHED = frozenset({Error.NONE, Error.OFFSET_METADATA_TOO_LARGE})
+ERRORS_FROM_COORDINATOR = frozenset({Error.NONE, Error.OFFSET_METADATA_TOO_LARGE})
 """What the partitions of an accepted commit get that the coordinator was asked about."""
 
 
-def without_offsets(
-    world: World, done: Outcome, request: Commit | TransactionalCommit, error: Error, *, taken: bool
-) -> Outcome | None:
+def undo_offsets(
+    state: GroupState, done: StepResult, request: OffsetCommit | TxnOffsetCommit, error: Error, *, reached_log: bool
+) -> StepResult | None:
     """No offset is stored; the member was heard all the same."""
     (reply,) = done.replies
-    errors = errors_of(reply.answer)
+    errors = partition_errors_of(reply.response)
     if Error.NONE not in errors.values():
         return None
-    told = PartitionErrors({where: error if each in REACHED else each for where, each in errors.items()})
-    after = alter(world, group=done.world.group) if world.group is not None else world
-    return Outcome(done.world if taken else after, (Reply(handle_of(request), told),), "failure.commit")
+    told = PartitionErrors(
+        {where: error if each in ERRORS_FROM_COORDINATOR else each for where, each in errors.items()}
+    )
+    after = evolve(state, group=done.state.group) if state.group is not None else state
+    return StepResult(done.state if reached_log else after, (Reply(handle_of(request), told),), "failure.commit")
 
 
-def errors_of(reply: Answer) -> Mapping[tuple[str, int], Error]:
+def partition_errors_of(reply: Response) -> Mapping[tuple[str, int], Error]:
     """The errors by partition."""
     assert isinstance(reply, PartitionErrors)
     return reply.errors

@@ -1,15 +1,15 @@
 """JoinGroup once the request is admitted: tables A to D of coordinator.md 2.2."""
 
-from fencepost.model.classic.core.join_phase import Progress, current_answer, trigger, try_complete
+from fencepost.model.classic.core.join_phase import Progress, current_response, trigger_rebalance, try_complete_join
 from fencepost.model.classic.core.member_table import (
     NOWHERE,
     accepts,
-    added,
+    add_member,
     check_member,
+    clear_slot,
     find,
     find_free,
     find_instance,
-    removed,
     same_protocols,
     supports,
     with_slot,
@@ -18,30 +18,30 @@ from fencepost.model.classic.core.state import (
     Context,
     Group,
     Holder,
-    JoinAnswer,
     JoinRequest,
+    JoinResponse,
+    NoResponse,
     Output,
     Phase,
-    Silence,
     Slot,
     Step,
 )
 from fencepost.model.classic.core.static_replacement import replace_static
 from fencepost.model.errors import Error
-from fencepost.model.frozen import alter
+from fencepost.model.frozen import evolve
 from fencepost.model.logic import Token, Truth, absent, and_, emit, not_, or_
 
 
 def refusal(request: JoinRequest, error: Error, member: Token) -> tuple[Output, ...]:
     """JOIN-ERR."""
-    return (Output(request.handle, JoinAnswer(error=error, member=member)),)
+    return (Output(request.handle, JoinResponse(error=error, member=member)),)
 
 
 def join(group: Group, request: JoinRequest, context: Context) -> Step:
     """Handle JoinGroup on a group that exists; the table has a free slot."""
     known = find(group, request.member, Holder.MEMBER)
     has_room = accepts(group, request.member, context.max_group_size)
-    if and_(not_(has_room), or_(not_(returns(group, request)), context.dialect.restart_needs_room)):
+    if and_(not_(has_room), or_(not_(is_static_return(group, request)), context.dialect.restart_needs_room)):
         return evict(group, known, request, context)
     if not_(supports(group, request)):
         member = None if known == NOWHERE else request.member
@@ -53,8 +53,8 @@ def join(group: Group, request: JoinRequest, context: Context) -> Step:
     pending = find(group, request.member, Holder.PENDING)
     if pending != NOWHERE:
         if not_(absent(request.instance)):
-            answer = refusal(request, Error.UNKNOWN_SERVER_ERROR, request.member)
-            return Step(group, answer, "join.pending-with-instance")
+            response = refusal(request, Error.UNKNOWN_SERVER_ERROR, request.member)
+            return Step(group, response, "join.pending-with-instance")
         return admit(group, pending, request.member, request, context, "join.pending")
     error, index = check_member(group, request.member, request.instance)
     if error == Error.UNKNOWN_MEMBER_ID:
@@ -64,7 +64,7 @@ def join(group: Group, request: JoinRequest, context: Context) -> Step:
     return rejoin(group, index, request, context)
 
 
-def returns(group: Group, request: JoinRequest) -> Truth:
+def is_static_return(group: Group, request: JoinRequest) -> Truth:
     """A static member of the group comes back without its id."""
     named = and_(absent(request.member), not_(absent(request.instance)))
     return and_(named, find_instance(group, request.instance) != NOWHERE)
@@ -72,16 +72,16 @@ def returns(group: Group, request: JoinRequest) -> Truth:
 
 def evict(group: Group, known: int, request: JoinRequest, context: Context) -> Step:
     """The group is full: refuse, and let go of a member that came too late (KIP-389, KAFKA-9885)."""
-    answer = refusal(request, Error.GROUP_MAX_SIZE_REACHED, None)
+    response = refusal(request, Error.GROUP_MAX_SIZE_REACHED, None)
     if known == NOWHERE:
         pending = find(group, request.member, Holder.PENDING)
-        rest = group if pending == NOWHERE else removed(group, pending)
-        return Step(rest, answer, "join.full")
-    rest = removed(group, known)
+        rest = group if pending == NOWHERE else clear_slot(group, pending)
+        return Step(rest, response, "join.full")
+    rest = clear_slot(group, known)
     if context.dialect.eviction_waits:
-        return Step(rest, answer, "join.evicted")
-    after, outputs = try_complete(rest, context)
-    return Step(after, answer + outputs, "join.evicted")
+        return Step(rest, response, "join.evicted")
+    after, outputs = try_complete_join(rest, context)
+    return Step(after, response + outputs, "join.evicted")
 
 
 def join_newcomer(group: Group, request: JoinRequest, context: Context) -> Step:
@@ -95,13 +95,13 @@ def join_newcomer(group: Group, request: JoinRequest, context: Context) -> Step:
         armed=True,
         deadline=context.now + request.session_timeout,
     )
-    answer = refusal(request, Error.MEMBER_ID_REQUIRED, context.choices.member_id)
-    return Step(with_slot(group, free, slot), answer, "join.id-required")
+    response = refusal(request, Error.MEMBER_ID_REQUIRED, context.choices.member_id)
+    return Step(with_slot(group, free, slot), response, "join.id-required")
 
 
 def admit(group: Group, index: int, member: Token, request: JoinRequest, context: Context, rule: str) -> Step:
     """ADD."""
-    after, outputs = trigger(added(group, index, request, member, context), context)
+    after, outputs = trigger_rebalance(add_member(group, index, request, member, context), context)
     return Step(after, outputs, rule)
 
 
@@ -120,38 +120,38 @@ def rejoin(group: Group, index: int, request: JoinRequest, context: Context) -> 
     same = same_protocols(slot, request.protocols)
     leads = slot.id == group.leader
     if group.phase == Phase.PREPARING:
-        return updated(group, index, request, context, "join.preparing")
+        return update_member(group, index, request, context, "join.preparing")
     if group.phase == Phase.COMPLETING:
         if same:
-            return resent(group, slot, request, "join.completing.same-protocols")
-        return updated(group, index, request, context, "join.completing.changed-protocols")
+            return resend_generation(group, slot, request, "join.completing.same-protocols")
+        return update_member(group, index, request, context, "join.completing.changed-protocols")
     if leads:
-        return updated(group, index, request, context, "join.stable.leader")
+        return update_member(group, index, request, context, "join.stable.leader")
     if same:
-        return resent(group, slot, request, "join.stable.same-protocols")
-    return updated(group, index, request, context, "join.stable.changed-protocols")
+        return resend_generation(group, slot, request, "join.stable.same-protocols")
+    return update_member(group, index, request, context, "join.stable.changed-protocols")
 
 
-def resent(group: Group, slot: Slot, request: JoinRequest, rule: str) -> Step:
+def resend_generation(group: Group, slot: Slot, request: JoinRequest, rule: str) -> Step:
     """The current generation once more; nothing changes (JOIN-29, JOIN-32)."""
-    return Step(group, (Output(request.handle, current_answer(group, slot)),), rule)
+    return Step(group, (Output(request.handle, current_response(group, slot)),), rule)
 
 
-def updated(group: Group, index: int, request: JoinRequest, context: Context, rule: str) -> Step:
+def update_member(group: Group, index: int, request: JoinRequest, context: Context, rule: str) -> Step:
     """UPDATE."""
-    changed, dropped = parked(group, index, request)
-    after, outputs = trigger(changed, context)
+    changed, dropped = park_join(group, index, request)
+    after, outputs = trigger_rebalance(changed, context)
     return Step(after, dropped + outputs, rule)
 
 
-def parked(group: Group, index: int, request: JoinRequest) -> Progress:
+def park_join(group: Group, index: int, request: JoinRequest) -> Progress:
     """The member with this request's protocols and timeouts; an earlier parked JoinGroup loses its place."""
     slot = group.slots[index]
-    changed = alter(
+    changed = evolve(
         slot,
         protocols=request.protocols,
         session_timeout=request.session_timeout,
         rebalance_timeout=request.rebalance_timeout,
         join=request.handle,
     )
-    return with_slot(group, index, changed), emit(slot.join != 0, Output(slot.join, Silence()))
+    return with_slot(group, index, changed), emit(slot.join != 0, Output(slot.join, NoResponse()))

@@ -6,39 +6,39 @@ from fencepost.model.classic.core.state import (
     FREE,
     Context,
     Group,
-    JoinAnswer,
+    JoinResponse,
     MemberView,
     Output,
     Phase,
     Slot,
-    SyncAnswer,
+    SyncResponse,
 )
 from fencepost.model.errors import Error
-from fencepost.model.frozen import alter
+from fencepost.model.frozen import evolve
 from fencepost.model.logic import Time, Token, Truth, absent, and_, any_, emit, ite, not_, or_
 
 Progress = tuple[Group, tuple[Output, ...]]
 """A group on its way through a step, and the answers so far."""
 
 
-def trigger(group: Group, context: Context) -> Progress:
+def trigger_rebalance(group: Group, context: Context) -> Progress:
     """TRIGGER: begin a rebalance, or see whether the one under way is complete."""
     if group.phase == Phase.PREPARING:
-        return try_complete(group, context)
-    return prepare(group, context)
+        return try_complete_join(group, context)
+    return prepare_rebalance(group, context)
 
 
-def prepare(group: Group, context: Context) -> Progress:
+def prepare_rebalance(group: Group, context: Context) -> Progress:
     """PREPARE: enter the join phase, sending away those who wait for an assignment."""
     interrupted = group.phase == Phase.COMPLETING
     outputs: tuple[Output, ...] = ()
     slots: list[Slot] = []
     for slot in group.slots:
         parked = and_(interrupted, is_member(slot), slot.sync != 0)
-        outputs += emit(parked, Output(slot.sync, SyncAnswer(Error.REBALANCE_IN_PROGRESS)))
-        cleared = alter(slot, unsynced=False, assignment=ite(interrupted, None, slot.assignment))
-        slots.append(ite(parked, rearm(alter(cleared, sync=0), context.now), cleared))
-    begun = alter(
+        outputs += emit(parked, Output(slot.sync, SyncResponse(Error.REBALANCE_IN_PROGRESS)))
+        cleared = evolve(slot, unsynced=False, assignment=ite(interrupted, None, slot.assignment))
+        slots.append(ite(parked, rearm(evolve(cleared, sync=0), context.now), cleared))
+    begun = evolve(
         group,
         phase=Phase.PREPARING,
         slots=tuple(slots),
@@ -50,7 +50,7 @@ def prepare(group: Group, context: Context) -> Progress:
         delay = context.initial_rebalance_delay
         timeout = group_timeout(begun)
         left = ite(timeout > delay, timeout - delay, 0)
-        return alter(
+        return evolve(
             begun,
             join_armed=True,
             join_deadline=context.now + delay,
@@ -59,23 +59,23 @@ def prepare(group: Group, context: Context) -> Progress:
             initial_left=left,
         ), outputs
     if all_joined(begun):
-        done, answers = complete_join(begun, context)
-        return done, outputs + answers
-    return armed_for_rebalance(begun, context.now), outputs
+        done, responses = complete_join(begun, context)
+        return done, outputs + responses
+    return arm_join_timer(begun, context.now), outputs
 
 
-def armed_for_rebalance(group: Group, now: Time) -> Group:
+def arm_join_timer(group: Group, now: Time) -> Group:
     """The group waiting for its members for the rebalance timeout."""
-    return alter(group, join_armed=True, join_deadline=now + group_timeout(group), initial=False)
+    return evolve(group, join_armed=True, join_deadline=now + group_timeout(group), initial=False)
 
 
-def armed_again(group: Group, now: Time) -> Group:
+def rearm_join_timer(group: Group, now: Time) -> Group:
     """Only static members are left and none came: another rebalance timeout, of some length at least (STATIC-20)."""
     timeout = group_timeout(group)
-    return alter(group, join_armed=True, join_deadline=now + ite(timeout > 0, timeout, 1), initial=False)
+    return evolve(group, join_armed=True, join_deadline=now + ite(timeout > 0, timeout, 1), initial=False)
 
 
-def try_complete(group: Group, context: Context) -> Progress:
+def try_complete_join(group: Group, context: Context) -> Progress:
     """TRY-COMPLETE: complete the join phase if everyone is there and it is not an initial round."""
     if and_(group.phase == Phase.PREPARING, not_(group.from_empty), all_joined(group)):
         return complete_join(group, context)
@@ -85,13 +85,13 @@ def try_complete(group: Group, context: Context) -> Progress:
 def complete_join(group: Group, context: Context) -> Progress:
     """COMPLETE-JOIN: drop who did not come, elect, raise the generation, answer every parked JoinGroup."""
     slots = tuple(ite(and_(is_member(slot), slot.join == 0, absent(slot.instance)), FREE, slot) for slot in group.slots)
-    group = alter(group, slots=slots, join_armed=False, initial=False)
+    group = evolve(group, slots=slots, join_armed=False, initial=False)
     if no_members(group):
-        return emptied(group), ()
+        return become_empty(group), ()
     leader = choose_leader(group, context.choices.leader)
     if absent(leader):
-        return armed_again(group, context.now), ()
-    group = alter(
+        return rearm_join_timer(group, context.now), ()
+    group = evolve(
         group,
         generation=group.generation + 1,
         leader=leader,
@@ -103,21 +103,21 @@ def complete_join(group: Group, context: Context) -> Progress:
     )
     outputs: tuple[Output, ...] = ()
     for slot in group.slots:
-        outputs += emit(has_rejoined(slot), Output(slot.join, current_answer(group, slot)))
+        outputs += emit(has_rejoined(slot), Output(slot.join, current_response(group, slot)))
     slots = tuple(
         ite(
             is_member(slot),
-            rearm(alter(slot, join=0, is_new=False, unsynced=True), context.now),
+            rearm(evolve(slot, join=0, is_new=False, unsynced=True), context.now),
             slot,
         )
         for slot in group.slots
     )
-    return alter(group, slots=slots), outputs
+    return evolve(group, slots=slots), outputs
 
 
-def emptied(group: Group) -> Group:
+def become_empty(group: Group) -> Group:
     """The group after a join phase that ended with nobody; the generation counts it (GEN-02)."""
-    return alter(
+    return evolve(
         group,
         phase=Phase.EMPTY,
         generation=group.generation + 1,
@@ -129,7 +129,7 @@ def emptied(group: Group) -> Group:
     )
 
 
-def roster(group: Group) -> tuple[MemberView, ...]:
+def member_views(group: Group) -> tuple[MemberView, ...]:
     """All members as the leader is told of them; free slots have no id."""
     return tuple(
         ite(
@@ -141,14 +141,14 @@ def roster(group: Group) -> tuple[MemberView, ...]:
     )
 
 
-def current_answer(group: Group, slot: Slot) -> JoinAnswer:
+def current_response(group: Group, slot: Slot) -> JoinResponse:
     """JOIN-OK for a member of the current generation; only the leader is told of the others (JOIN-37)."""
-    return join_answer(group, slot.id, ite(slot.id == group.leader, roster(group), ()))
+    return join_response(group, slot.id, ite(slot.id == group.leader, member_views(group), ()))
 
 
-def join_answer(group: Group, member: Token, members: tuple[MemberView, ...]) -> JoinAnswer:
+def join_response(group: Group, member: Token, members: tuple[MemberView, ...]) -> JoinResponse:
     """JOIN-OK of the current generation with the given member list."""
-    return JoinAnswer(
+    return JoinResponse(
         error=Error.NONE,
         generation=group.generation,
         protocol_type=group.protocol_type,
@@ -159,17 +159,17 @@ def join_answer(group: Group, member: Token, members: tuple[MemberView, ...]) ->
     )
 
 
-def remaining_wait(group: Group) -> Truth:
+def has_remaining_wait(group: Group) -> Truth:
     """Somebody came during this step of the initial delay and time is left for another."""
     return and_(group.newcomer, group.initial_left != 0)
 
 
-def anyone_unsynced(group: Group) -> Truth:
+def has_unsynced_member(group: Group) -> Truth:
     """Some member has yet to send SyncGroup in this generation."""
     return any_(and_(is_member(slot), slot.unsynced) for slot in group.slots)
 
 
-def settle_sync_timer(group: Group) -> Group:
+def update_sync_timer(group: Group) -> Group:
     """The group with its sync timer cancelled if nobody is waited for any more."""
-    waiting = or_(anyone_unsynced(group), group.stale_unsynced)
-    return alter(group, sync_armed=and_(group.sync_armed, waiting))
+    waiting = or_(has_unsynced_member(group), group.stale_unsynced)
+    return evolve(group, sync_armed=and_(group.sync_armed, waiting))

@@ -2,7 +2,7 @@
 
 from fencepost.model.classic.core.state import FREE, Context, Group, Holder, JoinRequest, Phase, Protocol, Slot
 from fencepost.model.errors import Error
-from fencepost.model.frozen import alter
+from fencepost.model.frozen import evolve
 from fencepost.model.logic import Time, Token, Truth, absent, all_, and_, any_, count, ite, largest, not_, or_
 
 NOWHERE = -1
@@ -16,7 +16,7 @@ def put(slots: tuple[Slot, ...], index: int, slot: Slot) -> tuple[Slot, ...]:
 
 def with_slot(group: Group, index: int, slot: Slot) -> Group:
     """The group with one slot exchanged."""
-    return alter(group, slots=put(group.slots, index, slot))
+    return evolve(group, slots=put(group.slots, index, slot))
 
 
 def is_member(slot: Slot) -> Truth:
@@ -134,10 +134,10 @@ def same_protocols(slot: Slot, protocols: tuple[Protocol, ...]) -> Truth:
 
 def rearm(slot: Slot, now: Time) -> Slot:
     """The slot with a full session before it."""
-    return alter(slot, armed=True, deadline=now + slot.session_timeout)
+    return evolve(slot, armed=True, deadline=now + slot.session_timeout)
 
 
-def added(group: Group, index: int, request: JoinRequest, member: Token, context: Context) -> Group:
+def add_member(group: Group, index: int, request: JoinRequest, member: Token, context: Context) -> Group:
     """The group with a new member in the slot, its JoinGroup parked (ADD without TRIGGER)."""
     slot = Slot(
         holder=Holder.MEMBER,
@@ -154,7 +154,7 @@ def added(group: Group, index: int, request: JoinRequest, member: Token, context
     )
     first = no_members(group)
     leads = and_(absent(group.leader), not_(group.leader_open))
-    return alter(
+    return evolve(
         group,
         slots=put(group.slots, index, slot),
         newcomer=or_(group.newcomer, and_(group.phase == Phase.PREPARING, group.from_empty)),
@@ -163,12 +163,12 @@ def added(group: Group, index: int, request: JoinRequest, member: Token, context
     )
 
 
-def removed(group: Group, index: int) -> Group:
+def clear_slot(group: Group, index: int) -> Group:
     """The group without the member or pending id in the slot (REMOVE)."""
     gone = group.slots[index]
-    rest = alter(group, slots=put(group.slots, index, FREE))
+    rest = evolve(group, slots=put(group.slots, index, FREE))
     led = and_(is_member(gone), not_(absent(group.leader)), group.leader == gone.id)
-    return alter(
+    return evolve(
         rest,
         leader=ite(led, None, group.leader),
         leader_open=and_(or_(group.leader_open, led), not_(no_members(rest))),

@@ -1,29 +1,29 @@
 """Heartbeat, LeaveGroup and the membership side of OffsetCommit (coordinator.md 2.4 to 2.6)."""
 
-from fencepost.model.classic.core.join_phase import Progress, trigger
+from fencepost.model.classic.core.join_phase import Progress, trigger_rebalance
 from fencepost.model.classic.core.member_table import (
     NOWHERE,
     check_member,
+    clear_slot,
     find,
     find_instance,
     rearm,
-    removed,
     with_slot,
 )
 from fencepost.model.classic.core.state import (
-    CommitAnswer,
     CommitRequest,
+    CommitResponse,
     Context,
     Group,
-    HeartbeatAnswer,
     HeartbeatRequest,
+    HeartbeatResponse,
     Holder,
-    JoinAnswer,
-    LeaveAnswer,
+    JoinResponse,
     LeaveRequest,
+    LeaveResponse,
+    NoResponse,
     Output,
     Phase,
-    Silence,
     Step,
 )
 from fencepost.model.errors import Error
@@ -34,25 +34,25 @@ def heartbeat(group: Group, request: HeartbeatRequest, context: Context) -> Step
     """Handle Heartbeat on a group that exists."""
     error, index = check_member(group, request.member, request.instance)
     if error == Error.UNKNOWN_MEMBER_ID:
-        return beat(group, request, error, "heartbeat.unknown-member")
+        return respond_to_heartbeat(group, request, error, "heartbeat.unknown-member")
     if error == Error.FENCED_INSTANCE_ID:
-        return beat(group, request, error, "heartbeat.fenced")
+        return respond_to_heartbeat(group, request, error, "heartbeat.fenced")
     if request.generation != group.generation:
-        return beat(group, request, Error.ILLEGAL_GENERATION, "heartbeat.other-generation")
-    alive = touched(group, index, context.now)
+        return respond_to_heartbeat(group, request, Error.ILLEGAL_GENERATION, "heartbeat.other-generation")
+    alive = renew_session(group, index, context.now)
     if group.phase == Phase.PREPARING:
-        return beat(alive, request, Error.REBALANCE_IN_PROGRESS, "heartbeat.preparing")
+        return respond_to_heartbeat(alive, request, Error.REBALANCE_IN_PROGRESS, "heartbeat.preparing")
     if group.phase == Phase.COMPLETING:
-        return beat(alive, request, Error.NONE, "heartbeat.completing")
-    return beat(alive, request, Error.NONE, "heartbeat.stable")
+        return respond_to_heartbeat(alive, request, Error.NONE, "heartbeat.completing")
+    return respond_to_heartbeat(alive, request, Error.NONE, "heartbeat.stable")
 
 
-def beat(group: Group, request: HeartbeatRequest, error: Error, rule: str) -> Step:
+def respond_to_heartbeat(group: Group, request: HeartbeatRequest, error: Error, rule: str) -> Step:
     """Answer a Heartbeat."""
-    return Step(group, (Output(request.handle, HeartbeatAnswer(error)),), rule)
+    return Step(group, (Output(request.handle, HeartbeatResponse(error)),), rule)
 
 
-def touched(group: Group, index: int, now: Time) -> Group:
+def renew_session(group: Group, index: int, now: Time) -> Group:
     """The group with a full session before the member in this slot."""
     return with_slot(group, index, rearm(group.slots[index], now))
 
@@ -61,27 +61,27 @@ def commit(group: Group, request: CommitRequest, context: Context) -> Step:
     """May this commit be stored? The offsets themselves are kept outside the core."""
     simple = and_(request.generation < 0, absent(request.member), absent(request.instance))
     if and_(request.generation < 0, group.phase == Phase.EMPTY):
-        return judged(group, request, Error.NONE, "commit.empty")
+        return respond_to_commit(group, request, Error.NONE, "commit.empty")
     if simple:
-        return judged(group, request, Error.UNKNOWN_MEMBER_ID, "commit.simple-in-active")
+        return respond_to_commit(group, request, Error.UNKNOWN_MEMBER_ID, "commit.simple-in-active")
     error, index = check_member(group, request.member, request.instance)
     if error == Error.UNKNOWN_MEMBER_ID:
-        return judged(group, request, error, "commit.unknown-member")
+        return respond_to_commit(group, request, error, "commit.unknown-member")
     if error == Error.FENCED_INSTANCE_ID:
-        return judged(group, request, error, "commit.fenced")
+        return respond_to_commit(group, request, error, "commit.fenced")
     if request.generation != group.generation:
-        return judged(group, request, Error.ILLEGAL_GENERATION, "commit.other-generation")
+        return respond_to_commit(group, request, Error.ILLEGAL_GENERATION, "commit.other-generation")
     if group.phase == Phase.COMPLETING:
-        return judged(group, request, Error.REBALANCE_IN_PROGRESS, "commit.completing")
-    alive = touched(group, index, context.now)
+        return respond_to_commit(group, request, Error.REBALANCE_IN_PROGRESS, "commit.completing")
+    alive = renew_session(group, index, context.now)
     if group.phase == Phase.PREPARING:
-        return judged(alive, request, Error.NONE, "commit.preparing")
-    return judged(alive, request, Error.NONE, "commit.stable")
+        return respond_to_commit(alive, request, Error.NONE, "commit.preparing")
+    return respond_to_commit(alive, request, Error.NONE, "commit.stable")
 
 
-def judged(group: Group, request: CommitRequest, error: Error, rule: str) -> Step:
+def respond_to_commit(group: Group, request: CommitRequest, error: Error, rule: str) -> Step:
     """Answer an OffsetCommit."""
-    return Step(group, (Output(request.handle, CommitAnswer(error)),), rule)
+    return Step(group, (Output(request.handle, CommitResponse(error)),), rule)
 
 
 def leave(group: Group, request: LeaveRequest, context: Context) -> Step:
@@ -90,28 +90,28 @@ def leave(group: Group, request: LeaveRequest, context: Context) -> Step:
     errors: list[Error] = []
     left = False
     for member, instance in request.entries:
-        error, rebalances, (group, silenced) = leave_one(group, member, instance, context)
+        error, rebalances, (group, silenced) = remove_entry(group, member, instance, context)
         errors.append(error)
         outputs += silenced
         if and_(rebalances, not_(context.dialect.batch_leave_settles_once)):
-            group, answers = settle(group, context)
-            outputs += answers
+            group, responses = rebalance_after_leave(group, context)
+            outputs += responses
         left = or_(left, rebalances)
     if and_(left, context.dialect.batch_leave_settles_once):
-        group, answers = settle(group, context)
-        outputs += answers
-    answer = Output(request.handle, LeaveAnswer(Error.NONE, tuple(errors)))
-    return Step(group, (answer, *outputs), "leave.member" if left else "leave.nobody")
+        group, responses = rebalance_after_leave(group, context)
+        outputs += responses
+    response = Output(request.handle, LeaveResponse(Error.NONE, tuple(errors)))
+    return Step(group, (response, *outputs), "leave.member" if left else "leave.nobody")
 
 
-def settle(group: Group, context: Context) -> Progress:
+def rebalance_after_leave(group: Group, context: Context) -> Progress:
     """After a departure: rebalance, or see whether the join phase is now complete."""
     if group.phase == Phase.EMPTY:
         return group, ()
-    return trigger(group, context)
+    return trigger_rebalance(group, context)
 
 
-def leave_one(group: Group, member: Token, instance: Token, context: Context) -> tuple[Error, bool, Progress]:
+def remove_entry(group: Group, member: Token, instance: Token, context: Context) -> tuple[Error, bool, Progress]:
     """One entry: its error, whether the round has to be looked at, and what is left."""
     if absent(member):
         if absent(instance):
@@ -119,20 +119,20 @@ def leave_one(group: Group, member: Token, instance: Token, context: Context) ->
         index = find_instance(group, instance)
         if index == NOWHERE:
             return Error.UNKNOWN_MEMBER_ID, False, (group, ())
-        return Error.NONE, True, departed(group, index)
+        return Error.NONE, True, remove_member(group, index)
     pending = find(group, member, Holder.PENDING)
     if pending != NOWHERE:
         noticed = or_(context.dialect.pending_leave_rebalances, group.phase == Phase.PREPARING)
-        return Error.NONE, noticed, (removed(group, pending), ())
+        return Error.NONE, noticed, (clear_slot(group, pending), ())
     error, index = check_member(group, member, instance)
     if error != Error.NONE:
         return error, False, (group, ())
-    return Error.NONE, True, departed(group, index)
+    return Error.NONE, True, remove_member(group, index)
 
 
-def departed(group: Group, index: int) -> Progress:
+def remove_member(group: Group, index: int) -> Progress:
     """The group without the member; its parked JoinGroup is refused, its SyncGroup forgotten (LEAVE-09)."""
     slot = group.slots[index]
-    outputs = emit(slot.join != 0, Output(slot.join, JoinAnswer(Error.UNKNOWN_MEMBER_ID)))
-    outputs += emit(slot.sync != 0, Output(slot.sync, Silence()))
-    return removed(group, index), outputs
+    outputs = emit(slot.join != 0, Output(slot.join, JoinResponse(Error.UNKNOWN_MEMBER_ID)))
+    outputs += emit(slot.sync != 0, Output(slot.sync, NoResponse()))
+    return clear_slot(group, index), outputs

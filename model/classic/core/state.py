@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from fencepost.model.errors import Error
-from fencepost.model.frozen import quick
+from fencepost.model.frozen import fast_frozen
 from fencepost.model.logic import Time, Token, Truth
 
 
@@ -26,7 +26,7 @@ class Holder(IntEnum):
     MEMBER = 2
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class Protocol:
     """One protocol that a member offers."""
@@ -35,7 +35,7 @@ class Protocol:
     metadata: Token
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class Slot:
     """A place in the member table. Times in milliseconds; `join` and `sync` name parked requests, 0 for none."""
@@ -61,7 +61,7 @@ class Slot:
 FREE = Slot()
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class Group:
     """A group that exists. A round is a join phase and the sync phase that follows it."""
@@ -90,7 +90,7 @@ class Group:
     """A replaced member's old id is still waited for by the sync timer."""
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class JoinRequest:
     """JoinGroup. `member` is None for the empty id; `requires_id` is true from v4, `can_skip` from v9."""
@@ -107,7 +107,7 @@ class JoinRequest:
     client: Token = None
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class SyncRequest:
     """SyncGroup. Protocol type and name are None below v5; `assignments` are (member id, bytes) pairs."""
@@ -121,7 +121,7 @@ class SyncRequest:
     assignments: tuple[tuple[Token, Token], ...]
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class HeartbeatRequest:
     """Heartbeat."""
@@ -132,7 +132,7 @@ class HeartbeatRequest:
     generation: int
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class LeaveRequest:
     """LeaveGroup, as (member id, instance id) pairs; one pair below v3."""
@@ -141,7 +141,7 @@ class LeaveRequest:
     entries: tuple[tuple[Token, Token], ...]
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
     """The membership part of OffsetCommit."""
@@ -152,7 +152,7 @@ class CommitRequest:
     generation: int
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class MemberView:
     """A member as the leader sees it; `id` is None for a free slot."""
@@ -162,9 +162,9 @@ class MemberView:
     metadata: Token
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
-class JoinAnswer:
+class JoinResponse:
     """Answer to JoinGroup; `members` is empty but for the leader."""
 
     error: Error
@@ -177,9 +177,9 @@ class JoinAnswer:
     skip_assignment: Truth = False
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
-class SyncAnswer:
+class SyncResponse:
     """Answer to SyncGroup; no assignment with an error."""
 
     error: Error
@@ -188,51 +188,51 @@ class SyncAnswer:
     assignment: Token = None
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
-class HeartbeatAnswer:
+class HeartbeatResponse:
     """Answer to Heartbeat."""
 
     error: Error
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
-class LeaveAnswer:
+class LeaveResponse:
     """Answer to LeaveGroup: the top-level error and one error for each entry, in order."""
 
     error: Error
     entries: tuple[Error, ...] = ()
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
-class CommitAnswer:
+class CommitResponse:
     """What membership says of an OffsetCommit."""
 
     error: Error
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
-class Silence:
+class NoResponse:
     """The request has lost its place and need not be answered; an error is tolerated (LAT-09, LAT-10)."""
 
 
-CoreAnswer = JoinAnswer | SyncAnswer | HeartbeatAnswer | LeaveAnswer | CommitAnswer | Silence
+CoreResponse = JoinResponse | SyncResponse | HeartbeatResponse | LeaveResponse | CommitResponse | NoResponse
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class Output:
     """An answer for the request `handle`, sent where `when` holds."""
 
     handle: int
-    answer: CoreAnswer
+    response: CoreResponse
     when: Truth = True
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class Choices:
     """What the protocol leaves open in one step. A choice that does not fit falls back to the first that does."""
@@ -245,7 +245,7 @@ class Choices:
     """Which of the protocols with the most votes is selected (LAT-03)."""
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """Where the two reference coordinators differ in the core (DIV-nn); true as the newer one does."""
@@ -300,7 +300,7 @@ class Dialect:
     """DIV-17: a group record that is replicated too late gets 15; the older one says 27, and 7 for offsets."""
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class Context:
     """What a step happens in: the moment, the open choices, the dialect and the limits; times in milliseconds."""
@@ -313,7 +313,7 @@ class Context:
     new_member_timeout: int = 300_000
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class Step:
     """What came of one input: the group after it, the answers, and the rule that applied."""

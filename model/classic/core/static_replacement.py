@@ -1,11 +1,26 @@
 """Static replacement: an instance id that is known comes back without a member id (KIP-345, KIP-814)."""
 
-from fencepost.model.classic.core.join_phase import Progress, join_answer, prepare, roster, try_complete
+from fencepost.model.classic.core.join_phase import (
+    Progress,
+    join_response,
+    member_views,
+    prepare_rebalance,
+    try_complete_join,
+)
 from fencepost.model.classic.core.member_table import rearm, with_slot
 from fencepost.model.classic.core.protocol_selection import select_protocol
-from fencepost.model.classic.core.state import Context, Group, JoinAnswer, JoinRequest, Output, Phase, Step, SyncAnswer
+from fencepost.model.classic.core.state import (
+    Context,
+    Group,
+    JoinRequest,
+    JoinResponse,
+    Output,
+    Phase,
+    Step,
+    SyncResponse,
+)
 from fencepost.model.errors import Error
-from fencepost.model.frozen import alter
+from fencepost.model.frozen import evolve
 from fencepost.model.logic import Token, Truth, and_, emit, ite, not_, or_
 
 
@@ -13,27 +28,27 @@ def replace_static(group: Group, index: int, request: JoinRequest, context: Cont
     """Table B with a known instance id: the old id is fenced and the member goes on under a new one."""
     old = group.slots[index].id
     led = old == group.leader
-    heir, fenced = taken_over(group, index, request, context)
+    heir, fenced = take_over_slot(group, index, request, context)
     if group.phase == Phase.PREPARING:
-        after, outputs = try_complete(heir, context)
+        after, outputs = try_complete_join(heir, context)
         return Step(after, fenced + outputs, "join.replace.preparing")
     if group.phase == Phase.COMPLETING:
         # The leader was told the old id, so the round has to be repeated (STATIC-15).
-        after, outputs = prepare(heir, context)
+        after, outputs = prepare_rebalance(heir, context)
         return Step(after, fenced + outputs, "join.replace.completing")
     if select_protocol(heir, context.choices.protocol) != group.protocol:
-        after, outputs = prepare(heir, context)
+        after, outputs = prepare_rebalance(heir, context)
         return Step(after, fenced + outputs, "join.replace.stable.changed-vote")
     return fast_path(heir, index, request, old, led, fenced, context)
 
 
-def taken_over(group: Group, index: int, request: JoinRequest, context: Context) -> Progress:
+def take_over_slot(group: Group, index: int, request: JoinRequest, context: Context) -> Progress:
     """REPLACE and the data change of UPDATE; the session timer starts with the old session timeout."""
     slot = group.slots[index]
     member = context.choices.member_id
-    outputs = emit(slot.join != 0, Output(slot.join, JoinAnswer(Error.FENCED_INSTANCE_ID, member=slot.id)))
-    outputs += emit(slot.sync != 0, Output(slot.sync, SyncAnswer(Error.FENCED_INSTANCE_ID)))
-    heir = alter(
+    outputs = emit(slot.join != 0, Output(slot.join, JoinResponse(Error.FENCED_INSTANCE_ID, member=slot.id)))
+    outputs += emit(slot.sync != 0, Output(slot.sync, SyncResponse(Error.FENCED_INSTANCE_ID)))
+    heir = evolve(
         rearm(slot, context.now),
         id=member,
         is_new=and_(slot.is_new, context.dialect.replaced_stays_new),
@@ -44,7 +59,7 @@ def taken_over(group: Group, index: int, request: JoinRequest, context: Context)
         rebalance_timeout=request.rebalance_timeout,
     )
     leader = ite(slot.id == group.leader, member, group.leader)
-    return alter(with_slot(group, index, heir), leader=leader), outputs
+    return evolve(with_slot(group, index, heir), leader=leader), outputs
 
 
 def fast_path(
@@ -59,14 +74,14 @@ def fast_path(
     """No rebalance: answer with the current generation at once (STATIC-08 to STATIC-13)."""
     slot = heir.slots[index]
     missed = and_(slot.unsynced, context.dialect.replaced_sync_is_missed)
-    after = alter(
-        with_slot(heir, index, alter(slot, join=0, unsynced=False)),
+    after = evolve(
+        with_slot(heir, index, evolve(slot, join=0, unsynced=False)),
         stale_unsynced=or_(heir.stale_unsynced, missed),
     )
     tells = and_(led, request.can_skip)
-    answer = alter(
-        join_answer(after, slot.id, ite(tells, roster(after), ())),
+    response = evolve(
+        join_response(after, slot.id, ite(tells, member_views(after), ())),
         leader=ite(and_(led, not_(request.can_skip)), old, after.leader),
         skip_assignment=tells,
     )
-    return Step(after, (*fenced, Output(request.handle, answer)), "join.replace.stable")
+    return Step(after, (*fenced, Output(request.handle, response)), "join.replace.stable")

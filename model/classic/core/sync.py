@@ -1,41 +1,41 @@
 """SyncGroup: the sync phase (coordinator.md 2.3)."""
 
-from fencepost.model.classic.core.join_phase import settle_sync_timer
+from fencepost.model.classic.core.join_phase import update_sync_timer
 from fencepost.model.classic.core.member_table import check_member, is_member, rearm, with_slot
 from fencepost.model.classic.core.state import (
     Context,
     Group,
+    NoResponse,
     Output,
     Phase,
-    Silence,
     Slot,
     Step,
-    SyncAnswer,
     SyncRequest,
+    SyncResponse,
 )
 from fencepost.model.errors import Error
-from fencepost.model.frozen import alter
+from fencepost.model.frozen import evolve
 from fencepost.model.logic import Token, Truth, absent, and_, emit, ite, not_, or_
 
 
-def refused(group: Group, request: SyncRequest, error: Error, rule: str) -> Step:
+def sync_error(group: Group, request: SyncRequest, error: Error, rule: str) -> Step:
     """SYNC-ERR."""
-    return Step(group, (Output(request.handle, SyncAnswer(error)),), rule)
+    return Step(group, (Output(request.handle, SyncResponse(error)),), rule)
 
 
 def sync(group: Group, request: SyncRequest, context: Context) -> Step:
     """Handle SyncGroup on a group that exists."""
     error, index = check_member(group, request.member, request.instance)
     if error == Error.UNKNOWN_MEMBER_ID:
-        return refused(group, request, error, "sync.unknown-member")
+        return sync_error(group, request, error, "sync.unknown-member")
     if error == Error.FENCED_INSTANCE_ID:
-        return refused(group, request, error, "sync.fenced")
+        return sync_error(group, request, error, "sync.fenced")
     if request.generation != group.generation:
-        return refused(group, request, Error.ILLEGAL_GENERATION, "sync.other-generation")
+        return sync_error(group, request, Error.ILLEGAL_GENERATION, "sync.other-generation")
     if not_(names_protocol(group, request, context)):
-        return refused(group, request, Error.INCONSISTENT_GROUP_PROTOCOL, "sync.other-protocol")
+        return sync_error(group, request, Error.INCONSISTENT_GROUP_PROTOCOL, "sync.other-protocol")
     if group.phase == Phase.PREPARING:
-        return refused(group, request, Error.REBALANCE_IN_PROGRESS, "sync.preparing")
+        return sync_error(group, request, Error.REBALANCE_IN_PROGRESS, "sync.preparing")
     if group.phase == Phase.STABLE:
         return sync_stable(group, index, request, context)
     return sync_completing(group, index, request, context)
@@ -43,48 +43,48 @@ def sync(group: Group, request: SyncRequest, context: Context) -> Step:
 
 def names_protocol(group: Group, request: SyncRequest, context: Context) -> Truth:
     """Protocol type and name, where given, are the group's (KIP-559)."""
-    named = or_(absent(request.protocol), request.protocol == group.protocol, open_to_any(group, context))
+    named = or_(absent(request.protocol), request.protocol == group.protocol, accepts_any_protocol(group, context))
     return and_(or_(absent(request.protocol_type), request.protocol_type == group.protocol_type), named)
 
 
-def open_to_any(group: Group, context: Context) -> Truth:
+def accepts_any_protocol(group: Group, context: Context) -> Truth:
     """No protocol is selected, and so none is wrong (DIV-21)."""
     if not_(absent(group.protocol)):
         return False
     return context.dialect.unselected_protocol_fits_any
 
 
-def granted(group: Group, slot: Slot) -> SyncAnswer:
+def sync_success(group: Group, slot: Slot) -> SyncResponse:
     """SYNC-OK with the stored assignment."""
-    return SyncAnswer(Error.NONE, group.protocol_type, group.protocol, slot.assignment)
+    return SyncResponse(Error.NONE, group.protocol_type, group.protocol, slot.assignment)
 
 
 def sync_stable(group: Group, index: int, request: SyncRequest, context: Context) -> Step:
     """The assignment is known: hand it out, whatever the request carries (SYNC-16, SYNC-17)."""
-    slot = alter(group.slots[index], unsynced=False)
-    answer = (Output(request.handle, granted(group, slot)),)
+    slot = evolve(group.slots[index], unsynced=False)
+    response = (Output(request.handle, sync_success(group, slot)),)
     if not_(context.dialect.sync_in_stable_keeps_session):
         slot = rearm(slot, context.now)
-    return Step(settle_sync_timer(with_slot(group, index, slot)), answer, "sync.stable")
+    return Step(update_sync_timer(with_slot(group, index, slot)), response, "sync.stable")
 
 
 def sync_completing(group: Group, index: int, request: SyncRequest, context: Context) -> Step:
     """Park the request; the leader's brings the assignments and ends the round."""
     slot = group.slots[index]
-    dropped = emit(slot.sync != 0, Output(slot.sync, Silence()))
-    waiting = with_slot(group, index, alter(slot, sync=request.handle, unsynced=False))
+    dropped = emit(slot.sync != 0, Output(slot.sync, NoResponse()))
+    waiting = with_slot(group, index, evolve(slot, sync=request.handle, unsynced=False))
     if request.member != group.leader:
-        return Step(settle_sync_timer(waiting), dropped, "sync.follower")
+        return Step(update_sync_timer(waiting), dropped, "sync.follower")
     outputs: tuple[Output, ...] = ()
     slots: list[Slot] = []
     for member in waiting.slots:
-        assigned = alter(member, assignment=assignment_for(request, member.id))
+        assigned = evolve(member, assignment=assignment_for(request, member.id))
         parked = and_(is_member(member), member.sync != 0)
-        outputs += emit(parked, Output(member.sync, granted(group, assigned)))
-        answered = ite(parked, rearm(alter(assigned, sync=0), context.now), assigned)
+        outputs += emit(parked, Output(member.sync, sync_success(group, assigned)))
+        answered = ite(parked, rearm(evolve(assigned, sync=0), context.now), assigned)
         slots.append(ite(is_member(member), answered, member))
-    after = alter(waiting, phase=Phase.STABLE, from_empty=False, slots=tuple(slots))
-    return Step(settle_sync_timer(after), dropped + outputs, "sync.leader")
+    after = evolve(waiting, phase=Phase.STABLE, from_empty=False, slots=tuple(slots))
+    return Step(update_sync_timer(after), dropped + outputs, "sync.leader")
 
 
 def assignment_for(request: SyncRequest, member: Token) -> Token:

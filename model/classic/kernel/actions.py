@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from fencepost.model.frozen import alter
+from fencepost.model.frozen import evolve
 from fencepost.model.logic import Token, Truth, not_, or_
 
 
@@ -30,7 +30,7 @@ class Relation(Protocol):
         """The claim holds of each tuple."""
         ...
 
-    def at(self, *prefix: Token) -> "Relation":
+    def suffixes(self, *prefix: Token) -> "Relation":
         """The rest of each tuple that begins so."""
         ...
 
@@ -46,17 +46,17 @@ class Relation(Protocol):
         """With each tuple of `rest` behind the prefix."""
         ...
 
-    def less(self, other: "Relation") -> "Relation":
+    def minus(self, other: "Relation") -> "Relation":
         """Without the tuples of the other relation."""
         ...
 
-    def none(self) -> "Relation":
+    def empty(self) -> "Relation":
         """The empty relation of the same kind."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Finite:
+class FiniteRelation:
     """A relation as a set of tuples."""
 
     tuples: frozenset[tuple[Token, ...]] = frozenset()
@@ -69,39 +69,39 @@ class Finite:
         """The claim holds of each tuple."""
         return all(claim(*each) for each in self.tuples)
 
-    def at(self, *prefix: Token) -> "Finite":
+    def suffixes(self, *prefix: Token) -> "FiniteRelation":
         """The rest of each tuple that begins so."""
         length = len(prefix)
-        return Finite(frozenset(each[length:] for each in self.tuples if each[:length] == prefix))
+        return FiniteRelation(frozenset(each[length:] for each in self.tuples if each[:length] == prefix))
 
-    def plus(self, *elements: Token) -> "Finite":
+    def plus(self, *elements: Token) -> "FiniteRelation":
         """With this tuple."""
-        return self if elements in self.tuples else Finite(self.tuples | {elements})
+        return self if elements in self.tuples else FiniteRelation(self.tuples | {elements})
 
-    def without(self, *prefix: Token) -> "Finite":
+    def without(self, *prefix: Token) -> "FiniteRelation":
         """Less the tuples that begin so."""
         length = len(prefix)
-        return Finite(frozenset(each for each in self.tuples if each[:length] != prefix))
+        return FiniteRelation(frozenset(each for each in self.tuples if each[:length] != prefix))
 
-    def plus_all(self, prefix: tuple[Token, ...], rest: Any) -> "Finite":
+    def plus_all(self, prefix: tuple[Token, ...], rest: Any) -> "FiniteRelation":
         """With each tuple of `rest` behind the prefix."""
-        return Finite(self.tuples.union(prefix + each for each in rest.tuples))
+        return FiniteRelation(self.tuples.union(prefix + each for each in rest.tuples))
 
-    def less(self, other: Any) -> "Finite":
+    def minus(self, other: Any) -> "FiniteRelation":
         """Without the tuples of the other relation."""
-        return Finite(self.tuples - other.tuples)
+        return FiniteRelation(self.tuples - other.tuples)
 
-    def none(self) -> "Finite":
+    def empty(self) -> "FiniteRelation":
         """The empty relation."""
-        return Finite()
+        return FiniteRelation()
 
     def __iter__(self) -> Iterator[tuple[Token, ...]]:
         return iter(self.tuples)
 
 
-def finite(*tuples: tuple[Token, ...]) -> Finite:
+def finite_relation(*tuples: tuple[Token, ...]) -> FiniteRelation:
     """The relation of these tuples."""
-    return Finite(frozenset(tuples))
+    return FiniteRelation(frozenset(tuples))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,48 +112,48 @@ class Kernel:
     """The group's generation."""
     open: Truth = False
     """The assignment of the current generation is awaited."""
-    registered: Relation = field(default_factory=Finite)
+    registered: Relation = field(default_factory=FiniteRelation)
     """(m): is a member of the group."""
-    owned: Relation = field(default_factory=Finite)
+    owned: Relation = field(default_factory=FiniteRelation)
     """(m, p): m believes that it owns p."""
-    syncing: Relation = field(default_factory=Finite)
+    syncing: Relation = field(default_factory=FiniteRelation)
     """(m): was told its generation and awaits its assignment."""
-    stable: Relation = field(default_factory=Finite)
+    stable: Relation = field(default_factory=FiniteRelation)
     """(m): was told its assignment."""
-    believed: Relation = field(default_factory=Finite)
+    believed: Relation = field(default_factory=FiniteRelation)
     """(m, g): m believes that it is in g."""
-    joined: Relation = field(default_factory=Finite)
+    joined: Relation = field(default_factory=FiniteRelation)
     """(g, m): m was a member when the join phase of g completed."""
-    led: Relation = field(default_factory=Finite)
+    led: Relation = field(default_factory=FiniteRelation)
     """(g, m): m was named leader of g."""
-    claimed: Relation = field(default_factory=Finite)
+    claimed: Relation = field(default_factory=FiniteRelation)
     """(g, m, p): m said that it owned p when it joined g."""
-    published: Relation = field(default_factory=Finite)
+    published: Relation = field(default_factory=FiniteRelation)
     """(g): the assignment of g is known."""
-    assigned: Relation = field(default_factory=Finite)
+    assigned: Relation = field(default_factory=FiniteRelation)
     """(g, m, p): g gives p to m."""
-    sent: Relation = field(default_factory=Finite)
+    sent: Relation = field(default_factory=FiniteRelation)
     """(m, g, p): m sent a commit for p in g."""
-    accepted: Relation = field(default_factory=Finite)
+    accepted: Relation = field(default_factory=FiniteRelation)
     """(m, g, p): such a commit was accepted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class KernelStep:
     """An action with its arguments: the kernel after it, and the guards by name."""
 
     after: Kernel
     guards: Mapping[str, Truth] = field(default_factory=dict)
 
 
-def exclusive(assignment: Relation) -> Truth:
+def is_exclusive(assignment: Relation) -> Truth:
     """No partition is given to two members."""
     return assignment.every(lambda m, p: assignment.every(lambda x, q: implies(q == p, x == m)))
 
 
-def adopt(kernel: Kernel, generation: Token, leader: Token, members: Relation, assignment: Relation) -> Move:
+def adopt(kernel: Kernel, generation: Token, leader: Token, members: Relation, assignment: Relation) -> KernelStep:
     """A coordinator begins its tenure with a group that is Stable, and with no other past (coordinator.md 5.2)."""
-    after = alter(
+    after = evolve(
         kernel,
         current=generation,
         registered=members,
@@ -163,15 +163,15 @@ def adopt(kernel: Kernel, generation: Token, leader: Token, members: Relation, a
         assigned=kernel.assigned.plus_all((generation,), assignment),
     )
     guards = {
-        "no partition goes to two": exclusive(assignment),
+        "no partition goes to two": is_exclusive(assignment),
         "members get them": assignment.every(lambda m, p: members.has(m)),
     }
-    return Move(after, guards)
+    return KernelStep(after, guards)
 
 
-def complete(kernel: Kernel, generation: Token, leader: Token, members: Relation, claims: Relation) -> Move:
+def complete(kernel: Kernel, generation: Token, leader: Token, members: Relation, claims: Relation) -> KernelStep:
     """The join phase completes: a new generation, its members and what each claims to own."""
-    after = alter(
+    after = evolve(
         kernel,
         current=generation,
         open=True,
@@ -185,35 +185,35 @@ def complete(kernel: Kernel, generation: Token, leader: Token, members: Relation
         "the leader is a member": members.has(leader),
         "members claim": claims.every(lambda m, p: members.has(m)),
     }
-    return Move(after, guards)
+    return KernelStep(after, guards)
 
 
-def complete_empty(kernel: Kernel, generation: Token) -> Move:
+def complete_empty(kernel: Kernel, generation: Token) -> KernelStep:
     """The join phase ends with nobody; the generation counts it."""
-    after = alter(kernel, current=generation, open=False, registered=kernel.registered.none())
-    return Move(after, {"the generation is new": generation > kernel.current})
+    after = evolve(kernel, current=generation, open=False, registered=kernel.registered.empty())
+    return KernelStep(after, {"the generation is new": generation > kernel.current})
 
 
-def prepare(kernel: Kernel) -> Move:
+def prepare(kernel: Kernel) -> KernelStep:
     """A rebalance begins; if the assignment was awaited, it is not any more."""
-    return Move(alter(kernel, open=False))
+    return KernelStep(evolve(kernel, open=False))
 
 
-def register(kernel: Kernel, members: Relation) -> Move:
+def register(kernel: Kernel, members: Relation) -> KernelStep:
     """Newcomers are added."""
-    return Move(alter(kernel, registered=kernel.registered.plus_all((), members)))
+    return KernelStep(evolve(kernel, registered=kernel.registered.plus_all((), members)))
 
 
-def unregister(kernel: Kernel, members: Relation) -> Move:
+def unregister(kernel: Kernel, members: Relation) -> KernelStep:
     """Members leave or are removed, which ends the wait for an assignment."""
-    return Move(alter(kernel, registered=kernel.registered.less(members), open=False))
+    return KernelStep(evolve(kernel, registered=kernel.registered.minus(members), open=False))
 
 
-def publish(kernel: Kernel, leader: Token, assignment: Relation) -> Move:
+def publish(kernel: Kernel, leader: Token, assignment: Relation) -> KernelStep:
     """The leader hands in the assignment of the current generation."""
     current = kernel.current
-    claimed = kernel.claimed.at(current)
-    after = alter(
+    claimed = kernel.claimed.suffixes(current)
+    after = evolve(
         kernel,
         open=False,
         published=kernel.published.plus(current),
@@ -222,16 +222,16 @@ def publish(kernel: Kernel, leader: Token, assignment: Relation) -> Move:
     guards = {
         "the assignment is awaited": kernel.open,
         "the leader hands it in": kernel.led.has(current, leader),
-        "no partition goes to two": exclusive(assignment),
+        "no partition goes to two": is_exclusive(assignment),
         "members get them": assignment.every(lambda m, p: kernel.joined.has(current, m)),
         "claims are respected": assignment.every(lambda m, p: claimed.every(lambda x, q: implies(q == p, x == m))),
     }
-    return Move(after, guards)
+    return KernelStep(after, guards)
 
 
-def join_answered(kernel: Kernel, member: Token, generation: Token) -> Move:
+def join_answered(kernel: Kernel, member: Token, generation: Token) -> KernelStep:
     """A member takes the answer to the JoinGroup it waits for; what it owns is what it claimed in that."""
-    after = alter(
+    after = evolve(
         kernel,
         syncing=kernel.syncing.plus(member),
         stable=kernel.stable.without(member),
@@ -239,16 +239,18 @@ def join_answered(kernel: Kernel, member: Token, generation: Token) -> Move:
     )
     guards = {
         "the member joined": kernel.joined.has(generation, member),
-        "it claimed what it owns": kernel.owned.at(member).every(lambda p: kernel.claimed.has(generation, member, p)),
+        "it claimed what it owns": kernel.owned.suffixes(member).every(
+            lambda p: kernel.claimed.has(generation, member, p)
+        ),
     }
-    return Move(after, guards)
+    return KernelStep(after, guards)
 
 
-def sync_answered(kernel: Kernel, member: Token, generation: Token) -> Move:
+def sync_answered(kernel: Kernel, member: Token, generation: Token) -> KernelStep:
     """A member takes its assignment; what it gives up it may commit, in the new generation (onPartitionsRevoked)."""
-    given = kernel.assigned.at(generation, member)
-    lost = kernel.owned.at(member).less(given)
-    after = alter(
+    given = kernel.assigned.suffixes(generation, member)
+    lost = kernel.owned.suffixes(member).minus(given)
+    after = evolve(
         kernel,
         owned=kernel.owned.without(member).plus_all((member,), given),
         syncing=kernel.syncing.without(member),
@@ -260,57 +262,57 @@ def sync_answered(kernel: Kernel, member: Token, generation: Token) -> Move:
         "in this generation": kernel.believed.has(member, generation),
         "the assignment is known": kernel.published.has(generation),
     }
-    return Move(after, guards)
+    return KernelStep(after, guards)
 
 
-def commit(kernel: Kernel, member: Token, generation: Token, partition: Token) -> Move:
+def commit(kernel: Kernel, member: Token, generation: Token, partition: Token) -> KernelStep:
     """A member commits a partition that it believes to own, in the generation that it believes in."""
-    after = alter(kernel, sent=kernel.sent.plus(member, generation, partition))
+    after = evolve(kernel, sent=kernel.sent.plus(member, generation, partition))
     guards = {
         "the member has a generation": or_(kernel.stable.has(member), kernel.syncing.has(member)),
         "this one": kernel.believed.has(member, generation),
         "the member owns the partition": kernel.owned.has(member, partition),
     }
-    return Move(after, guards)
+    return KernelStep(after, guards)
 
 
-def accept(kernel: Kernel, member: Token, generation: Token, partition: Token) -> Move:
+def accept(kernel: Kernel, member: Token, generation: Token, partition: Token) -> KernelStep:
     """The coordinator accepts a commit."""
-    after = alter(kernel, accepted=kernel.accepted.plus(member, generation, partition))
+    after = evolve(kernel, accepted=kernel.accepted.plus(member, generation, partition))
     guards = {
         "it was sent": kernel.sent.has(member, generation, partition),
         "its generation is current": generation == kernel.current,
         "no assignment is awaited": not_(kernel.open),
         "its sender is a member": kernel.registered.has(member),
     }
-    return Move(after, guards)
+    return KernelStep(after, guards)
 
 
-def shrink(kernel: Kernel, member: Token, keeps: Relation) -> Move:
+def shrink(kernel: Kernel, member: Token, keeps: Relation) -> KernelStep:
     """A member gives partitions up before it joins again, or all if it keeps none."""
-    kept = kernel.owned.at(member).less(kernel.owned.at(member).less(keeps))
-    after = alter(
+    kept = kernel.owned.suffixes(member).minus(kernel.owned.suffixes(member).minus(keeps))
+    after = evolve(
         kernel,
         owned=kernel.owned.without(member).plus_all((member,), kept),
         syncing=kernel.syncing.without(member),
         stable=kernel.stable.without(member),
     )
-    return Move(after)
+    return KernelStep(after)
 
 
-def lose(kernel: Kernel, member: Token) -> Move:
+def lose(kernel: Kernel, member: Token) -> KernelStep:
     """A member learns that it is none, stops, or has its place taken by another process under its instance id."""
-    after = alter(
+    after = evolve(
         kernel,
         owned=kernel.owned.without(member),
         syncing=kernel.syncing.without(member),
         stable=kernel.stable.without(member),
         believed=kernel.believed.without(member),
     )
-    return Move(after)
+    return KernelStep(after)
 
 
-ACTIONS: Mapping[str, Callable[..., Move]] = {
+ACTIONS: Mapping[str, Callable[..., KernelStep]] = {
     action.__name__.replace("_", "-"): action
     for action in (
         complete,

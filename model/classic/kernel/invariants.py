@@ -1,7 +1,7 @@
 """What holds in every state of the kernel, of any generations g and h, members m and x, and partition p.
 
 People should read `THEOREMS`, which is what the protocol promises, within one tenure of a coordinator and one life of
-a group, for commits in generations from 0 on, a static replacement counting as the same member. `STRENGTHENINGS`
+a group, for commits in generations from 0 on, a static replacement counting as the same member. `LEMMAS`
 make the theorems inductive.
 """
 
@@ -10,7 +10,7 @@ from inspect import signature
 from itertools import product
 from typing import TypeAlias
 
-from fencepost.model.classic.kernel.actions import Finite, Kernel, implies
+from fencepost.model.classic.kernel.actions import FiniteRelation, Kernel, implies
 from fencepost.model.logic import Token, Truth, and_, not_, or_
 
 Invariant: TypeAlias = Callable[..., Truth]
@@ -108,7 +108,7 @@ def syncing_or_stable(k: Kernel, m: Token) -> Truth:
 
 
 THEOREMS: tuple[Invariant, ...] = (one_leader, one_owner, no_foreign_commit, one_believer)
-STRENGTHENINGS: tuple[Invariant, ...] = (
+LEMMAS: tuple[Invariant, ...] = (
     nothing_is_later,
     assigned_is_published,
     open_is_unpublished,
@@ -121,7 +121,7 @@ STRENGTHENINGS: tuple[Invariant, ...] = (
     one_belief,
     syncing_or_stable,
 )
-INVARIANTS = (*THEOREMS, *STRENGTHENINGS)
+INVARIANTS = (*THEOREMS, *LEMMAS)
 
 
 def no_stale_commit(before: Kernel, after: Kernel, g: Token, m: Token, p: Token) -> Truth:
@@ -139,12 +139,12 @@ STEP_THEOREMS: tuple[Invariant, ...] = (no_stale_commit, never_back)
 """What holds of every action, on the kernel before it and after it."""
 
 
-def parameters(claim: Invariant) -> tuple[str, ...]:
+def element_names(claim: Invariant) -> tuple[str, ...]:
     """The names of the elements that a claim is about."""
     return tuple(name for name in signature(claim).parameters if name in SORTS)
 
 
-def elements(kernel: Kernel) -> dict[str, set[Token]]:
+def elements_of(kernel: Kernel) -> dict[str, set[Token]]:
     """Everything that occurs in a finite kernel, by sort."""
     columns = {
         "registered": "m",
@@ -163,18 +163,18 @@ def elements(kernel: Kernel) -> dict[str, set[Token]]:
     found: dict[str, set[Token]] = {"generation": {kernel.current}, "member": set(), "partition": set()}
     for name, letters in columns.items():
         relation = getattr(kernel, name)
-        assert isinstance(relation, Finite)
+        assert isinstance(relation, FiniteRelation)
         for each in relation:
             for letter, element in zip(letters, each, strict=True):
                 found[SORTS[letter]].add(element)
     return found
 
 
-def broken(kernel: Kernel) -> list[str]:
+def violated_invariants(kernel: Kernel) -> list[str]:
     """The invariants that a finite kernel breaks; it looks at all combinations, so it is for small ones."""
-    known = elements(kernel)
+    known = elements_of(kernel)
     return [
         claim.__name__
         for claim in INVARIANTS
-        if not all(claim(kernel, *each) for each in product(*(known[SORTS[name]] for name in parameters(claim))))
+        if not all(claim(kernel, *each) for each in product(*(known[SORTS[name]] for name in element_names(claim))))
     ]

@@ -9,23 +9,23 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from fencepost.model.classic.core.state import (
-    CommitAnswer,
     CommitRequest,
-    HeartbeatAnswer,
+    CommitResponse,
     HeartbeatRequest,
-    JoinAnswer,
+    HeartbeatResponse,
     JoinRequest,
+    JoinResponse,
     LeaveRequest,
     MemberView,
     Protocol,
-    SyncAnswer,
     SyncRequest,
+    SyncResponse,
 )
 from fencepost.model.errors import Error
-from fencepost.model.frozen import alter
+from fencepost.model.frozen import evolve
 from fencepost.model.logic import Token, Truth, absent, and_, any_, holds, ite, not_, or_
 
-Parts = tuple[Truth, ...]
+PartitionFlags = tuple[Truth, ...]
 """One truth value for each partition."""
 NO_GENERATION = -1
 
@@ -63,7 +63,7 @@ class Member:
     """A member process. `waiting` is the handle of its unanswered JoinGroup or SyncGroup, 0 for none."""
 
     settings: MemberSettings
-    owned: Parts
+    owned: PartitionFlags
     """What it believes it owns."""
     owned_in: int = NO_GENERATION
     """The generation whose assignment it owns."""
@@ -80,14 +80,14 @@ class PartitionCommit:
     """OffsetCommit with the partitions that it covers."""
 
     request: CommitRequest
-    partitions: Parts
+    partitions: PartitionFlags
 
 
 MemberRequest = JoinRequest | SyncRequest | HeartbeatRequest | LeaveRequest | PartitionCommit
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentRequest:
     """A request, sent where `when` holds."""
 
     request: MemberRequest
@@ -99,31 +99,31 @@ class MemberStep:
     """What came of one event: the member after it, what it sends, and the rule that applied."""
 
     member: Member
-    sent: tuple[Sent, ...] = ()
+    sent_requests: tuple[SentRequest, ...] = ()
     rule: str = "member.nothing"
 
 
-def started(settings: MemberSettings, partitions: int) -> Member:
+def new_member(settings: MemberSettings, partitions: int) -> Member:
     """A process that has just started, in a group that consumes this many partitions."""
     return Member(settings, owned=tuple(False for _ in range(partitions)))
 
 
 def restart(member: Member) -> MemberStep:
     """The process ends without a word and starts again (MEMBER-36)."""
-    return MemberStep(started(member.settings, len(member.owned)), (), "member.restart")
+    return MemberStep(new_member(member.settings, len(member.owned)), (), "member.restart")
 
 
 def ask_rejoin(member: Member) -> MemberStep:
     """The subscription or its metadata changed, or the application asked for it (MEMBER-27, KIP-568)."""
-    return MemberStep(alter(member, rejoins=True), (), "member.rejoin")
+    return MemberStep(evolve(member, rejoins=True), (), "member.rejoin")
 
 
 def disconnect(member: Member) -> MemberStep:
     """The unanswered request is given up; generation and id are kept (MEMBER-14)."""
-    return MemberStep(alter(member, waiting=0, rejoins=or_(member.rejoins, member.waiting != 0)), (), "member.lost")
+    return MemberStep(evolve(member, waiting=0, rejoins=or_(member.rejoins, member.waiting != 0)), (), "member.lost")
 
 
-def nothing(parts: Parts) -> Parts:
+def no_partitions(parts: PartitionFlags) -> PartitionFlags:
     """No partition."""
     return tuple(False for _ in parts)
 
@@ -146,74 +146,76 @@ def join(member: Member, handle: int) -> MemberStep:
         requires_id=settings.requires_id,
         can_skip=settings.can_skip,
     )
-    joining = alter(member, state=MemberState.PREPARING_REBALANCE, owned=owned, waiting=handle)
-    return MemberStep(joining, (Sent(request),), "member.join")
+    joining = evolve(member, state=MemberState.PREPARING_REBALANCE, owned=owned, waiting=handle)
+    return MemberStep(joining, (SentRequest(request),), "member.join")
 
 
-def on_join_answer(
-    member: Member, handle: int, answer: JoinAnswer, next_handle: int, plan: tuple[Token, ...]
+def on_join_response(
+    member: Member, handle: int, response: JoinResponse, next_handle: int, plan: tuple[Token, ...]
 ) -> MemberStep:
     """JoinGroup is answered. Should the member lead, `plan` says who gets each partition, None for nobody."""
     if or_(handle == 0, handle != member.waiting):
         return MemberStep(member, (), "member.late-answer")
-    member = alter(member, waiting=0)
+    member = evolve(member, waiting=0)
     if member.state != MemberState.PREPARING_REBALANCE:
         return MemberStep(member, (), "member.late-answer")
-    if answer.error == Error.MEMBER_ID_REQUIRED:
-        named = alter(member, id=answer.member, generation=NO_GENERATION)
+    if response.error == Error.MEMBER_ID_REQUIRED:
+        named = evolve(member, id=response.member, generation=NO_GENERATION)
         return MemberStep(named, (), "member.join.id-required")
-    if answer.error == Error.UNKNOWN_MEMBER_ID:
-        return MemberStep(thrown_out(member), (), "member.join.unknown-member")
-    if answer.error != Error.NONE:
+    if response.error == Error.UNKNOWN_MEMBER_ID:
+        return MemberStep(lose_membership(member), (), "member.join.unknown-member")
+    if response.error != Error.NONE:
         return MemberStep(member, (), "member.join.refused")
-    leads = and_(answer.leader == answer.member, not_(answer.skip_assignment))
+    leads = and_(response.leader == response.member, not_(response.skip_assignment))
     request = SyncRequest(
         handle=next_handle,
-        member=answer.member,
+        member=response.member,
         instance=member.settings.instance,
-        generation=answer.generation,
-        protocol_type=answer.protocol_type,
-        protocol=answer.protocol,
-        assignments=ite(leads, assignments(answer.members, plan), ()),
+        generation=response.generation,
+        protocol_type=response.protocol_type,
+        protocol=response.protocol,
+        assignments=ite(leads, assignments(response.members, plan), ()),
     )
-    syncing = alter(
+    syncing = evolve(
         member,
         state=MemberState.COMPLETING_REBALANCE,
-        id=answer.member,
-        generation=answer.generation,
+        id=response.member,
+        generation=response.generation,
         waiting=next_handle,
     )
-    return MemberStep(syncing, (Sent(request),), "member.join.answered")
+    return MemberStep(syncing, (SentRequest(request),), "member.join.answered")
 
 
 def assignments(members: tuple[MemberView, ...], plan: tuple[Token, ...]) -> tuple[tuple[Token, Token], ...]:
     """The plan as SyncGroup carries it; a partition that another member still claims is withheld (KIP-429)."""
-    return tuple((view.id, tuple(given(members, view, plan, part) for part in range(len(plan)))) for view in members)
+    return tuple(
+        (view.id, tuple(gets_partition(members, view, plan, part) for part in range(len(plan)))) for view in members
+    )
 
 
-def given(members: tuple[MemberView, ...], view: MemberView, plan: tuple[Token, ...], partition: int) -> Truth:
+def gets_partition(members: tuple[MemberView, ...], view: MemberView, plan: tuple[Token, ...], partition: int) -> Truth:
     """The member gets the partition."""
     claimed = any_(and_(holds(other.metadata, partition), other.id != view.id) for other in members)
     return and_(not_(absent(view.id)), plan[partition] == view.id, not_(claimed))
 
 
-def on_sync_answer(member: Member, handle: int, answer: SyncAnswer, commit_handle: int = 0) -> MemberStep:
+def on_sync_response(member: Member, handle: int, response: SyncResponse, commit_handle: int = 0) -> MemberStep:
     """SyncGroup is answered. With a `commit_handle` a cooperative member commits what it gives up (CALLBACK-16)."""
     if or_(handle == 0, handle != member.waiting):
         return MemberStep(member, (), "member.late-answer")
-    member = alter(member, waiting=0)
+    member = evolve(member, waiting=0)
     if member.state != MemberState.COMPLETING_REBALANCE:
         return MemberStep(member, (), "member.late-answer")
-    if answer.error == Error.ILLEGAL_GENERATION:
-        return MemberStep(outdated(member), (), "member.sync.illegal-generation")
-    if answer.error == Error.UNKNOWN_MEMBER_ID:
-        return MemberStep(thrown_out(member), (), "member.sync.unknown-member")
-    if answer.error != Error.NONE:
+    if response.error == Error.ILLEGAL_GENERATION:
+        return MemberStep(lose_generation(member), (), "member.sync.illegal-generation")
+    if response.error == Error.UNKNOWN_MEMBER_ID:
+        return MemberStep(lose_membership(member), (), "member.sync.unknown-member")
+    if response.error != Error.NONE:
         return MemberStep(member, (), "member.sync.refused")
-    owned = tuple(holds(answer.assignment, part) for part in range(len(member.owned)))
+    owned = tuple(holds(response.assignment, part) for part in range(len(member.owned)))
     revoked = tuple(and_(had, not_(has)) for had, has in zip(member.owned, owned, strict=True))
-    stable = alter(member, state=MemberState.STABLE, owned=owned, owned_in=member.generation, rejoins=any_(revoked))
-    last = Sent(PartitionCommit(commit_request(member, commit_handle), revoked), any_(revoked))
+    stable = evolve(member, state=MemberState.STABLE, owned=owned, owned_in=member.generation, rejoins=any_(revoked))
+    last = SentRequest(PartitionCommit(commit_request(member, commit_handle), revoked), any_(revoked))
     return MemberStep(stable, () if commit_handle == 0 else (last,), "member.sync.answered")
 
 
@@ -222,20 +224,20 @@ def commit_request(member: Member, handle: int) -> CommitRequest:
     return CommitRequest(handle, member.id, member.settings.instance, member.generation)
 
 
-def commit(member: Member, handle: int, wanted: Parts) -> MemberStep:
+def commit(member: Member, handle: int, wanted: PartitionFlags) -> MemberStep:
     """Commit the wanted partitions that it owns; only a stable member sends it (MCOMMIT-08, MCOMMIT-11)."""
     if member.state != MemberState.STABLE:
         return MemberStep(member)
     partitions = tuple(and_(mine, want) for mine, want in zip(member.owned, wanted, strict=True))
-    sent = Sent(PartitionCommit(commit_request(member, handle), partitions), any_(partitions))
+    sent = SentRequest(PartitionCommit(commit_request(member, handle), partitions), any_(partitions))
     return MemberStep(member, (sent,), "member.commit")
 
 
-def on_commit_answer(member: Member, request: CommitRequest, answer: CommitAnswer) -> MemberStep:
+def on_commit_response(member: Member, request: CommitRequest, response: CommitResponse) -> MemberStep:
     """OffsetCommit is answered (MCOMMIT-09, MCOMMIT-10, MCOMMIT-13)."""
-    if answer.error == Error.REBALANCE_IN_PROGRESS:
-        return MemberStep(alter(member, rejoins=True), (), "member.commit.rebalance")
-    return refused(member, request.member, request.generation, answer.error, "member.commit.answered")
+    if response.error == Error.REBALANCE_IN_PROGRESS:
+        return MemberStep(evolve(member, rejoins=True), (), "member.commit.rebalance")
+    return handle_error(member, request.member, request.generation, response.error, "member.commit.answered")
 
 
 def heartbeat(member: Member, handle: int) -> MemberStep:
@@ -243,47 +245,47 @@ def heartbeat(member: Member, handle: int) -> MemberStep:
     if or_(member.state == MemberState.UNJOINED, member.state == MemberState.PREPARING_REBALANCE):
         return MemberStep(member)
     request = HeartbeatRequest(handle, member.id, member.settings.instance, member.generation)
-    return MemberStep(member, (Sent(request),), "member.heartbeat")
+    return MemberStep(member, (SentRequest(request),), "member.heartbeat")
 
 
-def on_heartbeat_answer(member: Member, request: HeartbeatRequest, answer: HeartbeatAnswer) -> MemberStep:
+def on_heartbeat_response(member: Member, request: HeartbeatRequest, response: HeartbeatResponse) -> MemberStep:
     """Heartbeat is answered (MEMBER-10, -12, -13, -15)."""
-    if and_(answer.error == Error.REBALANCE_IN_PROGRESS, member.state == MemberState.STABLE):
-        return MemberStep(alter(member, rejoins=True), (), "member.heartbeat.rebalance")
-    if and_(answer.error == Error.FENCED_INSTANCE_ID, current(member, request.member, request.generation)):
-        return MemberStep(thrown_out(member), (), "member.heartbeat.fenced")
-    return refused(member, request.member, request.generation, answer.error, "member.heartbeat.answered")
+    if and_(response.error == Error.REBALANCE_IN_PROGRESS, member.state == MemberState.STABLE):
+        return MemberStep(evolve(member, rejoins=True), (), "member.heartbeat.rebalance")
+    if and_(response.error == Error.FENCED_INSTANCE_ID, is_current(member, request.member, request.generation)):
+        return MemberStep(lose_membership(member), (), "member.heartbeat.fenced")
+    return handle_error(member, request.member, request.generation, response.error, "member.heartbeat.answered")
 
 
-def current(member: Member, sender: Token, generation: int) -> Truth:
+def is_current(member: Member, sender: Token, generation: int) -> Truth:
     """The generation has not changed since the request was sent (MEMBER-15)."""
     return and_(member.id == sender, member.generation == generation)
 
 
-def refused(member: Member, sender: Token, generation: int, error: Error, rule: str) -> MemberStep:
+def handle_error(member: Member, sender: Token, generation: int, error: Error, rule: str) -> MemberStep:
     """The member after an answer to a request of this sender and generation."""
-    if not_(current(member, sender, generation)):
+    if not_(is_current(member, sender, generation)):
         return MemberStep(member, (), "member.late-answer")
     if error == Error.ILLEGAL_GENERATION:
-        return MemberStep(outdated(member), (), "member.illegal-generation")
+        return MemberStep(lose_generation(member), (), "member.illegal-generation")
     if error == Error.UNKNOWN_MEMBER_ID:
-        return MemberStep(thrown_out(member), (), "member.unknown-member")
+        return MemberStep(lose_membership(member), (), "member.unknown-member")
     return MemberStep(member, (), rule)
 
 
-def outdated(member: Member) -> Member:
+def lose_generation(member: Member) -> Member:
     """The generation is lost, the id is kept; what it owns is lost when it joins (MEMBER-12)."""
-    return alter(member, state=MemberState.UNJOINED, generation=NO_GENERATION, rejoins=True)
+    return evolve(member, state=MemberState.UNJOINED, generation=NO_GENERATION, rejoins=True)
 
 
-def thrown_out(member: Member) -> Member:
+def lose_membership(member: Member) -> Member:
     """Generation and id are lost (MEMBER-13)."""
-    return alter(outdated(member), id=None)
+    return evolve(lose_generation(member), id=None)
 
 
 def leave(member: Member, handle: int) -> MemberStep:
     """Unsubscribe, or too long without a poll; a static member sends nothing (HBT-06, MEMBER-22 to -24)."""
     if or_(member.state == MemberState.UNJOINED, absent(member.id)):
-        return MemberStep(thrown_out(member), (), "member.leave.unjoined")
-    sent = Sent(LeaveRequest(handle, ((member.id, None),)), absent(member.settings.instance))
-    return MemberStep(thrown_out(member), (sent,), "member.leave")
+        return MemberStep(lose_membership(member), (), "member.leave.unjoined")
+    sent = SentRequest(LeaveRequest(handle, ((member.id, None),)), absent(member.settings.instance))
+    return MemberStep(lose_membership(member), (sent,), "member.leave")

@@ -13,29 +13,29 @@ from fencepost.model.classic.core.state import (
     SyncRequest,
 )
 from fencepost.model.classic.messages.requests import (
-    IDS_SINCE,
-    Commit,
-    Delete,
-    DeleteOffsets,
-    Describe,
-    EndTransaction,
-    Fetch,
+    MIN_TOPIC_ID_VERSION,
+    DeleteGroup,
+    DescribeGroup,
+    EndTxn,
     Heartbeat,
-    Join,
-    Leave,
-    List,
+    JoinGroup,
+    LeaveGroup,
+    ListGroups,
     Offset,
+    OffsetCommit,
+    OffsetDelete,
+    OffsetFetch,
     Partition,
     Request,
-    Sync,
+    SyncGroup,
     TopicNames,
-    TransactionalCommit,
+    TxnOffsetCommit,
 )
 from fencepost.model.logic import Token
 
 Body = Mapping[str, Any]
 """A message by field name (Kafka's schema names in snake case)."""
-NO_NAMES: TopicNames = MappingProxyType({})
+NO_TOPIC_NAMES: TopicNames = MappingProxyType({})
 
 
 def id_token(value: str | None) -> Token:
@@ -43,9 +43,9 @@ def id_token(value: str | None) -> Token:
     return value or None
 
 
-def goes_by_ids(api: str, version: int) -> bool:
+def names_topics_by_id(api: str, version: int) -> bool:
     """Messages of this API and version name topics by their ids."""
-    return api in TOPIC_READERS and version >= IDS_SINCE
+    return api in TOPIC_READERS and version >= MIN_TOPIC_ID_VERSION
 
 
 def topic_of(row: Body, names: TopicNames) -> Any:
@@ -54,17 +54,17 @@ def topic_of(row: Body, names: TopicNames) -> Any:
 
 
 def read_requests(
-    api: str, version: int, body: Body, handle: int, groups: Iterable[str], names: TopicNames = NO_NAMES
+    api: str, version: int, body: Body, handle: int, groups: Iterable[str], names: TopicNames = NO_TOPIC_NAMES
 ) -> tuple[Request, ...]:
     """The requests in a message. `groups` are those that calls without a group id concern, `names` the topics by
     their ids. Other APIs have none."""
     if api == "ListGroups":
         states = frozenset(state.lower() for state in body.get("states_filter") or ())
         types = frozenset(kind.lower() for kind in body.get("types_filter") or ())
-        return tuple(List(group, handle, states, types) for group in groups)
+        return tuple(ListGroups(group, handle, states, types) for group in groups)
     if api == "EndTxn":
         producer, committed = body["producer_id"], body["committed"]
-        return tuple(EndTransaction(group, handle, producer, committed) for group in groups)
+        return tuple(EndTxn(group, handle, producer, committed) for group in groups)
     if api in TOPIC_READERS:
         return TOPIC_READERS[api](version, body, handle, names)
     reader = READERS.get(api)
@@ -85,7 +85,7 @@ def read_join(version: int, body: Body, handle: int) -> tuple[Request, ...]:
         requires_id=version >= 4,
         can_skip=version >= 9,
     )
-    return (Join(body["group_id"], core),)
+    return (JoinGroup(body["group_id"], core),)
 
 
 def read_sync(version: int, body: Body, handle: int) -> tuple[Request, ...]:
@@ -101,7 +101,7 @@ def read_sync(version: int, body: Body, handle: int) -> tuple[Request, ...]:
         assignments=tuple((given["member_id"], given["assignment"]) for given in body.get("assignments") or ()),
     )
     complete = version < 5 or (protocol_type is not None and protocol is not None)
-    return (Sync(body["group_id"], core, complete),)
+    return (SyncGroup(body["group_id"], core, complete),)
 
 
 def read_heartbeat(version: int, body: Body, handle: int) -> tuple[Request, ...]:
@@ -116,10 +116,10 @@ def read_leave(version: int, body: Body, handle: int) -> tuple[Request, ...]:
         entries: tuple[tuple[Token, Token], ...] = ((id_token(body["member_id"]), None),)
     else:
         entries = tuple((id_token(entry["member_id"]), entry.get("group_instance_id")) for entry in body["members"])
-    return (Leave(body["group_id"], LeaveRequest(handle, entries)),)
+    return (LeaveGroup(body["group_id"], LeaveRequest(handle, entries)),)
 
 
-def committed(body: Body, names: TopicNames = NO_NAMES) -> tuple[tuple[Partition, Offset], ...]:
+def read_offsets(body: Body, names: TopicNames = NO_TOPIC_NAMES) -> tuple[tuple[Partition, Offset], ...]:
     """Every offset in a commit; null metadata is stored as the empty string (COMMIT-16)."""
     return tuple(
         (
@@ -140,14 +140,16 @@ def read_commit(version: int, body: Body, handle: int, names: TopicNames) -> tup
     generation = body.get("generation_id_or_member_epoch", -1)
     core = CommitRequest(handle, id_token(body.get("member_id")), body.get("group_instance_id"), generation)
     retention = body.get("retention_time_ms", -1) if 2 <= version <= 4 else -1
-    return (Commit(body["group_id"], core, version, committed(body, names), None if retention < 0 else retention),)
+    return (
+        OffsetCommit(body["group_id"], core, version, read_offsets(body, names), None if retention < 0 else retention),
+    )
 
 
 def read_transactional_commit(version: int, body: Body, handle: int) -> tuple[Request, ...]:
     """TxnOffsetCommit."""
     member, instance = id_token(body.get("member_id")), body.get("group_instance_id")
     core = CommitRequest(handle, member, instance, body.get("generation_id", -1))
-    return (TransactionalCommit(body["group_id"], core, body["producer_id"], committed(body)),)
+    return (TxnOffsetCommit(body["group_id"], core, body["producer_id"], read_offsets(body)),)
 
 
 def read_fetch(version: int, body: Body, handle: int, names: TopicNames) -> tuple[Request, ...]:
@@ -155,11 +157,11 @@ def read_fetch(version: int, body: Body, handle: int, names: TopicNames) -> tupl
     stable = bool(body.get("require_stable", False))
     asked = body["groups"] if version >= 8 else (body,)
     return tuple(
-        Fetch(one["group_id"], handle, version, asked_partitions(one["topics"], names), stable) for one in asked
+        OffsetFetch(one["group_id"], handle, version, read_partitions(one["topics"], names), stable) for one in asked
     )
 
 
-def asked_partitions(topics: Iterable[Body] | None, names: TopicNames) -> tuple[Partition, ...] | None:
+def read_partitions(topics: Iterable[Body] | None, names: TopicNames) -> tuple[Partition, ...] | None:
     """The partitions named in an OffsetFetch, None for all."""
     if topics is None:
         return None
@@ -168,12 +170,12 @@ def asked_partitions(topics: Iterable[Body] | None, names: TopicNames) -> tuple[
 
 def read_describe(version: int, body: Body, handle: int) -> tuple[Request, ...]:
     """DescribeGroups."""
-    return tuple(Describe(group, handle, version) for group in body["groups"])
+    return tuple(DescribeGroup(group, handle, version) for group in body["groups"])
 
 
 def read_delete(version: int, body: Body, handle: int) -> tuple[Request, ...]:
     """DeleteGroups; duplicates are collapsed."""
-    return tuple(Delete(group, handle) for group in dict.fromkeys(body["groups_names"]))
+    return tuple(DeleteGroup(group, handle) for group in dict.fromkeys(body["groups_names"]))
 
 
 def read_delete_offsets(version: int, body: Body, handle: int) -> tuple[Request, ...]:
@@ -181,7 +183,7 @@ def read_delete_offsets(version: int, body: Body, handle: int) -> tuple[Request,
     partitions = tuple(
         (topic["name"], partition["partition_index"]) for topic in body["topics"] for partition in topic["partitions"]
     )
-    return (DeleteOffsets(body["group_id"], handle, partitions),)
+    return (OffsetDelete(body["group_id"], handle, partitions),)
 
 
 READERS: Mapping[str, Callable[[int, Body, int], tuple[Request, ...]]] = {

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fencepost.model.classic.core.state import CommitRequest, HeartbeatRequest, JoinRequest, LeaveRequest, SyncRequest
-from fencepost.model.frozen import quick
+from fencepost.model.frozen import fast_frozen
 from fencepost.model.logic import Time
 
 Partition = tuple[str, int]
 """A topic and the number of one of its partitions."""
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class Offset:
     """A committed offset. `expires` is the moment an explicit retention ends, None if the broker's applies;
@@ -25,18 +25,18 @@ class Offset:
     number: int = 0
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
-class Join:
+class JoinGroup:
     """JoinGroup as sent."""
 
     group: str
     core: JoinRequest
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
-class Sync:
+class SyncGroup:
     """SyncGroup as sent; `complete` is false from v5 if protocol type or name is null (SYNC-06)."""
 
     group: str
@@ -44,7 +44,7 @@ class Sync:
     complete: bool
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
     """Heartbeat as sent."""
@@ -53,18 +53,18 @@ class Heartbeat:
     core: HeartbeatRequest
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
-class Leave:
+class LeaveGroup:
     """LeaveGroup as sent."""
 
     group: str
     core: LeaveRequest
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
-class Commit:
+class OffsetCommit:
     """OffsetCommit as sent. `retention` is in milliseconds, None for the broker's."""
 
     group: str
@@ -74,9 +74,9 @@ class Commit:
     retention: int | None = None
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
-class TransactionalCommit:
+class TxnOffsetCommit:
     """TxnOffsetCommit as sent."""
 
     group: str
@@ -85,9 +85,9 @@ class TransactionalCommit:
     offsets: tuple[tuple[Partition, Offset], ...]
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
-class EndTransaction:
+class EndTxn:
     """EndTxn, as far as one group is concerned."""
 
     group: str
@@ -96,9 +96,9 @@ class EndTransaction:
     committed: bool
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
-class Fetch:
+class OffsetFetch:
     """OffsetFetch for one group; `partitions` is None for all."""
 
     group: str
@@ -108,9 +108,9 @@ class Fetch:
     require_stable: bool
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
-class Describe:
+class DescribeGroup:
     """DescribeGroups for one group."""
 
     group: str
@@ -118,9 +118,9 @@ class Describe:
     version: int
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
-class List:
+class ListGroups:
     """ListGroups, as far as one group is concerned; empty filters let everything through."""
 
     group: str
@@ -129,18 +129,18 @@ class List:
     types: frozenset[str]
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
-class Delete:
+class DeleteGroup:
     """DeleteGroups for one group."""
 
     group: str
     handle: int
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
-class DeleteOffsets:
+class OffsetDelete:
     """OffsetDelete."""
 
     group: str
@@ -149,24 +149,24 @@ class DeleteOffsets:
 
 
 Request = (
-    Join
-    | Sync
+    JoinGroup
+    | SyncGroup
     | Heartbeat
-    | Leave
-    | Commit
-    | TransactionalCommit
-    | EndTransaction
-    | Fetch
-    | Describe
-    | List
-    | Delete
-    | DeleteOffsets
+    | LeaveGroup
+    | OffsetCommit
+    | TxnOffsetCommit
+    | EndTxn
+    | OffsetFetch
+    | DescribeGroup
+    | ListGroups
+    | DeleteGroup
+    | OffsetDelete
 )
 
 
 def handle_of(request: Request) -> int:
     """The handle that the answer to this request will carry."""
-    if isinstance(request, Join | Sync | Heartbeat | Leave | Commit | TransactionalCommit):
+    if isinstance(request, JoinGroup | SyncGroup | Heartbeat | LeaveGroup | OffsetCommit | TxnOffsetCommit):
         return request.core.handle
     return request.handle
 
@@ -175,5 +175,5 @@ Topics = Mapping[str, int]
 """Number of partitions by topic."""
 TopicNames = Mapping[str, str]
 """Name of each topic by its id (KIP-516)."""
-IDS_SINCE = 10
+MIN_TOPIC_ID_VERSION = 10
 """From this version on OffsetCommit and OffsetFetch name topics by their ids."""

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fencepost.model.classic.core.state import CoreAnswer
+from fencepost.model.classic.core.state import CoreResponse
 from fencepost.model.classic.messages.requests import Offset, Partition
 from fencepost.model.errors import Error
-from fencepost.model.frozen import quick
+from fencepost.model.frozen import fast_frozen
 from fencepost.model.logic import Token
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class PartitionErrors:
     """One error for each partition (OffsetCommit, TxnOffsetCommit, OffsetDelete), or one for them all."""
@@ -19,9 +19,9 @@ class PartitionErrors:
     error: Error = Error.NONE
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class OffsetFetchResponse:
     """OffsetFetch of one group; None stands for a partition that is unstable (KIP-447). `nameless` are partitions
     of topics named by an id that no topic has."""
 
@@ -34,7 +34,7 @@ NO_OFFSET = Offset(-1)
 """What is fetched where nothing was committed."""
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
     """A member in DescribeGroups; metadata or assignment is None where either of two answers is right (LAT-20)."""
@@ -46,9 +46,9 @@ class MemberDescription:
     any_assignment: bool = False
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribeGroupResponse:
     """DescribeGroups of one group."""
 
     error: Error
@@ -58,9 +58,9 @@ class Described:
     members: tuple[MemberDescription, ...] = ()
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListGroupsResponse:
     """ListGroups, for one group: is it there, and as what."""
 
     listed: bool
@@ -69,12 +69,14 @@ class Listed:
     error: Error = Error.NONE
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
-class Single:
+class ErrorResponse:
     """An answer with nothing but an error (DeleteGroups of one group, EndTxn)."""
 
     error: Error
 
 
-Answer = CoreAnswer | PartitionErrors | Fetched | Described | Listed | Single
+Response = (
+    CoreResponse | PartitionErrors | OffsetFetchResponse | DescribeGroupResponse | ListGroupsResponse | ErrorResponse
+)

@@ -2,7 +2,7 @@
 
 from types import MappingProxyType
 
-ROUND = MappingProxyType(
+JOIN_RESPONSE_FIELDS = MappingProxyType(
     {
         "generation": "GEN-02",
         "leader": "GEN-05",
@@ -15,5 +15,5 @@ ROUND = MappingProxyType(
     }
 )
 """Which requirement speaks of each field of a JoinGroup success."""
-RESENT = MappingProxyType({**ROUND, "generation": "JOIN-29"})
-GRANTED = MappingProxyType({"assignment": "SYNC-12", "protocol": "SYNC-21", "protocol_type": "SYNC-21"})
+RESENT_RESPONSE_FIELDS = MappingProxyType({**JOIN_RESPONSE_FIELDS, "generation": "JOIN-29"})
+SYNC_RESPONSE_FIELDS = MappingProxyType({"assignment": "SYNC-12", "protocol": "SYNC-21", "protocol_type": "SYNC-21"})

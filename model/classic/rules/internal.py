@@ -1,16 +1,30 @@
 """The rules of what the coordinator does by itself, of its gate, and of writes that fail."""
 
-from fencepost.model.classic.rules.fields import ROUND
+from fencepost.model.classic.rules.fields import JOIN_RESPONSE_FIELDS
 from fencepost.model.classic.rules.rule import REBALANCE, rule
 from fencepost.model.errors import Error
 
 INTERNAL = (
-    rule("timer.pending-id", "", None, "a pending id was not used for its session timeout", "TIMER-08 JOIN-28", ROUND),
+    rule(
+        "timer.pending-id",
+        "",
+        None,
+        "a pending id was not used for its session timeout",
+        "TIMER-08 JOIN-28",
+        JOIN_RESPONSE_FIELDS,
+    ),
     rule("timer.new-member", "", None, "a first JoinGroup was parked too long", "TIMER-06"),
-    rule("timer.session", "", None, "a member was silent for its session timeout", "TIMER-01 TIMER-02", ROUND),
+    rule(
+        "timer.session",
+        "",
+        None,
+        "a member was silent for its session timeout",
+        "TIMER-01 TIMER-02",
+        JOIN_RESPONSE_FIELDS,
+    ),
     rule("timer.parked", "", None, "a session ran out while a request was parked", "TIMER-03 TIMER-04"),
-    rule("timer.rebalance", "", None, "the rebalance timeout is over", "JOIN-44 TIMER-09", ROUND),
-    rule("timer.initial-delay", "", None, "the initial delay is over", "TIMER-16", ROUND),
+    rule("timer.rebalance", "", None, "the rebalance timeout is over", "JOIN-44 TIMER-09", JOIN_RESPONSE_FIELDS),
+    rule("timer.initial-delay", "", None, "the initial delay is over", "TIMER-16", JOIN_RESPONSE_FIELDS),
     rule("timer.initial-delay-grows", "", None, "somebody was added during the initial delay", "TIMER-17"),
     rule("timer.sync", "", None, "a member did not sync for the rebalance timeout", "TIMER-11 TIMER-13"),
     rule("timer.sync-idle", "", None, "everyone synced in time", "TIMER-15"),

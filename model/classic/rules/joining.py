@@ -2,7 +2,7 @@
 
 from types import MappingProxyType
 
-from fencepost.model.classic.rules.fields import RESENT, ROUND
+from fencepost.model.classic.rules.fields import JOIN_RESPONSE_FIELDS, RESENT_RESPONSE_FIELDS
 from fencepost.model.classic.rules.rule import FENCED, UNKNOWN, rule
 from fencepost.model.errors import Error
 
@@ -57,7 +57,7 @@ JOIN = (
         None,
         "a dynamic member without an id asks with a version below 4",
         "JOIN-08 JOIN-24",
-        ROUND,
+        JOIN_RESPONSE_FIELDS,
     ),
     rule(
         "join.new-static",
@@ -65,7 +65,7 @@ JOIN = (
         None,
         "a static member without an id comes with an instance id not in use",
         "STATIC-01 STATIC-23",
-        ROUND,
+        JOIN_RESPONSE_FIELDS,
     ),
     rule(
         "join.pending",
@@ -73,7 +73,7 @@ JOIN = (
         None,
         "the member id was handed out with MEMBER_ID_REQUIRED and is still good",
         "JOIN-11 JOIN-24",
-        ROUND,
+        JOIN_RESPONSE_FIELDS,
     ),
     rule(
         "join.pending-with-instance",
@@ -96,14 +96,21 @@ JOIN = (
         "the instance id belongs to another member id",
         "STATIC-03 STATIC-06",
     ),
-    rule("join.preparing", "JoinGroup", None, "a member rejoins during the join phase", "JOIN-26 JOIN-27", ROUND),
+    rule(
+        "join.preparing",
+        "JoinGroup",
+        None,
+        "a member rejoins during the join phase",
+        "JOIN-26 JOIN-27",
+        JOIN_RESPONSE_FIELDS,
+    ),
     rule(
         "join.completing.same-protocols",
         "JoinGroup",
         Error.NONE,
         "a member asks again in the sync phase with the same protocols",
         "JOIN-29",
-        RESENT,
+        RESENT_RESPONSE_FIELDS,
     ),
     rule(
         "join.completing.changed-protocols",
@@ -111,16 +118,16 @@ JOIN = (
         None,
         "a member asks in the sync phase with other protocols",
         "JOIN-30",
-        ROUND,
+        JOIN_RESPONSE_FIELDS,
     ),
-    rule("join.stable.leader", "JoinGroup", None, "the leader rejoins a stable group", "JOIN-31", ROUND),
+    rule("join.stable.leader", "JoinGroup", None, "the leader rejoins a stable group", "JOIN-31", JOIN_RESPONSE_FIELDS),
     rule(
         "join.stable.same-protocols",
         "JoinGroup",
         Error.NONE,
         "a follower rejoins a stable group with the same protocols",
         "JOIN-32",
-        MappingProxyType({**ROUND, "generation": "JOIN-32"}),
+        MappingProxyType({**JOIN_RESPONSE_FIELDS, "generation": "JOIN-32"}),
     ),
     rule(
         "join.stable.changed-protocols",
@@ -128,7 +135,7 @@ JOIN = (
         None,
         "a follower rejoins a stable group with other protocols",
         "JOIN-33 JOIN-34",
-        ROUND,
+        JOIN_RESPONSE_FIELDS,
     ),
     rule(
         "join.replace.preparing",
@@ -136,7 +143,7 @@ JOIN = (
         None,
         "a known instance id comes back without a member id during the join phase",
         "STATIC-16 STATIC-02",
-        ROUND,
+        JOIN_RESPONSE_FIELDS,
     ),
     rule(
         "join.replace.completing",
@@ -144,7 +151,7 @@ JOIN = (
         None,
         "a known instance id comes back without a member id during the sync phase",
         "STATIC-15 STATIC-02",
-        ROUND,
+        JOIN_RESPONSE_FIELDS,
     ),
     rule(
         "join.replace.stable",
@@ -154,7 +161,7 @@ JOIN = (
         "STATIC-08 STATIC-02",
         MappingProxyType(
             {
-                **ROUND,
+                **JOIN_RESPONSE_FIELDS,
                 "generation": "STATIC-08",
                 "member": "STATIC-24",
                 "leader": "STATIC-12",
@@ -169,6 +176,6 @@ JOIN = (
         None,
         "a known instance id comes back to a stable group and the vote changes",
         "STATIC-14",
-        ROUND,
+        JOIN_RESPONSE_FIELDS,
     ),
 )

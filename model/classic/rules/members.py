@@ -2,7 +2,7 @@
 
 from types import MappingProxyType
 
-from fencepost.model.classic.rules.fields import GRANTED
+from fencepost.model.classic.rules.fields import SYNC_RESPONSE_FIELDS
 from fencepost.model.classic.rules.rule import FENCED, ILLEGAL, REBALANCE, UNKNOWN, rule
 from fencepost.model.errors import Error
 
@@ -35,14 +35,21 @@ SYNC = (
         MappingProxyType({"protocol": "SYNC-05", "assignment": "SYNC-22"}),
     ),
     rule("sync.preparing", "SyncGroup", REBALANCE, "the join phase of a rebalance is under way", "SYNC-09"),
-    rule("sync.follower", "SyncGroup", None, "a follower syncs before the leader did", "SYNC-10 SYNC-15", GRANTED),
+    rule(
+        "sync.follower",
+        "SyncGroup",
+        None,
+        "a follower syncs before the leader did",
+        "SYNC-10 SYNC-15",
+        SYNC_RESPONSE_FIELDS,
+    ),
     rule(
         "sync.leader",
         "SyncGroup",
         Error.NONE,
         "the leader brings the assignments",
         "SYNC-11",
-        MappingProxyType({**GRANTED}),
+        MappingProxyType({**SYNC_RESPONSE_FIELDS}),
     ),
     rule(
         "sync.stable",
@@ -50,7 +57,7 @@ SYNC = (
         Error.NONE,
         "the group is stable, so the stored assignment is handed out",
         "SYNC-16 SYNC-17",
-        MappingProxyType({**GRANTED, "assignment": "SYNC-16"}),
+        MappingProxyType({**SYNC_RESPONSE_FIELDS, "assignment": "SYNC-16"}),
     ),
 )
 HEARTBEAT = (

@@ -92,7 +92,7 @@ COMMIT = (
     rule("transaction.fenced", "TxnOffsetCommit", UNKNOWN, "the member or its generation is not current", "FETCH-10"),
     rule("transaction.end", "EndTxn", Error.NONE, "a transaction ends", "FETCH-12"),
 )
-FETCHED = MappingProxyType(
+FETCH_RESPONSE_FIELDS = MappingProxyType(
     {
         "error": "FETCH-10",
         "offset": "FETCH-01",
@@ -118,5 +118,5 @@ FETCH = (
         "FETCH-03 FETCH-15",
         MappingProxyType({"epoch": "COMMIT-18", "groups": "FETCH-06"}),
     ),
-    rule("fetch.offsets", "OffsetFetch", Error.NONE, "the group exists", "FETCH-01 FETCH-07", FETCHED),
+    rule("fetch.offsets", "OffsetFetch", Error.NONE, "the group exists", "FETCH-01 FETCH-07", FETCH_RESPONSE_FIELDS),
 )

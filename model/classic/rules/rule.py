@@ -12,7 +12,7 @@ UNKNOWN, ILLEGAL, REBALANCE, FENCED = (
     Error.REBALANCE_IN_PROGRESS,
     Error.FENCED_INSTANCE_ID,
 )
-NOTHING: Mapping[str, str] = MappingProxyType({})
+NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +25,16 @@ class Rule:
     error: Error | None
     guard: str
     requirements: tuple[str, ...]
-    fields: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    fields: Mapping[str, str] = field(default_factory=lambda: NO_FIELDS)
 
-    def blamed(self, fields: frozenset[str]) -> tuple[str, ...]:
+    def requirements_for(self, fields: frozenset[str]) -> tuple[str, ...]:
         """The requirements that a difference in these fields breaks."""
         named = tuple(dict.fromkeys(self.fields[name] for name in sorted(fields) if name in self.fields))
         return named or self.requirements[:1]
 
 
 def rule(
-    name: str, api: str, error: Error | None, guard: str, requirements: str, fields: Mapping[str, str] = NOTHING
+    name: str, api: str, error: Error | None, guard: str, requirements: str, fields: Mapping[str, str] = NO_FIELDS
 ) -> Rule:
     """A row of the table; requirements are given as one string."""
     return Rule(name, api, error, guard, tuple(requirements.split()), fields)

@@ -12,16 +12,16 @@ from fencepost.model.classic.core.member_table import is_member
 from fencepost.model.classic.core.state import (
     Group,
     HeartbeatRequest,
-    JoinAnswer,
     JoinRequest,
+    JoinResponse,
     LeaveRequest,
     Phase,
     Slot,
-    SyncAnswer,
     SyncRequest,
+    SyncResponse,
 )
 from fencepost.model.classic.member.member import NO_GENERATION, Member, MemberRequest, PartitionCommit
-from fencepost.model.frozen import alter
+from fencepost.model.frozen import evolve
 from fencepost.model.logic import Token, Truth, absent, all_, and_, any_, holds, ite, not_, or_
 
 
@@ -34,165 +34,165 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True)
-class JoinAnswered:
+class JoinResponseSent:
     """An answer to the JoinGroup `handle`, on its way for ever."""
 
     handle: int
-    answer: JoinAnswer
+    response: JoinResponse
 
 
 @dataclass(frozen=True, slots=True)
-class SyncAnswered:
+class SyncResponseSent:
     """An answer to the SyncGroup `handle`, on its way for ever."""
 
     handle: int
-    answer: SyncAnswer
+    response: SyncResponse
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class CommitAccepted:
     """The moment at which a commit was accepted: the group that judged it, and the commit."""
 
     group: Group
     commit: PartitionCommit
 
 
-class Ledger(Protocol):
+class GhostState(Protocol):
     """The facts, to be asked; with symbolic arguments they are symbolic."""
 
-    def person(self, member: Token) -> Token:
+    def identity_of(self, member: Token) -> Token:
         """Who stands behind a member id: a static member stays the same person under its next id."""
 
-    def holder(self, member: Token) -> int:
+    def holder_of(self, member: Token) -> int:
         """The process that a member id was handed to, 0 for none."""
 
-    def sender(self, handle: int) -> int:
+    def sender_of(self, handle: int) -> int:
         """The process that sent the request with this handle, 0 for none."""
 
-    def asked_as(self, handle: int) -> Token:
+    def member_id_in(self, handle: int) -> Token:
         """The member id that the request with this handle carries."""
 
-    def asked_in(self, handle: int) -> int:
+    def generation_in(self, handle: int) -> int:
         """The generation that the request with this handle carries."""
 
-    def owner(self, generation: int, partition: int) -> Token:
+    def owner_of(self, generation: int, partition: int) -> Token:
         """The person to whom the assignment of a generation gives a partition, None for nobody."""
 
-    def with_id(self, member: Token, person: Token, holder: int) -> "Ledger":
+    def with_id(self, member: Token, identity: Token, holder: int) -> "GhostState":
         """A member id is born."""
 
-    def with_request(self, handle: int, sender: int, asked_as: Token, asked_in: int) -> "Ledger":
+    def with_request(self, handle: int, sender: int, asked_as: Token, asked_in: int) -> "GhostState":
         """A request is sent."""
 
-    def with_owners(self, when: Truth, generation: int, owners: tuple[Token, ...]) -> "Ledger":
+    def with_owners(self, when: Truth, generation: int, owners: tuple[Token, ...]) -> "GhostState":
         """Where `when` holds, a generation is given its owners."""
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ConcreteGhostState:
     """The ledger of a run."""
 
-    persons: Mapping[Token, Token] = field(default_factory=dict)
+    identities: Mapping[Token, Token] = field(default_factory=dict)
     holders: Mapping[Token, int] = field(default_factory=dict)
     requests: Mapping[int, tuple[int, Token, int]] = field(default_factory=dict)
     owners: Mapping[int, tuple[Token, ...]] = field(default_factory=dict)
 
-    def person(self, member: Token) -> Token:
+    def identity_of(self, member: Token) -> Token:
         """See Ledger."""
-        return self.persons.get(member)
+        return self.identities.get(member)
 
-    def holder(self, member: Token) -> int:
+    def holder_of(self, member: Token) -> int:
         """See Ledger."""
         return self.holders.get(member, 0)
 
-    def sender(self, handle: int) -> int:
+    def sender_of(self, handle: int) -> int:
         """See Ledger."""
         return self.requests.get(handle, (0, None, 0))[0]
 
-    def asked_as(self, handle: int) -> Token:
+    def member_id_in(self, handle: int) -> Token:
         """See Ledger."""
         return self.requests.get(handle, (0, None, 0))[1]
 
-    def asked_in(self, handle: int) -> int:
+    def generation_in(self, handle: int) -> int:
         """See Ledger."""
         return self.requests.get(handle, (0, None, 0))[2]
 
-    def owner(self, generation: int, partition: int) -> Token:
+    def owner_of(self, generation: int, partition: int) -> Token:
         """See Ledger."""
         owners = self.owners.get(generation)
         return None if owners is None else owners[partition]
 
-    def with_id(self, member: Token, person: Token, holder: int) -> "Written":
+    def with_id(self, member: Token, identity: Token, holder: int) -> "ConcreteGhostState":
         """See Ledger."""
-        return alter(self, persons={**self.persons, member: person}, holders={**self.holders, member: holder})
+        return evolve(self, identities={**self.identities, member: identity}, holders={**self.holders, member: holder})
 
-    def with_request(self, handle: int, sender: int, asked_as: Token, asked_in: int) -> "Written":
+    def with_request(self, handle: int, sender: int, asked_as: Token, asked_in: int) -> "ConcreteGhostState":
         """See Ledger."""
-        return alter(self, requests={**self.requests, handle: (sender, asked_as, asked_in)})
+        return evolve(self, requests={**self.requests, handle: (sender, asked_as, asked_in)})
 
-    def with_owners(self, when: Truth, generation: int, owners: tuple[Token, ...]) -> "Written":
+    def with_owners(self, when: Truth, generation: int, owners: tuple[Token, ...]) -> "ConcreteGhostState":
         """See Ledger."""
-        return alter(self, owners={**self.owners, generation: owners}) if when else self
+        return evolve(self, owners={**self.owners, generation: owners}) if when else self
 
 
-def born(ledger: Ledger, group: Group, member: Token, instance: Token, handle: int) -> Ledger:
+def record_new_id(ghost: GhostState, group: Group, member: Token, instance: Token, handle: int) -> GhostState:
     """The ledger with the id that a JoinGroup may have brought about; an heir is the person it replaces."""
     person: Token = member
     for slot in group.slots:
         replaced = and_(is_member(slot), not_(absent(instance)), slot.instance == instance)
-        person = ite(replaced, ledger.person(slot.id), person)
-    return ledger.with_id(member, person, ledger.sender(handle))
+        person = ite(replaced, ghost.identity_of(slot.id), person)
+    return ghost.with_id(member, person, ghost.sender_of(handle))
 
 
-def observed(ledger: Ledger, before: Group, after: Group, partitions: int) -> Ledger:
+def record_coordinator_step(ghost: GhostState, before: Group, after: Group, partitions: int) -> GhostState:
     """The ledger after a step of the coordinator: a new generation has no owners until its assignment arrives."""
-    ledger = ledger.with_owners(after.generation != before.generation, after.generation, (None,) * partitions)
+    ghost = ghost.with_owners(after.generation != before.generation, after.generation, (None,) * partitions)
     arrived = and_(before.phase == Phase.COMPLETING, after.phase == Phase.STABLE)
-    return ledger.with_owners(arrived, after.generation, owners(ledger, after, partitions))
+    return ghost.with_owners(arrived, after.generation, partition_owners(ghost, after, partitions))
 
 
-def owners(ledger: Ledger, group: Group, partitions: int) -> tuple[Token, ...]:
+def partition_owners(ghost: GhostState, group: Group, partitions: int) -> tuple[Token, ...]:
     """Who has each partition by the assignments of the group's members; the first of several."""
     found: list[Token] = []
     for partition in range(partitions):
         owner: Token = None
         for slot in reversed(group.slots):
-            owner = ite(assigned(slot, partition), ledger.person(slot.id), owner)
+            owner = ite(is_assigned(slot, partition), ghost.identity_of(slot.id), owner)
         found.append(owner)
     return tuple(found)
 
 
-def assigned(slot: Slot, partition: int) -> Truth:
+def is_assigned(slot: Slot, partition: int) -> Truth:
     """The slot holds a member whose assignment names the partition."""
     return and_(is_member(slot), holds(slot.assignment, partition))
 
 
-def settled(group: Group) -> Truth:
+def is_generation_settled(group: Group) -> Truth:
     """The generation has its assignment, or will never have one."""
     return or_(group.phase == Phase.STABLE, group.phase == Phase.PREPARING)
 
 
-def joined(group: Group, member: Token) -> Truth:
+def has_member(group: Group, member: Token) -> Truth:
     """The id is a member's."""
     return any_(and_(is_member(slot), slot.id == member) for slot in group.slots)
 
 
-def disjoint(a: Token, b: Token) -> Truth:
+def are_disjoint(a: Token, b: Token) -> Truth:
     """No partition is in both."""
     if a is None or b is None:
         return True
     return all_(not_(and_(holds(a, part), holds(b, part))) for part in range(len(a)))
 
 
-def recorded(ledger: Ledger, process: int, request: MemberRequest) -> Ledger:
+def record_request(ghost: GhostState, process: int, request: MemberRequest) -> GhostState:
     """The ledger after a member process sent a request."""
     match request:
         case PartitionCommit():
             core = request.request
-            return ledger.with_request(core.handle, process, core.member, core.generation)
+            return ghost.with_request(core.handle, process, core.member, core.generation)
         case SyncRequest() | HeartbeatRequest():
-            return ledger.with_request(request.handle, process, request.member, request.generation)
+            return ghost.with_request(request.handle, process, request.member, request.generation)
         case JoinRequest():
-            return ledger.with_request(request.handle, process, request.member, NO_GENERATION)
+            return ghost.with_request(request.handle, process, request.member, NO_GENERATION)
         case LeaveRequest():
-            return ledger.with_request(request.handle, process, request.entries[0][0], NO_GENERATION)
+            return ghost.with_request(request.handle, process, request.entries[0][0], NO_GENERATION)

@@ -3,13 +3,20 @@
 from fencepost.model.classic.core.member_table import is_member
 from fencepost.model.classic.core.state import Group, Holder, JoinRequest, Phase, SyncRequest
 from fencepost.model.classic.member.member import NO_GENERATION, MemberState
-from fencepost.model.classic.theorems.ghost_state import JoinAnswered, Ledger, Process, SyncAnswered, disjoint, settled
-from fencepost.model.classic.theorems.statements import imply, statement
+from fencepost.model.classic.theorems.ghost_state import (
+    GhostState,
+    JoinResponseSent,
+    Process,
+    SyncResponseSent,
+    are_disjoint,
+    is_generation_settled,
+)
+from fencepost.model.classic.theorems.statements import implies, statement
 from fencepost.model.errors import Error
 from fencepost.model.logic import Token, Truth, absent, all_, and_, any_, holds, not_, or_
 
 
-def in_round(group: Group) -> Truth:
+def is_generation_active(group: Group) -> Truth:
     """The generation has a leader."""
     return or_(group.phase == Phase.COMPLETING, group.phase == Phase.STABLE)
 
@@ -18,9 +25,9 @@ def in_round(group: Group) -> Truth:
 def group_ids(group: Group) -> Truth:
     """Ids name slots."""
     live = tuple(slot.holder != Holder.NOBODY for slot in group.slots)
-    named = all_(imply(used, not_(absent(slot.id))) for used, slot in zip(live, group.slots, strict=True))
+    named = all_(implies(used, not_(absent(slot.id))) for used, slot in zip(live, group.slots, strict=True))
     apart = all_(
-        imply(and_(live[i], live[j]), group.slots[i].id != group.slots[j].id)
+        implies(and_(live[i], live[j]), group.slots[i].id != group.slots[j].id)
         for i in range(len(live))
         for j in range(i)
     )
@@ -32,7 +39,7 @@ def group_instances(group: Group) -> Truth:
     """Instance ids name static members."""
     slots = group.slots
     return all_(
-        imply(
+        implies(
             and_(is_member(slots[i]), is_member(slots[j]), not_(absent(slots[i].instance))),
             slots[i].instance != slots[j].instance,
         )
@@ -44,19 +51,19 @@ def group_instances(group: Group) -> Truth:
 @statement("group-empty", "An empty group has no members.")
 def group_empty(group: Group) -> Truth:
     """Empty means empty."""
-    return imply(group.phase == Phase.EMPTY, not_(any_(is_member(slot) for slot in group.slots)))
+    return implies(group.phase == Phase.EMPTY, not_(any_(is_member(slot) for slot in group.slots)))
 
 
 @statement("group-generation", "Generations start at 1, and an empty or new group may have had none.")
 def group_generation(group: Group) -> Truth:
     """The generation of each phase."""
-    return and_(group.generation >= 0, imply(in_round(group), group.generation >= 1))
+    return and_(group.generation >= 0, implies(is_generation_active(group), group.generation >= 1))
 
 
 @statement("group-leader", "A generation in use has a leader.")
 def group_leader(group: Group) -> Truth:
     """Not so between the entries of a LeaveGroup of several."""
-    return imply(in_round(group), not_(absent(group.leader)))
+    return implies(is_generation_active(group), not_(absent(group.leader)))
 
 
 @statement("group-parked", "JoinGroup is parked for members while the group prepares, SyncGroup while it completes.")
@@ -64,198 +71,200 @@ def group_parked(group: Group) -> Truth:
     """Who waits, and when."""
     return all_(
         and_(
-            imply(slot.join != 0, and_(is_member(slot), group.phase == Phase.PREPARING)),
-            imply(slot.sync != 0, and_(is_member(slot), group.phase == Phase.COMPLETING)),
+            implies(slot.join != 0, and_(is_member(slot), group.phase == Phase.PREPARING)),
+            implies(slot.sync != 0, and_(is_member(slot), group.phase == Phase.COMPLETING)),
         )
         for slot in group.slots
     )
 
 
 @statement("parked-join", "A parked JoinGroup carries no id or the slot's, and comes from the process that has it.")
-def parked_join(group: Group, ledger: Ledger) -> Truth:
+def parked_join(group: Group, ghost: GhostState) -> Truth:
     """The slot belongs to who waits in it."""
     return all_(
-        imply(
+        implies(
             slot.join != 0,
-            and_(carries(ledger, slot.join, slot.id), ledger.holder(slot.id) == ledger.sender(slot.join)),
+            and_(carries_id(ghost, slot.join, slot.id), ghost.holder_of(slot.id) == ghost.sender_of(slot.join)),
         )
         for slot in group.slots
     )
 
 
-def carries(ledger: Ledger, handle: int, member: Token) -> Truth:
+def carries_id(ghost: GhostState, handle: int, member: Token) -> Truth:
     """The request carries this id or none."""
-    return or_(absent(ledger.asked_as(handle)), ledger.asked_as(handle) == member)
+    return or_(absent(ghost.member_id_in(handle)), ghost.member_id_in(handle) == member)
 
 
 @statement("parked-sync", "A parked SyncGroup carries the slot's id and the group's generation.")
-def parked_sync(group: Group, ledger: Ledger) -> Truth:
+def parked_sync(group: Group, ghost: GhostState) -> Truth:
     """Who waits for an assignment."""
     return all_(
-        imply(
+        implies(
             slot.sync != 0,
-            and_(ledger.asked_as(slot.sync) == slot.id, ledger.asked_in(slot.sync) == group.generation),
+            and_(ghost.member_id_in(slot.sync) == slot.id, ghost.generation_in(slot.sync) == group.generation),
         )
         for slot in group.slots
     )
 
 
 @statement("stable-assignment", "In a stable group a member's stored assignment is what its generation gave it.")
-def stable_assignment(group: Group, ledger: Ledger) -> Truth:
+def stable_assignment(group: Group, ghost: GhostState) -> Truth:
     """Slots and ledger agree."""
     return all_(
-        imply(
+        implies(
             and_(group.phase == Phase.STABLE, is_member(slot), holds(slot.assignment, part)),
-            ledger.owner(group.generation, part) == ledger.person(slot.id),
+            ghost.owner_of(group.generation, part) == ghost.identity_of(slot.id),
         )
         for slot in group.slots
-        for part in range(parts_of(slot.assignment))
+        for part in range(partition_count(slot.assignment))
     )
 
 
-def parts_of(assignment: Token) -> int:
+def partition_count(assignment: Token) -> int:
     """For how many partitions the assignment speaks."""
     return 0 if assignment is None else len(assignment)
 
 
 @statement("join-request", "A JoinGroup is what the ledger says, and its id is its sender's.")
-def join_request(ledger: Ledger, request: JoinRequest) -> Truth:
+def join_request(ghost: GhostState, request: JoinRequest) -> Truth:
     """Requests and ledger agree."""
-    owned = or_(absent(request.member), ledger.holder(request.member) == ledger.sender(request.handle))
-    return and_(request.handle != 0, ledger.asked_as(request.handle) == request.member, owned)
+    owned = or_(absent(request.member), ghost.holder_of(request.member) == ghost.sender_of(request.handle))
+    return and_(request.handle != 0, ghost.member_id_in(request.handle) == request.member, owned)
 
 
 @statement("sync-request", "A SyncGroup is what the ledger says, and gives each partition to one member at most.")
-def sync_request(ledger: Ledger, request: SyncRequest) -> Truth:
+def sync_request(ghost: GhostState, request: SyncRequest) -> Truth:
     """Requests and ledger agree; assignments are disjoint."""
     entries = request.assignments
     return and_(
         request.handle != 0,
-        ledger.asked_as(request.handle) == request.member,
-        ledger.asked_in(request.handle) == request.generation,
+        ghost.member_id_in(request.handle) == request.member,
+        ghost.generation_in(request.handle) == request.generation,
         *(
-            or_(entries[i][0] == entries[j][0], disjoint(entries[i][1], entries[j][1]))
+            or_(entries[i][0] == entries[j][0], are_disjoint(entries[i][1], entries[j][1]))
             for i in range(len(entries))
             for j in range(i)
         ),
     )
 
 
-@statement("join-answer", "A JoinGroup answer speaks of a generation that was, and of the leader if it still lasts.")
-def join_answer(group: Group, ledger: Ledger, given: JoinAnswered) -> Truth:
+@statement("join-response", "A JoinGroup answer speaks of a generation that was, and of the leader if it still lasts.")
+def join_response(group: Group, ghost: GhostState, given: JoinResponseSent) -> Truth:
     """Answers of the current generation name its leader."""
-    answer = given.answer
-    present = and_(answer.generation == group.generation, in_round(group), not_(absent(group.leader)))
-    return imply(
-        answer.error == Error.NONE,
+    response = given.response
+    present = and_(response.generation == group.generation, is_generation_active(group), not_(absent(group.leader)))
+    return implies(
+        response.error == Error.NONE,
         and_(
-            answer.generation >= 1,
-            answer.generation <= group.generation,
-            imply(present, ledger.person(answer.leader) == ledger.person(group.leader)),
+            response.generation >= 1,
+            response.generation <= group.generation,
+            implies(present, ghost.identity_of(response.leader) == ghost.identity_of(group.leader)),
         ),
     )
 
 
-@statement("join-answer-id", "The id in a JoinGroup answer was handed to who asked, and is the one asked with, if any.")
-def join_answer_id(ledger: Ledger, given: JoinAnswered) -> Truth:
+@statement(
+    "join-response-id", "The id in a JoinGroup answer was handed to who asked, and is the one asked with, if any."
+)
+def join_response_id(ghost: GhostState, given: JoinResponseSent) -> Truth:
     """Ids reach their holders."""
-    answer = given.answer
-    names = or_(answer.error == Error.NONE, answer.error == Error.MEMBER_ID_REQUIRED)
-    return imply(
+    response = given.response
+    names = or_(response.error == Error.NONE, response.error == Error.MEMBER_ID_REQUIRED)
+    return implies(
         names,
         and_(
-            not_(absent(answer.member)),
-            ledger.holder(answer.member) == ledger.sender(given.handle),
-            carries(ledger, given.handle, answer.member),
-            imply(answer.error == Error.MEMBER_ID_REQUIRED, absent(ledger.asked_as(given.handle))),
+            not_(absent(response.member)),
+            ghost.holder_of(response.member) == ghost.sender_of(given.handle),
+            carries_id(ghost, given.handle, response.member),
+            implies(response.error == Error.MEMBER_ID_REQUIRED, absent(ghost.member_id_in(given.handle))),
         ),
     )
 
 
-@statement("sync-answer", "An assignment is handed out under a generation that has its assignment.")
-def sync_answer(group: Group, ledger: Ledger, given: SyncAnswered) -> Truth:
+@statement("sync-response", "An assignment is handed out under a generation that has its assignment.")
+def sync_response(group: Group, ghost: GhostState, given: SyncResponseSent) -> Truth:
     """No assignment before the leader's SyncGroup."""
-    generation = ledger.asked_in(given.handle)
-    return imply(
-        given.answer.error == Error.NONE,
+    generation = ghost.generation_in(given.handle)
+    return implies(
+        given.response.error == Error.NONE,
         and_(
             generation >= 1,
             generation <= group.generation,
-            imply(generation == group.generation, settled(group)),
+            implies(generation == group.generation, is_generation_settled(group)),
         ),
     )
 
 
-@statement("sync-answer-owner", "What an assignment names belongs to who asked, in the generation it asked in.")
-def sync_answer_owner(ledger: Ledger, given: SyncAnswered) -> Truth:
+@statement("sync-response-owner", "What an assignment names belongs to who asked, in the generation it asked in.")
+def sync_response_owner(ghost: GhostState, given: SyncResponseSent) -> Truth:
     """Answers and ledger agree."""
-    generation, person = ledger.asked_in(given.handle), ledger.person(ledger.asked_as(given.handle))
-    assignment = given.answer.assignment
-    return imply(
-        given.answer.error == Error.NONE,
+    generation, person = ghost.generation_in(given.handle), ghost.identity_of(ghost.member_id_in(given.handle))
+    assignment = given.response.assignment
+    return implies(
+        given.response.error == Error.NONE,
         all_(
-            imply(holds(assignment, part), ledger.owner(generation, part) == person)
-            for part in range(parts_of(assignment))
+            implies(holds(assignment, part), ghost.owner_of(generation, part) == person)
+            for part in range(partition_count(assignment))
         ),
     )
 
 
 @statement("member-waits", "A member's unanswered request is its own, under its id and, for SyncGroup, its generation.")
-def member_waits(ledger: Ledger, process: Process) -> Truth:
+def member_waits(ghost: GhostState, process: Process) -> Truth:
     """Members and ledger agree."""
     member = process.member
     joining = member.state == MemberState.PREPARING_REBALANCE
     syncing = member.state == MemberState.COMPLETING_REBALANCE
-    return imply(
+    return implies(
         member.waiting != 0,
         and_(
-            ledger.sender(member.waiting) == process.name,
-            imply(or_(joining, syncing), ledger.asked_as(member.waiting) == member.id),
-            imply(syncing, ledger.asked_in(member.waiting) == member.generation),
+            ghost.sender_of(member.waiting) == process.name,
+            implies(or_(joining, syncing), ghost.member_id_in(member.waiting) == member.id),
+            implies(syncing, ghost.generation_in(member.waiting) == member.generation),
         ),
     )
 
 
 @statement("member-id", "A member's id was handed to it, and with a generation it has one.")
-def member_id(ledger: Ledger, process: Process) -> Truth:
+def member_id(ghost: GhostState, process: Process) -> Truth:
     """Ids name processes."""
     member = process.member
     return and_(
-        imply(not_(absent(member.id)), ledger.holder(member.id) == process.name),
-        imply(member.generation != NO_GENERATION, not_(absent(member.id))),
-        imply(member.state == MemberState.UNJOINED, member.generation == NO_GENERATION),
-        imply(
+        implies(not_(absent(member.id)), ghost.holder_of(member.id) == process.name),
+        implies(member.generation != NO_GENERATION, not_(absent(member.id))),
+        implies(member.state == MemberState.UNJOINED, member.generation == NO_GENERATION),
+        implies(
             member.state == MemberState.PREPARING_REBALANCE,
             or_(member.generation != NO_GENERATION, not_(any_(member.owned))),
         ),
-        imply(
+        implies(
             or_(member.state == MemberState.COMPLETING_REBALANCE, member.state == MemberState.STABLE),
             member.generation != NO_GENERATION,
         ),
-        imply(member.state == MemberState.STABLE, member.owned_in == member.generation),
+        implies(member.state == MemberState.STABLE, member.owned_in == member.generation),
     )
 
 
 @statement("member-owns", "What a member owns was given to it in the generation it has it from.")
-def member_owns(group: Group, ledger: Ledger, process: Process) -> Truth:
+def member_owns(group: Group, ghost: GhostState, process: Process) -> Truth:
     """Beliefs and ledger agree."""
     member = process.member
-    person = ledger.person(member.id)
+    person = ghost.identity_of(member.id)
     return all_(
-        imply(
+        implies(
             and_(member.generation != NO_GENERATION, owned),
             and_(
-                ledger.owner(member.owned_in, part) == person,
+                ghost.owner_of(member.owned_in, part) == person,
                 member.owned_in >= 1,
                 member.owned_in <= group.generation,
-                imply(member.owned_in == group.generation, settled(group)),
+                implies(member.owned_in == group.generation, is_generation_settled(group)),
             ),
         )
         for part, owned in enumerate(member.owned)
     )
 
 
-STRENGTHENING = (
+LEMMAS = (
     group_ids,
     group_instances,
     group_empty,
@@ -267,10 +276,10 @@ STRENGTHENING = (
     stable_assignment,
     join_request,
     sync_request,
-    join_answer,
-    join_answer_id,
-    sync_answer,
-    sync_answer_owner,
+    join_response,
+    join_response_id,
+    sync_response,
+    sync_response_owner,
     member_waits,
     member_id,
     member_owns,

@@ -6,9 +6,16 @@ from dataclasses import dataclass
 from fencepost.model.classic.core.state import CommitRequest
 from fencepost.model.classic.member import member as members
 from fencepost.model.classic.member.member import MemberRequest, MemberSettings, PartitionCommit
-from fencepost.model.classic.theorems.ghost_state import Accepted, JoinAnswered, Ledger, SyncAnswered, disjoint, joined
-from fencepost.model.classic.theorems.scripted_run import Story
-from fencepost.model.classic.theorems.statements import Statement, imply, one_assignee, one_leader, statement
+from fencepost.model.classic.theorems.ghost_state import (
+    CommitAccepted,
+    GhostState,
+    JoinResponseSent,
+    SyncResponseSent,
+    are_disjoint,
+    has_member,
+)
+from fencepost.model.classic.theorems.scripted_run import ScriptedRun
+from fencepost.model.classic.theorems.statements import Statement, implies, one_assignee, one_leader, statement
 from fencepost.model.errors import Error
 from fencepost.model.logic import Truth, and_, not_
 
@@ -23,163 +30,163 @@ class FalseTheorem:
 
     statement: Statement
     reason: str
-    story: Callable[[], Story]
+    script: Callable[[], ScriptedRun]
 
 
 @statement("T1-ids", "Any two answers of a generation name the same leader id.")
-def one_leader_id(a: JoinAnswered, b: JoinAnswered) -> Truth:
+def one_leader_id(a: JoinResponseSent, b: JoinResponseSent) -> Truth:
     """False: the leader may get another id in the middle of a generation."""
-    told = and_(a.answer.error == Error.NONE, b.answer.error == Error.NONE)
-    same = a.answer.generation == b.answer.generation
-    return imply(and_(told, same), a.answer.leader == b.answer.leader)
+    told = and_(a.response.error == Error.NONE, b.response.error == Error.NONE)
+    same = a.response.generation == b.response.generation
+    return implies(and_(told, same), a.response.leader == b.response.leader)
 
 
 @statement("T2-any", "Every accepted commit carries the current generation, and its sender is a member.")
-def no_commit_without_generation(moment: Accepted) -> Truth:
+def no_commit_without_generation(acceptance: CommitAccepted) -> Truth:
     """False: a commit without a generation is stored while the group is empty."""
-    request = moment.commit.request
-    return and_(request.generation == moment.group.generation, joined(moment.group, request.member))
+    request = acceptance.commit.request
+    return and_(request.generation == acceptance.group.generation, has_member(acceptance.group, request.member))
 
 
 @statement("T4-ids", "The assignments of one generation that two ids receive share no partition.")
-def one_assigned_id(ledger: Ledger, a: SyncAnswered, b: SyncAnswered) -> Truth:
+def one_assigned_id(ghost: GhostState, a: SyncResponseSent, b: SyncResponseSent) -> Truth:
     """False: the heir of a static member gets what the member had."""
-    granted = and_(a.answer.error == Error.NONE, b.answer.error == Error.NONE)
-    same = ledger.asked_in(a.handle) == ledger.asked_in(b.handle)
-    apart = ledger.asked_as(a.handle) != ledger.asked_as(b.handle)
-    return imply(and_(granted, same, apart), disjoint(a.answer.assignment, b.answer.assignment))
+    granted = and_(a.response.error == Error.NONE, b.response.error == Error.NONE)
+    same = ghost.generation_in(a.handle) == ghost.generation_in(b.handle)
+    apart = ghost.member_id_in(a.handle) != ghost.member_id_in(b.handle)
+    return implies(and_(granted, same, apart), are_disjoint(a.response.assignment, b.response.assignment))
 
 
 @statement("T5", "Accepted commits of one partition in one generation come from one member.")
-def one_writer(ledger: Ledger, a: Accepted, b: Accepted) -> Truth:
+def one_writer(ghost: GhostState, a: CommitAccepted, b: CommitAccepted) -> Truth:
     """False for cooperative members: two that give up the same partition commit it both."""
     first, second = a.commit.request, b.commit.request
     same = and_(first.generation == second.generation, first.generation >= 0)
-    shared = not_(disjoint(a.commit.partitions, b.commit.partitions))
-    return imply(and_(same, shared), ledger.person(first.member) == ledger.person(second.member))
+    shared = not_(are_disjoint(a.commit.partitions, b.commit.partitions))
+    return implies(and_(same, shared), ghost.identity_of(first.member) == ghost.identity_of(second.member))
 
 
-def introduced(story: Story, name: int) -> None:
+def introduce_member(run: ScriptedRun, name: int) -> None:
     """The process asks for an id, gets it, and its JoinGroup with the id is on its way."""
-    (asked,) = story.act(name, members.join, story.number())
-    (refused,) = story.arrive(asked)
-    story.hear(name, refused)
+    (asked,) = run.step_member(name, members.join, run.next_number())
+    (refused,) = run.deliver_request(asked)
+    run.deliver_response(name, refused)
 
 
-def joins(story: Story, name: int) -> None:
+def send_join(run: ScriptedRun, name: int) -> None:
     """The member sends JoinGroup, and it arrives."""
-    (request,) = story.act(name, members.join, story.number())
-    story.arrive(request)
+    (request,) = run.step_member(name, members.join, run.next_number())
+    run.deliver_request(request)
 
 
-def rejoins(story: Story, name: int) -> None:
+def send_rejoin(run: ScriptedRun, name: int) -> None:
     """The application asks for a rebalance, and the JoinGroup arrives."""
-    story.act(name, members.ask_rejoin)
-    joins(story, name)
+    run.step_member(name, members.ask_rejoin)
+    send_join(run, name)
 
 
-def told(story: Story, name: int) -> JoinAnswered:
+def join_response_to(run: ScriptedRun, name: int) -> JoinResponseSent:
     """The last answer to the JoinGroup that the member waits for."""
-    waiting = story.processes[name].member.waiting
-    return next(one for one in reversed(story.facts) if isinstance(one, JoinAnswered) and one.handle == waiting)
+    waiting = run.processes[name].member.waiting
+    return next(one for one in reversed(run.facts) if isinstance(one, JoinResponseSent) and one.handle == waiting)
 
 
-def given(story: Story, name: int) -> SyncAnswered:
+def sync_response_to(run: ScriptedRun, name: int) -> SyncResponseSent:
     """The last answer to the SyncGroup that the member waits for."""
-    waiting = story.processes[name].member.waiting
-    return next(one for one in reversed(story.facts) if isinstance(one, SyncAnswered) and one.handle == waiting)
+    waiting = run.processes[name].member.waiting
+    return next(one for one in reversed(run.facts) if isinstance(one, SyncResponseSent) and one.handle == waiting)
 
 
-def settle(story: Story, owner: int | None, *names: int) -> list[MemberRequest]:
+def sync_members(run: ScriptedRun, owner: int | None, *names: int) -> list[MemberRequest]:
     """The answered members sync; the leader gives the partition to the owner; what they send at the end."""
-    wish = (None if owner is None else told(story, owner).answer.member,)
+    wish = (None if owner is None else join_response_to(run, owner).response.member,)
     for name in names:
-        (request,) = story.hear(name, told(story, name), wish)
-        story.arrive(request)
-    return [request for name in names for request in story.hear(name, given(story, name))]
+        (request,) = run.deliver_response(name, join_response_to(run, name), wish)
+        run.deliver_request(request)
+    return [request for name in names for request in run.deliver_response(name, sync_response_to(run, name))]
 
 
-def written_twice() -> Story:
+def double_commit() -> ScriptedRun:
     """X owns the partition, an old JoinGroup of it is handled, Y gets it: both claim it, both give it up."""
-    story = Story()
+    story = ScriptedRun()
     x, y = 1, 2
-    story.start(y, COOPERATIVE)
-    introduced(story, y)
-    joins(story, y)
-    story.wait()
-    settle(story, None, y)
-    story.start(x, COOPERATIVE)
-    introduced(story, x)
-    (old,) = story.act(x, members.join, story.number())
-    story.arrive(old)
-    rejoins(story, y)
-    settle(story, x, x, y)
-    rejoins(story, y)
-    story.arrive(old)
-    settle(story, y, y)
-    rejoins(story, x)
-    rejoins(story, y)
-    for commit in settle(story, None, x, y):
-        story.arrive(commit)
+    story.start_process(y, COOPERATIVE)
+    introduce_member(story, y)
+    send_join(story, y)
+    story.fire_after()
+    sync_members(story, None, y)
+    story.start_process(x, COOPERATIVE)
+    introduce_member(story, x)
+    (old,) = story.step_member(x, members.join, story.next_number())
+    story.deliver_request(old)
+    send_rejoin(story, y)
+    sync_members(story, x, x, y)
+    send_rejoin(story, y)
+    story.deliver_request(old)
+    sync_members(story, y, y)
+    send_rejoin(story, x)
+    send_rejoin(story, y)
+    for commit in sync_members(story, None, x, y):
+        story.deliver_request(commit)
     return story
 
 
-def leader_renamed() -> Story:
+def leader_id_change() -> ScriptedRun:
     """A static leader restarts while the group is stable: the fast path of JoinGroup v9 names its next id."""
-    story = Story()
-    story.start(1, STATIC)
-    joins(story, 1)
-    story.wait()
-    settle(story, 1, 1)
-    story.start(1, STATIC)
-    joins(story, 1)
-    (request,) = story.hear(1, told(story, 1))
-    story.arrive(request)
-    story.hear(1, given(story, 1))
+    story = ScriptedRun()
+    story.start_process(1, STATIC)
+    send_join(story, 1)
+    story.fire_after()
+    sync_members(story, 1, 1)
+    story.start_process(1, STATIC)
+    send_join(story, 1)
+    (request,) = story.deliver_response(1, join_response_to(story, 1))
+    story.deliver_request(request)
+    story.deliver_response(1, sync_response_to(story, 1))
     return story
 
 
-def failed_over() -> Story:
+def coordinator_failover() -> ScriptedRun:
     """A generation that never became stable is not in the log: the next coordinator gives its number again."""
-    story = Story()
+    story = ScriptedRun()
     for name in (1, 2):
-        story.start(name, DYNAMIC)
-        introduced(story, name)
-        joins(story, name)
-        story.wait()
-        story.hear(name, told(story, name))
+        story.start_process(name, DYNAMIC)
+        introduce_member(story, name)
+        send_join(story, name)
+        story.fire_after()
+        story.deliver_response(name, join_response_to(story, name))
         story.fail_over()
     return story
 
 
-def deleted() -> Story:
+def group_deletion() -> ScriptedRun:
     """A deleted group comes back, and its generations start again at 1."""
-    story = Story()
+    story = ScriptedRun()
     for name in (1, 2):
-        story.start(name, DYNAMIC)
-        introduced(story, name)
-        joins(story, name)
-        story.wait()
-        settle(story, name, name)
-        (leaving,) = story.act(name, members.leave, story.number())
-        story.arrive(leaving)
-        story.delete()
+        story.start_process(name, DYNAMIC)
+        introduce_member(story, name)
+        send_join(story, name)
+        story.fire_after()
+        sync_members(story, name, name)
+        (leaving,) = story.step_member(name, members.leave, story.next_number())
+        story.deliver_request(leaving)
+        story.delete_group()
     return story
 
 
-def simple_commit() -> Story:
+def simple_commit() -> ScriptedRun:
     """Somebody who is no member commits for an empty group, without a generation."""
-    story = Story()
-    story.arrive(PartitionCommit(CommitRequest(story.number(), None, None, -1), (True,)))
+    story = ScriptedRun()
+    story.deliver_request(PartitionCommit(CommitRequest(story.next_number(), None, None, -1), (True,)))
     return story
 
 
 FALSE_THEOREMS = (
-    FalseTheorem(one_leader_id, "a static leader that restarts leads under its next id", leader_renamed),
-    FalseTheorem(one_leader, "numbers of generations are given again after a fail-over", failed_over),
-    FalseTheorem(one_leader, "numbers of generations are given again after a deletion", deleted),
+    FalseTheorem(one_leader_id, "a static leader that restarts leads under its next id", leader_id_change),
+    FalseTheorem(one_leader, "numbers of generations are given again after a fail-over", coordinator_failover),
+    FalseTheorem(one_leader, "numbers of generations are given again after a deletion", group_deletion),
     FalseTheorem(no_commit_without_generation, "commits below generation 0 claim no membership", simple_commit),
-    FalseTheorem(one_assigned_id, "a static member that restarts keeps its assignment", leader_renamed),
-    FalseTheorem(one_assignee, "numbers of generations are given again after a deletion", deleted),
-    FalseTheorem(one_writer, "members that claim the same partition both give it up", written_twice),
+    FalseTheorem(one_assigned_id, "a static member that restarts keeps its assignment", leader_id_change),
+    FalseTheorem(one_assignee, "numbers of generations are given again after a deletion", group_deletion),
+    FalseTheorem(one_writer, "members that claim the same partition both give it up", double_commit),
 )

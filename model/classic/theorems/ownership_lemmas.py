@@ -4,49 +4,55 @@ from fencepost.model.classic.core.member_table import is_member, no_members, off
 from fencepost.model.classic.core.protocol_selection import metadata_for
 from fencepost.model.classic.core.state import Group, JoinRequest, Phase, Protocol, Slot, SyncRequest
 from fencepost.model.classic.member.member import Member, MemberState, PartitionCommit
-from fencepost.model.classic.theorems.ghost_state import Accepted, JoinAnswered, Ledger, Process, settled
-from fencepost.model.classic.theorems.lemmas import in_round
-from fencepost.model.classic.theorems.statements import imply, statement
+from fencepost.model.classic.theorems.ghost_state import (
+    CommitAccepted,
+    GhostState,
+    JoinResponseSent,
+    Process,
+    is_generation_settled,
+)
+from fencepost.model.classic.theorems.lemmas import is_generation_active
+from fencepost.model.classic.theorems.statements import implies, statement
 from fencepost.model.errors import Error
 from fencepost.model.logic import Token, Truth, absent, all_, and_, any_, holds, not_, or_
 
 
-def claimed(group: Group, slot: Slot, partition: int) -> Truth:
+def claims_partition(group: Group, slot: Slot, partition: int) -> Truth:
     """The member claims the partition, as the leader is told."""
     return and_(is_member(slot), holds(metadata_for(slot, group.protocol), partition))
 
 
-def undecided(group: Group, generation: int) -> Truth:
+def is_assignment_open(group: Group, generation: int) -> Truth:
     """The leader's assignment for this generation may still come."""
     return and_(generation == group.generation, group.phase == Phase.COMPLETING)
 
 
-def allowed(ledger: Ledger, generation: int, partition: int, member: Token) -> Truth:
+def may_own(ghost: GhostState, generation: int, partition: int, member: Token) -> Truth:
     """In this generation the partition is the member's or nobody's."""
-    owner = ledger.owner(generation, partition)
-    return or_(absent(owner), owner == ledger.person(member))
+    owner = ghost.owner_of(generation, partition)
+    return or_(absent(owner), owner == ghost.identity_of(member))
 
 
-def backed(group: Group, owned: Token, generation: int, member: Token) -> Truth:
+def owned_is_claimed(group: Group, owned: Token, generation: int, member: Token) -> Truth:
     """While the generation is open, what is owned is claimed in it."""
-    return imply(
-        undecided(group, generation),
+    return implies(
+        is_assignment_open(group, generation),
         all_(
-            imply(mine, any_(and_(slot.id == member, claimed(group, slot, part)) for slot in group.slots))
+            implies(mine, any_(and_(slot.id == member, claims_partition(group, slot, part)) for slot in group.slots))
             for part, mine in enumerate(owned)
         ),
     )
 
 
-def uncontested(group: Group, ledger: Ledger, owned: Token, generation: int, member: Token) -> Truth:
+def owned_by_no_other(group: Group, ghost: GhostState, owned: Token, generation: int, member: Token) -> Truth:
     """Once the generation is not open any more, what is owned is given to no other in it."""
     return or_(
-        undecided(group, generation),
-        all_(imply(mine, allowed(ledger, generation, part, member)) for part, mine in enumerate(owned)),
+        is_assignment_open(group, generation),
+        all_(implies(mine, may_own(ghost, generation, part, member)) for part, mine in enumerate(owned)),
     )
 
 
-def tells(protocols: tuple[Protocol, ...], member: Member) -> Truth:
+def protocols_claim_owned(protocols: tuple[Protocol, ...], member: Member) -> Truth:
     """Under each of its names the member claims whatever it owns."""
     return all_(
         or_(absent(protocol.name), not_(mine), holds(protocol.metadata, part))
@@ -65,37 +71,37 @@ def shared_protocol(group: Group) -> Truth:
     )
     return and_(
         or_(no_members(group), common),
-        imply(in_round(group), offered_by_all(group, group.protocol)),
+        implies(is_generation_active(group), offered_by_all(group, group.protocol)),
     )
 
 
 @statement("open-generation", "Nobody owns anything in a generation whose assignment has not come.")
-def open_generation(group: Group, ledger: Ledger) -> Truth:
+def open_generation(group: Group, ghost: GhostState) -> Truth:
     """A new generation starts without owners."""
     parts = {len(slot.assignment) for slot in group.slots if slot.assignment is not None}
-    return imply(
+    return implies(
         group.phase == Phase.COMPLETING,
-        all_(absent(ledger.owner(group.generation, part)) for part in range(max(parts, default=0))),
+        all_(absent(ghost.owner_of(group.generation, part)) for part in range(max(parts, default=0))),
     )
 
 
 @statement("stable-claims", "In a stable group no claimed partition is given to another.")
-def stable_claims(group: Group, ledger: Ledger) -> Truth:
+def stable_claims(group: Group, ghost: GhostState) -> Truth:
     """The assignment respects claims."""
     return all_(
-        imply(
-            and_(group.phase == Phase.STABLE, claimed(group, slot, part)),
-            allowed(ledger, group.generation, part, slot.id),
+        implies(
+            and_(group.phase == Phase.STABLE, claims_partition(group, slot, part)),
+            may_own(ghost, group.generation, part, slot.id),
         )
         for slot in group.slots
-        for part in parts(slot)
+        for part in claimed_partitions(slot)
     )
 
 
 @statement("first-join-claims", "A JoinGroup without an id claims nothing.")
 def first_join_claims(request: JoinRequest) -> Truth:
     """Who has not been a member owns nothing."""
-    return imply(
+    return implies(
         absent(request.member),
         all_(
             not_(holds(one.metadata, part))
@@ -108,10 +114,12 @@ def first_join_claims(request: JoinRequest) -> Truth:
 @statement("join-request-claims", "The JoinGroup that a member waits for claims all it owns.")
 def join_request_claims(request: JoinRequest, process: Process) -> Truth:
     """Claims leave the member."""
-    return imply(awaits(process.member, request.handle), tells(request.protocols, process.member))
+    return implies(
+        awaits_join_response(process.member, request.handle), protocols_claim_owned(request.protocols, process.member)
+    )
 
 
-def awaits(member: Member, handle: int) -> Truth:
+def awaits_join_response(member: Member, handle: int) -> Truth:
     """The member waits for the answer to this JoinGroup."""
     joining = member.state == MemberState.PREPARING_REBALANCE
     return and_(handle != 0, member.waiting == handle, joining)
@@ -120,28 +128,34 @@ def awaits(member: Member, handle: int) -> Truth:
 @statement("parked-join-claims", "A parked JoinGroup's slot claims all that its sender owns.")
 def parked_join_claims(group: Group, process: Process) -> Truth:
     """Claims reach the coordinator."""
-    return all_(imply(awaits(process.member, slot.join), tells(slot.protocols, process.member)) for slot in group.slots)
+    return all_(
+        implies(awaits_join_response(process.member, slot.join), protocols_claim_owned(slot.protocols, process.member))
+        for slot in group.slots
+    )
 
 
-def received(given: JoinAnswered, process: Process) -> Truth:
+def awaits_join_success(given: JoinResponseSent, process: Process) -> Truth:
     """The process waits for this answer, and it tells of a generation."""
-    return and_(awaits(process.member, given.handle), given.answer.error == Error.NONE)
+    return and_(awaits_join_response(process.member, given.handle), given.response.error == Error.NONE)
 
 
-@statement("join-answer-claims", "What the receiver of a JoinGroup answer owns is claimed in the open generation.")
-def join_answer_claims(group: Group, given: JoinAnswered, process: Process) -> Truth:
+@statement("join-response-claims", "What the receiver of a JoinGroup answer owns is claimed in the open generation.")
+def join_response_claims(group: Group, given: JoinResponseSent, process: Process) -> Truth:
     """Claims outlast the answer."""
-    answer = given.answer
-    return imply(received(given, process), backed(group, process.member.owned, answer.generation, answer.member))
+    response = given.response
+    return implies(
+        awaits_join_success(given, process),
+        owned_is_claimed(group, process.member.owned, response.generation, response.member),
+    )
 
 
-@statement("join-answer-owners", "What the receiver of a JoinGroup answer owns is given to no other.")
-def join_answer_owners(group: Group, ledger: Ledger, given: JoinAnswered, process: Process) -> Truth:
+@statement("join-response-owners", "What the receiver of a JoinGroup answer owns is given to no other.")
+def join_response_owners(group: Group, ghost: GhostState, given: JoinResponseSent, process: Process) -> Truth:
     """Claims bind the assignment."""
-    answer = given.answer
-    return imply(
-        received(given, process),
-        uncontested(group, ledger, process.member.owned, answer.generation, answer.member),
+    response = given.response
+    return implies(
+        awaits_join_success(given, process),
+        owned_by_no_other(group, ghost, process.member.owned, response.generation, response.member),
     )
 
 
@@ -150,43 +164,43 @@ def syncing_claims(group: Group, process: Process) -> Truth:
     """Claims bind until the assignment comes."""
     member = process.member
     syncing = member.state == MemberState.COMPLETING_REBALANCE
-    return imply(syncing, backed(group, member.owned, member.generation, member.id))
+    return implies(syncing, owned_is_claimed(group, member.owned, member.generation, member.id))
 
 
 @statement("syncing-owners", "What a member owns while it waits for its assignment is given to no other.")
-def syncing_owners(group: Group, ledger: Ledger, process: Process) -> Truth:
+def syncing_owners(group: Group, ghost: GhostState, process: Process) -> Truth:
     """Claims bind until the assignment is received."""
     member = process.member
     syncing = member.state == MemberState.COMPLETING_REBALANCE
-    return imply(
+    return implies(
         syncing,
         and_(
             member.generation <= group.generation,
-            uncontested(group, ledger, member.owned, member.generation, member.id),
+            owned_by_no_other(group, ghost, member.owned, member.generation, member.id),
         ),
     )
 
 
 @statement("leader-view", "Who is told of members in an open generation is told of all of them and their claims.")
-def leader_view(group: Group, given: JoinAnswered) -> Truth:
+def leader_view(group: Group, given: JoinResponseSent) -> Truth:
     """The leader knows every claim."""
-    views = given.answer.members
+    views = given.response.members
     told = any_(not_(absent(view.id)) for view in views)
-    present = and_(given.answer.error == Error.NONE, undecided(group, given.answer.generation))
-    return imply(
+    present = and_(given.response.error == Error.NONE, is_assignment_open(group, given.response.generation))
+    return implies(
         and_(told, present),
         all_(
-            imply(
-                claimed(group, slot, part),
+            implies(
+                claims_partition(group, slot, part),
                 any_(and_(view.id == slot.id, holds(view.metadata, part)) for view in views),
             )
             for slot in group.slots
-            for part in parts(slot)
+            for part in claimed_partitions(slot)
         ),
     )
 
 
-def parts(slot: Slot) -> range:
+def claimed_partitions(slot: Slot) -> range:
     """The partitions that the slot's claims speak of."""
     return range(max((len(one.metadata) for one in slot.protocols if one.metadata is not None), default=0))
 
@@ -197,30 +211,30 @@ def parts(slot: Slot) -> range:
 )
 def sync_request_claims(group: Group, request: SyncRequest) -> Truth:
     """The plan respects claims."""
-    bound = imply(
-        undecided(group, request.generation),
+    bound = implies(
+        is_assignment_open(group, request.generation),
         all_(
-            not_(and_(claimed(group, slot, part), owner != slot.id, holds(plan, part)))
+            not_(and_(claims_partition(group, slot, part), owner != slot.id, holds(plan, part)))
             for owner, plan in request.assignments
             for slot in group.slots
-            for part in parts(slot)
+            for part in claimed_partitions(slot)
         ),
     )
     return and_(request.generation <= group.generation, bound)
 
 
 @statement("commit-request", "A commit is sent under a settled generation, for partitions of the sender or of nobody.")
-def commit_request(group: Group, ledger: Ledger, commit: PartitionCommit) -> Truth:
+def commit_request(group: Group, ghost: GhostState, commit: PartitionCommit) -> Truth:
     """Commits follow the assignment."""
     request = commit.request
     return all_(
-        imply(
+        implies(
             covered,
             and_(
                 request.generation >= 1,
                 request.generation <= group.generation,
-                imply(request.generation == group.generation, settled(group)),
-                allowed(ledger, request.generation, part, request.member),
+                implies(request.generation == group.generation, is_generation_settled(group)),
+                may_own(ghost, request.generation, part, request.member),
             ),
         )
         for part, covered in enumerate(commit.partitions)
@@ -228,20 +242,20 @@ def commit_request(group: Group, ledger: Ledger, commit: PartitionCommit) -> Tru
 
 
 @statement("accepted-commit", "An accepted commit was sent.")
-def accepted_commit(group: Group, ledger: Ledger, moment: Accepted) -> Truth:
+def accepted_commit(group: Group, ghost: GhostState, acceptance: CommitAccepted) -> Truth:
     """What is true of commits stays true of those that were accepted."""
-    return commit_request.holds(group, ledger, moment.commit)
+    return commit_request.holds(group, ghost, acceptance.commit)
 
 
-CLAIMING = (
+OWNERSHIP_LEMMAS = (
     shared_protocol,
     open_generation,
     stable_claims,
     first_join_claims,
     join_request_claims,
     parked_join_claims,
-    join_answer_claims,
-    join_answer_owners,
+    join_response_claims,
+    join_response_owners,
     syncing_claims,
     syncing_owners,
     leader_view,

@@ -9,96 +9,96 @@ from itertools import product
 from typing import Any
 
 from fencepost.model.classic.coordinator.admin import on_delete
-from fencepost.model.classic.coordinator.dispatch import absorbed, with_room
-from fencepost.model.classic.coordinator.internal_actions import restarted
-from fencepost.model.classic.coordinator.state import World
+from fencepost.model.classic.coordinator.dispatch import apply_core_step, with_free_slot
+from fencepost.model.classic.coordinator.internal_actions import restart_coordinator
+from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.membership import commit, heartbeat, leave
 from fencepost.model.classic.core.state import (
     FREE,
     Choices,
-    CommitAnswer,
+    CommitResponse,
     Context,
-    CoreAnswer,
+    CoreResponse,
     Group,
     HeartbeatRequest,
-    JoinAnswer,
     JoinRequest,
+    JoinResponse,
     LeaveRequest,
     Output,
     Step,
-    SyncAnswer,
     SyncRequest,
+    SyncResponse,
 )
 from fencepost.model.classic.core.sync import sync
 from fencepost.model.classic.core.timers import expire_join
 from fencepost.model.classic.member import member as members
 from fencepost.model.classic.member.member import MemberRequest, MemberSettings, MemberStep, PartitionCommit
-from fencepost.model.classic.messages.requests import Delete
+from fencepost.model.classic.messages.requests import DeleteGroup
 from fencepost.model.classic.theorems.ghost_state import (
-    Accepted,
-    JoinAnswered,
-    Ledger,
+    CommitAccepted,
+    ConcreteGhostState,
+    GhostState,
+    JoinResponseSent,
     Process,
-    SyncAnswered,
-    Written,
-    born,
-    observed,
-    recorded,
+    SyncResponseSent,
+    record_coordinator_step,
+    record_new_id,
+    record_request,
 )
 from fencepost.model.classic.theorems.statements import Statement
 from fencepost.model.errors import Error
 
-SLOTS = 4
+SLOT_COUNT = 4
 
 
-class Story:
+class ScriptedRun:
     """A run of a group that consumes some partitions, from its first day."""
 
     def __init__(self, partitions: int = 1) -> None:
         self.partitions = partitions
-        self.world = World(self._new_group())
-        self.ledger: Ledger = Written()
+        self.state = GroupState(self._new_group())
+        self.ghost: GhostState = ConcreteGhostState()
         self.processes: dict[int, Process] = {}
         self.facts: list[Any] = []
-        self.lines: list[str] = []
+        self.log: list[str] = []
         self.outputs: tuple[Output, ...] = ()
         self.now = 0
-        self.born = 0
+        self.last_number = 0
 
     @staticmethod
     def _new_group() -> Group:
-        return Group(slots=(FREE,) * SLOTS)
+        return Group(slots=(FREE,) * SLOT_COUNT)
 
     @property
     def group(self) -> Group:
         """The group as its coordinator knows it."""
-        assert self.world.group is not None
-        return self.world.group
+        assert self.state.group is not None
+        return self.state.group
 
-    def number(self) -> int:
+    def next_number(self) -> int:
         """A number never used before, for an id or a handle."""
-        self.born += 1
-        return self.born
+        self.last_number += 1
+        return self.last_number
 
-    def start(self, name: int, settings: MemberSettings) -> None:
+    def start_process(self, name: int, settings: MemberSettings) -> None:
         """A process starts, or starts again."""
-        self.processes[name] = Process(name, members.started(settings, self.partitions))
+        self.processes[name] = Process(name, members.new_member(settings, self.partitions))
 
-    def act(self, name: int, handler: Callable[..., MemberStep], *arguments: Any) -> list[MemberRequest]:
+    def step_member(self, name: int, handler: Callable[..., MemberStep], *arguments: Any) -> list[MemberRequest]:
         """A member acts or hears; what it sends is on its way from now on."""
         step = handler(self.processes[name].member, *arguments)
         self.processes[name] = Process(name, step.member)
-        sent = [one.request for one in step.sent if one.when]
+        sent = [one.request for one in step.sent_requests if one.when]
         for request in sent:
-            self.ledger = recorded(self.ledger, name, request)
+            self.ghost = record_request(self.ghost, name, request)
             self.facts.append(request)
-        self.lines.append(f"member {name}: {step.rule}")
+        self.log.append(f"member {name}: {step.rule}")
         return sent
 
-    def arrive(self, request: MemberRequest, **choices: Any) -> list[Any]:
+    def deliver_request(self, request: MemberRequest, **choices: Any) -> list[Any]:
         """A request arrives at the coordinator; the answers are on their way from now on."""
-        drawn = self.number()
+        drawn = self.next_number()
         context = Context(self.now, Choices(member_id=drawn, **choices))
         core = request.request if isinstance(request, PartitionCommit) else request
         handlers: dict[type, Callable[..., Step]] = {
@@ -108,63 +108,71 @@ class Story:
             LeaveRequest: leave,
             PartitionCommit: commit,
         }
-        before = with_room(self.group)
+        before = with_free_slot(self.group)
         step = handlers[type(request)](before, core, context)
         if isinstance(core, JoinRequest):
-            self.ledger = born(self.ledger, before, drawn, core.instance, core.handle)
-        if isinstance(request, PartitionCommit) and CommitAnswer(Error.NONE) in [one.answer for one in step.outputs]:
-            self.facts.append(Accepted(before, request))
-        return self._became(step)
+            self.ghost = record_new_id(self.ghost, before, drawn, core.instance, core.handle)
+        if isinstance(request, PartitionCommit) and CommitResponse(Error.NONE) in [
+            one.response for one in step.outputs
+        ]:
+            self.facts.append(CommitAccepted(before, request))
+        return self._apply_step(step)
 
-    def wait(self, timer: Callable[..., Step] = expire_join, *slot: int, milliseconds: int = 400_000) -> list[Any]:
+    def fire_after(
+        self, timer: Callable[..., Step] = expire_join, *slot: int, milliseconds: int = 400_000
+    ) -> list[Any]:
         """Time passes, and a timer fires if it is due."""
         self.now += milliseconds
-        return self._became(timer(self.group, *slot, Context(self.now)))
+        return self._apply_step(timer(self.group, *slot, Context(self.now)))
 
-    def _became(self, step: Step) -> list[Any]:
+    def _apply_step(self, step: Step) -> list[Any]:
         before = self.group
         self.outputs = tuple(one for one in step.outputs if one.when)
-        self.world = absorbed(self.world, step, self.now).world
-        self.ledger = observed(self.ledger, before, self.group, self.partitions)
-        answers = [answered(one.handle, one.answer) for one in self.outputs]
-        self.facts += [one for one in answers if one is not None]
-        self.lines.append(f"coordinator: {step.rule}, generation {self.group.generation}")
-        return [one for one in answers if one is not None]
+        self.state = apply_core_step(self.state, step, self.now).state
+        self.ghost = record_coordinator_step(self.ghost, before, self.group, self.partitions)
+        responses = [response_fact(one.handle, one.response) for one in self.outputs]
+        self.facts += [one for one in responses if one is not None]
+        self.log.append(f"coordinator: {step.rule}, generation {self.group.generation}")
+        return [one for one in responses if one is not None]
 
-    def hear(self, name: int, given: JoinAnswered | SyncAnswered, plan: tuple[Any, ...] = ()) -> list[MemberRequest]:
+    def deliver_response(
+        self, name: int, given: JoinResponseSent | SyncResponseSent, plan: tuple[Any, ...] = ()
+    ) -> list[MemberRequest]:
         """An answer arrives at a member."""
-        if isinstance(given, JoinAnswered):
+        if isinstance(given, JoinResponseSent):
             wish = plan or (None,) * self.partitions
-            return self.act(name, members.on_join_answer, given.handle, given.answer, self.number(), wish)
-        return self.act(name, members.on_sync_answer, given.handle, given.answer, self.number())
+            return self.step_member(
+                name, members.on_join_response, given.handle, given.response, self.next_number(), wish
+            )
+        return self.step_member(name, members.on_sync_response, given.handle, given.response, self.next_number())
 
     def fail_over(self) -> None:
         """Another coordinator loads the group from the log."""
-        outcome = restarted(self.world, Context(self.now))
-        self.world = outcome.world
-        if self.world.group is None:
-            self.world = World(self._new_group())
-        self.lines.append(f"fail-over: {outcome.rule}")
+        outcome = restart_coordinator(self.state, Context(self.now))
+        self.state = outcome.state
+        if self.state.group is None:
+            self.state = GroupState(self._new_group())
+        self.log.append(f"fail-over: {outcome.rule}")
 
-    def delete(self) -> None:
+    def delete_group(self) -> None:
         """The empty group is deleted, and a new one of that name comes into being."""
-        outcome = on_delete(self.world, Delete("", self.number()))
-        assert outcome.world.group is None
-        self.world = World(self._new_group())
-        self.lines.append(f"deletion: {outcome.rule}")
+        outcome = on_delete(self.state, DeleteGroup("", self.next_number()))
+        assert outcome.state.group is None
+        self.state = GroupState(self._new_group())
+        self.log.append(f"deletion: {outcome.rule}")
 
-    def breaches(self, statement: Statement, newest: int = 1_000_000) -> list[tuple[Any, ...]]:
+    def violations_of(self, statement: Statement, newest: int = 1_000_000) -> list[tuple[Any, ...]]:
         """For what the statement does not hold, among the newest so many facts."""
-        there: dict[type, list[Any]] = {Group: [self.group], Ledger: [self.ledger]}
+        there: dict[type, list[Any]] = {Group: [self.group], GhostState: [self.ghost]}
         there[Process] = list(self.processes.values())
         for fact in self.facts[-newest:]:
             there.setdefault(type(fact), []).append(fact)
-        arguments = product(*(there.get(kind, []) for kind in statement.about))
+        arguments = product(*(there.get(kind, []) for kind in statement.subjects))
         return [one for one in arguments if not statement.holds(*one)]
 
 
-def answered(handle: int, answer: CoreAnswer) -> JoinAnswered | SyncAnswered | None:
+def response_fact(handle: int, response: CoreResponse) -> JoinResponseSent | SyncResponseSent | None:
     """The answer as a fact, if a theorem speaks of it."""
-    if isinstance(answer, JoinAnswer):
-        return JoinAnswered(handle, answer)
-    return SyncAnswered(handle, answer) if isinstance(answer, SyncAnswer) else None
+    if isinstance(response, JoinResponse):
+        return JoinResponseSent(handle, response)
+    return SyncResponseSent(handle, response) if isinstance(response, SyncResponse) else None

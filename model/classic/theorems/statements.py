@@ -1,6 +1,6 @@
 """The theorems: what is always true of a group and its members, each in one sentence.
 
-A theorem is a predicate whose annotations say what it is about: `def t(a: JoinAnswered, b: JoinAnswered)` means
+A theorem is a predicate whose annotations say what it is about: `def t(a: JoinResponseSent, b: JoinResponseSent)` means
 "for any two answers ever given". Their scope is one coordinator tenure and one life of the group; a static member
 that comes back is the same person under a new id; commits with a generation below 0 claim no membership.
 Without that scope they are false: see `false_theorems`.
@@ -12,13 +12,13 @@ from typing import get_type_hints
 
 from fencepost.model.classic.member.member import NO_GENERATION
 from fencepost.model.classic.theorems.ghost_state import (
-    Accepted,
-    JoinAnswered,
-    Ledger,
+    CommitAccepted,
+    GhostState,
+    JoinResponseSent,
     Process,
-    SyncAnswered,
-    disjoint,
-    joined,
+    SyncResponseSent,
+    are_disjoint,
+    has_member,
 )
 from fencepost.model.errors import Error
 from fencepost.model.logic import Truth, absent, all_, and_, not_, or_
@@ -31,7 +31,7 @@ class Statement:
     id: str
     sentence: str
     holds: Callable[..., Truth]
-    about: tuple[type, ...]
+    subjects: tuple[type, ...]
 
 
 def statement(name: str, sentence: str) -> Callable[[Callable[..., Truth]], Statement]:
@@ -44,70 +44,70 @@ def statement(name: str, sentence: str) -> Callable[[Callable[..., Truth]], Stat
     return make
 
 
-def imply(premise: Truth, conclusion: Truth) -> Truth:
+def implies(premise: Truth, conclusion: Truth) -> Truth:
     """The conclusion holds wherever the premise does."""
     return or_(not_(premise), conclusion)
 
 
 @statement("T1", "Any two members that are told who leads a generation are told of the same leader.")
-def one_leader(ledger: Ledger, a: JoinAnswered, b: JoinAnswered) -> Truth:
+def one_leader(ghost: GhostState, a: JoinResponseSent, b: JoinResponseSent) -> Truth:
     """One leader per generation."""
-    return imply(
+    return implies(
         and_(
-            a.answer.error == Error.NONE,
-            b.answer.error == Error.NONE,
-            a.answer.generation == b.answer.generation,
+            a.response.error == Error.NONE,
+            b.response.error == Error.NONE,
+            a.response.generation == b.response.generation,
         ),
-        ledger.person(a.answer.leader) == ledger.person(b.answer.leader),
+        ghost.identity_of(a.response.leader) == ghost.identity_of(b.response.leader),
     )
 
 
 @statement("T2", "An accepted commit with a generation carries the current one, and its sender is a member.")
-def no_stale_commit(moment: Accepted) -> Truth:
+def no_stale_commit(acceptance: CommitAccepted) -> Truth:
     """No stale-generation commit."""
-    request = moment.commit.request
-    return imply(
+    request = acceptance.commit.request
+    return implies(
         request.generation >= 0,
-        and_(request.generation == moment.group.generation, joined(moment.group, request.member)),
+        and_(request.generation == acceptance.group.generation, has_member(acceptance.group, request.member)),
     )
 
 
 @statement("T3", "A partition in an accepted commit is assigned, in that generation, to the sender or to nobody.")
-def commit_by_owner(ledger: Ledger, moment: Accepted) -> Truth:
+def commit_by_owner(ghost: GhostState, acceptance: CommitAccepted) -> Truth:
     """Nobody commits what another owns."""
-    request = moment.commit.request
-    person = ledger.person(request.member)
-    owners = tuple(ledger.owner(request.generation, part) for part in range(len(moment.commit.partitions)))
+    request = acceptance.commit.request
+    person = ghost.identity_of(request.member)
+    owners = tuple(ghost.owner_of(request.generation, part) for part in range(len(acceptance.commit.partitions)))
     return all_(
-        imply(and_(request.generation >= 0, covered), or_(absent(owner), owner == person))
-        for covered, owner in zip(moment.commit.partitions, owners, strict=True)
+        implies(and_(request.generation >= 0, covered), or_(absent(owner), owner == person))
+        for covered, owner in zip(acceptance.commit.partitions, owners, strict=True)
     )
 
 
 @statement("T4", "The assignments of one generation that two members receive share no partition.")
-def one_assignee(ledger: Ledger, a: SyncAnswered, b: SyncAnswered) -> Truth:
+def one_assignee(ghost: GhostState, a: SyncResponseSent, b: SyncResponseSent) -> Truth:
     """Each partition is assigned at most once."""
-    same_generation = ledger.asked_in(a.handle) == ledger.asked_in(b.handle)
-    same_person = ledger.person(ledger.asked_as(a.handle)) == ledger.person(ledger.asked_as(b.handle))
-    granted = and_(a.answer.error == Error.NONE, b.answer.error == Error.NONE)
+    same_generation = ghost.generation_in(a.handle) == ghost.generation_in(b.handle)
+    same_person = ghost.identity_of(ghost.member_id_in(a.handle)) == ghost.identity_of(ghost.member_id_in(b.handle))
+    granted = and_(a.response.error == Error.NONE, b.response.error == Error.NONE)
     shared = and_(granted, same_generation, not_(same_person))
-    return imply(shared, disjoint(a.answer.assignment, b.answer.assignment))
+    return implies(shared, are_disjoint(a.response.assignment, b.response.assignment))
 
 
 @statement("T4-belief", "Two members that believe to own a partition by the same generation are the same person.")
-def one_owner(ledger: Ledger, a: Process, b: Process) -> Truth:
+def one_owner(ghost: GhostState, a: Process, b: Process) -> Truth:
     """Each partition is owned at most once."""
     first, second = a.member, b.member
     valid = and_(first.generation != NO_GENERATION, second.generation != NO_GENERATION)
     shared = and_(valid, first.owned_in == second.owned_in)
-    same_person = ledger.person(first.id) == ledger.person(second.id)
-    return imply(and_(shared, not_(same_person)), disjoint(first.owned, second.owned))
+    same_person = ghost.identity_of(first.id) == ghost.identity_of(second.id)
+    return implies(and_(shared, not_(same_person)), are_disjoint(first.owned, second.owned))
 
 
 @statement("T6", "A member id belongs to one process.")
 def one_process(a: Process, b: Process) -> Truth:
     """Nobody else goes by a member's id."""
-    return imply(and_(not_(absent(a.member.id)), a.member.id == b.member.id), a.name == b.name)
+    return implies(and_(not_(absent(a.member.id)), a.member.id == b.member.id), a.name == b.name)
 
 
 THEOREMS = (one_leader, no_stale_commit, commit_by_owner, one_assignee, one_owner, one_process)

@@ -2,21 +2,21 @@
 
 from fencepost.model.classic.core.state import (
     Group,
-    HeartbeatAnswer,
     HeartbeatRequest,
+    HeartbeatResponse,
     Output,
     Phase,
     Step,
-    SyncAnswer,
     SyncRequest,
+    SyncResponse,
 )
 from fencepost.model.errors import Error
 
 
-def absent_group(group: Group, request: SyncRequest | HeartbeatRequest) -> Step | None:
+def empty_group_step(group: Group, request: SyncRequest | HeartbeatRequest) -> Step | None:
     """Before the core is asked: a group without members knows nobody (SYNC-02, HB-02)."""
     if group.phase != Phase.EMPTY:
         return None
     if isinstance(request, SyncRequest):
-        return Step(group, (Output(request.handle, SyncAnswer(Error.UNKNOWN_MEMBER_ID)),), "sync.empty")
-    return Step(group, (Output(request.handle, HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID)),), "heartbeat.empty")
+        return Step(group, (Output(request.handle, SyncResponse(Error.UNKNOWN_MEMBER_ID)),), "sync.empty")
+    return Step(group, (Output(request.handle, HeartbeatResponse(Error.UNKNOWN_MEMBER_ID)),), "heartbeat.empty")

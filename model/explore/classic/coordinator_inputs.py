@@ -38,7 +38,7 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
+class TourState:
     """What is asked: the group, its times counted from now, and how many ids were handed out."""
 
     group: Group
@@ -46,7 +46,7 @@ class Local:
 
 
 @dataclass(frozen=True, slots=True)
-class Joining:
+class JoinOptions:
     """How a member joins. Times in milliseconds."""
 
     names: tuple[str, ...] = (RANGE,)
@@ -62,9 +62,9 @@ class Joining:
     """How much is added to the metadata from each protocol to the next."""
 
 
-def joinings(count: int, session_timeout: int = 6_000, rebalance_timeout: int = 9_000) -> tuple[Joining, ...]:
+def joinings(count: int, session_timeout: int = 6_000, rebalance_timeout: int = 9_000) -> tuple[JoinOptions, ...]:
     """As many ways to join that differ in their metadata alone."""
-    return tuple(Joining((RANGE,), each, session_timeout, rebalance_timeout) for each in range(count))
+    return tuple(JoinOptions((RANGE,), each, session_timeout, rebalance_timeout) for each in range(count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Universe:
 
     ids: int = 2
     generations: int = 2
-    joinings: tuple[Joining, ...] = joinings(2)
+    joinings: tuple[JoinOptions, ...] = joinings(2)
     instances: int = 0
     only: tuple[str, ...] = ()
     """The kinds of inputs, all of them if empty."""
@@ -98,7 +98,7 @@ class Universe:
     """What the coordinator's clock shows whenever something is asked. Nothing depends on it, unless by a mistake."""
 
 
-def inputs(universe: Universe) -> Iterator[Input]:
+def inputs_in(universe: Universe) -> Iterator[Input]:
     """Every input of the kinds that the universe has."""
     return (each for each in all_inputs(universe) if not universe.only or each.kind in universe.only)
 
@@ -143,7 +143,7 @@ def odd_inputs(universe: Universe, somebody: range, instances: range) -> Iterato
 # -- what they read ----------------------------------------------------------------------------------------------
 
 
-def handle(universe: Universe, given: Input, newcomer: int) -> int:
+def request_handle(universe: Universe, given: Input, newcomer: int) -> int:
     """A handle that tells who sent a request, of which kind and variant; a newcomer is known by the id it will get."""
     kinds = ("join", "sync", "heartbeat", "commit", "leave")
     sender = (given.member or newcomer) * len(kinds) + kinds.index(given.kind)
@@ -159,7 +159,7 @@ def join_request(universe: Universe, given: Input, newcomer: int) -> JoinRequest
     """JoinGroup."""
     how = universe.joinings[given.variant]
     return JoinRequest(
-        handle=handle(universe, given, newcomer),
+        handle=request_handle(universe, given, newcomer),
         member=given.member or None,
         instance=instance_name(given),
         protocol_type=how.protocol_type,
@@ -185,7 +185,7 @@ def sync_request(universe: Universe, given: Input, newcomer: int) -> SyncRequest
     kind = (universe.joinings[0].protocol_type, None, universe.joinings[0].protocol_type, OTHER, None, None)[beyond]
     twice = ((1, b"first"), *assigned) if beyond == 5 else assigned
     return SyncRequest(
-        handle(universe, given, newcomer),
+        request_handle(universe, given, newcomer),
         given.member or None,
         instance_name(given),
         given.generation,
@@ -198,14 +198,14 @@ def sync_request(universe: Universe, given: Input, newcomer: int) -> SyncRequest
 def heartbeat_request(universe: Universe, given: Input, newcomer: int) -> HeartbeatRequest:
     """Heartbeat."""
     return HeartbeatRequest(
-        handle(universe, given, newcomer), given.member or None, instance_name(given), given.generation
+        request_handle(universe, given, newcomer), given.member or None, instance_name(given), given.generation
     )
 
 
 def commit_request(universe: Universe, given: Input, newcomer: int) -> CommitRequest:
     """OffsetCommit."""
     return CommitRequest(
-        handle(universe, given, newcomer), given.member or None, instance_name(given), given.generation
+        request_handle(universe, given, newcomer), given.member or None, instance_name(given), given.generation
     )
 
 
@@ -213,4 +213,4 @@ def leave_request(universe: Universe, given: Input, newcomer: int) -> LeaveReque
     """LeaveGroup of one member, or of it and the one after it."""
     first = (given.member or None, instance_name(given))
     entries = (first, (given.member + 1, None)) if given.variant else (first,)
-    return LeaveRequest(handle(universe, given, newcomer), entries)
+    return LeaveRequest(request_handle(universe, given, newcomer), entries)

@@ -3,13 +3,21 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from fencepost.model.explore.classic.group_model import GroupWorld
-from fencepost.model.explore.classic.properties import checks
-from fencepost.model.explore.classic.reductions import ReducedWorld
-from fencepost.model.explore.classic.state_layout import Bounds, Setting
-from fencepost.model.explore.search import NEVER, Exploration, Finding, PlainSearch, Row, Watch, unwatched
-from fencepost.model.explore.transition_system import Move, System
-from fencepost.model.explore.transition_tables import Tables
+from fencepost.model.explore.classic.group_model import GroupModel
+from fencepost.model.explore.classic.properties import property_checks
+from fencepost.model.explore.classic.reductions import ReducedGroupModel
+from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig
+from fencepost.model.explore.search import (
+    NO_LIMIT,
+    Discovery,
+    Exploration,
+    PlainSearch,
+    Row,
+    SearchWatch,
+    watch_nothing,
+)
+from fencepost.model.explore.transition_system import Transition, TransitionSystem
+from fencepost.model.explore.transition_tables import TransitionTables
 
 
 class Engine(StrEnum):
@@ -22,17 +30,17 @@ class Engine(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PathStep:
     """A step of a retold way: what happened, and the row after it."""
 
     label: str
     row: Row
 
 
-def group_system(setting: Setting, bounds: Bounds, reduced: bool = True) -> System:
+def group_system(config: ModelConfig, bounds: Bounds, reduced: bool = True) -> TransitionSystem:
     """The group's world with its properties, by default in its smallest form."""
-    world = (ReducedWorld if reduced else GroupWorld)(setting, bounds)
-    return replace(world.system(), checks=checks(world.count))
+    world = (ReducedGroupModel if reduced else GroupModel)(config, bounds)
+    return replace(world.system(), checks=property_checks(world.count))
 
 
 def has_numpy() -> bool:
@@ -44,48 +52,52 @@ def has_numpy() -> bool:
     return True
 
 
-def explore(
-    system: System, engine: Engine | None = None, limit: int = NEVER, watch: Watch = unwatched
+def explore_system(
+    system: TransitionSystem, engine: Engine | None = None, limit: int = NO_LIMIT, watch: SearchWatch = watch_nothing
 ) -> tuple[Exploration, Engine]:
     """Explore a system; by default with numpy if it is there and the states turn out to fit."""
     if engine == Engine.PLAIN or (engine is None and not has_numpy()):
-        return PlainSearch(Tables(system), limit).run(watch), Engine.PLAIN
-    from fencepost.model.explore.vectorized_search import LevelSearch, TooWide
+        return PlainSearch(TransitionTables(system), limit).run(watch), Engine.PLAIN
+    from fencepost.model.explore.vectorized_search import StateTooWide, VectorizedSearch
 
-    quick = LevelSearch(Tables(system), limit)
+    quick = VectorizedSearch(TransitionTables(system), limit)
     try:
         return quick.run(watch), Engine.NUMPY
-    except TooWide:
+    except StateTooWide:
         if engine == Engine.NUMPY:
             raise
-    slow = PlainSearch(Tables(system), limit).run(watch)
+    slow = PlainSearch(TransitionTables(system), limit).run(watch)
     # A search that is ended before it has caught up knows less than the one that did not fit.
     if not slow.finished and slow.states < quick.result.states:
         return quick.result, Engine.NUMPY
     return slow, Engine.PLAIN
 
 
-def retold(tables: Tables, finding: Finding) -> tuple[Told, ...]:
+def replay_path(tables: TransitionTables, discovery: Discovery) -> tuple[PathStep, ...]:
     """A way as it went, nobody having changed places and nothing left out: from the first row on, label by label."""
     row = tables.system.initial
-    story: list[Told] = []
-    for wanted in finding.way[1:]:
-        move = next(move for move in moves_from(tables.system, row) if tables.stands_for(after(row, move)) == wanted)
-        row = after(row, move)
-        story.append(Told(move.label, row))
-    if finding.breach is not None:
-        last = next(move for move in moves_from(tables.system, row) if move.breach == finding.name)
-        story.append(Told(last.label, after(row, last)))
+    story: list[PathStep] = []
+    for wanted in discovery.path[1:]:
+        move = next(
+            move
+            for move in transitions_from(tables.system, row)
+            if tables.canonical_row(apply_transition(row, move)) == wanted
+        )
+        row = apply_transition(row, move)
+        story.append(PathStep(move.label, row))
+    if discovery.violating_step is not None:
+        last = next(move for move in transitions_from(tables.system, row) if move.violates == discovery.name)
+        story.append(PathStep(last.label, apply_transition(row, last)))
     return tuple(story)
 
 
-def moves_from(system: System, row: Row) -> list[Move]:
+def transitions_from(system: TransitionSystem, row: Row) -> list[Transition]:
     """Everything that can happen within the bounds."""
-    moves = [move for site in system.sites for move in site.moves(*(row[column] for column in site.columns))]
+    moves = [move for site in system.actions for move in site.transitions(*(row[column] for column in site.columns))]
     return [move for move in moves if not move.cut]
 
 
-def after(row: Row, move: Move) -> Row:
+def apply_transition(row: Row, transition: Transition) -> Row:
     """The row after a move."""
-    writes = dict(move.writes)
+    writes = dict(transition.writes)
     return tuple(writes.get(column, value) for column, value in enumerate(row))

@@ -4,16 +4,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 
-from fencepost.model.classic.core.state import CommitAnswer, Context, Group, Holder, JoinAnswer, Phase, Step
+from fencepost.model.classic.core.state import CommitResponse, Context, Group, Holder, JoinResponse, Phase, Step
 from fencepost.model.classic.core.timers import expire_join, expire_sync
-from fencepost.model.classic.member.member import NO_GENERATION, MemberRequest, MemberState, PartitionCommit, Parts
+from fencepost.model.classic.member.member import (
+    NO_GENERATION,
+    MemberRequest,
+    MemberState,
+    PartitionCommit,
+    PartitionFlags,
+)
 from fencepost.model.errors import Error
-from fencepost.model.explore.classic.state_layout import COORDINATOR, PROCESS, Coordinator, Process, column_of
+from fencepost.model.explore.classic.state_layout import COORDINATOR, PROCESS, CoordinatorState, ProcessState, column_of
 from fencepost.model.explore.search import DEADLOCK
 from fencepost.model.explore.transition_system import Check
 from fencepost.model.logic import Token
 
-SETTLED = (Phase.COMPLETING, Phase.STABLE)
+LED_PHASES = (Phase.COMPLETING, Phase.STABLE)
 """The phases in which a generation has a leader whom members are told of."""
 
 
@@ -105,24 +111,24 @@ PROPERTIES = (
 """What a search looks for, the witnesses last. The plain wording ONE_LEADER_ID is false and looked for on request."""
 
 
-def breached(before: Group, request: MemberRequest | None, step: Step, by_id: bool = False) -> str:
+def violated_property(before: Group, request: MemberRequest | None, step: Step, by_id: bool = False) -> str:
     """The name of the property that a step of the coordinator breaks, empty if there is none.
 
     `by_id` asks for the plain wording of the first one as well.
     """
-    if not one_leader(before, step, same_member):
+    if not keeps_one_leader(before, step, same_member):
         return ONE_LEADER.name
-    if by_id and not one_leader(before, step, same_id):
+    if by_id and not keeps_one_leader(before, step, same_id):
         return ONE_LEADER_ID.name
-    if isinstance(request, PartitionCommit) and accepted(step):
-        if not current(before, request):
+    if isinstance(request, PartitionCommit) and accepts_commit(step):
+        if not is_current_commit(before, request):
             return NO_STALE_COMMIT.name
-        if foreign(before, request):
+        if is_foreign_commit(before, request):
             return NO_FOREIGN_COMMIT.name
     return ""
 
 
-Same = Callable[[Group, Token, Group, Token], bool]
+SameMember = Callable[[Group, Token, Group, Token], bool]
 """Whether an id in a group and an id in a later group mean the same member."""
 
 
@@ -137,53 +143,53 @@ def same_member(before: Group, old: Token, after: Group, new: Token) -> bool:
     return bool(old == new or (instances and instances[0] in [s.instance for s in after.slots if s.id == new]))
 
 
-def one_leader(before: Group, step: Step, same: Same) -> bool:
+def keeps_one_leader(before: Group, step: Step, same: SameMember) -> bool:
     """The leader stays while the generation does, and is the one that members are told of.
 
     So it holds of whole runs: within a generation, all that is told is the same.
     """
     after = step.group
-    stays = before.generation == after.generation and before.phase in SETTLED and after.phase in SETTLED
+    stays = before.generation == after.generation and before.phase in LED_PHASES and after.phase in LED_PHASES
     if stays and not same(before, before.leader, after, after.leader):
         return False
-    told = [output.answer for output in step.outputs if isinstance(output.answer, JoinAnswer)]
+    told = [output.response for output in step.outputs if isinstance(output.response, JoinResponse)]
     return all(
-        answer.generation == after.generation
-        and (answer.leader == after.leader or (stays and same(before, answer.leader, after, after.leader)))
-        for answer in told
-        if answer.error == Error.NONE
+        response.generation == after.generation
+        and (response.leader == after.leader or (stays and same(before, response.leader, after, after.leader)))
+        for response in told
+        if response.error == Error.NONE
     )
 
 
-def accepted(step: Step) -> bool:
+def accepts_commit(step: Step) -> bool:
     """Some commit is accepted."""
-    return any(isinstance(o.answer, CommitAnswer) and o.answer.error == Error.NONE for o in step.outputs)
+    return any(isinstance(o.response, CommitResponse) and o.response.error == Error.NONE for o in step.outputs)
 
 
-def current(group: Group, commit: PartitionCommit) -> bool:
+def is_current_commit(group: Group, commit: PartitionCommit) -> bool:
     """The sender is a member, and its generation the group's."""
     known = any(slot.holder == Holder.MEMBER and slot.id == commit.request.member for slot in group.slots)
     return known and commit.request.generation == group.generation
 
 
-def foreign(group: Group, commit: PartitionCommit) -> bool:
+def is_foreign_commit(group: Group, commit: PartitionCommit) -> bool:
     """Some partition of the commit is assigned to another member."""
     others = [slot.assignment for slot in group.slots if slot.id != commit.request.member]
-    return any(overlap(commit.partitions, assignment) for assignment in others)
+    return any(overlaps(commit.partitions, assignment) for assignment in others)
 
 
-def overlap(mine: Parts, theirs: Parts | None) -> bool:
+def overlaps(mine: PartitionFlags, theirs: PartitionFlags | None) -> bool:
     """Some partition is in both."""
     return theirs is not None and any(one and other for one, other in zip(mine, theirs, strict=True))
 
 
-def one_owner(coordinator: Coordinator) -> bool:
+def one_owner(coordinator: CoordinatorState) -> bool:
     """ONE_OWNER."""
     given = [slot.assignment for slot in coordinator.group.slots if slot.assignment is not None]
-    return not any(overlap(mine, theirs) for mine, theirs in combinations(given, 2))
+    return not any(overlaps(mine, theirs) for mine, theirs in combinations(given, 2))
 
 
-def timers_answer(coordinator: Coordinator) -> bool:
+def timers_answer(coordinator: CoordinatorState) -> bool:
     """TIMERS_ANSWER."""
     group = coordinator.group
     parked = {handle for slot in group.slots for handle in (slot.join, slot.sync) if handle != 0}
@@ -191,17 +197,17 @@ def timers_answer(coordinator: Coordinator) -> bool:
     return parked <= {output.handle for output in fire(group, Context(now=0)).outputs}
 
 
-def one_believer(one: Process, other: Process) -> bool:
+def one_believer(one: ProcessState, other: ProcessState) -> bool:
     """ONE_BELIEVER; two processes with one instance id are one member."""
     mine, theirs = one.member, other.member
     instance = mine.settings.instance
     if instance is not None and instance == theirs.settings.instance:
         return True
     present = mine.generation != NO_GENERATION and theirs.generation != NO_GENERATION
-    return not (present and mine.owned_in == theirs.owned_in and overlap(mine.owned, theirs.owned))
+    return not (present and mine.owned_in == theirs.owned_in and overlaps(mine.owned, theirs.owned))
 
 
-def everyone_owns(coordinator: Coordinator, *processes: Process) -> bool:
+def is_everyone_stable(coordinator: CoordinatorState, *processes: ProcessState) -> bool:
     """Every process is a stable member of the present generation."""
     group = coordinator.group
     return group.phase == Phase.STABLE and all(
@@ -210,19 +216,19 @@ def everyone_owns(coordinator: Coordinator, *processes: Process) -> bool:
     )
 
 
-def believes_wrongly(coordinator: Coordinator, process: Process) -> bool:
+def believes_wrongly(coordinator: CoordinatorState, process: ProcessState) -> bool:
     """A process believes that it owns what the group has given to another."""
     mine = process.member
     others = [slot.assignment for slot in coordinator.group.slots if slot.id != mine.id]
-    return coordinator.group.phase == Phase.STABLE and any(overlap(mine.owned, theirs) for theirs in others)
+    return coordinator.group.phase == Phase.STABLE and any(overlaps(mine.owned, theirs) for theirs in others)
 
 
-def checks(count: int) -> tuple[Check, ...]:
+def property_checks(count: int) -> tuple[Check, ...]:
     """The properties of states and the witnesses, for so many processes."""
     processes = [column_of(index, PROCESS) for index in range(count)]
     found = [Check(ONE_OWNER.name, (COORDINATOR,), one_owner), Check(TIMERS_ANSWER.name, (COORDINATOR,), timers_answer)]
     found += [Check(ONE_BELIEVER.name, pair, one_believer) for pair in combinations(processes, 2)]
-    found.append(sometimes(EVERYONE_STABLE.name, (COORDINATOR, *processes), everyone_owns))
+    found.append(sometimes(EVERYONE_STABLE.name, (COORDINATOR, *processes), is_everyone_stable))
     if count > 1:
         found += [sometimes(ZOMBIE.name, (COORDINATOR, process), believes_wrongly) for process in processes]
     return tuple(found)

@@ -8,10 +8,10 @@ from dataclasses import replace
 from functools import partial
 
 from fencepost.model.classic.core.state import (
-    CommitAnswer,
+    CommitResponse,
     Group,
-    HeartbeatAnswer,
     HeartbeatRequest,
+    HeartbeatResponse,
     Phase,
     Slot,
     SyncRequest,
@@ -22,47 +22,47 @@ from fencepost.model.classic.member.member import (
     MemberRequest,
     MemberState,
     PartitionCommit,
-    nothing,
+    no_partitions,
 )
 from fencepost.model.errors import Error
-from fencepost.model.explore.classic.group_model import GroupWorld
+from fencepost.model.explore.classic.group_model import GroupModel
 from fencepost.model.explore.classic.state_layout import (
-    ANSWER,
     COMMIT,
     COORDINATOR,
     PROCESS,
     REQUEST,
+    RESPONSE,
     Bounds,
-    Coordinator,
-    Heard,
-    Process,
-    Setting,
+    CoordinatorState,
+    IncomingResponse,
+    ModelConfig,
+    ProcessState,
     column_of,
 )
-from fencepost.model.explore.transition_system import Clearing, System
-from fencepost.model.frozen import alter
+from fencepost.model.explore.transition_system import Clearing, TransitionSystem
+from fencepost.model.frozen import evolve
 
-AWAITS = (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
+AWAITING_STATES = (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
 """The states in which an answer to JoinGroup or SyncGroup means something."""
 
 
-def live_member(member: Member, restless: bool) -> Member:
+def reduce_member(member: Member, restless: bool) -> Member:
     """The member without what no handler will look at. The `restless` join whether or not they have to."""
     without = member.generation == NO_GENERATION
-    owned = nothing(member.owned) if without else member.owned
-    return alter(
+    owned = no_partitions(member.owned) if without else member.owned
+    return evolve(
         member,
         rejoins=member.rejoins or restless,
-        waiting=member.waiting if member.state in AWAITS else 0,
+        waiting=member.waiting if member.state in AWAITING_STATES else 0,
         owned=owned,
         owned_in=member.owned_in if any(owned) else NO_GENERATION,
     )
 
 
-def live_slot(slot: Slot, phase: Phase) -> Slot:
+def reduce_slot(slot: Slot, phase: Phase) -> Slot:
     """The slot without what no handler will look at."""
     parked = not slot.is_new and (slot.join != 0 or slot.sync != 0)
-    return alter(
+    return evolve(
         slot,
         # Whoever waits is not expelled, and the timer is armed again when the wait is over (TIMER-03).
         armed=slot.armed or parked,
@@ -71,72 +71,76 @@ def live_slot(slot: Slot, phase: Phase) -> Slot:
     )
 
 
-def live_group(group: Group) -> Group:
+def reduce_group(group: Group) -> Group:
     """The group without what no handler will look at."""
     preparing = group.phase == Phase.PREPARING
-    return alter(
+    return evolve(
         group,
-        slots=tuple(live_slot(slot, group.phase) for slot in group.slots),
+        slots=tuple(reduce_slot(slot, group.phase) for slot in group.slots),
         from_empty=group.from_empty and preparing,
         newcomer=False,  # read while the initial delay has time left, which it never has here
     )
 
 
-def foreign(member: Member, request: HeartbeatRequest | PartitionCommit) -> bool:
+def is_outdated(member: Member, request: HeartbeatRequest | PartitionCommit) -> bool:
     """The member will never again be what it was when it sent this: ids are not reused, generations only grow."""
     asked = request.request if isinstance(request, PartitionCommit) else request
     return bool(member.id != asked.member or member.generation > asked.generation)
 
 
-def unheeded(process: Process, heard: Heard, restless: bool) -> bool:
+def is_response_ignored(process: ProcessState, incoming: IncomingResponse, restless: bool) -> bool:
     """No process will heed this answer, whatever happens first."""
-    if heard.request is None:
-        return heard.number != process.member.waiting
-    assert isinstance(heard.answer, HeartbeatAnswer | CommitAnswer)
-    asked = heard.request
+    if incoming.request is None:
+        return incoming.number != process.member.waiting
+    assert isinstance(incoming.response, HeartbeatResponse | CommitResponse)
+    asked = incoming.request
     changed = bool(process.member.id != asked.member or process.member.generation > asked.generation)
-    if heard.answer.error == Error.REBALANCE_IN_PROGRESS:
+    if incoming.response.error == Error.REBALANCE_IN_PROGRESS:
         return restless
     return changed
 
 
-def fruitless(coordinator: Coordinator, process: Process, request: MemberRequest) -> bool:
+def is_request_futile(coordinator: CoordinatorState, process: ProcessState, request: MemberRequest) -> bool:
     """The coordinator will refuse this request, whatever happens first, and the process will not heed the refusal."""
     match request:
         case SyncRequest():
             return request.generation < coordinator.group.generation and request.handle != process.member.waiting
         case HeartbeatRequest() | PartitionCommit():
             asked = request.request if isinstance(request, PartitionCommit) else request
-            return asked.generation < coordinator.group.generation and foreign(process.member, request)
+            return asked.generation < coordinator.group.generation and is_outdated(process.member, request)
     return False
 
 
-class ReducedWorld(GroupWorld):
+class ReducedGroupModel(GroupModel):
     """The same world, where every state comes in its smallest form.
 
     A process may join again at any moment, so it is all one whether it has to: unless `restless` is false, for those
     who go on without such moments.
     """
 
-    def __init__(self, setting: Setting, bounds: Bounds, restless: bool = True) -> None:
-        super().__init__(setting, bounds)
+    def __init__(self, config: ModelConfig, bounds: Bounds, restless: bool = True) -> None:
+        super().__init__(config, bounds)
         self.restless = restless
 
-    def system(self) -> System:
+    def system(self) -> TransitionSystem:
         """The system with its reductions, without properties."""
-        full = GroupWorld.system(self)
+        full = GroupModel.system(self)
         clearings: list[Clearing] = []
         for index in range(self.count):
-            process, request, answer, late = (column_of(index, which) for which in (PROCESS, REQUEST, ANSWER, COMMIT))
-            clearings.append(Clearing(answer, (process, answer), partial(unheeded, restless=self.restless)))
-            clearings.append(Clearing(request, (COORDINATOR, process, request), fruitless))
-            clearings.append(Clearing(late, (COORDINATOR, process, late), fruitless))
+            process, request, response, late = (
+                column_of(index, which) for which in (PROCESS, REQUEST, RESPONSE, COMMIT)
+            )
+            clearings.append(
+                Clearing(response, (process, response), partial(is_response_ignored, restless=self.restless))
+            )
+            clearings.append(Clearing(request, (COORDINATOR, process, request), is_request_futile))
+            clearings.append(Clearing(late, (COORDINATOR, process, late), is_request_futile))
         return replace(full, clearings=tuple(clearings), symmetry=self.symmetry())
 
-    def live_process(self, process: Process) -> Process:
+    def reduce_process(self, process: ProcessState) -> ProcessState:
         """The process in its smallest form."""
-        return alter(process, member=live_member(process.member, self.restless))
+        return evolve(process, member=reduce_member(process.member, self.restless))
 
-    def live_coordinator(self, coordinator: Coordinator) -> Coordinator:
+    def reduce_coordinator(self, coordinator: CoordinatorState) -> CoordinatorState:
         """The coordinator in its smallest form."""
-        return alter(coordinator, group=live_group(coordinator.group))
+        return evolve(coordinator, group=reduce_group(coordinator.group))

@@ -3,50 +3,50 @@
 from fencepost.model.classic.core.state import (
     HeartbeatRequest,
     Holder,
-    JoinAnswer,
     JoinRequest,
+    JoinResponse,
     LeaveRequest,
-    SyncAnswer,
     SyncRequest,
+    SyncResponse,
 )
 from fencepost.model.classic.member.member import NO_GENERATION, MemberState, PartitionCommit
 from fencepost.model.errors import Error
-from fencepost.model.explore.classic.state_layout import Coordinator, Heard, Process
+from fencepost.model.explore.classic.state_layout import CoordinatorState, IncomingResponse, ProcessState
 from fencepost.model.explore.search import Row
-from fencepost.model.explore.transition_system import System, Value
+from fencepost.model.explore.transition_system import TransitionSystem, Value
 
 
-def in_words(system: System, row: Row, only: frozenset[int] | None = None) -> str:
+def render_row(system: TransitionSystem, row: Row, only: frozenset[int] | None = None) -> str:
     """The columns of a row that hold something, by default all of them, each with its name."""
     told = [
-        f"{column.name}: {value_in_words(value)}"
+        f"{column.name}: {render_value(value)}"
         for index, (column, value) in enumerate(zip(system.columns, row, strict=True))
         if (only is None and value is not None) or (only is not None and index in only)
     ]
     return "; ".join(told)
 
 
-def changed(before: Row, after: Row) -> frozenset[int]:
+def changed_columns(before: Row, after: Row) -> frozenset[int]:
     """The columns that differ."""
     return frozenset(index for index, (one, other) in enumerate(zip(before, after, strict=True)) if one != other)
 
 
-def value_in_words(value: Value) -> str:
+def render_value(value: Value) -> str:
     """What a column holds."""
     match value:
         case None:
             return "nothing"
-        case Coordinator():
-            return group_in_words(value)
-        case Process():
-            return process_in_words(value)
-        case Heard():
-            return heard_in_words(value)
+        case CoordinatorState():
+            return render_group(value)
+        case ProcessState():
+            return render_process(value)
+        case IncomingResponse():
+            return render_response(value)
         case _:
-            return request_in_words(value)
+            return render_request(value)
 
 
-def group_in_words(coordinator: Coordinator) -> str:
+def render_group(coordinator: CoordinatorState) -> str:
     """The group: its phase, its generation, its members; a star marks the leader."""
     group = coordinator.group
     told = [f"{group.phase.name.title()}, generation {group.generation}"]
@@ -54,61 +54,65 @@ def group_in_words(coordinator: Coordinator) -> str:
         if slot.holder == Holder.NOBODY:
             continue
         marks = ["pending" if slot.holder == Holder.PENDING else "", "joined" if slot.join else ""]
-        marks += ["synced" if slot.sync else "", "owns " + parts(slot.assignment) if slot.assignment else ""]
+        marks += [
+            "synced" if slot.sync else "",
+            "owns " + render_partitions(slot.assignment) if slot.assignment else "",
+        ]
         star = "*" if slot.id == group.leader else ""
         told.append(" ".join([f"m{slot.id}{star}", *filter(None, marks)]))
     return ", ".join(told)
 
 
-def process_in_words(process: Process) -> str:
+def render_process(process: ProcessState) -> str:
     """A process: its state, its id and generation, what it believes it owns."""
     member = process.member
     told = [MemberState(member.state).name.lower().replace("_", " ")]
     told += [] if member.id is None else [f"m{member.id}"]
     told += [] if member.generation == NO_GENERATION else [f"generation {member.generation}"]
-    told += [f"owns {parts(member.owned)}"] if any(member.owned) else []
+    told += [f"owns {render_partitions(member.owned)}"] if any(member.owned) else []
     told += [f"waits for answer {member.waiting}"] if member.waiting else []
     return ", ".join(told)
 
 
-def request_in_words(request: Value) -> str:
+def render_request(request: Value) -> str:
     """A request under way."""
     match request:
         case JoinRequest(handle=number, member=member):
-            return f"{number}. JoinGroup of {named(member)}"
+            return f"{number}. JoinGroup of {member_name(member)}"
         case SyncRequest(handle=number, member=member, generation=generation):
-            return f"{number}. SyncGroup of {named(member)} in generation {generation}"
+            return f"{number}. SyncGroup of {member_name(member)} in generation {generation}"
         case HeartbeatRequest(member=member, generation=generation):
-            return f"Heartbeat of {named(member)} in generation {generation}"
+            return f"Heartbeat of {member_name(member)} in generation {generation}"
         case LeaveRequest(entries=entries):
-            return f"LeaveGroup of {', '.join(named(member) for member, _ in entries)}"
+            return f"LeaveGroup of {', '.join(member_name(member) for member, _ in entries)}"
         case PartitionCommit(request=commit, partitions=partitions):
-            return f"commit of {parts(partitions)} by {named(commit.member)} in generation {commit.generation}"
+            who = member_name(commit.member)
+            return f"commit of {render_partitions(partitions)} by {who} in generation {commit.generation}"
     return str(request)
 
 
-def heard_in_words(heard: Heard) -> str:
+def render_response(incoming: IncomingResponse) -> str:
     """An answer under way."""
-    answer = heard.answer
-    number = f"{heard.number}. " if heard.number else ""
-    error = getattr(answer, "error", Error.NONE)
+    response = incoming.response
+    number = f"{incoming.number}. " if incoming.number else ""
+    error = getattr(response, "error", Error.NONE)
     if error != Error.NONE:
-        asked = "" if heard.request is None else f" to {type(heard.request).__name__.removesuffix('Request')}"
+        asked = "" if incoming.request is None else f" to {type(incoming.request).__name__.removesuffix('Request')}"
         return f"{number}{error.name}{asked}"
-    match answer:
-        case JoinAnswer(generation=generation, leader=leader, member=member):
-            return f"{number}{named(member)} is in generation {generation}, led by {named(leader)}"
-        case SyncAnswer(assignment=assignment):
-            return f"{number}assigned {parts(assignment)}"
+    match response:
+        case JoinResponse(generation=generation, leader=leader, member=member):
+            return f"{number}{member_name(member)} is in generation {generation}, led by {member_name(leader)}"
+        case SyncResponse(assignment=assignment):
+            return f"{number}assigned {render_partitions(assignment)}"
     return f"{number}granted"
 
 
-def named(member: Value) -> str:
+def member_name(member: Value) -> str:
     """A member id; a process without one is a newcomer."""
     return "a newcomer" if member is None else f"m{member}"
 
 
-def parts(owned: Value) -> str:
+def render_partitions(owned: Value) -> str:
     """Partitions."""
     held = [f"p{index}" for index, mine in enumerate(owned or ()) if mine]
     return " ".join(held) or "nothing"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fencepost.model.classic.core.state import CommitRequest, CoreAnswer, Dialect, Group, HeartbeatRequest
+from fencepost.model.classic.core.state import CommitRequest, CoreResponse, Dialect, Group, HeartbeatRequest
 from fencepost.model.classic.member.member import Member, MemberSettings
 from fencepost.model.logic import Token
 
@@ -23,7 +23,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ModelConfig:
     """Who is there: one entry for each process, how many partitions, how the coordinator is set."""
 
     members: tuple[MemberSettings, ...]
@@ -35,13 +35,15 @@ class Setting:
     """Also look for the plain wording of the first property, which is false."""
 
 
-def plain(cooperative: bool = True, instance: Token = None, names: tuple[str, ...] = ("range",)) -> MemberSettings:
+def untimed_member(
+    cooperative: bool = True, instance: Token = None, names: tuple[str, ...] = ("range",)
+) -> MemberSettings:
     """A member whose timeouts do not matter."""
     return MemberSettings(names, cooperative, instance, session_timeout=0, rebalance_timeout=0)
 
 
 @dataclass(frozen=True, slots=True)
-class Coordinator:
+class CoordinatorState:
     """The coordinator's column: the group, and the last member id given out."""
 
     group: Group
@@ -49,7 +51,7 @@ class Coordinator:
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class ProcessState:
     """A process's column: the member, and the number of its last JoinGroup or SyncGroup."""
 
     member: Member
@@ -57,22 +59,22 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class IncomingResponse:
     """The answer column: to which JoinGroup or SyncGroup of the process, or else to which other request."""
 
-    answer: CoreAnswer
+    response: CoreResponse
     number: int = 0
     request: HeartbeatRequest | CommitRequest | None = None
 
 
 COORDINATOR = 0
-COLUMNS = 4
+COLUMNS_PER_PROCESS = 4
 """How many columns a process has."""
 
 
 def column_of(process: int, which: int) -> int:
     """The column of a process: 0 itself, 1 its request, 2 its answer, 3 its commit."""
-    return 1 + COLUMNS * process + which
+    return 1 + COLUMNS_PER_PROCESS * process + which
 
 
-PROCESS, REQUEST, ANSWER, COMMIT = range(COLUMNS)
+PROCESS, REQUEST, RESPONSE, COMMIT = range(COLUMNS_PER_PROCESS)

@@ -11,20 +11,27 @@ from fencepost.model.classic.core.state import (
     CommitRequest,
     Group,
     HeartbeatRequest,
-    JoinAnswer,
     JoinRequest,
+    JoinResponse,
     LeaveRequest,
     MemberView,
     Slot,
     SyncRequest,
 )
 from fencepost.model.classic.member.member import Member
-from fencepost.model.explore.classic.group_model import GroupWorld
-from fencepost.model.explore.classic.state_layout import COLUMNS, COORDINATOR, Coordinator, Heard, Process, column_of
+from fencepost.model.explore.classic.group_model import GroupModel
+from fencepost.model.explore.classic.state_layout import (
+    COLUMNS_PER_PROCESS,
+    COORDINATOR,
+    CoordinatorState,
+    IncomingResponse,
+    ProcessState,
+    column_of,
+)
 from fencepost.model.explore.search import Row
 from fencepost.model.explore.transition_system import Value
 
-IDS: Mapping[type, tuple[str, ...]] = {
+ID_FIELDS: Mapping[type, tuple[str, ...]] = {
     Slot: ("id",),
     Group: ("leader",),
     Member: ("id",),
@@ -32,33 +39,33 @@ IDS: Mapping[type, tuple[str, ...]] = {
     SyncRequest: ("member",),
     HeartbeatRequest: ("member",),
     CommitRequest: ("member",),
-    JoinAnswer: ("leader", "member"),
+    JoinResponse: ("leader", "member"),
     MemberView: ("id",),
 }
 """The fields that hold a member id."""
-PAIRED: Mapping[type, str] = {SyncRequest: "assignments", LeaveRequest: "entries"}
+PAIR_FIELDS: Mapping[type, str] = {SyncRequest: "assignments", LeaveRequest: "entries"}
 """The fields that hold pairs of a member id and something else."""
-GENERATIONS: Mapping[type, tuple[str, ...]] = {
+GENERATION_FIELDS: Mapping[type, tuple[str, ...]] = {
     Group: ("generation",),
     Member: ("generation", "owned_in"),
     SyncRequest: ("generation",),
     HeartbeatRequest: ("generation",),
     CommitRequest: ("generation",),
-    JoinAnswer: ("generation",),
+    JoinResponse: ("generation",),
 }
 """The fields that hold a generation."""
-NUMBERS: Mapping[type, tuple[str, ...]] = {
+NUMBER_FIELDS: Mapping[type, tuple[str, ...]] = {
     Member: ("waiting",),
     JoinRequest: ("handle",),
     SyncRequest: ("handle",),
-    Heard: ("number",),
+    IncomingResponse: ("number",),
 }
 """The fields that hold the number of a request of the process whose column it is; 0 is none."""
-INSIDE = (Group, Slot, Member, MemberView, HeartbeatRequest, CommitRequest, JoinAnswer)
+NESTED_TYPES = (Group, Slot, Member, MemberView, HeartbeatRequest, CommitRequest, JoinResponse)
 """What lies inside a column's value, with names of its own."""
 
 
-class Ranks(Protocol):
+class NumberMap(Protocol):
     """What becomes of a number."""
 
     def get(self, number: int, /) -> int | None:
@@ -66,47 +73,47 @@ class Ranks(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class NameMap:
     """What becomes of each id, of each generation above 0, and of each process's numbers above 0."""
 
     id: Callable[[int], int | None]
     generation: Callable[[int], int | None]
-    numbers: Sequence[Ranks]
+    numbers: Sequence[NumberMap]
 
 
-def rewritten(value: Value, names: Names, process: int) -> Value:
+def rename_value(value: Value, names: NameMap, process: int) -> Value:
     """The value with other names, in a column of this process."""
     if isinstance(value, tuple):
-        return tuple(rewritten(one, names, process) for one in value)
+        return tuple(rename_value(one, names, process) for one in value)
     kind = type(value)
     if not hasattr(kind, "__dataclass_fields__"):
         return value
     changes: dict[str, Any] = {}
-    for name in IDS.get(kind, ()):
-        changes[name] = other_id(getattr(value, name), names)
-    for name in GENERATIONS.get(kind, ()):
+    for name in ID_FIELDS.get(kind, ()):
+        changes[name] = rename_id(getattr(value, name), names)
+    for name in GENERATION_FIELDS.get(kind, ()):
         old = getattr(value, name)
         changes[name] = names.generation(old) if old > 0 else old
-    for name in NUMBERS.get(kind, ()):
+    for name in NUMBER_FIELDS.get(kind, ()):
         old = getattr(value, name)
         changes[name] = names.numbers[process].get(old) if old > 0 else old
-    if kind in PAIRED:
-        pairs = getattr(value, PAIRED[kind])
-        changes[PAIRED[kind]] = tuple((other_id(one, names), rest) for one, rest in pairs)
+    if kind in PAIR_FIELDS:
+        pairs = getattr(value, PAIR_FIELDS[kind])
+        changes[PAIR_FIELDS[kind]] = tuple((rename_id(one, names), rest) for one, rest in pairs)
     for field in fields(value):
         held = getattr(value, field.name)
-        if field.name not in changes and isinstance(held, (*INSIDE, tuple)):
-            changes[field.name] = rewritten(held, names, process)
+        if field.name not in changes and isinstance(held, (*NESTED_TYPES, tuple)):
+            changes[field.name] = rename_value(held, names, process)
     return replace(value, **changes)
 
 
-def other_id(old: int | None, names: Names) -> int | None:
+def rename_id(old: int | None, names: NameMap) -> int | None:
     """What becomes of an id, if it is one."""
     return None if old is None else names.id(old)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class UsedNames:
     """The names that a column's value holds; a number with the process whose it is."""
 
     ids: frozenset[int]
@@ -114,21 +121,21 @@ class Found:
     numbers: frozenset[tuple[int, int]]
 
 
-class Renaming:
+class Canonicalizer:
     """Renames whole rows of a world."""
 
-    def __init__(self, world: GroupWorld) -> None:
-        self.world = world
-        self._found: dict[tuple[int, Value], Found] = {}
+    def __init__(self, model: GroupModel) -> None:
+        self.model = model
+        self._found: dict[tuple[int, Value], UsedNames] = {}
 
     def __call__(self, row: Row) -> Row:
         """The row with the smallest names, in the same order."""
-        found = [self.found(column, value) for column, value in enumerate(row)]
-        ids = ranked(one for names in found for one in names.ids)
-        generations = ranked(one for names in found for one in names.generations)
+        found = [self.names_in(column, value) for column, value in enumerate(row)]
+        ids = rank_values(one for names in found for one in names.ids)
+        generations = rank_values(one for names in found for one in names.generations)
         numbers = [
-            ranked(number for names in found for process, number in names.numbers if process == index)
-            for index in range(self.world.count)
+            rank_values(number for names in found for process, number in names.numbers if process == index)
+            for index in range(self.model.count)
         ]
         columns: list[Value] = []
         for column, value in enumerate(row):
@@ -137,47 +144,47 @@ class Renaming:
                 generations[one] == one for one in names.generations
             )
             if not (same and all(numbers[process][number] == number for process, number in names.numbers)):
-                value = self.rewritten(column, value, Names(ids.get, generations.get, numbers))
+                value = self.rename_column(column, value, NameMap(ids.get, generations.get, numbers))
             columns.append(value)
-        first: Coordinator = columns[COORDINATOR]
+        first: CoordinatorState = columns[COORDINATOR]
         columns[COORDINATOR] = first if first.last_id == len(ids) else replace(first, last_id=len(ids))
         for index, rank in enumerate(numbers):
-            process: Process = columns[column_of(index, 0)]
+            process: ProcessState = columns[column_of(index, 0)]
             columns[column_of(index, 0)] = process if process.last == len(rank) else replace(process, last=len(rank))
         return tuple(columns)
 
-    def found(self, column: int, value: Value) -> Found:
+    def names_in(self, column: int, value: Value) -> UsedNames:
         """The names in a column's value."""
-        key = (owner_of(column), value)
+        key = (process_of(column), value)
         if key not in self._found:
             ids: set[int] = set()
             generations: set[int] = set()
-            numbers = [Noting() for _ in range(self.world.count)]
-            self.rewritten(column, value, Names(ids.add, generations.add, numbers))
+            numbers = [NameCollector() for _ in range(self.model.count)]
+            self.rename_column(column, value, NameMap(ids.add, generations.add, numbers))
             pairs = frozenset((index, number) for index, noted in enumerate(numbers) for number in noted)
-            self._found[key] = Found(frozenset(ids), frozenset(generations), pairs)
+            self._found[key] = UsedNames(frozenset(ids), frozenset(generations), pairs)
         return self._found[key]
 
-    def rewritten(self, column: int, value: Value, names: Names) -> Value:
+    def rename_column(self, column: int, value: Value, names: NameMap) -> Value:
         """The value with other names; the coordinator's handles name a process and its number."""
         if column != COORDINATOR:
-            return rewritten(value, names, owner_of(column))
-        group: Group = rewritten(value.group, names, 0)
+            return rename_value(value, names, process_of(column))
+        group: Group = rename_value(value.group, names, 0)
         slots = tuple(
-            replace(slot, join=self.handle(slot.join, names), sync=self.handle(slot.sync, names))
+            replace(slot, join=self.rename_handle(slot.join, names), sync=self.rename_handle(slot.sync, names))
             for slot in group.slots
         )
         return replace(value, group=replace(group, slots=slots))
 
-    def handle(self, handle: int, names: Names) -> int:
+    def rename_handle(self, handle: int, names: NameMap) -> int:
         """A handle with another number."""
         if handle == 0:
             return 0
-        process, number = self.world.sender(handle)
-        return self.world.handle(process, names.numbers[process].get(number) or 0)
+        process, number = self.model.sender_of(handle)
+        return self.model.handle_of(process, names.numbers[process].get(number) or 0)
 
 
-class Noting(set[int]):
+class NameCollector(set[int]):
     """Notes what it is asked for."""
 
     def get(self, number: int) -> None:
@@ -185,11 +192,11 @@ class Noting(set[int]):
         self.add(number)
 
 
-def owner_of(column: int) -> int:
+def process_of(column: int) -> int:
     """The process that a column belongs to."""
-    return max(0, column - 1) // COLUMNS
+    return max(0, column - 1) // COLUMNS_PER_PROCESS
 
 
-def ranked(values: Iterable[int]) -> dict[int, int]:
+def rank_values(values: Iterable[int]) -> dict[int, int]:
     """Each value's place among them, from 1 on."""
     return {value: place for place, value in enumerate(sorted(set(values)), 1)}

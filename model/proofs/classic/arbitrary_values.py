@@ -8,9 +8,16 @@ from typing import Any, get_type_hints
 import z3
 
 from fencepost.model.classic.core.state import MemberView, Protocol, Slot
-from fencepost.model.classic.theorems.ghost_state import Ledger
+from fencepost.model.classic.theorems.ghost_state import GhostState
 from fencepost.model.logic import absent, and_, not_, or_
-from fencepost.model.proofs.symbolic_values import Boolean, Claims, Name, Number, formula, name_term
+from fencepost.model.proofs.symbolic_values import (
+    SymbolicBool,
+    SymbolicClaims,
+    SymbolicNumber,
+    SymbolicToken,
+    formula,
+    name_term,
+)
 from fencepost.model.proofs.terms import Term, numeral
 
 _HANDLES = {"join", "sync", "handle", "waiting"}
@@ -21,16 +28,16 @@ _ABSENT = {"client"}
 
 
 @dataclass(slots=True)
-class Shapes:
+class SymbolFactory:
     """The size of the world, and every symbol made so far: ids and handles apart, for what is new differs from them."""
 
     slots: int
     partitions: int
     protocols: int = 1
-    ids: list[Name] = field(default_factory=list)
-    handles: list[Number] = field(default_factory=list)
-    new_ids: list[Name] = field(default_factory=list)
-    new_handles: list[Number] = field(default_factory=list)
+    ids: list[SymbolicToken] = field(default_factory=list)
+    handles: list[SymbolicNumber] = field(default_factory=list)
+    new_ids: list[SymbolicToken] = field(default_factory=list)
+    new_handles: list[SymbolicNumber] = field(default_factory=list)
     domain: list[Term] = field(default_factory=list)
     made: int = 0
 
@@ -40,65 +47,65 @@ class Shapes:
             hints = get_type_hints(kind)
             return kind(**{f.name: self._field(f.name, hints[f.name], f"{label}.{f.name}") for f in fields(kind)})
         if kind is bool:
-            return Boolean(z3.Bool(self._name(label)))
+            return SymbolicBool(z3.Bool(self._name(label)))
         if kind is int:
             return self.number(label)
         if isinstance(kind, type) and issubclass(kind, IntEnum):
             number = z3.Int(self._name(label))
             self.domain.append(z3.Or(*(number == numeral(value) for value in kind)))
-            return Number(number, kind)
+            return SymbolicNumber(number, kind)
         return self.name(label)
 
-    def number(self, label: str) -> Number:
+    def number(self, label: str) -> SymbolicNumber:
         """Any number."""
-        return Number(z3.Int(self._name(label)))
+        return SymbolicNumber(z3.Int(self._name(label)))
 
-    def name(self, label: str) -> Name:
+    def name(self, label: str) -> SymbolicToken:
         """Any token."""
         term = z3.Int(self._name(label))
         self.domain.append(term >= 0)
-        return Name(term)
+        return SymbolicToken(term)
 
-    def handle(self, label: str) -> Number:
+    def handle(self, label: str) -> SymbolicNumber:
         """Any handle, 0 for none."""
         number = self.number(label)
         self.domain.append(number.term >= 0)
         self.handles.append(number)
         return number
 
-    def member_id(self, label: str) -> Name:
+    def member_id(self, label: str) -> SymbolicToken:
         """Any member id, or none."""
         name = self.name(label)
         self.ids.append(name)
         return name
 
-    def new_id(self, label: str) -> Name:
-        """An id that nobody has or had, nor asked with: see `fresh`."""
+    def new_id(self, label: str) -> SymbolicToken:
+        """An id that nobody has or had, nor asked with: see `freshness_terms`."""
         name = self.name(label)
         self.new_ids.append(name)
         return name
 
-    def new_handle(self, label: str) -> Number:
-        """A handle that no request had: see `fresh`."""
+    def new_handle(self, label: str) -> SymbolicNumber:
+        """A handle that no request had: see `freshness_terms`."""
         number = self.number(label)
         self.new_handles.append(number)
         return number
 
-    def fresh(self, ledger: Ledger) -> Iterator[Term]:
+    def freshness_terms(self, ghost: GhostState) -> Iterator[Term]:
         """What is new differs from whatever was there before."""
         for name in self.new_ids:
             yield name.term > 0
             yield from (name.term != other.term for other in self.ids)
             for handle in self.handles:
                 asked: Any = handle
-                yield name.term != name_term(ledger.asked_as(asked))
+                yield name.term != name_term(ghost.member_id_in(asked))
         for number in self.new_handles:
             yield number.term > 0
             yield from (number.term != other.term for other in self.handles)
 
-    def claims(self, label: str) -> Claims:
+    def claims(self, label: str) -> SymbolicClaims:
         """Any claims, or none."""
-        return Claims(self.arbitrary(bool, label), self.flags(label))
+        return SymbolicClaims(self.arbitrary(bool, label), self.flags(label))
 
     def flags(self, label: str) -> tuple[Any, ...]:
         """A truth value for each partition."""
@@ -135,7 +142,7 @@ class Shapes:
         if name == "members":
             return self.many(MemberView, self.slots, label)
         if name == "protocols":
-            return self._offered(label)
+            return self._offered_protocols(label)
         if name == "names":
             names = tuple(self.name(f"{label}.{index}") for index in range(self.protocols))
             self.domain.extend(name.term > 0 for name in names)
@@ -144,7 +151,7 @@ class Shapes:
             return ((self.member_id(label), self.name(label)),)
         return tuple((self.member_id(label), self.claims(label)) for _ in range(self.slots))
 
-    def _offered(self, label: str) -> tuple[Protocol, ...]:
+    def _offered_protocols(self, label: str) -> tuple[Protocol, ...]:
         """Up to so many protocols; a nameless one is none, and none follows it."""
         offered: tuple[Protocol, ...] = self.many(Protocol, self.protocols, label)
         for index, protocol in enumerate(offered):

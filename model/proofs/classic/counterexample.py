@@ -6,38 +6,38 @@ from typing import Any
 
 import z3
 
-from fencepost.model.classic.core.state import JoinAnswer, JoinRequest, Slot, Step, SyncRequest
+from fencepost.model.classic.core.state import JoinRequest, JoinResponse, Slot, Step, SyncRequest
 from fencepost.model.classic.member.member import MemberStep
 from fencepost.model.logic import Token
 from fencepost.model.proofs.classic.induction import Refutation
-from fencepost.model.proofs.classic.proof_events import Event
-from fencepost.model.proofs.classic.symbolic_history import History
-from fencepost.model.proofs.symbolic_values import Boolean, Claims, Name, Number
+from fencepost.model.proofs.classic.proof_events import ProofEvent
+from fencepost.model.proofs.classic.symbolic_history import SymbolicGhostState
+from fencepost.model.proofs.symbolic_values import SymbolicBool, SymbolicClaims, SymbolicNumber, SymbolicToken
 from fencepost.model.proofs.terms import Term
 
-Reading = Callable[[Term], int]
+TermReader = Callable[[Term], int]
 """The value of a term."""
 
 
-def plain(value: Any, read: Reading, token: Callable[[int], Token] = lambda number: number or None) -> Any:
+def to_plain(value: Any, read: TermReader, token: Callable[[int], Token] = lambda number: number or None) -> Any:
     """The value as ordinary Python values; fillers of tuples are gone. `token` says for what token a number stands."""
-    if isinstance(value, Boolean):
+    if isinstance(value, SymbolicBool):
         return bool(read(value.term))
-    if isinstance(value, Number):
+    if isinstance(value, SymbolicNumber):
         number = read(value.term)
         return number if value.kind is None else value.kind(number)
-    if isinstance(value, Name):
+    if isinstance(value, SymbolicToken):
         return token(read(value.term))
-    if isinstance(value, Claims):
-        return plain(value.flags, read, token) if plain(value.present, read, token) else None
+    if isinstance(value, SymbolicClaims):
+        return to_plain(value.flags, read, token) if to_plain(value.present, read, token) else None
     if isinstance(value, tuple):
-        return tuple(plain(item, read, token) for item in value)
+        return tuple(to_plain(item, read, token) for item in value)
     if is_dataclass(value) and not isinstance(value, type):
-        return without_fillers(type(value)(*(plain(getattr(value, f.name), read, token) for f in fields(value))))
+        return without_fillers(type(value)(*(to_plain(getattr(value, f.name), read, token) for f in fields(value))))
     return value
 
 
-def reading(model: z3.ModelRef) -> Reading:
+def model_reader(model: z3.ModelRef) -> TermReader:
     """What the solver's model says of a term."""
 
     def read(term: Term) -> int:
@@ -51,7 +51,7 @@ def without_fillers(value: Any) -> Any:
     """Entries for no member and nameless protocols stand for nothing."""
     if isinstance(value, Slot | JoinRequest):
         return replace(value, protocols=tuple(one for one in value.protocols if one.name is not None))
-    if isinstance(value, JoinAnswer):
+    if isinstance(value, JoinResponse):
         return replace(value, members=tuple(view for view in value.members if view.id is not None))
     if isinstance(value, SyncRequest):
         return replace(value, assignments=tuple(entry for entry in value.assignments if entry[0] is not None))
@@ -59,7 +59,7 @@ def without_fillers(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Counterexample:
+class InductionCounterexample:
     """A counterexample to induction in plain values: before the event all statements hold, after it one does not."""
 
     event: str
@@ -73,31 +73,34 @@ class Counterexample:
     """What the statement is broken for."""
 
 
-def decoded(event: Event, refutation: Refutation) -> Counterexample:
+def decode_refutation(event: ProofEvent, refutation: Refutation) -> InductionCounterexample:
     """The refutation in plain values."""
-    read, situation = reading(refutation.model), refutation.situation
+    read, situation = model_reader(refutation.model), refutation.situation
     subject = situation.group if situation.process is None else situation.process.member
-    return Counterexample(
+    return InductionCounterexample(
         event=event.name,
         statement=refutation.statement.id,
-        subject=plain(subject, read),
-        arguments=plain(situation.arguments, read),
-        result=settled(plain(refutation.happened.result, read)),
-        about=tuple(plain(one, read) for one in refutation.arguments if not isinstance(one, History)),
+        subject=to_plain(subject, read),
+        arguments=to_plain(situation.arguments, read),
+        result=keep_sent(to_plain(refutation.happened.result, read)),
+        about=tuple(to_plain(one, read) for one in refutation.arguments if not isinstance(one, SymbolicGhostState)),
     )
 
 
-def replayed(event: Event, example: Counterexample) -> Any:
+def replay_handler(event: ProofEvent, example: InductionCounterexample) -> Any:
     """What the same handler makes of the counterexample outside the proof."""
-    return settled(event.handler(example.subject, *example.arguments))
+    return keep_sent(event.handler(example.subject, *example.arguments))
 
 
-def settled(step: Any) -> Any:
+def keep_sent(step: Any) -> Any:
     """A step with what is really sent, and only that."""
     if isinstance(step, Step):
-        sent = tuple(replace(one, answer=without_fillers(one.answer)) for one in step.outputs if one.when)
+        sent = tuple(replace(one, response=without_fillers(one.response)) for one in step.outputs if one.when)
         return replace(step, outputs=sent)
     assert isinstance(step, MemberStep)
     return replace(
-        step, sent=tuple(replace(one, request=without_fillers(one.request)) for one in step.sent if one.when)
+        step,
+        sent_requests=tuple(
+            replace(one, request=without_fillers(one.request)) for one in step.sent_requests if one.when
+        ),
     )

@@ -15,25 +15,38 @@ import z3
 
 from fencepost.model.classic.core.state import FREE, Group, JoinRequest, Slot, SyncRequest
 from fencepost.model.classic.member.member import PartitionCommit
-from fencepost.model.classic.theorems.ghost_state import Accepted, JoinAnswered, Ledger, Process, SyncAnswered
-from fencepost.model.classic.theorems.lemmas import STRENGTHENING
-from fencepost.model.classic.theorems.ownership_lemmas import CLAIMING
+from fencepost.model.classic.theorems.ghost_state import (
+    CommitAccepted,
+    GhostState,
+    JoinResponseSent,
+    Process,
+    SyncResponseSent,
+)
+from fencepost.model.classic.theorems.lemmas import LEMMAS
+from fencepost.model.classic.theorems.ownership_lemmas import OWNERSHIP_LEMMAS
 from fencepost.model.classic.theorems.statements import THEOREMS, Statement
 from fencepost.model.logic import not_, or_
-from fencepost.model.proofs.classic.arbitrary_values import Shapes
-from fencepost.model.proofs.classic.proof_events import Event, Happened, Situation
-from fencepost.model.proofs.classic.symbolic_history import History
+from fencepost.model.proofs.classic.arbitrary_values import SymbolFactory
+from fencepost.model.proofs.classic.proof_events import EventResult, ProofEvent, Situation
+from fencepost.model.proofs.classic.symbolic_history import SymbolicGhostState
 from fencepost.model.proofs.solver import LimitedSolver
-from fencepost.model.proofs.symbolic_execution import paths
-from fencepost.model.proofs.symbolic_values import alike, formula
-from fencepost.model.proofs.terms import Term, forget
+from fencepost.model.proofs.symbolic_execution import execute_paths
+from fencepost.model.proofs.symbolic_values import formula, same_terms
+from fencepost.model.proofs.terms import Term, clear_terms
 
-STATEMENTS: tuple[Statement, ...] = (*THEOREMS, *STRENGTHENING, *CLAIMING)
+STATEMENTS: tuple[Statement, ...] = (*THEOREMS, *LEMMAS, *OWNERSHIP_LEMMAS)
 """All that is proved together."""
 
-_MESSAGES: tuple[type, ...] = (JoinAnswered, SyncAnswered, JoinRequest, SyncRequest, PartitionCommit, Accepted)
+_MESSAGES: tuple[type, ...] = (
+    JoinResponseSent,
+    SyncResponseSent,
+    JoinRequest,
+    SyncRequest,
+    PartitionCommit,
+    CommitAccepted,
+)
 
-Terms = dict[type, list[Any]]
+ValuesByType = dict[type, list[Any]]
 """What there is of each kind."""
 
 
@@ -52,16 +65,16 @@ class Refutation:
 
     statement: Statement
     situation: Situation
-    happened: Happened
+    happened: EventResult
     arguments: tuple[Any, ...]
     model: z3.ModelRef
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class EventVerdict:
     """What came of one event: refuted goals, and statements that the solver could not decide in its time."""
 
-    event: Event
+    event: ProofEvent
     possible: bool
     """The event can happen: what is assumed of the situation before it contradicts nothing."""
     paths: int
@@ -74,7 +87,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class ProofSize:
     """How large the world of a proof is: member slots, partitions, protocols that a member offers."""
 
     slots: int
@@ -82,27 +95,27 @@ class Size:
     protocols: int = 1
 
 
-def bystanders(shapes: Shapes, statements: Sequence[Statement], situation: Situation) -> Terms:
+def bystanders(symbols: SymbolFactory, statements: Sequence[Statement], situation: Situation) -> ValuesByType:
     """As many arbitrary things of each kind as one statement can be about."""
-    found: Terms = {}
+    found: ValuesByType = {}
     for kind in (Process, *_MESSAGES):
-        count = max((one.about.count(kind) for one in statements), default=0)
-        found[kind] = [timeless(shapes.arbitrary(kind, f"other-{kind.__name__}")) for _ in range(count)]
+        count = max((one.subjects.count(kind) for one in statements), default=0)
+        found[kind] = [without_timers(symbols.arbitrary(kind, f"other-{kind.__name__}")) for _ in range(count)]
     if situation.process is not None:
-        shapes.domain.extend(formula(other.name != situation.process.name) for other in found[Process])
+        symbols.domain.extend(formula(other.name != situation.process.name) for other in found[Process])
     return found
 
 
-def assumptions(statements: Sequence[Statement], terms: Terms) -> Iterator[Term]:
+def assumptions(statements: Sequence[Statement], terms: ValuesByType) -> Iterator[Term]:
     """Every statement about everything there is."""
     for one in statements:
-        for arguments in itertools.product(*(terms.get(kind, []) for kind in one.about)):
+        for arguments in itertools.product(*(terms.get(kind, []) for kind in one.subjects)):
             holds = one.holds(*arguments)
             if holds is not True:
                 yield formula(holds)
 
 
-_UNREAD: Any = {
+_TIMER_FIELDS: Any = {
     Slot: dict.fromkeys(("armed", "deadline", "session_timeout")),
     Group: dict.fromkeys(
         ("join_armed", "join_deadline", "initial_wait", "initial_left", "sync_armed", "sync_deadline")
@@ -110,27 +123,29 @@ _UNREAD: Any = {
 }
 
 
-def timeless(value: Any) -> Any:
+def without_timers(value: Any) -> Any:
     """The value without its timers: no statement speaks of them, and one that did could not be evaluated."""
     if isinstance(value, Group):
-        return replace(value, slots=tuple(timeless(slot) for slot in value.slots), **_UNREAD[Group])
+        return replace(value, slots=tuple(without_timers(slot) for slot in value.slots), **_TIMER_FIELDS[Group])
     if isinstance(value, Slot):
-        return replace(value, **_UNREAD[Slot])
-    return replace(value, group=timeless(value.group)) if isinstance(value, Accepted) else value
+        return replace(value, **_TIMER_FIELDS[Slot])
+    return replace(value, group=without_timers(value.group)) if isinstance(value, CommitAccepted) else value
 
 
-def goals(statements: Sequence[Statement], situation: Situation, happened: Happened, others: Terms) -> Iterator[Goal]:
+def proof_goals(
+    statements: Sequence[Statement], situation: Situation, result: EventResult, others: ValuesByType
+) -> Iterator[Goal]:
     """What has to be shown on one path."""
     changed = {
-        Group: not alike(timeless(situation.group), timeless(happened.group)),
-        Ledger: happened.ledger is not situation.ledger,
+        Group: not same_terms(without_timers(situation.group), without_timers(result.group)),
+        GhostState: result.ghost is not situation.ghost,
     }
     for one in statements:
         options: list[list[tuple[Any, Any, bool]]] = []
-        for place, kind in enumerate(one.about):
-            options.append(list(candidates(one, place, kind, situation, happened, others)))
+        for place, kind in enumerate(one.subjects):
+            options.append(list(candidates(one, place, kind, situation, result, others)))
         for choice in itertools.product(*options):
-            if not any(new or changed.get(kind, False) for kind, (_, _, new) in zip(one.about, choice, strict=True)):
+            if not any(new or changed.get(kind, False) for kind, (_, _, new) in zip(one.subjects, choice, strict=True)):
                 continue
             arguments = tuple(value for value, _, _ in choice)
             holds = or_(*(not_(when) for _, when, _ in choice), one.holds(*arguments))
@@ -139,68 +154,68 @@ def goals(statements: Sequence[Statement], situation: Situation, happened: Happe
 
 
 def candidates(
-    one: Statement, place: int, kind: type, situation: Situation, happened: Happened, others: Terms
+    one: Statement, place: int, kind: type, situation: Situation, result: EventResult, others: ValuesByType
 ) -> Iterator[tuple[Any, Any, bool]]:
     """What may stand in one place of a statement: the value, when it is there, and whether the event made it."""
     if kind is Group:
-        yield timeless(happened.group), True, False
+        yield without_timers(result.group), True, False
         return
-    if kind is Ledger:
-        yield happened.ledger, True, False
+    if kind is GhostState:
+        yield result.ghost, True, False
         return
     before = others.get(kind, [])
     if before:
-        yield before[one.about[:place].count(kind)], True, False
-    if kind is Process and happened.process is not None:
-        yield happened.process, True, True
-    for when, message in happened.sent:
+        yield before[one.subjects[:place].count(kind)], True, False
+    if kind is Process and result.process is not None:
+        yield result.process, True, True
+    for when, message in result.sent:
         if isinstance(message, kind):
-            yield timeless(message), when, True
+            yield without_timers(message), when, True
 
 
-def beginning(statements: Sequence[Statement], size: Size) -> tuple[str, ...]:
+def initially_false(statements: Sequence[Statement], size: ProofSize) -> tuple[str, ...]:
     """The statements that do not hold of a new group, of which nothing has been heard. Processes start later."""
     group = Group(slots=(FREE,) * size.slots)
-    there: Terms = {Group: [group], Ledger: [History()]}
+    there: ValuesByType = {Group: [group], GhostState: [SymbolicGhostState()]}
     return tuple(
         one.id
         for one in statements
-        for arguments in itertools.product(*(there.get(kind, []) for kind in one.about))
+        for arguments in itertools.product(*(there.get(kind, []) for kind in one.subjects))
         if one.holds(*arguments) is not True
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class EventQuery:
     """What is assumed of an event, and of whom; the solver holds the assumptions."""
 
-    event: Event
+    event: ProofEvent
     situation: Situation
-    others: Terms
+    others: ValuesByType
     solver: LimitedSolver
 
-    def paths(self) -> Iterator[tuple[Happened, list[Term]]]:
+    def paths(self) -> Iterator[tuple[EventResult, list[Term]]]:
         """What the event leads to on each of its paths, and the path's conditions, which the solver holds meanwhile."""
-        return paths(lambda: self.event.run(self.situation), self.solver)
+        return execute_paths(lambda: self.event.run(self.situation), self.solver)
 
 
-def asked(event: Event, statements: Sequence[Statement], size: Size, seed: int = 0) -> Question:
+def prepare_query(event: ProofEvent, statements: Sequence[Statement], size: ProofSize, seed: int = 0) -> EventQuery:
     """The event in an arbitrary situation, of which the statements hold."""
-    forget()
-    shapes = Shapes(size.slots, size.partitions, size.protocols)
+    clear_terms()
+    shapes = SymbolFactory(size.slots, size.partitions, size.protocols)
     situation = event.prepare(shapes)
     others = bystanders(shapes, statements, situation)
     before = [one for one in statements if one.id not in event.unassumed]
     solver = LimitedSolver(seed, simple=True)
-    solver.add(*assumptions(before, everything(situation, others)))
-    solver.add(*shapes.domain, *shapes.fresh(situation.ledger), *situation.assumed)
-    return Question(event, situation, others, solver)
+    solver.add(*assumptions(before, values_before(situation, others)))
+    solver.add(*shapes.domain, *shapes.freshness_terms(situation.ghost), *situation.assumed)
+    return EventQuery(event, situation, others, solver)
 
 
-def prove(event: Event, statements: Sequence[Statement], size: Size, seed: int = 0) -> Verdict:
+def prove_event(event: ProofEvent, statements: Sequence[Statement], size: ProofSize, seed: int = 0) -> EventVerdict:
     """Show that no statement is broken by the event."""
     began = time.perf_counter()
-    question = asked(event, statements, size, seed)
+    question = prepare_query(event, statements, size, seed)
     situation, others, solver = question.situation, question.others, question.solver
     after = [one for one in statements if one.id not in event.unproved]
     can_happen = solver.check()
@@ -208,21 +223,21 @@ def prove(event: Event, statements: Sequence[Statement], size: Size, seed: int =
     refutations: list[Refutation] = []
     undecided = ["whether it can happen"] if can_happen == z3.unknown else []
     for happened, _ in question.paths():
-        todo = list(goals(after, situation, happened, others))
+        todo = list(proof_goals(after, situation, happened, others))
         count += 1
         shown += len(todo)
-        broken, unknown = examine(solver, todo, situation, happened)
+        broken, unknown = check_goals(solver, todo, situation, happened)
         refutations += broken
         undecided += unknown
     seconds = time.perf_counter() - began
     possible = bool(can_happen != z3.unsat)
-    return Verdict(event, possible, count, shown, tuple(refutations), tuple(undecided), seconds, solver.longest)
+    return EventVerdict(event, possible, count, shown, tuple(refutations), tuple(undecided), seconds, solver.longest)
 
 
-def everything(situation: Situation, others: Terms) -> Terms:
+def values_before(situation: Situation, others: ValuesByType) -> ValuesByType:
     """All that there is before the event."""
     terms = {kind: list(values) for kind, values in others.items()}
-    terms |= {Group: [timeless(situation.group)], Ledger: [situation.ledger]}
+    terms |= {Group: [without_timers(situation.group)], GhostState: [situation.ghost]}
     if situation.process is not None and situation.existed:
         terms[Process].append(situation.process)
     for message in situation.arriving:
@@ -230,26 +245,26 @@ def everything(situation: Situation, others: Terms) -> Terms:
     return terms
 
 
-def examine(
-    solver: LimitedSolver, todo: list[Goal], situation: Situation, happened: Happened
+def check_goals(
+    solver: LimitedSolver, todo: list[Goal], situation: Situation, result: EventResult
 ) -> tuple[list[Refutation], list[str]]:
     """The goals that are broken on this path, and the statements left undecided; one query if there are none."""
     broken: list[Refutation] = []
     unknown: list[str] = []
-    if not todo or possibility(solver, z3.Or(*(z3.Not(goal.term) for goal in todo))) == z3.unsat:
+    if not todo or check_term(solver, z3.Or(*(z3.Not(goal.term) for goal in todo))) == z3.unsat:
         return broken, unknown
     for goal in todo:
         with solver.scope():
             solver.add(z3.Not(goal.term))
-            answer = solver.check()
-            if answer == z3.sat:
-                broken.append(Refutation(goal.statement, situation, happened, goal.arguments, solver.model()))
-            elif answer == z3.unknown:
+            response = solver.check()
+            if response == z3.sat:
+                broken.append(Refutation(goal.statement, situation, result, goal.arguments, solver.model()))
+            elif response == z3.unknown:
                 unknown.append(goal.statement.id)
     return broken, unknown
 
 
-def possibility(solver: LimitedSolver, term: Term) -> z3.CheckSatResult:
+def check_term(solver: LimitedSolver, term: Term) -> z3.CheckSatResult:
     """Whether the term is possible here."""
     with solver.scope():
         solver.add(term)

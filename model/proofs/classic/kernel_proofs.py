@@ -12,15 +12,15 @@ from typing import Any
 
 import z3
 
-from fencepost.model.classic.kernel.actions import ACTIONS, Kernel, Move, adopt
-from fencepost.model.classic.kernel.invariants import INVARIANTS, SORTS, STEP_THEOREMS, Invariant, parameters
+from fencepost.model.classic.kernel.actions import ACTIONS, Kernel, KernelStep, adopt
+from fencepost.model.classic.kernel.invariants import INVARIANTS, SORTS, STEP_THEOREMS, Invariant, element_names
 from fencepost.model.proofs.obligations import Lemma
-from fencepost.model.proofs.symbolic_values import Boolean, formula
+from fencepost.model.proofs.symbolic_values import SymbolicBool, formula
 
 GENERATION, MEMBER, PARTITION = (z3.DeclareSort(name) for name in ("Generation", "Member", "Partition"))
-SORT = {"generation": GENERATION, "member": MEMBER, "partition": PARTITION}
+Z3_SORTS = {"generation": GENERATION, "member": MEMBER, "partition": PARTITION}
 NOT_AFTER = z3.Function("not_after", GENERATION, GENERATION, z3.BoolSort())
-KINDS: dict[str, tuple[Any, ...]] = {
+RELATION_SORTS: dict[str, tuple[Any, ...]] = {
     "registered": (MEMBER,),
     "owned": (MEMBER, PARTITION),
     "syncing": (MEMBER,),
@@ -35,7 +35,7 @@ KINDS: dict[str, tuple[Any, ...]] = {
     "accepted": (MEMBER, GENERATION, PARTITION),
 }
 """The relations of a kernel and what they are between."""
-ARGUMENTS: dict[str, Any] = {
+ARGUMENT_SORTS: dict[str, Any] = {
     "generation": GENERATION,
     "leader": MEMBER,
     "member": MEMBER,
@@ -48,7 +48,7 @@ ARGUMENTS: dict[str, Any] = {
 """The arguments of the actions: elements, and relations."""
 
 
-class Element:
+class SymbolicElement:
     """Any element of a sort; generations are ordered."""
 
     __slots__ = ("term",)
@@ -58,84 +58,86 @@ class Element:
         self.term = constant
 
     def __eq__(self, other: object) -> Any:
-        assert isinstance(other, Element)
-        return Boolean(self.term == other.term)
+        assert isinstance(other, SymbolicElement)
+        return SymbolicBool(self.term == other.term)
 
-    def __gt__(self, other: "Element") -> Boolean:
-        return Boolean(z3.Not(NOT_AFTER(self.term, other.term)))
+    def __gt__(self, other: "SymbolicElement") -> SymbolicBool:
+        return SymbolicBool(z3.Not(NOT_AFTER(self.term, other.term)))
 
 
 @dataclass(frozen=True, slots=True)
-class Predicate:
+class SymbolicRelation:
     """A relation of any size: what it is between, and which tuples of terms are in it."""
 
     sorts: tuple[Any, ...]
     body: Callable[..., Any]
 
-    def has(self, *elements: Element) -> Boolean:
+    def has(self, *elements: SymbolicElement) -> SymbolicBool:
         """The tuple is in the relation."""
-        return Boolean(self.body(*(each.term for each in elements)))
+        return SymbolicBool(self.body(*(each.term for each in elements)))
 
-    def every(self, claim: Callable[..., Any]) -> Boolean:
+    def every(self, claim: Callable[..., Any]) -> SymbolicBool:
         """The claim holds of each tuple."""
         bound = [z3.FreshConst(sort) for sort in self.sorts]
-        return Boolean(z3.ForAll(bound, z3.Implies(self.body(*bound), formula(claim(*map(Element, bound))))))
+        return SymbolicBool(
+            z3.ForAll(bound, z3.Implies(self.body(*bound), formula(claim(*map(SymbolicElement, bound)))))
+        )
 
-    def at(self, *prefix: Element) -> "Predicate":
+    def suffixes(self, *prefix: SymbolicElement) -> "SymbolicRelation":
         """The rest of each tuple that begins so."""
         terms = [each.term for each in prefix]
-        return Predicate(self.sorts[len(prefix) :], lambda *rest: self.body(*terms, *rest))
+        return SymbolicRelation(self.sorts[len(prefix) :], lambda *rest: self.body(*terms, *rest))
 
-    def plus(self, *elements: Element) -> "Predicate":
+    def plus(self, *elements: SymbolicElement) -> "SymbolicRelation":
         """With this tuple."""
-        return self.plus_all(elements, Predicate((), z3.And))
+        return self.plus_all(elements, SymbolicRelation((), z3.And))
 
-    def without(self, *prefix: Element) -> "Predicate":
+    def without(self, *prefix: SymbolicElement) -> "SymbolicRelation":
         """Less the tuples that begin so."""
         terms = [each.term for each in prefix]
-        return Predicate(self.sorts, lambda *each: z3.And(self.body(*each), z3.Not(equal(each, terms))))
+        return SymbolicRelation(self.sorts, lambda *each: z3.And(self.body(*each), z3.Not(starts_with(each, terms))))
 
-    def plus_all(self, prefix: tuple[Element, ...], rest: "Predicate") -> "Predicate":
+    def plus_all(self, prefix: tuple[SymbolicElement, ...], rest: "SymbolicRelation") -> "SymbolicRelation":
         """With each tuple of `rest` behind the prefix."""
         terms = [each.term for each in prefix]
         count = len(terms)
-        return Predicate(
+        return SymbolicRelation(
             self.sorts,
-            lambda *each: z3.Or(self.body(*each), z3.And(equal(each, terms), rest.body(*each[count:]))),
+            lambda *each: z3.Or(self.body(*each), z3.And(starts_with(each, terms), rest.body(*each[count:]))),
         )
 
-    def less(self, other: "Predicate") -> "Predicate":
+    def minus(self, other: "SymbolicRelation") -> "SymbolicRelation":
         """Without the tuples of the other relation."""
-        return Predicate(self.sorts, lambda *each: z3.And(self.body(*each), z3.Not(other.body(*each))))
+        return SymbolicRelation(self.sorts, lambda *each: z3.And(self.body(*each), z3.Not(other.body(*each))))
 
-    def none(self) -> "Predicate":
+    def empty(self) -> "SymbolicRelation":
         """The empty relation of the same kind."""
-        return Predicate(self.sorts, lambda *each: z3.BoolVal(False))
+        return SymbolicRelation(self.sorts, lambda *each: z3.BoolVal(False))
 
 
-def equal(each: tuple[Any, ...], prefix: list[Any]) -> Any:
+def starts_with(each: tuple[Any, ...], prefix: list[Any]) -> Any:
     """A tuple begins so."""
     return z3.And(*(one == other for one, other in zip(each, prefix, strict=False)))
 
 
-def relation(name: str, sorts: tuple[Any, ...]) -> Any:
+def any_relation(name: str, sorts: tuple[Any, ...]) -> Any:
     """Any relation between these sorts."""
-    return Predicate(sorts, z3.Function(name, *sorts, z3.BoolSort()))
+    return SymbolicRelation(sorts, z3.Function(name, *sorts, z3.BoolSort()))
 
 
-def anything() -> Kernel:
+def any_kernel() -> Kernel:
     """A kernel in any state."""
-    relations = {name: relation(name, sorts) for name, sorts in KINDS.items()}
-    return Kernel(Element(z3.Const("current", GENERATION)), Boolean(z3.Bool("open")), **relations)  # type: ignore[arg-type]
+    relations = {name: any_relation(name, sorts) for name, sorts in RELATION_SORTS.items()}
+    return Kernel(SymbolicElement(z3.Const("current", GENERATION)), SymbolicBool(z3.Bool("open")), **relations)  # type: ignore[arg-type]
 
 
-def nothing() -> Kernel:
+def empty_kernel() -> Kernel:
     """The kernel of a new group: no member and no past."""
-    empty = {name: relation(name, sorts).none() for name, sorts in KINDS.items()}
-    return replace(anything(), open=False, **empty)
+    empty = {name: any_relation(name, sorts).empty() for name, sorts in RELATION_SORTS.items()}
+    return replace(any_kernel(), open=False, **empty)
 
 
-def order() -> tuple[Any, ...]:
+def total_order() -> tuple[Any, ...]:
     """Generations are totally ordered."""
     a, b, c = (z3.Const(name, GENERATION) for name in ("a", "b", "c"))
     return (
@@ -146,31 +148,35 @@ def order() -> tuple[Any, ...]:
     )
 
 
-def universal(claim: Invariant, kernel: Kernel) -> Any:
+def universal_formula(claim: Invariant, kernel: Kernel) -> Any:
     """The invariant as a formula about all elements."""
-    bound = [z3.FreshConst(SORT[SORTS[name]]) for name in parameters(claim)]
-    body = formula(claim(kernel, *map(Element, bound)))
+    bound = [z3.FreshConst(Z3_SORTS[SORTS[name]]) for name in element_names(claim)]
+    body = formula(claim(kernel, *map(SymbolicElement, bound)))
     return z3.ForAll(bound, body) if bound else body
 
 
-def generic(claim: Invariant, *kernels: Kernel) -> Any:
+def generic_formula(claim: Invariant, *kernels: Kernel) -> Any:
     """The invariant about any elements."""
-    return formula(claim(*kernels, *(Element(z3.Const(name, SORT[SORTS[name]])) for name in parameters(claim))))
+    return formula(
+        claim(*kernels, *(SymbolicElement(z3.Const(name, Z3_SORTS[SORTS[name]])) for name in element_names(claim)))
+    )
 
 
-def arguments(action: Callable[..., Move]) -> dict[str, Any]:
+def any_arguments(action: Callable[..., KernelStep]) -> dict[str, Any]:
     """Any arguments for an action."""
     found: dict[str, Any] = {}
     for name in list(signature(action).parameters)[1:]:
-        kind = ARGUMENTS[name]
+        kind = ARGUMENT_SORTS[name]
         found[name] = (
-            relation(f"any_{name}", kind) if isinstance(kind, tuple) else Element(z3.Const(f"any_{name}", kind))
+            any_relation(f"any_{name}", kind)
+            if isinstance(kind, tuple)
+            else SymbolicElement(z3.Const(f"any_{name}", kind))
         )
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class ActionCase:
     """An action taken in some state: what is assumed of that, the guards by name, the kernel before and after."""
 
     action: str
@@ -186,31 +192,31 @@ class Scene:
         guards = tuple(guard for name, guard in self.guards.items() if name != dropped)
         hypotheses = (*self.assumed, *guards)
         for claim in self.claims:
-            yield Lemma(f"kernel.{claim.__name__}", self.action, hypotheses, generic(claim, self.after))
+            yield Lemma(f"kernel.{claim.__name__}", self.action, hypotheses, generic_formula(claim, self.after))
         for claim in self.step_claims:
-            goal = generic(claim, self.before, self.after)
+            goal = generic_formula(claim, self.before, self.after)
             yield Lemma(f"kernel.{claim.__name__}", self.action, hypotheses, goal)
 
 
-def scenes() -> Iterator[Scene]:
+def action_cases() -> Iterator[ActionCase]:
     """Both ways to begin, and every action taken anywhere the invariants hold."""
-    new, ordered = nothing(), order()
-    yield Scene("new group", new, new, ordered, {}, step_claims=())
-    adopted = adopt(new, **arguments(adopt))
-    yield Scene("adopt", new, adopted.after, ordered, guards_of(adopted), step_claims=())
-    before = anything()
-    assumed = (*ordered, *(universal(claim, before) for claim in INVARIANTS))
+    new, ordered = empty_kernel(), total_order()
+    yield ActionCase("new group", new, new, ordered, {}, step_claims=())
+    adopted = adopt(new, **any_arguments(adopt))
+    yield ActionCase("adopt", new, adopted.after, ordered, guard_formulas(adopted), step_claims=())
+    before = any_kernel()
+    assumed = (*ordered, *(universal_formula(claim, before) for claim in INVARIANTS))
     for name, action in ACTIONS.items():
-        move = action(before, **arguments(action))
-        yield Scene(name, before, move.after, assumed, guards_of(move))
+        move = action(before, **any_arguments(action))
+        yield ActionCase(name, before, move.after, assumed, guard_formulas(move))
 
 
-def guards_of(move: Move) -> dict[str, Any]:
+def guard_formulas(step: KernelStep) -> dict[str, Any]:
     """The guards of a symbolic action as formulas."""
-    return {name: formula(guard) for name, guard in move.guards.items()}
+    return {name: formula(guard) for name, guard in step.guards.items()}
 
 
-def lemmas() -> Iterator[Lemma]:
+def kernel_lemmas() -> Iterator[Lemma]:
     """Everything that is proved of the kernel."""
-    for each in scenes():
+    for each in action_cases():
         yield from each.lemmas()

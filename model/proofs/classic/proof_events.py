@@ -5,41 +5,41 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fencepost.model.classic.core.join import join
-from fencepost.model.classic.core.membership import commit, heartbeat, leave, leave_one, settle
+from fencepost.model.classic.core.membership import commit, heartbeat, leave, rebalance_after_leave, remove_entry
 from fencepost.model.classic.core.state import (
-    CommitAnswer,
     CommitRequest,
+    CommitResponse,
     Context,
     Group,
-    HeartbeatAnswer,
     HeartbeatRequest,
+    HeartbeatResponse,
     Holder,
-    JoinAnswer,
     JoinRequest,
+    JoinResponse,
     LeaveRequest,
     Step,
-    SyncAnswer,
     SyncRequest,
+    SyncResponse,
 )
 from fencepost.model.classic.core.sync import sync
 from fencepost.model.classic.core.timers import expire_join, expire_member, expire_sync
 from fencepost.model.classic.member import member as members
-from fencepost.model.classic.member.member import Member, MemberStep, PartitionCommit, started
+from fencepost.model.classic.member.member import Member, MemberStep, PartitionCommit, new_member
 from fencepost.model.classic.theorems.ghost_state import (
-    Accepted,
-    JoinAnswered,
-    Ledger,
+    CommitAccepted,
+    GhostState,
+    JoinResponseSent,
     Process,
-    SyncAnswered,
-    born,
-    observed,
-    recorded,
+    SyncResponseSent,
+    record_coordinator_step,
+    record_new_id,
+    record_request,
 )
 from fencepost.model.errors import Error
 from fencepost.model.logic import Token, any_
-from fencepost.model.proofs.classic.arbitrary_values import Shapes
-from fencepost.model.proofs.classic.symbolic_history import History
-from fencepost.model.proofs.symbolic_values import Name, Number, formula, number_term
+from fencepost.model.proofs.classic.arbitrary_values import SymbolFactory
+from fencepost.model.proofs.classic.symbolic_history import SymbolicGhostState
+from fencepost.model.proofs.symbolic_values import SymbolicNumber, SymbolicToken, formula, number_term
 from fencepost.model.proofs.terms import Term
 
 
@@ -47,9 +47,9 @@ from fencepost.model.proofs.terms import Term
 class Situation:
     """An arbitrary world, as far as one event touches it: the group, the ledger, what acts and what arrives."""
 
-    shapes: Shapes
+    symbols: SymbolFactory
     group: Group
-    ledger: Ledger = field(default_factory=History)
+    ghost: GhostState = field(default_factory=SymbolicGhostState)
     process: Process | None = None
     arriving: tuple[Any, ...] = ()
     """Messages that were sent some time ago."""
@@ -61,236 +61,247 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
+class EventResult:
     """What an event leads to on one path: the world after it and what is sent, each where its condition holds."""
 
     group: Group
-    ledger: Ledger
+    ghost: GhostState
     process: Process | None
     sent: tuple[tuple[Any, Any], ...]
     result: Step | MemberStep
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ProofEvent:
     """Something that can happen, in an arbitrary situation. `handler` is the shipped function that handles it."""
 
     name: str
     handler: Callable[..., Any]
-    prepare: Callable[[Shapes], Situation]
-    run: Callable[[Situation], Happened]
+    prepare: Callable[[SymbolFactory], Situation]
+    run: Callable[[Situation], EventResult]
     unassumed: frozenset[str] = frozenset()
     """Statements that need not hold before."""
     unproved: frozenset[str] = frozenset()
     """Statements that need not hold after, for more is to come."""
 
 
-def coordinator_events(slots: int) -> Iterator[Event]:
+def coordinator_events(slots: int) -> Iterator[ProofEvent]:
     """What can happen to a coordinator; a LeaveGroup of several entries is a first, more of them, and a settlement."""
-    yield requested("join", join, JoinRequest)
-    yield requested("sync", sync, SyncRequest)
-    yield requested("heartbeat", heartbeat, HeartbeatRequest)
-    yield requested("leave", leave, LeaveRequest)
+    yield request_event("join", join, JoinRequest)
+    yield request_event("sync", sync, SyncRequest)
+    yield request_event("heartbeat", heartbeat, HeartbeatRequest)
+    yield request_event("leave", leave, LeaveRequest)
     yield leave_entry()
     yield leave_settlement()
-    yield requested("commit", commit, PartitionCommit)
+    yield request_event("commit", commit, PartitionCommit)
     for index in range(slots):
-        yield timed(f"expire-member-{index}", expire_member, index)
-    yield timed("expire-join", expire_join)
-    yield timed("expire-sync", expire_sync)
+        yield timer_event(f"expire-member-{index}", expire_member, index)
+    yield timer_event("expire-join", expire_join)
+    yield timer_event("expire-sync", expire_sync)
 
 
-def context(shapes: Shapes) -> Context:
+def any_context(symbols: SymbolFactory) -> Context:
     """Any moment, dialect and limits; the id that the coordinator draws is new, and may be the one chosen to lead."""
-    drawn: Context = shapes.arbitrary(Context, "context")
-    choices: Any = replace(drawn.choices, member_id=shapes.new_id("new-id"), leader=shapes.name("chosen-leader"))
+    drawn: Context = symbols.arbitrary(Context, "context")
+    choices: Any = replace(drawn.choices, member_id=symbols.new_id("new-id"), leader=symbols.name("chosen-leader"))
     moment = replace(drawn, choices=choices)
     waits: tuple[Any, ...] = (moment.initial_rebalance_delay, moment.new_member_timeout)
-    shapes.domain.extend(number_term(wait) >= 0 for wait in waits)
+    symbols.domain.extend(number_term(wait) >= 0 for wait in waits)
     return moment
 
 
-def requested(name: str, handler: Callable[..., Step], kind: type) -> Event:
+def request_event(name: str, handler: Callable[..., Step], kind: type) -> ProofEvent:
     """A request arrives at the coordinator."""
 
-    def prepare(shapes: Shapes) -> Situation:
-        group = shapes.arbitrary(Group, "group")
-        message = shapes.arbitrary(kind, kind.__name__)
+    def prepare(symbols: SymbolFactory) -> Situation:
+        group = symbols.arbitrary(Group, "group")
+        message = symbols.arbitrary(kind, kind.__name__)
         assumed: tuple[Term, ...] = ()
         if kind is JoinRequest:
             room = any_(slot.holder == Holder.NOBODY for slot in group.slots)
             assumed = (formula(room),)
         request = message.request if isinstance(message, PartitionCommit) else message
-        arguments = (request, context(shapes))
-        return Situation(shapes, group, arriving=(message,), arguments=arguments, assumed=assumed)
+        arguments = (request, any_context(symbols))
+        return Situation(symbols, group, arriving=(message,), arguments=arguments, assumed=assumed)
 
-    def run(situation: Situation) -> Happened:
+    def run(situation: Situation) -> EventResult:
         request, moment = situation.arguments
         step = handler(situation.group, request, moment)
-        ledger = situation.ledger
+        ledger = situation.ghost
         if isinstance(request, JoinRequest):
-            ledger = born(ledger, situation.group, moment.choices.member_id, request.instance, request.handle)
-        return after(situation, step, ledger)
+            ledger = record_new_id(ledger, situation.group, moment.choices.member_id, request.instance, request.handle)
+        return after_coordinator_step(situation, step, ledger)
 
-    return Event(name, handler, prepare, run)
+    return ProofEvent(name, handler, prepare, run)
 
 
-_LEAVING = frozenset({"group-leader", "join-answer-claims", "syncing-claims"})
+_LEAVING = frozenset({"group-leader", "join-response-claims", "syncing-claims"})
 """What need not hold between the entries of a LeaveGroup."""
 
 
-def leave_entry() -> Event:
+def leave_entry() -> ProofEvent:
     """One of several entries of a LeaveGroup, before the round is looked at."""
 
-    def prepare(shapes: Shapes) -> Situation:
-        group = shapes.arbitrary(Group, "group")
-        entry = (shapes.member_id("member"), shapes.name("instance"))
-        return Situation(shapes, group, arguments=(*entry, context(shapes)))
+    def prepare(symbols: SymbolFactory) -> Situation:
+        group = symbols.arbitrary(Group, "group")
+        entry = (symbols.member_id("member"), symbols.name("instance"))
+        return Situation(symbols, group, arguments=(*entry, any_context(symbols)))
 
-    def run(situation: Situation) -> Happened:
-        return after(situation, one_leaves(situation.group, *situation.arguments), situation.ledger)
+    def run(situation: Situation) -> EventResult:
+        return after_coordinator_step(
+            situation, leave_entry_step(situation.group, *situation.arguments), situation.ghost
+        )
 
-    return Event("leave-entry", one_leaves, prepare, run, _LEAVING, _LEAVING)
+    return ProofEvent("leave-entry", leave_entry_step, prepare, run, _LEAVING, _LEAVING)
 
 
-def one_leaves(group: Group, member: Token, instance: Token, moment: Context) -> Step:
+def leave_entry_step(group: Group, member: Token, instance: Token, moment: Context) -> Step:
     """What a LeaveGroup makes of one entry."""
-    _, _, (rest, outputs) = leave_one(group, member, instance, moment)
+    _, _, (rest, outputs) = remove_entry(group, member, instance, moment)
     return Step(rest, outputs, "leave.entry")
 
 
-def leave_settlement() -> Event:
+def leave_settlement() -> ProofEvent:
     """The look at the round that follows the entries of a LeaveGroup."""
 
-    def prepare(shapes: Shapes) -> Situation:
-        return Situation(shapes, shapes.arbitrary(Group, "group"), arguments=(context(shapes),))
+    def prepare(symbols: SymbolFactory) -> Situation:
+        return Situation(symbols, symbols.arbitrary(Group, "group"), arguments=(any_context(symbols),))
 
-    def run(situation: Situation) -> Happened:
-        return after(situation, rounds_on(situation.group, *situation.arguments), situation.ledger)
+    def run(situation: Situation) -> EventResult:
+        return after_coordinator_step(
+            situation, leave_settlement_step(situation.group, *situation.arguments), situation.ghost
+        )
 
-    return Event("leave-settlement", rounds_on, prepare, run, _LEAVING)
+    return ProofEvent("leave-settlement", leave_settlement_step, prepare, run, _LEAVING)
 
 
-def rounds_on(group: Group, moment: Context) -> Step:
+def leave_settlement_step(group: Group, moment: Context) -> Step:
     """What a LeaveGroup does when members have left."""
-    rest, outputs = settle(group, moment)
+    rest, outputs = rebalance_after_leave(group, moment)
     return Step(rest, outputs, "leave.settled")
 
 
-def timed(name: str, handler: Callable[..., Step], *index: int) -> Event:
+def timer_event(name: str, handler: Callable[..., Step], *index: int) -> ProofEvent:
     """A timer of the coordinator fires."""
 
-    def prepare(shapes: Shapes) -> Situation:
-        group = shapes.arbitrary(Group, "group")
-        return Situation(shapes, group, arguments=(*index, context(shapes)))
+    def prepare(symbols: SymbolFactory) -> Situation:
+        group = symbols.arbitrary(Group, "group")
+        return Situation(symbols, group, arguments=(*index, any_context(symbols)))
 
-    def run(situation: Situation) -> Happened:
-        return after(situation, handler(situation.group, *situation.arguments), situation.ledger)
+    def run(situation: Situation) -> EventResult:
+        return after_coordinator_step(situation, handler(situation.group, *situation.arguments), situation.ghost)
 
-    return Event(name, handler, prepare, run)
+    return ProofEvent(name, handler, prepare, run)
 
 
-def after(situation: Situation, step: Step, ledger: Ledger) -> Happened:
+def after_coordinator_step(situation: Situation, step: Step, ghost: GhostState) -> EventResult:
     """The world after a step of the coordinator, with the answers that matter."""
     if step.group is not situation.group:
-        ledger = observed(ledger, situation.group, step.group, situation.shapes.partitions)
+        ghost = record_coordinator_step(ghost, situation.group, step.group, situation.symbols.partitions)
     sent: list[tuple[Any, Any]] = []
     for output in step.outputs:
-        match output.answer:
-            case JoinAnswer() as answer:
-                sent.append((output.when, JoinAnswered(output.handle, answer)))
-            case SyncAnswer() as answer:
-                sent.append((output.when, SyncAnswered(output.handle, answer)))
-            case CommitAnswer(error):
-                moment = Accepted(situation.group, situation.arriving[0])
+        match output.response:
+            case JoinResponse() as response:
+                sent.append((output.when, JoinResponseSent(output.handle, response)))
+            case SyncResponse() as response:
+                sent.append((output.when, SyncResponseSent(output.handle, response)))
+            case CommitResponse(error):
+                moment = CommitAccepted(situation.group, situation.arriving[0])
                 sent.append((error == Error.NONE, moment))
-    return Happened(step.group, ledger, None, tuple(sent), step)
+    return EventResult(step.group, ghost, None, tuple(sent), step)
 
 
-def member_events() -> Iterator[Event]:
+def member_events() -> Iterator[ProofEvent]:
     """What can happen to a member process."""
-    yield acting("member-start", starts, existed=False)
-    yield acting("member-restart", members.restart)
-    yield acting("member-ask-rejoin", members.ask_rejoin)
-    yield acting("member-disconnect", members.disconnect)
-    yield acting("member-join", members.join, new_handle)
-    yield acting("member-heartbeat", members.heartbeat, new_handle)
-    yield acting("member-commit", members.commit, new_handle, wanted)
-    yield acting("member-leave", members.leave, new_handle)
-    yield acting(
-        "member-heartbeat-answer", members.on_heartbeat_answer, any_of(HeartbeatRequest), any_of(HeartbeatAnswer)
+    yield member_event("member-start", start_member, existed=False)
+    yield member_event("member-restart", members.restart)
+    yield member_event("member-ask-rejoin", members.ask_rejoin)
+    yield member_event("member-disconnect", members.disconnect)
+    yield member_event("member-join", members.join, new_handle)
+    yield member_event("member-heartbeat", members.heartbeat, new_handle)
+    yield member_event("member-commit", members.commit, new_handle, any_partitions)
+    yield member_event("member-leave", members.leave, new_handle)
+    yield member_event(
+        "member-heartbeat-response",
+        members.on_heartbeat_response,
+        any_value(HeartbeatRequest),
+        any_value(HeartbeatResponse),
     )
-    yield acting("member-commit-answer", members.on_commit_answer, any_of(CommitRequest), any_of(CommitAnswer))
-    yield answered("member-join-answer", members.on_join_answer, JoinAnswered, new_handle, plan)
-    yield answered("member-sync-answer", members.on_sync_answer, SyncAnswered, new_handle)
-    yield answered("member-sync-answer-quietly", members.on_sync_answer, SyncAnswered)
+    yield member_event(
+        "member-commit-response", members.on_commit_response, any_value(CommitRequest), any_value(CommitResponse)
+    )
+    yield response_event("member-join-response", members.on_join_response, JoinResponseSent, new_handle, any_plan)
+    yield response_event("member-sync-response", members.on_sync_response, SyncResponseSent, new_handle)
+    yield response_event("member-sync-response-quietly", members.on_sync_response, SyncResponseSent)
 
 
-Argument = Callable[[Shapes], Any]
+Argument = Callable[[SymbolFactory], Any]
 """Makes an arbitrary argument of a handler."""
 
 
-def new_handle(shapes: Shapes) -> Number:
+def new_handle(symbols: SymbolFactory) -> SymbolicNumber:
     """A handle that no request had."""
-    return shapes.new_handle("new-handle")
+    return symbols.new_handle("new-handle")
 
 
-def wanted(shapes: Shapes) -> tuple[Any, ...]:
+def any_partitions(symbols: SymbolFactory) -> tuple[Any, ...]:
     """Any partitions."""
-    return shapes.flags("wanted")
+    return symbols.flags("wanted")
 
 
-def plan(shapes: Shapes) -> tuple[Name, ...]:
+def any_plan(symbols: SymbolFactory) -> tuple[SymbolicToken, ...]:
     """Anyone, or nobody, for each partition."""
-    return tuple(shapes.member_id(f"plan.{part}") for part in range(shapes.partitions))
+    return tuple(symbols.member_id(f"plan.{part}") for part in range(symbols.partitions))
 
 
-def any_of(kind: type) -> Argument:
+def any_value(kind: type) -> Argument:
     """Any value of a kind."""
     return lambda shapes: shapes.arbitrary(kind, kind.__name__)
 
 
-def starts(stranger: Member) -> MemberStep:
+def start_member(stranger: Member) -> MemberStep:
     """A process starts; of what was there before it knows nothing but its settings."""
-    return MemberStep(started(stranger.settings, len(stranger.owned)), (), "member.start")
+    return MemberStep(new_member(stranger.settings, len(stranger.owned)), (), "member.start")
 
 
-def acting(name: str, handler: Callable[..., MemberStep], *make: Argument, existed: bool = True) -> Event:
+def member_event(name: str, handler: Callable[..., MemberStep], *make: Argument, existed: bool = True) -> ProofEvent:
     """A member acts by itself, or hears what may be any answer."""
 
-    def prepare(shapes: Shapes) -> Situation:
-        group, process = shapes.arbitrary(Group, "group"), shapes.arbitrary(Process, "process")
-        arguments = tuple(one(shapes) for one in make)
-        return Situation(shapes, group, process=process, arguments=arguments, existed=existed)
+    def prepare(symbols: SymbolFactory) -> Situation:
+        group, process = symbols.arbitrary(Group, "group"), symbols.arbitrary(Process, "process")
+        arguments = tuple(one(symbols) for one in make)
+        return Situation(symbols, group, process=process, arguments=arguments, existed=existed)
 
-    def run(situation: Situation) -> Happened:
+    def run(situation: Situation) -> EventResult:
         assert situation.process is not None
-        return acted(situation, handler(situation.process.member, *situation.arguments))
+        return after_member_step(situation, handler(situation.process.member, *situation.arguments))
 
-    return Event(name, handler, prepare, run)
+    return ProofEvent(name, handler, prepare, run)
 
 
-def answered(name: str, handler: Callable[..., MemberStep], kind: type, *make: Argument) -> Event:
+def response_event(name: str, handler: Callable[..., MemberStep], kind: type, *make: Argument) -> ProofEvent:
     """An answer to JoinGroup or SyncGroup arrives at a member."""
 
-    def prepare(shapes: Shapes) -> Situation:
-        group, process = shapes.arbitrary(Group, "group"), shapes.arbitrary(Process, "process")
-        message = shapes.arbitrary(kind, kind.__name__)
-        arguments = (message.handle, message.answer, *(one(shapes) for one in make))
-        return Situation(shapes, group, process=process, arriving=(message,), arguments=arguments)
+    def prepare(symbols: SymbolFactory) -> Situation:
+        group, process = symbols.arbitrary(Group, "group"), symbols.arbitrary(Process, "process")
+        message = symbols.arbitrary(kind, kind.__name__)
+        arguments = (message.handle, message.response, *(one(symbols) for one in make))
+        return Situation(symbols, group, process=process, arriving=(message,), arguments=arguments)
 
-    def run(situation: Situation) -> Happened:
+    def run(situation: Situation) -> EventResult:
         assert situation.process is not None
-        return acted(situation, handler(situation.process.member, *situation.arguments))
+        return after_member_step(situation, handler(situation.process.member, *situation.arguments))
 
-    return Event(name, handler, prepare, run)
+    return ProofEvent(name, handler, prepare, run)
 
 
-def acted(situation: Situation, step: MemberStep) -> Happened:
+def after_member_step(situation: Situation, step: MemberStep) -> EventResult:
     """The world after a step of a member."""
     assert situation.process is not None
-    ledger = situation.ledger
-    for sent in step.sent:
-        ledger = recorded(ledger, situation.process.name, sent.request)
+    ledger = situation.ghost
+    for sent in step.sent_requests:
+        ledger = record_request(ledger, situation.process.name, sent.request)
     process = replace(situation.process, member=step.member)
-    return Happened(situation.group, ledger, process, tuple((sent.when, sent.request) for sent in step.sent), step)
+    return EventResult(
+        situation.group, ledger, process, tuple((sent.when, sent.request) for sent in step.sent_requests), step
+    )

@@ -6,7 +6,7 @@ from typing import Any
 import z3
 
 from fencepost.model.logic import Token, Truth, and_
-from fencepost.model.proofs.symbolic_values import Name, Number, formula, name_term, number_term
+from fencepost.model.proofs.symbolic_values import SymbolicNumber, SymbolicToken, formula, name_term, number_term
 from fencepost.model.proofs.terms import Term, alternative, application, equation, identical, numeral
 
 _PERSON = z3.Function("person", z3.IntSort(), z3.IntSort())
@@ -18,22 +18,22 @@ _OWNER = z3.Function("owner", z3.IntSort(), z3.IntSort(), z3.IntSort())
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class SymbolicGhostState:
     """A ledger about which nothing is known but what was written since."""
 
     ids: tuple[tuple[Term, Term, Term], ...] = ()
     requests: tuple[tuple[Term, Term, Term, Term], ...] = ()
     owners: tuple[tuple[Any, Term, tuple[Term, ...]], ...] = ()
 
-    def person(self, member: Token) -> Token:
+    def identity_of(self, member: Token) -> Token:
         """See Ledger."""
         at = name_term(member)
         found = application(_PERSON, at)
         for born, person, _ in self.ids:
             found = _where(at, born, person, found)
-        return Name(found)
+        return SymbolicToken(found)
 
-    def holder(self, member: Token) -> int:
+    def holder_of(self, member: Token) -> int:
         """See Ledger."""
         at = name_term(member)
         found = application(_HOLDER, at)
@@ -41,15 +41,15 @@ class History:
             found = _where(at, born, holder, found)
         return _number(found)
 
-    def sender(self, handle: int) -> int:
+    def sender_of(self, handle: int) -> int:
         """See Ledger."""
         return _number(self._request(handle, _SENDER, 1))
 
-    def asked_as(self, handle: int) -> Token:
+    def member_id_in(self, handle: int) -> Token:
         """See Ledger."""
-        return Name(self._request(handle, _ASKED_AS, 2))
+        return SymbolicToken(self._request(handle, _ASKED_AS, 2))
 
-    def asked_in(self, handle: int) -> int:
+    def generation_in(self, handle: int) -> int:
         """See Ledger."""
         return _number(self._request(handle, _ASKED_IN, 3))
 
@@ -60,26 +60,26 @@ class History:
             found = _where(at, row[0], row[column], found)
         return found
 
-    def owner(self, generation: int, partition: int) -> Token:
+    def owner_of(self, generation: int, partition: int) -> Token:
         """See Ledger."""
         at = number_term(generation)
         found = application(_OWNER, at, numeral(partition))
         for when, written, owners in self.owners:
-            here = formula(and_(when, Number(at) == Number(written)))
+            here = formula(and_(when, SymbolicNumber(at) == SymbolicNumber(written)))
             if not z3.is_false(here):
                 found = owners[partition] if z3.is_true(here) else alternative(here, owners[partition], found)
-        return Name(found)
+        return SymbolicToken(found)
 
-    def with_id(self, member: Token, person: Token, holder: int) -> "History":
+    def with_id(self, member: Token, identity: Token, holder: int) -> "SymbolicGhostState":
         """See Ledger."""
-        return replace(self, ids=(*self.ids, (name_term(member), name_term(person), number_term(holder))))
+        return replace(self, ids=(*self.ids, (name_term(member), name_term(identity), number_term(holder))))
 
-    def with_request(self, handle: int, sender: int, asked_as: Token, asked_in: int) -> "History":
+    def with_request(self, handle: int, sender: int, asked_as: Token, asked_in: int) -> "SymbolicGhostState":
         """See Ledger."""
         row = (number_term(handle), number_term(sender), name_term(asked_as), number_term(asked_in))
         return replace(self, requests=(*self.requests, row))
 
-    def with_owners(self, when: Truth, generation: int, owners: tuple[Token, ...]) -> "History":
+    def with_owners(self, when: Truth, generation: int, owners: tuple[Token, ...]) -> "SymbolicGhostState":
         """See Ledger."""
         if when is False:
             return self
@@ -88,7 +88,7 @@ class History:
 
 
 def _number(term: Term) -> int:
-    number: Any = Number(term)
+    number: Any = SymbolicNumber(term)
     return number  # type: ignore[no-any-return]
 
 

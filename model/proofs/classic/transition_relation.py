@@ -10,19 +10,19 @@ from typing import Any
 import z3
 
 from fencepost.model.logic import Token
-from fencepost.model.proofs.classic.counterexample import plain, settled
-from fencepost.model.proofs.classic.induction import STATEMENTS, Size, asked
-from fencepost.model.proofs.classic.proof_events import Event
-from fencepost.model.proofs.symbolic_values import Boolean, Claims, Name, Number
+from fencepost.model.proofs.classic.counterexample import keep_sent, to_plain
+from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize, prepare_query
+from fencepost.model.proofs.classic.proof_events import ProofEvent
+from fencepost.model.proofs.symbolic_values import SymbolicBool, SymbolicClaims, SymbolicNumber, SymbolicToken
 from fencepost.model.proofs.term_evaluation import Program, Value
 from fencepost.model.proofs.terms import Term, address
 
 
-class Uncovered(Exception):
+class OutOfDomain(Exception):
     """A situation is not among those that the proof is about."""
 
 
-class Tokens:
+class TokenNumbers:
     """A number for each token: the proof only compares them."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Tokens:
 
 
 @dataclass(slots=True)
-class Branch:
+class PathBranch:
     """One path: where the truth of its conditions is, its result, and how that is evaluated (once it has to be)."""
 
     conditions: tuple[int, ...]
@@ -50,67 +50,67 @@ class Branch:
     program: Program | None = None
 
 
-class Relation:
-    """An event's transitions. `taken` has the numbers of the paths that admitted something, of `count`."""
+class TransitionRelation:
+    """An event's transitions. `taken_paths` has the numbers of the paths that admitted something, of `path_count`."""
 
-    def __init__(self, event: Event, size: Size) -> None:
-        question = asked(event, STATEMENTS, size)
+    def __init__(self, event: ProofEvent, size: ProofSize) -> None:
+        question = prepare_query(event, STATEMENTS, size)
         situation = question.situation
         self._subject = situation.group if situation.process is None else situation.process.member
         self._arguments = situation.arguments
-        own = {address(leaf) for leaf in leaves((self._subject, self._arguments))}
-        assumed = (*situation.shapes.domain, *situation.assumed)
-        domain = [term for term in assumed if constants(term) <= own]
-        self._branches: list[Branch] = []
-        self._tokens = Tokens()
-        self.taken: set[int] = set()
+        own = {address(leaf) for leaf in terms_of((self._subject, self._arguments))}
+        assumed = (*situation.symbols.domain, *situation.assumed)
+        domain = [term for term in assumed if constants_in(term) <= own]
+        self._branches: list[PathBranch] = []
+        self._tokens = TokenNumbers()
+        self.taken_paths: set[int] = set()
         found = list(question.paths())
         self._program = Program([*domain, *(each for _, conditions in found for each in conditions)])
         self._scope = tuple(self._program.place(each) for each in domain)
         for happened, conditions in found:
             places = tuple(self._program.place(each) for each in conditions)
-            self._branches.append(Branch(places, happened.result))
+            self._branches.append(PathBranch(places, happened.result))
 
     @property
-    def count(self) -> int:
+    def path_count(self) -> int:
         """How many paths there are."""
         return len(self._branches)
 
     def steps(self, subject: Any, arguments: Sequence[Any]) -> list[Any]:
-        """What follows on each path that admits this situation. Raises `Uncovered`."""
+        """What follows on each path that admits this situation. Raises `OutOfDomain`."""
         given: dict[int, Value] = {}
         self._give(given, self._subject, subject)
         self._give(given, self._arguments, tuple(arguments))
         values = self._program.run(given)
         if not all(values[place] for place in self._scope):
-            raise Uncovered("the situation is outside of the domain that is assumed")
+            raise OutOfDomain("the situation is outside of the domain that is assumed")
         admitting = [
             number for number, branch in enumerate(self._branches) if all(values[place] for place in branch.conditions)
         ]
-        self.taken.update(admitting)
+        self.taken_paths.update(admitting)
         return [self._result(self._branches[number], given) for number in admitting]
 
-    def _result(self, branch: Branch, given: dict[int, Value]) -> Any:
+    def _result(self, branch: PathBranch, given: dict[int, Value]) -> Any:
         if branch.program is None:
-            branch.program = Program(leaves(branch.result))
+            branch.program = Program(terms_of(branch.result))
         program, values = branch.program, branch.program.run(given)
-        return settled(plain(branch.result, lambda term: values[program.place(term)], self._tokens.token))
+        return keep_sent(to_plain(branch.result, lambda term: values[program.place(term)], self._tokens.token))
 
     def _give(self, given: dict[int, Value], symbolic: Any, value: Any) -> None:
         """Say what each constant stands for; what a table has fewer of stands for nobody."""
-        if isinstance(symbolic, Boolean):
+        if isinstance(symbolic, SymbolicBool):
             given[address(symbolic.term)] = bool(value)
-        elif isinstance(symbolic, Number):
+        elif isinstance(symbolic, SymbolicNumber):
             given[address(symbolic.term)] = 0 if value is None else int(value)
-        elif isinstance(symbolic, Name):
+        elif isinstance(symbolic, SymbolicToken):
             given[address(symbolic.term)] = self._tokens.number(value)
-        elif isinstance(symbolic, Claims):
+        elif isinstance(symbolic, SymbolicClaims):
             self._give(given, symbolic.present, value is not None)
             self._give(given, symbolic.flags, value)
         elif isinstance(symbolic, tuple):
             values = () if value is None else value
             if len(values) > len(symbolic):
-                raise Uncovered(f"{len(values)} are more than {len(symbolic)}")
+                raise OutOfDomain(f"{len(values)} are more than {len(symbolic)}")
             for index, each in enumerate(symbolic):
                 self._give(given, each, values[index] if index < len(values) else None)
         elif is_dataclass(symbolic):
@@ -118,27 +118,27 @@ class Relation:
                 inner = None if value is None else getattr(value, field.name)
                 self._give(given, getattr(symbolic, field.name), inner)
         elif symbolic is not None and symbolic != value:
-            raise Uncovered(f"{value} is not {symbolic}")
+            raise OutOfDomain(f"{value} is not {symbolic}")
 
 
-def constants(term: Term) -> set[int]:
+def constants_in(term: Term) -> set[int]:
     """The addresses of the constants in a term."""
     inner = term.children()
     if not inner:
         return {address(term)} if term.decl().kind() == z3.Z3_OP_UNINTERPRETED else set()
-    return set().union(*map(constants, inner))
+    return set().union(*map(constants_in, inner))
 
 
-def leaves(value: Any) -> Iterator[Term]:
+def terms_of(value: Any) -> Iterator[Term]:
     """The terms that a value is made of."""
-    if isinstance(value, Boolean | Number | Name):
+    if isinstance(value, SymbolicBool | SymbolicNumber | SymbolicToken):
         yield value.term
-    elif isinstance(value, Claims):
-        yield from leaves(value.present)
-        yield from leaves(value.flags)
+    elif isinstance(value, SymbolicClaims):
+        yield from terms_of(value.present)
+        yield from terms_of(value.flags)
     elif isinstance(value, tuple):
         for item in value:
-            yield from leaves(item)
+            yield from terms_of(item)
     elif is_dataclass(value) and not isinstance(value, type):
         for field in fields(value):
-            yield from leaves(getattr(value, field.name))
+            yield from terms_of(getattr(value, field.name))

@@ -16,17 +16,17 @@ from fencepost.model.draining.polling import (
     Prefetch,
     Resume,
     Ring,
-    begun,
-    fetched,
-    following,
-    goes_on,
-    polled,
-    refilled,
+    add_fetched,
+    begin_poll,
+    is_poll_unfinished,
+    next_position,
+    refill_buffers,
+    run_poll,
+    should_fetch,
     visit,
-    wants,
 )
 from fencepost.model.proofs.obligations import Lemma
-from fencepost.model.proofs.symbolic_values import Boolean, Cells, Number, formula, number_term
+from fencepost.model.proofs.symbolic_values import SymbolicArray, SymbolicBool, SymbolicNumber, formula, number_term
 
 THEOREMS = {
     "draining.after": "Resuming after the partition visited last serves t no later than poll d + 1 <= n, where d is "
@@ -56,32 +56,39 @@ B = z3.Array("records", z3.IntSort(), z3.IntSort())
 START_AHEAD, START_BUSY = z3.Ints("ahead_at_start busy_at_start")
 
 
-def term(value: Any) -> Any:
+def term_of(value: Any) -> Any:
     """The z3 term of a symbolic value or of a plain one."""
-    if isinstance(value, Cells):
+    if isinstance(value, SymbolicArray):
         return value.term
-    return formula(value) if isinstance(value, Boolean | bool) else number_term(value)
+    return formula(value) if isinstance(value, SymbolicBool | bool) else number_term(value)
 
 
-def ring() -> Ring:
+def any_ring() -> Ring:
     """A ring in any state."""
-    values: Any = (Number(N), Number(M), Cells(B), Number(H), Number(R), Number(V))
+    values: Any = (
+        SymbolicNumber(N),
+        SymbolicNumber(M),
+        SymbolicArray(B),
+        SymbolicNumber(H),
+        SymbolicNumber(R),
+        SymbolicNumber(V),
+    )
     return Ring(*values)
 
 
-HERE = ring()
+HERE = any_ring()
 WELL_FORMED = (N >= 1, M >= 1, H >= 0, H < N, T >= 0, T < N, B[H] >= 0, B[T] >= 0, R >= 0, R <= M, V >= 0, V <= N)
-IN_POLL = (*WELL_FORMED, term(goes_on(HERE)))
+IN_POLL = (*WELL_FORMED, term_of(is_poll_unfinished(HERE)))
 
 
-def records(at: Ring) -> Any:
+def records_term(at: Ring) -> Any:
     """The array of records."""
-    return term(at.buffers)
+    return term_of(at.buffers)
 
 
-def next_to(position: Any) -> Any:
+def next_position_term(position: Any) -> Any:
     """The next position, as the shipped function has it."""
-    return term(following(HERE, Number(position)))  # type: ignore[arg-type]
+    return term_of(next_position(HERE, SymbolicNumber(position)))  # type: ignore[arg-type]
 
 
 def distance(position: Any) -> Any:
@@ -90,7 +97,7 @@ def distance(position: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class RingSum:
     """A weight summed over the partitions from a position up to t, without t; `of` is that sum by position."""
 
     name: str
@@ -106,16 +113,16 @@ class Sum:
 
     def law(self, array: Any, position: Any) -> Any:
         """The definition of the sum, at one position."""
-        onward = self.weight(array[position]) + self.of(array, next_to(position))
+        onward = self.weight(array[position]) + self.of(array, next_position_term(position))
         return self.of(array, position) == z3.If(position == T, 0, onward)
 
 
-AHEAD, BUSY = Sum("ahead"), Sum("busy", busy=True)
+AHEAD, BUSY = RingSum("ahead"), RingSum("busy", busy=True)
 
 
-def sums(array: Any, position: Any) -> tuple[Any, ...]:
+def sum_laws(array: Any, position: Any) -> tuple[Any, ...]:
     """Both sums are defined here and at the next position, and not negative."""
-    places = (position, next_to(position))
+    places = (position, next_position_term(position))
     return tuple(
         claim
         for kind in (AHEAD, BUSY)
@@ -124,9 +131,9 @@ def sums(array: Any, position: Any) -> tuple[Any, ...]:
     )
 
 
-def frames() -> Iterator[Lemma]:
+def frame_lemmas() -> Iterator[Lemma]:
     """By induction on the distance to t: a sum changes only with the partitions it is taken over."""
-    after = records(visit(HERE, Resume.AFTER))
+    after = records_term(visit(HERE, Resume.AFTER))
     other = z3.Array("other", z3.IntSort(), z3.IntSort())
     for kind in (AHEAD, BUSY):
         for name, array, same in (
@@ -134,18 +141,19 @@ def frames() -> Iterator[Lemma]:
             ("refilled elsewhere", other, other[J] == B[J]),
         ):
             laws = (kind.law(B, J), kind.law(array, J), J >= 0, J < N, same)
-            onward = z3.Or(J == T, kind.of(array, next_to(J)) == kind.of(B, next_to(J)))
+            onward = z3.Or(J == T, kind.of(array, next_position_term(J)) == kind.of(B, next_position_term(J)))
             goal = z3.And(
-                kind.of(array, J) == kind.of(B, J), z3.Implies(J != T, distance(next_to(J)) == distance(J) - 1)
+                kind.of(array, J) == kind.of(B, J),
+                z3.Implies(J != T, distance(next_position_term(J)) == distance(J) - 1),
             )
             yield Lemma("draining.exact", f"{kind.name} stays when {name}", (*IN_POLL, *laws, onward), goal)
-        below = (kind.law(B, J), J >= 0, J < N, B[J] >= 0, z3.Or(J == T, kind.of(B, next_to(J)) >= 0))
+        below = (kind.law(B, J), J >= 0, J < N, B[J] >= 0, z3.Or(J == T, kind.of(B, next_position_term(J)) >= 0))
         yield Lemma("draining.exact", f"{kind.name} is not negative", (*WELL_FORMED, *below), kind.of(B, J) >= 0)
 
 
-def progress(at: Ring, resume: Resume) -> Any:
+def poll_progress(at: Ring, resume: Resume) -> Any:
     """What holds all through a poll that has not served t, by what was ahead of t at its beginning."""
-    array, cursor, budget, visited = records(at), term(at.cursor), term(at.budget), term(at.visited)
+    array, cursor, budget, visited = records_term(at), term_of(at.cursor), term_of(at.budget), term_of(at.visited)
     ahead, busy = AHEAD.of(array, cursor), BUSY.of(array, cursor)
     taken = M - budget
     missed = {
@@ -160,95 +168,97 @@ def progress(at: Ring, resume: Resume) -> Any:
     )
 
 
-def polls(resume: Resume, theorem: str) -> Iterator[Lemma]:
+def poll_lemmas(resume: Resume, theorem: str) -> Iterator[Lemma]:
     """A poll under one of the rules: how it begins, a visit of another partition, how it ends, a visit of t."""
-    first = begun(HERE, resume)
-    array, cursor = records(first), term(first.cursor)
+    first = begin_poll(HERE, resume)
+    array, cursor = records_term(first), term_of(first.cursor)
     yield Lemma(
         theorem,
         f"{resume.value}: a poll begins with a visit to make and the sums as they are",
         (*WELL_FORMED, AHEAD.of(array, cursor) == START_AHEAD, BUSY.of(array, cursor) == START_BUSY),
-        z3.And(term(goes_on(first)), progress(first, resume)),
+        z3.And(term_of(is_poll_unfinished(first)), poll_progress(first, resume)),
     )
     there = visit(HERE, resume)
-    onward = next_to(H)
-    same = tuple(kind.of(records(there), onward) == kind.of(B, onward) for kind in (AHEAD, BUSY))
-    laws = (*sums(B, H), *(kind.law(records(there), H) for kind in (AHEAD, BUSY)), *same)
+    onward = next_position_term(H)
+    same = tuple(kind.of(records_term(there), onward) == kind.of(B, onward) for kind in (AHEAD, BUSY))
+    laws = (*sum_laws(B, H), *(kind.law(records_term(there), H) for kind in (AHEAD, BUSY)), *same)
     yield Lemma(
         theorem,
         f"{resume.value}: a visit of another partition makes progress",
-        (*IN_POLL, H != T, *laws, progress(HERE, resume)),
-        progress(there, resume),
+        (*IN_POLL, H != T, *laws, poll_progress(HERE, resume)),
+        poll_progress(there, resume),
     )
     yield Lemma(
         theorem,
         f"{resume.value}: a poll that ends before t has used up its limit, and m records were ahead",
-        (*WELL_FORMED, progress(HERE, resume), z3.Not(term(goes_on(HERE)))),
+        (*WELL_FORMED, poll_progress(HERE, resume), z3.Not(term_of(is_poll_unfinished(HERE)))),
         z3.And(R == 0, START_AHEAD >= M),
     )
     yield Lemma(
         theorem,
         f"{resume.value}: a visit of t serves it, and fewer than m records were ahead",
-        (*IN_POLL, H == T, B[T] > 0, AHEAD.law(B, H), progress(HERE, resume)),
-        z3.And(records(there)[T] < B[T], START_AHEAD < M),
+        (*IN_POLL, H == T, B[T] > 0, AHEAD.law(B, H), poll_progress(HERE, resume)),
+        z3.And(records_term(there)[T] < B[T], START_AHEAD < M),
     )
 
 
-def shapes() -> Iterator[Lemma]:
+def well_formed_lemmas() -> Iterator[Lemma]:
     """A visit leaves a ring as it should be, under every rule."""
     for resume in Resume:
         there = visit(HERE, resume)
         goal = z3.And(
-            term(there.cursor) >= 0,
-            term(there.cursor) < N,
-            term(there.budget) >= 0,
-            term(there.budget) <= M,
-            records(there)[J] >= 0,
-            z3.Implies(J != H, records(there)[J] == B[J]),
-            B[H] - records(there)[H] == R - term(there.budget),
+            term_of(there.cursor) >= 0,
+            term_of(there.cursor) < N,
+            term_of(there.budget) >= 0,
+            term_of(there.budget) <= M,
+            records_term(there)[J] >= 0,
+            z3.Implies(J != H, records_term(there)[J] == B[J]),
+            B[H] - records_term(there)[H] == R - term_of(there.budget),
         )
         yield Lemma(
             "draining.exact", f"{resume.value}: a visit keeps the ring well formed", (*IN_POLL, B[J] >= 0), goal
         )
 
 
-def after() -> Iterator[Lemma]:
+def resume_after_lemmas() -> Iterator[Lemma]:
     """Resuming after: the rank falls with every visit, whatever is fetched."""
     theorem = "draining.after"
     there = visit(HERE, Resume.AFTER)
-    onward = distance(term(there.cursor))
+    onward = distance(term_of(there.cursor))
     yield Lemma(theorem, "the rank is below n", WELL_FORMED, z3.And(distance(H) >= 0, distance(H) <= N - 1))
     yield Lemma(
         theorem,
         "a visit of another partition brings t one nearer",
         (*IN_POLL, H != T),
-        z3.And(onward == distance(H) - 1, records(there)[T] == B[T]),
+        z3.And(onward == distance(H) - 1, records_term(there)[T] == B[T]),
     )
-    yield Lemma(theorem, "a visit of t serves it", (*IN_POLL, H == T, B[T] > 0), records(there)[T] < B[T])
-    yield Lemma(theorem, "every poll makes a visit", WELL_FORMED, term(goes_on(begun(HERE, Resume.AFTER))))
+    yield Lemma(theorem, "a visit of t serves it", (*IN_POLL, H == T, B[T] > 0), records_term(there)[T] < B[T])
+    yield Lemma(
+        theorem, "every poll makes a visit", WELL_FORMED, term_of(is_poll_unfinished(begin_poll(HERE, Resume.AFTER)))
+    )
     more = z3.Int("more")
-    richer = fetched(HERE, Number(J), Number(more))  # type: ignore[arg-type]
+    richer = add_fetched(HERE, SymbolicNumber(J), SymbolicNumber(more))  # type: ignore[arg-type]
     yield Lemma(
         theorem,
         "a fetch leaves the rank and the records of t",
         (*WELL_FORMED, B[T] > 0, more >= 0, J >= 0, J < N),
-        z3.And(records(richer)[T] >= B[T], term(richer.cursor) == H),
+        z3.And(records_term(richer)[T] >= B[T], term_of(richer.cursor) == H),
     )
     yield Lemma(
         theorem,
         "tight: a full buffer takes the whole poll",
         (*IN_POLL, R == M, B[H] >= M),
-        z3.And(term(there.budget) == 0, term(there.cursor) == next_to(H)),
+        z3.And(term_of(there.budget) == 0, term_of(there.cursor) == next_position_term(H)),
     )
 
 
-def at_refilled_when_empty() -> Iterator[Lemma]:
+def resume_at_lemmas() -> Iterator[Lemma]:
     """Resuming at: what can still come ahead of t is what the cursor holds and R for each one after it."""
     theorem, most, room = "draining.at-refilled-when-empty", z3.Int("most"), z3.Int("room")
     there = visit(HERE, Resume.AT)
-    cursor, left = term(there.cursor), term(there.budget)
+    cursor, left = term_of(there.cursor), term_of(there.budget)
     refill = z3.Array("refill", z3.IntSort(), z3.IntSort())
-    # `room` stands for (d - 1) R, of which a step to the next partition takes R; t itself has nothing ahead.
+    # `max_items` stands for (d - 1) R, of which a step to the next partition takes R; t itself has nothing ahead.
     hypotheses = (*IN_POLL, H != T, most >= 0, room >= 0, z3.Implies(distance(H) >= 2, room >= most), B[H] <= most)
     potential = B[H] + room
 
@@ -258,12 +268,12 @@ def at_refilled_when_empty() -> Iterator[Lemma]:
     yield Lemma(
         theorem,
         "a visit of another partition takes what it takes off what can still come",
-        (*hypotheses, B[next_to(H)] <= most),
-        remaining(records(there)) <= potential - (R - left),
+        (*hypotheses, B[next_position_term(H)] <= most),
+        remaining(records_term(there)) <= potential - (R - left),
     )
     limits = (
         refill[cursor] <= most,
-        z3.Implies(records(there)[cursor] > 0, refill[cursor] == records(there)[cursor]),
+        z3.Implies(records_term(there)[cursor] > 0, refill[cursor] == records_term(there)[cursor]),
     )
     yield Lemma(
         theorem,
@@ -273,23 +283,23 @@ def at_refilled_when_empty() -> Iterator[Lemma]:
     )
 
 
-def start() -> Iterator[Lemma]:
+def resume_start_lemmas() -> Iterator[Lemma]:
     """Always from the start: a poll with m records ahead misses t, and the next begins where this one did."""
-    first = begun(HERE, Resume.START)
-    yield Lemma("draining.start", "every poll begins at the first partition", WELL_FORMED, term(first.cursor) == 0)
+    first = begin_poll(HERE, Resume.START)
+    yield Lemma("draining.start", "every poll begins at the first partition", WELL_FORMED, term_of(first.cursor) == 0)
 
 
-def rank_at() -> Iterator[Lemma]:
+def rank_lemmas() -> Iterator[Lemma]:
     """Resuming at: the rank need not fall, which is where the proof of resuming after breaks."""
-    onward = distance(term(visit(HERE, Resume.AT).cursor))
+    onward = distance(term_of(visit(HERE, Resume.AT).cursor))
     yield Lemma("draining.rank-at", "the rank falls", (*IN_POLL, H != T), onward < distance(H), holds=False)
 
 
-def heuristics() -> Iterator[Lemma]:
+def prefetch_lemmas() -> Iterator[Lemma]:
     """When fetches are sent."""
     retained = z3.Int("retained")
     sent = {
-        each: term(wants(each, HERE, Number(T), Number(retained)))  # type: ignore[arg-type]
+        each: term_of(should_fetch(each, HERE, SymbolicNumber(T), SymbolicNumber(retained)))  # type: ignore[arg-type]
         for each in Prefetch
     }
     there = visit(HERE, Resume.AFTER)
@@ -297,8 +307,8 @@ def heuristics() -> Iterator[Lemma]:
     yield Lemma(
         "draining.total",
         "a poll that comes to its last partition uses up its limit",
-        (*IN_POLL, H == T, AHEAD.law(B, H), progress(HERE, Resume.AFTER), START_AHEAD + B[T] >= M),
-        term(there.budget) == 0,
+        (*IN_POLL, H == T, AHEAD.law(B, H), poll_progress(HERE, Resume.AFTER), START_AHEAD + B[T] >= M),
+        term_of(there.budget) == 0,
     )
     empty = (*WELL_FORMED, B[T] == 0)
     for each in (Prefetch.SHARE, Prefetch.EMPTY):
@@ -308,18 +318,18 @@ def heuristics() -> Iterator[Lemma]:
     yield Lemma("draining.integer-share-fetches", "it qualifies when empty", empty, trap, holds=False)
 
 
-def lemmas() -> Iterator[Lemma]:
+def draining_lemmas() -> Iterator[Lemma]:
     """Every lemma of every theorem about draining."""
-    yield from shapes()
-    yield from frames()
-    yield from after()
-    yield from polls(Resume.AFTER, "draining.after-unrefilled")
-    yield from polls(Resume.AT, "draining.at-unrefilled")
-    yield from polls(Resume.START, "draining.start")
-    yield from at_refilled_when_empty()
-    yield from start()
-    yield from rank_at()
-    yield from heuristics()
+    yield from well_formed_lemmas()
+    yield from frame_lemmas()
+    yield from resume_after_lemmas()
+    yield from poll_lemmas(Resume.AFTER, "draining.after-unrefilled")
+    yield from poll_lemmas(Resume.AT, "draining.at-unrefilled")
+    yield from poll_lemmas(Resume.START, "draining.start")
+    yield from resume_at_lemmas()
+    yield from resume_start_lemmas()
+    yield from rank_lemmas()
+    yield from prefetch_lemmas()
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,26 +345,26 @@ class Lasso:
     polls: int
 
 
-def lasso(resume: Resume, prefetch: Prefetch, longest: int = 3, limit: int = 3) -> Lasso | None:
+def find_lasso(resume: Resume, prefetch: Prefetch, longest: int = 3, limit: int = 3) -> Lasso | None:
     """A shortest schedule that starves the second of two partitions; None if there is none within the bounds.
 
     `longest` bounds the polls, `limit` the records of a poll; records and fetches are not bounded.
     """
     first, second, fetch = z3.Ints("first second fetch")
     held = z3.Store(z3.Store(z3.K(z3.IntSort(), z3.IntVal(0)), 0, first), 1, second)
-    values: Any = (Number(M), Cells(held))
+    values: Any = (SymbolicNumber(M), SymbolicArray(held))
     ring = Ring(2, *values)
 
     def brings(position: int) -> Any:
-        return Number(fetch) if position == 0 else 0
+        return SymbolicNumber(fetch) if position == 0 else 0
 
     solver = z3.Solver()
     solver.add(M >= 1, limit >= M, first >= 0, second >= 1, fetch >= 1)
     for number in range(1, longest + 1):
-        ring = polled(ring, resume)
-        solver.add(records(ring)[1] == second)
-        ring = refilled(ring, prefetch, brings)
-        closed = z3.And(term(begun(ring, resume).cursor) == 0, records(ring)[0] == first)
+        ring = run_poll(ring, resume)
+        solver.add(records_term(ring)[1] == second)
+        ring = refill_buffers(ring, prefetch, brings)
+        closed = z3.And(term_of(begin_poll(ring, resume).cursor) == 0, records_term(ring)[0] == first)
         if solver.check(closed) == z3.sat:
             model = solver.model()
             most, one, two, more = (model.eval(each, True).as_long() for each in (M, first, second, fetch))

@@ -7,18 +7,18 @@ from time import perf_counter
 from fencepost.model.classic.theorems.non_theorems import FALSE_THEOREMS
 from fencepost.model.classic.theorems.statements import THEOREMS, Statement
 from fencepost.model.proofs.classic import kernel_proofs
-from fencepost.model.proofs.classic.counterexample import Counterexample, decoded
-from fencepost.model.proofs.classic.induction import STATEMENTS, Size, Verdict, beginning, prove
+from fencepost.model.proofs.classic.counterexample import InductionCounterexample, decode_refutation
+from fencepost.model.proofs.classic.induction import STATEMENTS, EventVerdict, ProofSize, initially_false, prove_event
 from fencepost.model.proofs.classic.proof_events import coordinator_events, member_events
 from fencepost.model.proofs.draining import theorems
-from fencepost.model.proofs.obligations import Finding, Lemma, findings
+from fencepost.model.proofs.obligations import Lemma, LemmaResult, findings
 
 Progress = Callable[[str, int, int], None]
 """Told what is being proved, its number and how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class TheoremResult:
     """What became of a theorem: "proved", "refuted", "undecided" (the solver gave up) or "vacuous"."""
 
     id: str
@@ -29,7 +29,7 @@ class Result:
     seconds: float
     longest: float = 0.0
     """The seconds of the longest query."""
-    counterexamples: tuple[Counterexample, ...] = ()
+    counterexamples: tuple[InductionCounterexample, ...] = ()
 
 
 _EXCLUDES = {
@@ -42,24 +42,24 @@ _EXCLUDES = {
 }
 
 
-def inductive(size: Size, seed: int, progress: Progress) -> Iterator[Result]:
+def inductive_results(size: ProofSize, seed: int, progress: Progress) -> Iterator[TheoremResult]:
     """The theorems about the handlers: one induction for all of them, over everything that can happen."""
     events = [*coordinator_events(size.slots), *member_events()]
-    verdicts: list[Verdict] = []
+    verdicts: list[EventVerdict] = []
     for number, event in enumerate(events, 1):
         progress(event.name, number, len(events))
-        verdicts.append(prove(event, STATEMENTS, size, seed))
-    broken = beginning(STATEMENTS, size)
+        verdicts.append(prove_event(event, STATEMENTS, size, seed))
+    broken = initially_false(STATEMENTS, size)
     seconds = sum(verdict.seconds for verdict in verdicts)
     for theorem in THEOREMS:
         yield result_of(theorem, verdicts, broken, size, seconds)
 
 
 def result_of(
-    theorem: Statement, verdicts: Sequence[Verdict], broken: tuple[str, ...], size: Size, seconds: float
-) -> Result:
+    theorem: Statement, verdicts: Sequence[EventVerdict], broken: tuple[str, ...], size: ProofSize, seconds: float
+) -> TheoremResult:
     """The theorem is proved if the whole induction is; it is only as good as the statements that it rests on."""
-    examples = tuple(decoded(one.event, refuted) for one in verdicts for refuted in one.refutations)
+    examples = tuple(decode_refutation(one.event, refuted) for one in verdicts for refuted in one.refutations)
     outcome = "proved"
     if any(verdict.undecided for verdict in verdicts):
         outcome = "undecided"
@@ -76,7 +76,9 @@ def result_of(
     )
     mine = sorted(examples, key=lambda example: example.statement != theorem.id)
     longest = max(verdict.longest for verdict in verdicts)
-    return Result(theorem.id, theorem.sentence, outcome, covers, _EXCLUDES[theorem.id], seconds, longest, tuple(mine))
+    return TheoremResult(
+        theorem.id, theorem.sentence, outcome, covers, _EXCLUDES[theorem.id], seconds, longest, tuple(mine)
+    )
 
 
 _KERNEL = {
@@ -94,26 +96,26 @@ _DRAINING = {
 }
 
 
-def registry() -> dict[str, str]:
+def theorem_sentences() -> dict[str, str]:
     """Every theorem that people read: its id and its sentence."""
     return {one.id: one.sentence for one in THEOREMS} | _KERNEL | _DRAINING
 
 
-def parametrical(seed: int, progress: Progress) -> Iterator[Result]:
+def kernel_results(seed: int, progress: Progress) -> Iterator[TheoremResult]:
     """The theorems about the kernel."""
     covers = "the kernel, for any number of members, partitions and generations"
     excludes = "the handlers themselves: tests tie them to the kernel, step by step"
-    yield from settled("kernel", list(kernel_proofs.lemmas()), _KERNEL, covers, excludes, seed, progress)
+    yield from lemma_results("kernel", list(kernel_proofs.kernel_lemmas()), _KERNEL, covers, excludes, seed, progress)
 
 
-def drained(seed: int, progress: Progress) -> Iterator[Result]:
+def draining_results(seed: int, progress: Progress) -> Iterator[TheoremResult]:
     """The theorems about draining."""
     covers = "the draining rules of KIP-41, for any number of partitions, records and any max.poll.records"
     excludes = "what a fetch returns and when"
-    yield from settled("draining", list(theorems.lemmas()), _DRAINING, covers, excludes, seed, progress)
+    yield from lemma_results("draining", list(theorems.draining_lemmas()), _DRAINING, covers, excludes, seed, progress)
 
 
-def settled(
+def lemma_results(
     room: str,
     lemmas: list[Lemma],
     sentences: dict[str, str],
@@ -121,9 +123,9 @@ def settled(
     excludes: str,
     seed: int,
     progress: Progress,
-) -> Iterator[Result]:
+) -> Iterator[TheoremResult]:
     """One result for each theorem that people read; the lemmas below them count for all."""
-    found: list[Finding] = []
+    found: list[LemmaResult] = []
     for number, finding in enumerate(findings(lemmas, seed), 1):
         if number % 20 == 1:
             progress(room, number, len(lemmas))
@@ -131,12 +133,12 @@ def settled(
     below = [one for one in found if one.lemma.theorem not in sentences]
     for theorem, sentence in sentences.items():
         own = [one for one in found if one.lemma.theorem == theorem]
-        verdict = worst([*own, *below]) if own else "vacuous"
+        verdict = worst_verdict([*own, *below]) if own else "vacuous"
         longest = max((one.longest for one in (*own, *below)), default=0.0)
-        yield Result(theorem, sentence, verdict, covers, excludes, sum(one.seconds for one in own), longest)
+        yield TheoremResult(theorem, sentence, verdict, covers, excludes, sum(one.seconds for one in own), longest)
 
 
-def worst(found: list[Finding]) -> str:
+def worst_verdict(found: list[LemmaResult]) -> str:
     """Proved only if every lemma is what it should be."""
     wrong = {one.verdict for one in found if not one.as_expected}
     if not wrong:
@@ -144,11 +146,11 @@ def worst(found: list[Finding]) -> str:
     return "undecided" if wrong == {"unknown"} else "vacuous" if "vacuous" in wrong else "refuted"
 
 
-def false_ones() -> Iterator[Result]:
+def false_theorem_results() -> Iterator[TheoremResult]:
     """The plain wordings that are false, each broken by its story once more."""
     for false in FALSE_THEOREMS:
         began = perf_counter()
-        story = false.story()
-        verdict = "false, as it should be" if story.breaches(false.statement) else "not broken"
-        covers = f"a run of {len(story.lines)} steps: {false.reason}"
-        yield Result(false.statement.id, false.statement.sentence, verdict, covers, "", perf_counter() - began)
+        story = false.script()
+        verdict = "false, as it should be" if story.violations_of(false.statement) else "not broken"
+        covers = f"a run of {len(story.log)} steps: {false.reason}"
+        yield TheoremResult(false.statement.id, false.statement.sentence, verdict, covers, "", perf_counter() - began)

@@ -14,26 +14,26 @@ from typing import Any
 import duckdb
 from pyspark.sql import SparkSession
 
-from fencepost.conformance.pipeline.shard_findings import opinion
+from fencepost.conformance.pipeline.shard_findings import shard_findings
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.pipeline.corpus import EVENTS, Corpus
 from fencepost.traces.pipeline.ingest import ingest
-from fencepost.traces.pipeline.judge_corpus import read
+from fencepost.traces.pipeline.judge_corpus import read_table
 from fencepost.traces.pipeline.queries import INVARIANTS
-from fencepost.traces.pipeline.results import Judged, judge_corpus
-from fencepost.traces.pipeline.spark_session import session
-from tests.acceptance.checks.conformance import passing, run_tests
-from tests.acceptance.crash_recovery import CONF, killed, quiet
-from tests.acceptance.framework import Bar, Figure, at_least, at_most, exactly, told
-from tests.acceptance.recorded_sources import SOURCES
-from tests.acceptance.synthetic_corpus import STALE, make
-from tests.support.altered_traces import altered_trace, judged_alone
+from fencepost.traces.pipeline.results import CorpusResults, judge_corpus
+from fencepost.traces.pipeline.spark_session import spark_session
+from tests.acceptance.checks.conformance import expect_passing, run_tests
+from tests.acceptance.crash_recovery import SPARK_CONFIG, check_killed, ignore_progress
+from tests.acceptance.framework import Check, Figure, at_least, at_most, exactly, without_threshold
+from tests.acceptance.recorded_sources import SOURCE_CHECKS
+from tests.acceptance.synthetic_corpus import STALE_EVERY, make_corpus
+from tests.support.altered_traces import altered_trace, judge_alone
 
-ALL = 10_000_000
-GROUPS, BIG, FILES = 10_000, 1_000_000, 16
+DEFAULT_EVENTS = 10_000_000
+GROUPS, BIG_GROUP_EVENTS, FILES = 10_000, 1_000_000, 16
 RANDOM_TRACES = 1_000
-WARM = 3
+WARM_RUNS = 3
 DUCKDB = {
     "one-leader": """
         with ids as (select trace, "group", member_id id, min(coalesce('i ' || instance, 'm ' || member_id)) person
@@ -59,27 +59,27 @@ DUCKDB = {
 }
 
 
-def seconds(work: Callable[[], object]) -> float:
+def measure_seconds(work: Callable[[], object]) -> float:
     """How long it takes."""
     begun = time.monotonic()
     work()
     return time.monotonic() - begun
 
 
-class Memory:
+class MemoryMonitor:
     """Watches how much memory this process and all that it started have together, in MiB."""
 
     def __init__(self) -> None:
         self.peak = 0.0
         self.ended = threading.Event()
-        self.thread = threading.Thread(target=self.watch, daemon=True)
+        self.thread = threading.Thread(target=self.poll, daemon=True)
 
-    def watch(self) -> None:
+    def poll(self) -> None:
         """Look again and again."""
         while not self.ended.wait(1):
-            self.peak = max(self.peak, sum(map(memory_of, family(os.getpid()))))
+            self.peak = max(self.peak, sum(map(memory_mib, process_tree(os.getpid()))))
 
-    def __enter__(self) -> "Memory":
+    def __enter__(self) -> "MemoryMonitor":
         self.thread.start()
         return self
 
@@ -88,7 +88,7 @@ class Memory:
         self.thread.join()
 
 
-def family(process: int) -> Iterator[int]:
+def process_tree(process: int) -> Iterator[int]:
     """A process and all that came of it."""
     yield process
     for task in Path(f"/proc/{process}/task").glob("*/children"):
@@ -97,10 +97,10 @@ def family(process: int) -> Iterator[int]:
         except OSError:
             continue
         for child in children:
-            yield from family(int(child))
+            yield from process_tree(int(child))
 
 
-def memory_of(process: int) -> float:
+def memory_mib(process: int) -> float:
     """Its memory in MiB; what it shares with others counts in part."""
     try:
         rows = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
@@ -109,59 +109,59 @@ def memory_of(process: int) -> float:
     return sum(int(row.split()[1]) for row in rows if row.startswith("Pss:")) / 1024
 
 
-def elsewhere(work: Callable[..., Any], *arguments: Any) -> Any:
+def run_in_process(work: Callable[..., Any], *arguments: Any) -> Any:
     """What comes of it in a process of its own."""
     with get_context("spawn").Pool(1) as pool:
         return pool.apply(work, arguments)
 
 
-def judged_by_one(path: str) -> tuple[int, float]:
+def judge_in_one_process(path: str) -> tuple[int, float]:
     """A trace judged as `fencepost judge` does it: events, and seconds."""
     header, events = open_trace(path)
     begun = time.monotonic()
-    verdict = Judge(header).read(events)
+    verdict = Judge(header).judge_events(events)
     return verdict.events, time.monotonic() - begun
 
 
-def volume(folder: Path) -> Iterator[Figure]:
+def check_volume(folder: Path) -> Iterator[Figure]:
     """Millions of events with seeded violations."""
-    events = int(os.environ.get("FENCEPOST_EVENTS", ALL))
-    groups, big = max(FILES, GROUPS * events // ALL), BIG * events // ALL
+    events = int(os.environ.get("FENCEPOST_EVENTS", DEFAULT_EVENTS))
+    groups, big = max(FILES, GROUPS * events // DEFAULT_EVENTS), BIG_GROUP_EVENTS * events // DEFAULT_EVENTS
     (folder / "traces").mkdir()
-    expected: dict[str, list[int]] = elsewhere(make, folder / "traces", events, groups, big, FILES)
+    expected: dict[str, list[int]] = run_in_process(make_corpus, folder / "traces", events, groups, big, FILES)
     paths = [Path(path) for path in expected]
     corpus = Corpus.create(folder / "corpus", 16)
     out = folder / "out"
     out.mkdir()
-    with Memory() as memory, session("bars", "local[2]", CONF) as spark:
-        took = seconds(lambda: ingest(spark, corpus, paths, quiet))
+    with MemoryMonitor() as memory, spark_session("bars", "local[2]", SPARK_CONFIG) as spark:
+        took = measure_seconds(lambda: ingest(spark, corpus, paths, ignore_progress))
         count = sum(batch.counts.events for batch in corpus.batches())
-        yield told("events", count)
-        yield told("seeded violations", sum(map(len, expected.values())))
-        yield told("ingest: events a second", round(count / took))
+        yield without_threshold("events", count)
+        yield without_threshold("seeded violations", sum(map(len, expected.values())))
+        yield without_threshold("ingest: events a second", round(count / took))
         yield exactly("ingest: in quarantine", sum(batch.counts.quarantined for batch in corpus.batches()), 0)
-        took = seconds(lambda: judge_corpus(spark, corpus, out, opinion, quiet))
+        took = measure_seconds(lambda: judge_corpus(spark, corpus, out, shard_findings, ignore_progress))
         together = count / took
-        rates = list(queried(spark, corpus, count))
+        rates = list(measure_queries(spark, corpus, count))
     yield at_most("MiB of driver and workers together", round(memory.peak), 4_096)
-    yield from found_as_seeded(Judged(out), expected)
-    alone, one = elsewhere(judged_by_one, str(paths[-1]))
-    yield from compared(together, alone / one)
-    yield from beside_duckdb(corpus, count, rates)
+    yield from compare_with_seeded(CorpusResults(out), expected)
+    alone, one = run_in_process(judge_in_one_process, str(paths[-1]))
+    yield from compare_rates(together, alone / one)
+    yield from compare_with_duckdb(corpus, count, rates)
     stale = next(rows for name, _, _, rows in rates if name == "no-stale-commit")
-    yield at_least("stale commits found by the query", stale, (groups - 1) // STALE)
+    yield at_least("stale commits found by the query", stale, (groups - 1) // STALE_EVERY)
 
 
-def compared(together: float, alone: float) -> Iterator[Figure]:
+def compare_rates(together: float, alone: float) -> Iterator[Figure]:
     """The judge on two cores beside one process."""
-    yield told("judge: events a second, one plain process", round(alone))
-    yield told("judge: events a second, in all", round(together))
+    yield without_threshold("judge: events a second, one plain process", round(alone))
+    yield without_threshold("judge: events a second, in all", round(together))
     ratio = together / alone
     fast = ratio >= 1.6 or together >= 60_000
     yield Figure("judge: times one process", round(ratio, 2), "at least 1.6, or 60,000 events a second", fast)
 
 
-def found_as_seeded(judged: Judged, expected: dict[str, list[int]]) -> Iterator[Figure]:
+def compare_with_seeded(judged: CorpusResults, expected: dict[str, list[int]]) -> Iterator[Figure]:
     """All that was seeded, and nothing else."""
     missing, others = Counter[str](), Counter[str]()
     found: dict[str, set[int]] = {}
@@ -175,20 +175,20 @@ def found_as_seeded(judged: Judged, expected: dict[str, list[int]]) -> Iterator[
     yield exactly("left undecided", sum(1 for _ in judged.findings("inconclusive")), 0)
 
 
-def queried(spark: SparkSession, corpus: Corpus, count: int) -> Iterator[tuple[str, int, int, int]]:
+def measure_queries(spark: SparkSession, corpus: Corpus, count: int) -> Iterator[tuple[str, int, int, int]]:
     """Each query: events of the corpus a second, cold and warm, and how many rows it finds."""
-    events = read(spark, corpus, EVENTS)
+    events = read_table(spark, corpus, EVENTS)
     for name, query in INVARIANTS.items():
 
         def run(query: Any = query) -> None:
             query(events).write.format("noop").mode("overwrite").save()
 
-        cold = seconds(run)
-        warm = min(seconds(run) for _ in range(WARM))
+        cold = measure_seconds(run)
+        warm = min(measure_seconds(run) for _ in range(WARM_RUNS))
         yield name, round(count / cold), round(count / warm), query(events).count()
 
 
-def beside_duckdb(corpus: Corpus, count: int, rates: list[tuple[str, int, int, int]]) -> Iterator[Figure]:
+def compare_with_duckdb(corpus: Corpus, count: int, rates: list[tuple[str, int, int, int]]) -> Iterator[Figure]:
     """The queries by Spark, and the same by DuckDB over the same files."""
     connection = duckdb.connect()
     connection.execute("set threads = 2")
@@ -201,63 +201,65 @@ def beside_duckdb(corpus: Corpus, count: int, rates: list[tuple[str, int, int, i
     for name, cold, warm, rows in rates:
         query = partial(connection.execute, DUCKDB[name])
         (theirs,) = query().fetchone() or (0,)
-        rate = count / min(seconds(query) for _ in range(WARM))
-        yield told(f"{name}: events a second, cold", cold)
+        rate = count / min(measure_seconds(query) for _ in range(WARM_RUNS))
+        yield without_threshold(f"{name}: events a second, cold", cold)
         yield at_least(f"{name}: events a second, warm", warm, 500_000)
-        yield told(f"{name}: events a second, DuckDB, warm", round(rate))
+        yield without_threshold(f"{name}: events a second, DuckDB, warm", round(rate))
         yield exactly(f"{name}: found", rows, theirs)
 
 
-def identical(folder: Path) -> Iterator[Figure]:
+def check_identical(folder: Path) -> Iterator[Figure]:
     """Random traces, judged by the pipeline as far apart as it goes, and one by one."""
     for seed in range(RANDOM_TRACES):
         write_trace(folder / f"{seed}.jsonl", *altered_trace(seed))
     paths = sorted(folder.glob("*.jsonl"))
     corpus, out = Corpus.create(folder / "corpus", 3), folder / "out"
     out.mkdir()
-    with session("bars", "local[2]", CONF) as spark:
-        ingest(spark, corpus, paths, quiet)
-        judge_corpus(spark, corpus, out, opinion, quiet, split=0)
+    with spark_session("bars", "local[2]", SPARK_CONFIG) as spark:
+        ingest(spark, corpus, paths, ignore_progress)
+        judge_corpus(spark, corpus, out, shard_findings, ignore_progress, split=0)
     found: dict[str, Counter[str]] = {}
-    for row in Judged(out).values("fault"):
+    for row in CorpusResults(out).finding_values("fault"):
         found.setdefault(row.pop("trace"), Counter())[repr(sorted(row.items()))] += 1
     different = faulty = 0
     for path in paths:
         header, events = open_trace(path)
-        alone = judged_alone(header, list(events))[0]
+        alone = judge_alone(header, list(events))[0]
         faulty += bool(alone)
         fields = (
             {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(each).items()}
             for each in alone.elements()
         )
         different += Counter(repr(sorted(each.items())) for each in fields) != found.get(str(path.resolve()), Counter())
-    yield told("random traces", len(paths))
-    yield told("of them with faults", faulty)
+    yield without_threshold("random traces", len(paths))
+    yield without_threshold("of them with faults", faulty)
     yield exactly("with another verdict than the judge's", different, 0)
 
 
-def cluster(folder: Path) -> Iterator[Figure]:
+def check_cluster(folder: Path) -> Iterator[Figure]:
     """A standalone cluster on loopback does what one machine does."""
-    yield from passing(run_tests(folder, ["tests/traces/pipeline/test_cluster.py"], "-m", "cluster"))
+    yield from expect_passing(run_tests(folder, ["tests/traces/pipeline/test_cluster.py"], "-m", "cluster"))
 
 
-def bad_input(folder: Path) -> Iterator[Figure]:
+def check_bad_input(folder: Path) -> Iterator[Figure]:
     """Lines that are none, folders that are no corpus, places where nothing can be written."""
     tests = "tests/traces/pipeline"
-    yield from passing(
+    yield from expect_passing(
         run_tests(folder, [f"{tests}/test_reading.py", f"{tests}/test_corpus.py", f"{tests}/test_ingest.py"])
     )
 
 
-BARS = (
-    *SOURCES,
-    Bar("volume", "millions of events: everything found, quickly, in little memory", volume),
-    Bar("identical", "the pipeline's verdicts are the judge's", identical),
-    Bar("killed", "an ingest, watch or campaign that is killed and started again leaves the same tables", killed),
-    Bar("cluster", "a standalone cluster of a master and two workers does the same", cluster),
-    Bar(
+CHECKS = (
+    *SOURCE_CHECKS,
+    Check("volume", "millions of events: everything found, quickly, in little memory", check_volume),
+    Check("identical", "the pipeline's verdicts are the judge's", check_identical),
+    Check(
+        "killed", "an ingest, watch or campaign that is killed and started again leaves the same tables", check_killed
+    ),
+    Check("cluster", "a standalone cluster of a master and two workers does the same", check_cluster),
+    Check(
         "bad-input",
         "what cannot be read is in quarantine, what cannot be used is refused with one clear line",
-        bad_input,
+        check_bad_input,
     ),
 )

@@ -11,24 +11,34 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fencepost.model.explore.classic.state_layout import Bounds, Setting, plain
+from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
 from fencepost.model.proofs.classic import kernel_proofs
 from fencepost.model.proofs.draining import theorems
 from fencepost.model.proofs.obligations import Lemma, findings
-from fencepost.model.proofs.solver import LIMIT_MS
+from fencepost.model.proofs.solver import QUERY_TIMEOUT_MS
 from tests.acceptance import mutant_verdicts
-from tests.acceptance.checks.conformance import environment
-from tests.acceptance.framework import ROOT, Bar, Figure, Unmeasured, at_least, at_most, exactly, told
+from tests.acceptance.checks.conformance import command_environment
+from tests.acceptance.framework import (
+    ROOT,
+    Check,
+    Figure,
+    MeasurementError,
+    at_least,
+    at_most,
+    exactly,
+    without_threshold,
+)
 from tests.model.proofs.agreement import Agreement, Disagreement, agree
 
 SEEDS = range(20)
 SLOTS = PARTITIONS = 3
-GOOD = {"proved", "false, as it should be"}
+EXPECTED_VERDICTS = {"proved", "false, as it should be"}
 
 
 @dataclass(frozen=True, slots=True)
-class Proved:
-    """A run of `fencepost prove`: its exit code, seconds of the clock and of the one core it uses, and its report."""
+class ProofRun:
+    """A run of `fencepost run_prove_command`: its exit code, seconds of the clock and of the one core it uses, and
+    its report."""
 
     exit_code: int
     seconds: float
@@ -36,92 +46,94 @@ class Proved:
     report: dict[str, Any]
 
 
-def prove(seed: int, folder: Path) -> Proved:
-    """Run `fencepost prove` in the size of the bar."""
+def run_prove_command(seed: int, folder: Path) -> ProofRun:
+    """Run `fencepost run_prove_command` in the size of the bar."""
     file = folder / "proof.json"
     file.unlink(missing_ok=True)
     size = ["--slots", str(SLOTS), "--partitions", str(PARTITIONS)]
     command = [sys.executable, "-m", "fencepost", "prove", *size, "--seed", str(seed), "--json", str(file)]
-    begun, worked = time.monotonic(), core_seconds_of_commands()
-    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True)
-    seconds, worked = time.monotonic() - begun, core_seconds_of_commands() - worked
+    begun, worked = time.monotonic(), children_cpu_seconds()
+    done = subprocess.run(command, cwd=ROOT, env=command_environment(), capture_output=True, text=True)
+    seconds, worked = time.monotonic() - begun, children_cpu_seconds() - worked
     if not file.exists():
-        raise Unmeasured(f"fencepost prove: exit code {done.returncode}")
+        raise MeasurementError(f"fencepost prove: exit code {done.returncode}")
     print(f"    seed {seed}: {seconds:.0f} s, {worked:.0f} s of one core", file=sys.stderr, flush=True)
-    return Proved(done.returncode, seconds, worked, json.loads(file.read_text()))
+    return ProofRun(done.returncode, seconds, worked, json.loads(file.read_text()))
 
 
-def core_seconds_of_commands() -> float:
+def children_cpu_seconds() -> float:
     """What the commands run so far have used."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def all_theorems(folder: Path) -> Iterator[Figure]:
-    """Everything that `fencepost prove` proves."""
-    runs = [prove(seed, folder) for seed in SEEDS]
+    """Everything that `fencepost run_prove_command` proves."""
+    runs = [run_prove_command(seed, folder) for seed in SEEDS]
     verdicts = Counter(theorem["verdict"] for run in runs for theorem in run.report["theorems"])
-    yield told("solver seeds", len(runs))
-    yield told("theorems in each run, false wordings included", len(runs[0].report["theorems"]))
-    yield exactly("theorems not settled as they should be", sum(verdicts[one] for one in verdicts.keys() - GOOD), 0)
+    yield without_threshold("solver seeds", len(runs))
+    yield without_threshold("theorems in each run, false wordings included", len(runs[0].report["theorems"]))
+    yield exactly(
+        "theorems not settled as they should be", sum(verdicts[one] for one in verdicts.keys() - EXPECTED_VERDICTS), 0
+    )
     yield exactly("exit codes", ", ".join(sorted({str(run.exit_code) for run in runs})), "0")
     yield at_most("seconds of one core, slowest seed", round(max(run.core_seconds for run in runs), 1), 60)
-    yield told("seconds of one core, quickest seed", round(min(run.core_seconds for run in runs), 1))
-    yield told("seconds of the clock, slowest seed", round(max(run.seconds for run in runs), 1))
+    yield without_threshold("seconds of one core, quickest seed", round(min(run.core_seconds for run in runs), 1))
+    yield without_threshold("seconds of the clock, slowest seed", round(max(run.seconds for run in runs), 1))
     yield longest_query(run.report["longest_query_seconds"] for run in runs)
 
 
 def longest_query(seconds: Iterable[float]) -> Figure:
     """The longest query of all."""
-    return at_most("seconds of the longest query", round(max(seconds), 3), LIMIT_MS / 1000)
+    return at_most("seconds of the longest query", round(max(seconds), 3), QUERY_TIMEOUT_MS / 1000)
 
 
-def lemmas(every: Callable[[], Iterable[Lemma]], limit: float) -> Iterator[Figure]:
+def lemmas(all_lemmas: Callable[[], Iterable[Lemma]], limit: float) -> Iterator[Figure]:
     """Lemmas with each solver seed, quick enough together."""
     slowest, longest, wrong, count = 0.0, 0.0, 0, 0
     for seed in SEEDS:
         begun = time.process_time()
-        found = list(findings(every(), seed))
+        found = list(findings(all_lemmas(), seed))
         slowest = max(slowest, time.process_time() - begun)
         longest = max(longest, max(one.longest for one in found))
         wrong += sum(not one.as_expected for one in found)
         count = len(found)
-    yield told("solver seeds", len(SEEDS))
-    yield told("lemmas", count)
+    yield without_threshold("solver seeds", len(SEEDS))
+    yield without_threshold("lemmas", count)
     yield exactly("lemmas not settled as they should be, vacuous ones included", wrong, 0)
     yield at_most("seconds of one core, slowest seed", round(slowest, 2), limit)
     yield longest_query([longest])
 
 
-def kernel(folder: Path) -> Iterator[Figure]:
+def check_kernel(folder: Path) -> Iterator[Figure]:
     """The theorems for any number of members, partitions and generations; every action is enabled."""
-    yield from lemmas(kernel_proofs.lemmas, 5)
+    yield from lemmas(kernel_proofs.kernel_lemmas, 5)
 
 
-def polling(folder: Path) -> Iterator[Figure]:
+def check_draining(folder: Path) -> Iterator[Figure]:
     """The theorems about draining."""
-    yield from lemmas(theorems.lemmas, 1)
+    yield from lemmas(theorems.draining_lemmas, 1)
 
 
-DYNAMIC, STATIC = plain(), plain(instance="one")
-EAGER, OF_TWO = plain(cooperative=False), plain(names=("range", "sticky"))
-TWO = Setting((DYNAMIC, DYNAMIC), heartbeats=False)
+DYNAMIC, STATIC = untimed_member(), untimed_member(instance="one")
+EAGER, TWO_PROTOCOLS = untimed_member(cooperative=False), untimed_member(names=("range", "sticky"))
+TWO_MEMBERS = ModelConfig((DYNAMIC, DYNAMIC), heartbeats=False)
 ONE_GENERATION = Bounds(ids=2, generations=1, requests=2, slots=2)
 INSTANCES = (
-    ("a member", Setting((DYNAMIC,)), Bounds(2, 2, 4, 2)),
-    ("a static member", Setting((STATIC,)), Bounds(2, 2, 4, 2)),
-    ("two members", TWO, ONE_GENERATION),
-    ("two members, one of them static", replace(TWO, members=(DYNAMIC, STATIC)), ONE_GENERATION),
+    ("a member", ModelConfig((DYNAMIC,)), Bounds(2, 2, 4, 2)),
+    ("a static member", ModelConfig((STATIC,)), Bounds(2, 2, 4, 2)),
+    ("two members", TWO_MEMBERS, ONE_GENERATION),
+    ("two members, one of them static", replace(TWO_MEMBERS, members=(DYNAMIC, STATIC)), ONE_GENERATION),
     (
         "a member and an eager one, room for one",
-        replace(TWO, members=(DYNAMIC, EAGER), max_group_size=1),
+        replace(TWO_MEMBERS, members=(DYNAMIC, EAGER), max_group_size=1),
         ONE_GENERATION,
     ),
-    ("a member with two protocols and partitions", Setting((OF_TWO,), partitions=2), Bounds(2, 2, 3, 1)),
+    ("a member with two protocols and partitions", ModelConfig((TWO_PROTOCOLS,), partitions=2), Bounds(2, 2, 3, 1)),
 )
 
 
-def agreement(folder: Path) -> Iterator[Figure]:
+def check_agreement(folder: Path) -> Iterator[Figure]:
     """The executable step, the symbolic relation and the explored graph, state by state."""
     begun, worked = time.monotonic(), time.process_time()
     found, disagreements = Agreement(), 0
@@ -132,23 +144,23 @@ def agreement(folder: Path) -> Iterator[Figure]:
         except Disagreement as reason:
             disagreements += 1
             yield Figure(name, str(reason).splitlines()[0][:200], "no disagreement", False)
-        yield told(f"states: {name}", found.states - before)
+        yield without_threshold(f"states: {name}", found.states - before)
     yield at_least("states", found.states, 100_000)
     yield exactly("instances in which the engines disagree", disagreements, 0)
-    yield told("transitions", found.transitions)
-    yield told("different handler calls", found.calls)
-    yield told("symbolic paths that admitted some of them", found.paths)
-    yield told("seconds of one core", round(time.process_time() - worked, 1))
-    yield told("seconds", round(time.monotonic() - begun, 1))
+    yield without_threshold("transitions", found.transitions)
+    yield without_threshold("different handler calls", found.calls)
+    yield without_threshold("symbolic paths that admitted some of them", found.paths)
+    yield without_threshold("seconds of one core", round(time.process_time() - worked, 1))
+    yield without_threshold("seconds", round(time.monotonic() - begun, 1))
 
 
-def search(folder: Path) -> Iterator[Figure]:
+def check_search(folder: Path) -> Iterator[Figure]:
     """The explorer beside Spin on an equivalent model, in the same run."""
     file = folder / "search.json"
     command = [sys.executable, "-m", "tests.benchmarks.explore", "--json", str(file)]
-    done = subprocess.run(command, cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL)
+    done = subprocess.run(command, cwd=ROOT, env=command_environment(), stdout=subprocess.DEVNULL)
     if not file.exists():
-        raise Unmeasured(f"tests.benchmarks.explore: exit code {done.returncode}")
+        raise MeasurementError(f"tests.benchmarks.explore: exit code {done.returncode}")
     for number, row in enumerate(json.loads(file.read_text())):
         what = ", ".join(f"{value} {name}" for name, value in row["instance"].items())
         spin, full, reduced = row["spin"], row["full"], row["reduced"]
@@ -156,21 +168,23 @@ def search(folder: Path) -> Iterator[Figure]:
             yield at_least(f"{what}: states of the full search", full["states"], 1_000_000)
             yield at_most(f"{what}: its seconds of one core", round(full["seconds"], 2), 10)
         yield exactly(f"{what}: states of the full search, as Spin counts them", full["states"], spin["states"])
-        yield told(f"{what}: states of the reduced search", reduced["states"])
-        yield told(f"{what}: seconds of Spin, without compiling", round(spin["seconds"], 2))
-        yield told(f"{what}: seconds of the full search", round(full["seconds"], 2))
-        yield told(f"{what}: seconds of the reduced search", round(reduced["seconds"], 2))
-        yield told(f"{what}: Spin takes so many times as long as the full search", row["like_for_like"])
+        yield without_threshold(f"{what}: states of the reduced search", reduced["states"])
+        yield without_threshold(f"{what}: seconds of Spin, without compiling", round(spin["seconds"], 2))
+        yield without_threshold(f"{what}: seconds of the full search", round(full["seconds"], 2))
+        yield without_threshold(f"{what}: seconds of the reduced search", round(reduced["seconds"], 2))
+        yield without_threshold(f"{what}: Spin takes so many times as long as the full search", row["like_for_like"])
         yield at_least(f"{what}: and as the reduced search", row["ahead"], 1)
 
 
-BARS = (
-    Bar("theorems", f"all theorems at {SLOTS} slots x {PARTITIONS} partitions, with any solver seed", all_theorems),
-    Bar("parametric", "the kernel for any number of members, partitions and generations", kernel),
-    Bar("draining", "draining for any number of partitions, records and any max.poll.records", polling),
-    Bar("agreement", "three engines, one set of transitions", agreement),
-    Bar(
-        "mutants", "every mutant of the core is refuted, found by a tour, or shown equivalent", mutant_verdicts.measure
+CHECKS = (
+    Check("theorems", f"all theorems at {SLOTS} slots x {PARTITIONS} partitions, with any solver seed", all_theorems),
+    Check("parametric", "the kernel for any number of members, partitions and generations", check_kernel),
+    Check("draining", "draining for any number of partitions, records and any max.poll.records", check_draining),
+    Check("agreement", "three engines, one set of transitions", check_agreement),
+    Check(
+        "mutants",
+        "every mutant of the core is refuted, found by a tour, or shown equivalent",
+        mutant_verdicts.check_mutants,
     ),
-    Bar("search", "the explorer exhausts large instances, ahead of Spin", search),
+    Check("search", "the explorer exhausts large instances, ahead of Spin", check_search),
 )

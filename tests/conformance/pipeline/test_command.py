@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 from fencepost.conformance.cli import main, pipeline
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import open_trace, write_trace
-from tests.support.pcap_writer import PORT, Wire
+from tests.support.pcap_writer import PORT, PcapWriter
 from tests.support.random_client import random_trace
-from tests.traces.test_import_capture import conversation
+from tests.traces.test_import_capture import write_heartbeats
 
 Capture = pytest.CaptureFixture[str]
 
@@ -29,13 +29,13 @@ def running(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     def here(*_: Any) -> Iterator[SparkSession]:
         yield spark
 
-    monkeypatch.setattr(pipeline, "session", here)
+    monkeypatch.setattr(pipeline, "spark_session", here)
 
 
 @pytest.mark.usefixtures("running")
 def test_a_violation_is_told_from_ingest_to_report(tmp_path: Path, capsys: Capture) -> None:
     header, events = random_trace(random.Random(4), 60)
-    wrong = next(each for each in events if each.kind is Kind.ANSWER and each.api == "Heartbeat")
+    wrong = next(each for each in events if each.kind is Kind.RESPONSE and each.api == "Heartbeat")
     spoiled = [replace(each, body={**each.body, "error_code": 82}) if each is wrong else each for each in events]
     write_trace(tmp_path / "t.jsonl", header, spoiled)
     (tmp_path / "bad.jsonl").write_bytes(b"?\n")
@@ -52,7 +52,7 @@ def test_a_violation_is_told_from_ingest_to_report(tmp_path: Path, capsys: Captu
 @pytest.mark.usefixtures("running")
 def test_captures_are_of_the_ports_and_settings_that_are_named(tmp_path: Path, capsys: Capture) -> None:
     capture, profile, corpus = tmp_path / "a.pcap", tmp_path / "profile.toml", tmp_path / "corpus"
-    conversation(Wire()).write(capture)
+    write_heartbeats(PcapWriter()).write(capture)
     profile.write_text("[settings]\ninitial_rebalance_delay = 7\n[timing]\ngrace_ms = 5\n")
     common = ["pipeline", "ingest", "--from", "captures", str(capture), "--to", str(corpus)]
     assert main([*common, "--port", str(PORT), "--profile", str(profile)]) == 0

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from fencepost.conformance.pipeline.merge import summed
-from fencepost.conformance.results import Exit, Verdict
+from fencepost.conformance.pipeline.merge import merge_findings
+from fencepost.conformance.results import ExitCode, Verdict
 from fencepost.traces.pipeline.judge_corpus import Finding
 
 
@@ -20,29 +20,29 @@ def verdict(trace: str, violations: dict[str, int], source: str = "recorded") ->
 
 
 def test_what_no_trace_shows_violated_is_kept() -> None:
-    report = summed([verdict("a", {}), verdict("b", {})], 20, 1.0)
+    report = merge_findings([verdict("a", {}), verdict("b", {})], 20, 1.0)
     kept = {result.id for result in report.results if result.verdict is Verdict.PASS}
-    assert kept and report.exit_code() is Exit.CONFORMANT
+    assert kept and report.exit_code() is ExitCode.CONFORMANT
     assert report.target == {"name": "recorded", "version": "4.1"}
     assert (report.schedules, report.events, report.undecided) == (2, 20, ())
 
 
 def test_sides_that_all_units_take_are_told() -> None:
     marked = finding("a", "evidence", requirement="COMMIT-11", standing="pass", note="")
-    (result,) = (each for each in summed([verdict("a", {}), marked], 20, 1.0).results if each.id == "COMMIT-11")
+    (result,) = (each for each in merge_findings([verdict("a", {}), marked], 20, 1.0).results if each.id == "COMMIT-11")
     assert result.note.startswith("ambiguous in the sources: as the newer coordinator")
 
 
 def test_what_is_left_open_is_told_with_its_trace() -> None:
     found = [finding("b", "inconclusive", reason="too long"), verdict("b", {}), verdict("a", {}, "imported")]
-    report = summed(found, 20, 1.0)
+    report = merge_findings(found, 20, 1.0)
     assert report.undecided == ("b: too long",)
     assert report.target["name"] == "2 traces"
-    assert report.exit_code() is Exit.INCONCLUSIVE
+    assert report.exit_code() is ExitCode.INCONCLUSIVE
 
 
 def test_what_one_trace_shows_violated_is_not_kept_by_another() -> None:
-    report = summed([verdict("a", {"HB-05": 1}), verdict("b", {})], 20, 1.0)
+    report = merge_findings([verdict("a", {"HB-05": 1}), verdict("b", {})], 20, 1.0)
     (result,) = (each for each in report.results if each.id == "HB-05")
     assert result.verdict is Verdict.INCONCLUSIVE  # violated, and no failure of it was shown
     assert result.checks == 4

@@ -1,4 +1,5 @@
-"""`fencepost test --schedules`: what it plays, what it saves, and what it says of a coordinator that is wrong."""
+"""`fencepost run_test_command --schedules`: what it plays, what it saves, and what it says of a coordinator that is
+wrong."""
 
 import json
 import os
@@ -10,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.bundled.classic.messages import Answer
+from fencepost.adapters.bundled.classic.messages import Response
 from fencepost.conformance.cli import main
-from fencepost.conformance.schedules.guidance import Order
-from fencepost.conformance.schedules.statistics import Outcome
-from fencepost.conformance.schedules.virtual_engine import Field
+from fencepost.conformance.schedules.guidance import BatchSpec
+from fencepost.conformance.schedules.statistics import ScheduleResult
+from fencepost.conformance.schedules.virtual_engine import BatchWorker
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import open_trace
-from tests.support.faulty_coordinators import FORGIVING, Hasty, flawed, install
-from tests.support.served_coordinator import served
+from tests.support.faulty_coordinators import FORGIVING, EagerSyncCoordinator, altering_coordinator, install
+from tests.support.served_coordinator import serve_in_thread
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
@@ -58,7 +59,7 @@ def test_the_same_seed_gives_the_same_report(tmp_path: Path) -> None:
 def test_what_is_found_is_saved_short_and_can_be_replayed(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
     report, folder = tmp_path / "r.json", tmp_path / "failures"
     with monkeypatch.context() as patch:
-        install(patch, Hasty)
+        install(patch, EagerSyncCoordinator)
         options = ["--schedules", "40", "--only", "SYNC-10", "--save", str(folder), "--json", str(report)]
         assert main(["test", "bundled", *options]) == 1
         (found,) = json.loads(report.read_text())["requirements"]
@@ -91,13 +92,13 @@ def test_what_is_not_saved_is_found_again_by_its_seed(tmp_path: Path, monkeypatc
 def test_what_fails_once_and_not_again_is_no_failure(tmp_path: Path, monkeypatch: Patch) -> None:
     told: list[bool] = []
 
-    def once(_: Any, answer: Answer) -> Answer:
-        if answer.body.get("error_code") == 25 and "generation_id" not in answer.body and not told:
+    def once(_: Any, response: Response) -> Response:
+        if response.body.get("error_code") == 25 and "generation_id" not in response.body and not told:
             told.append(True)
-            return Answer(answer.handle, {**answer.body, "error_code": 22})
-        return answer
+            return Response(response.handle, {**response.body, "error_code": 22})
+        return response
 
-    install(monkeypatch, flawed(once))
+    install(monkeypatch, altering_coordinator(once))
     report = tmp_path / "r.json"
     assert main(["test", "bundled", "--schedules", "20", "--json", str(report)]) == 3
     found = [each for each in json.loads(report.read_text())["requirements"] if each["verdict"] == "inconclusive"]
@@ -110,14 +111,14 @@ def test_what_holds_elsewhere_does_not_outvote_a_violation_that_did_not_come_aga
 ) -> None:
     told: list[bool] = []
 
-    def once(request: Any, answer: Answer) -> Answer:
+    def once(request: Any, response: Response) -> Response:
         random = request.body.get("group_id", "").startswith("schedule")
-        if random and request.api == "Heartbeat" and answer.body["error_code"] == 25 and not told:
+        if random and request.api == "Heartbeat" and response.body["error_code"] == 25 and not told:
             told.append(True)
-            return Answer(answer.handle, {**answer.body, "error_code": 22})
-        return answer
+            return Response(response.handle, {**response.body, "error_code": 22})
+        return response
 
-    install(monkeypatch, flawed(once))
+    install(monkeypatch, altering_coordinator(once))
     report, folder = tmp_path / "r.json", tmp_path / "failures"
     options = ["--only", "HB-*", "--schedules", "20", "--json", str(report), "--save", str(folder)]
     assert main(["test", "bundled", *options]) == 3
@@ -132,14 +133,14 @@ def test_what_holds_elsewhere_does_not_outvote_a_violation_that_did_not_come_aga
 @pytest.mark.usefixtures("only_schedules")
 def test_ctrl_c_keeps_what_was_judged(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
     install(monkeypatch, FORGIVING)
-    fulfil = Field.fulfil
+    fulfil = BatchWorker.run_batch
 
-    def interrupted(field: Field, order: Order) -> list[Outcome]:
-        if order.chunk == 1:
+    def run_interrupted(worker: BatchWorker, spec: BatchSpec) -> list[ScheduleResult]:
+        if spec.batch == 1:
             os.kill(os.getpid(), signal.SIGINT)
-        return fulfil(field, order)
+        return fulfil(worker, spec)
 
-    monkeypatch.setattr(Field, "fulfil", interrupted)
+    monkeypatch.setattr(BatchWorker, "run_batch", run_interrupted)
     report = tmp_path / "r.json"
     assert main(["test", "bundled", "--schedules", "60", "--seed", "5", "--json", str(report)]) == 3
     assert capsys.readouterr().out.endswith("INCONCLUSIVE: the run was cut short.\n")
@@ -154,7 +155,7 @@ def test_schedules_over_the_wire(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr("fencepost.conformance.run.remote.ALL", ())
     report = tmp_path / "r.json"
     settings = Settings(min_session_timeout=300, initial_rebalance_delay=100, offsets_partitions=2)
-    with served(settings) as bootstrap:
+    with serve_in_thread(settings) as bootstrap:
         options = ["--schedules", "6", "--seed", "2", "--json", str(report), "--traces", str(tmp_path)]
         assert main(["test", f"kafka://{bootstrap}", *options]) == 0
     document = json.loads(report.read_text())

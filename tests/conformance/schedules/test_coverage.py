@@ -3,19 +3,19 @@
 from collections import Counter
 
 from fencepost.conformance.reports.json_report import from_json, to_json
-from fencepost.conformance.reports.text import render
+from fencepost.conformance.reports.text import render_report
 from fencepost.conformance.results import Coverage, Report
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.schedules.classic.generation import Ground, draw
-from fencepost.conformance.schedules.coverage import coverage, known, nearest
-from fencepost.conformance.schedules.guidance import Order
-from fencepost.conformance.schedules.statistics import Tally
-from fencepost.conformance.schedules.virtual_engine import Field
+from fencepost.conformance.schedules.classic.generation import ScheduleScope, generate_schedules
+from fencepost.conformance.schedules.coverage import describe_nearest, known_transitions, measure_coverage
+from fencepost.conformance.schedules.guidance import BatchSpec
+from fencepost.conformance.schedules.statistics import RunStatistics
+from fencepost.conformance.schedules.virtual_engine import BatchWorker
 from fencepost.model.classic.rules import RULES
 from fencepost.traces.model_transitions import Transition
 
-GROUND = Ground(BUNDLED_SETTINGS)
-WANTED = Transition("stable with one member", "Heartbeat by leader", "heartbeat.stable", "stable")
+GROUND = ScheduleScope(BUNDLED_SETTINGS)
+MISSED_TRANSITION = Transition("stable with one member", "Heartbeat by leader", "heartbeat.stable", "stable")
 COVERAGE = Coverage(
     schedules=3,
     undecided={"schedule-0-1-2": "the search grew too large"},
@@ -26,55 +26,58 @@ COVERAGE = Coverage(
 
 
 def test_what_the_forecasts_tell_is_known() -> None:
-    foretold = {each for drawn in draw(GROUND, 900, 0, 25) for each in drawn.transitions}
-    assert len(foretold - known()) <= len(foretold) // 20
+    foretold = {each for drawn in generate_schedules(GROUND, 900, 0, 25) for each in drawn.transitions}
+    assert len(foretold - known_transitions()) <= len(foretold) // 20
 
 
 def test_a_run_counts_what_the_target_was_seen_to_do() -> None:
-    tally = Tally()
-    for outcome in Field(BUNDLED_SETTINGS).fulfil(Order(GROUND, 1, 0, 15)):
-        tally.keep(outcome)
-    found = coverage(tally)
+    tally = RunStatistics()
+    for outcome in BatchWorker(BUNDLED_SETTINGS).run_batch(BatchSpec(GROUND, 1, 0, 15)):
+        tally.add_result(outcome)
+    found = measure_coverage(tally)
     assert (found.schedules, found.undecided) == (15, {})
     assert sum(found.transitions.values()) == sum(tally.transitions.values())
     assert not found.transitions.keys() & found.missed.keys()
-    assert {str(each) for each in known()} <= found.transitions.keys() | found.missed.keys()
+    assert {str(each) for each in known_transitions()} <= found.transitions.keys() | found.missed.keys()
     assert {Transition.parse(each).rule for each in found.transitions} <= tally.rules.keys()
     assert found.rules.keys() == RULES.keys() - tally.rules.keys()
     assert all(found.missed.values()) and all(found.rules.values())
 
 
 def test_how_near_a_schedule_came() -> None:
-    def seen(*each: Transition) -> Counter[Transition]:
+    def count_seen(*each: Transition) -> Counter[Transition]:
         return Counter(each)
 
-    other_rule = Transition(WANTED.state, WANTED.event, "heartbeat.other-generation", "stable")
-    other_event = Transition(WANTED.state, "List", "list.group", "stable")
-    other_state = Transition("empty", WANTED.event, "heartbeat.empty", "empty")
-    assert nearest(WANTED, seen(other_rule, other_event)) == (
+    other_rule = Transition(MISSED_TRANSITION.state, MISSED_TRANSITION.event, "heartbeat.other-generation", "stable")
+    other_event = Transition(MISSED_TRANSITION.state, "List", "list.group", "stable")
+    other_state = Transition("empty", MISSED_TRANSITION.event, "heartbeat.empty", "empty")
+    assert describe_nearest(MISSED_TRANSITION, count_seen(other_rule, other_event)) == (
         "the state met the event, but then came heartbeat.other-generation (1)"
     )
-    assert nearest(WANTED, seen(other_event, other_state)) == (
+    assert describe_nearest(MISSED_TRANSITION, count_seen(other_event, other_state)) == (
         "the state was there for 1 steps, the event came 1 times, never both at once"
     )
-    assert nearest(WANTED, seen(other_state)) == "the state was never reached, the event came 1 times"
+    assert (
+        describe_nearest(MISSED_TRANSITION, count_seen(other_state))
+        == "the state was never reached, the event came 1 times"
+    )
 
 
 def test_what_came_nearest_is_told_first() -> None:
-    tally = Tally()
+    tally = RunStatistics()
     tally.transitions[Transition("empty", "Fetch", "fetch.offsets", "empty")] += 1
-    ranks = [text.startswith("the state was never") for text in coverage(tally).missed.values()]
+    ranks = [text.startswith("the state was never") for text in measure_coverage(tally).missed.values()]
     assert ranks == sorted(ranks)
 
 
 def test_transitions_read_as_they_are_written() -> None:
-    assert Transition.parse(str(WANTED)) == WANTED
+    assert Transition.parse(str(MISSED_TRANSITION)) == MISSED_TRANSITION
 
 
 def test_the_report_tells_it_briefly_and_as_json_whole() -> None:
     report = Report({"name": "bundled"}, 0, (), coverage=COVERAGE)
     assert from_json(to_json(report)) == report
-    text = render(report)
+    text = render_report(report)
     assert "Coverage of the model" in text
     assert "1 of 2 known ones seen" in text
     assert "empty / List / list.group / empty: the state was there" in text

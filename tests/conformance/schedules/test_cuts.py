@@ -10,60 +10,62 @@ from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.serve import connection
 from fencepost.adapters.target import Description
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
-from fencepost.conformance.analysis.root_cause import broken
-from fencepost.conformance.execution.play import Played, play
+from fencepost.conformance.analysis.root_cause import violated_requirements
+from fencepost.conformance.execution.play import ScenarioRun, play_scenario
 from fencepost.conformance.plan import ReplayOutcome
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.run.replay import replay
-from fencepost.conformance.schedules.classic.generation import Ground, draw
+from fencepost.conformance.run.replay import replay_trace
+from fencepost.conformance.schedules.classic.generation import ScheduleScope, generate_schedules
 from fencepost.conformance.schedules.classic.interpreter import scenario_of
-from fencepost.conformance.schedules.falsify import perform
+from fencepost.conformance.schedules.falsify import play_schedule
 from fencepost.conformance.schedules.schedule import Move, Role, Schedule
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import write_trace
-from tests.support.served_coordinator import QUICK, served
+from tests.support.served_coordinator import FAST_SETTINGS, serve_in_thread
 
-GATHERED = (Move("join", 0), Move("join", 0), Move("wait", 0, (("for", "answers"),)), Move("sync", 0))
+FORM_GROUP = (Move("join", 0), Move("join", 0), Move("wait", 0, (("for", "answers"),)), Move("sync", 0))
 
 
 def leaving(sent: int) -> Schedule:
     """A member leaves, but its connection is cut; then it shows whether it is still there."""
-    moves = (*GATHERED, Move("leave", 0, (("sent", sent),)), Move("wait", 0, (("ms", 300),)), Move("heartbeat", 0))
+    moves = (*FORM_GROUP, Move("leave", 0, (("sent", sent),)), Move("wait", 0, (("ms", 300),)), Move("heartbeat", 0))
     return Schedule("leaving", (Role(),), moves)
 
 
 def heartbeat(events: tuple[Event, ...]) -> int:
     """The error that the last Heartbeat got."""
-    answers = [event for event in events if event.kind is Kind.ANSWER and event.api == "Heartbeat"]
-    return int(answers[-1].body["error_code"])
+    responses = [event for event in events if event.kind is Kind.RESPONSE and event.api == "Heartbeat"]
+    return int(responses[-1].body["error_code"])
 
 
-def over_the_wire(schedule: Schedule) -> Played:
+def over_the_wire(schedule: Schedule) -> ScenarioRun:
     """The schedule on a server of our own."""
 
-    async def performance(bootstrap: str) -> Played:
+    async def performance(bootstrap: str) -> ScenarioRun:
         target = KafkaTarget(parse_target(f"kafka://{bootstrap}"))
         description: Description = await target.open()
         try:
-            return await play(scenario_of(schedule), target, description, schedule.name, grace=2_000)
+            return await play_scenario(scenario_of(schedule), target, description, schedule.name, grace=2_000)
         finally:
             await target.close()
 
-    with served(QUICK) as bootstrap:
+    with serve_in_thread(FAST_SETTINGS) as bootstrap:
         return asyncio.run(performance(bootstrap))
 
 
-def in_process(schedule: Schedule) -> Played:
+def in_process(schedule: Schedule) -> ScenarioRun:
     """The schedule on virtual time."""
-    return perform(lambda: InProcessTarget(BUNDLED_SETTINGS), schedule)
+    return play_schedule(lambda: InProcessTarget(BUNDLED_SETTINGS), schedule)
 
 
 @pytest.mark.parametrize("run", [in_process, over_the_wire])
 @pytest.mark.parametrize(("sent", "error"), [(5, 0), (60, 0), (99, 0), (100, 25)])
-def test_of_a_part_nothing_comes_and_of_the_whole_all(run: Callable[[Schedule], Played], sent: int, error: int) -> None:
+def test_of_a_part_nothing_comes_and_of_the_whole_all(
+    run: Callable[[Schedule], ScenarioRun], sent: int, error: int
+) -> None:
     played = run(leaving(sent))
-    assert (broken(played), played.verdict.inconclusive) == (frozenset(), ())
+    assert (violated_requirements(played), played.verdict.inconclusive) == (frozenset(), ())
     assert heartbeat(played.events) == error
     torn = [event for event in played.events if event.api == "torn"]
     assert [event.body["share"] for event in torn] == ([sent] if sent < 100 else [])
@@ -79,30 +81,30 @@ def test_a_server_that_makes_up_the_rest_is_found_out(monkeypatch: pytest.Monkey
         except asyncio.IncompleteReadError as end:
             return end.partial + bytes(length - len(end.partial)) if end.expected != 4 else None
 
-    monkeypatch.setattr(connection, "_frame", generous)
+    monkeypatch.setattr(connection, "_read_frame", generous)
     played = over_the_wire(leaving(99))
     assert heartbeat(played.events) == 25
-    assert broken(played)
+    assert violated_requirements(played)
 
 
 def test_a_part_of_a_request_is_sent_again_by_a_replay(tmp_path: Path) -> None:
     played, file = over_the_wire(leaving(60)), tmp_path / "t.jsonl"
     write_trace(file, played.header, played.events)
-    assert asyncio.run(replay(file, "bundled", Profile())).outcome is ReplayOutcome.FIXED
+    assert asyncio.run(replay_trace(file, "bundled", Profile())).outcome is ReplayOutcome.FIXED
 
 
 def test_schedules_with_cuts_are_drawn_only_where_they_are_wanted() -> None:
-    def shares(ground: Ground) -> set[int | str]:
-        drawn = [each.schedule for chunk in range(4) for each in draw(ground, 1, chunk, 10)]
+    def shares(scope: ScheduleScope) -> set[int | str]:
+        drawn = [each.schedule for chunk in range(4) for each in generate_schedules(scope, 1, chunk, 10)]
         return {move.get("sent") for schedule in drawn for move in schedule.moves} - {""}
 
-    assert shares(Ground(BUNDLED_SETTINGS)) == set()
-    assert 100 in shares(Ground(BUNDLED_SETTINGS, cuts=True))
-    assert shares(Ground(BUNDLED_SETTINGS, cuts=True)) & {5, 60, 99}
+    assert shares(ScheduleScope(BUNDLED_SETTINGS)) == set()
+    assert 100 in shares(ScheduleScope(BUNDLED_SETTINGS, cuts=True))
+    assert shares(ScheduleScope(BUNDLED_SETTINGS, cuts=True)) & {5, 60, 99}
 
 
 def test_the_bundled_coordinator_keeps_to_the_model_whatever_is_cut() -> None:
     for chunk in range(2):
-        for drawn in draw(Ground(BUNDLED_SETTINGS, cuts=True), 5, chunk, 10):
+        for drawn in generate_schedules(ScheduleScope(BUNDLED_SETTINGS, cuts=True), 5, chunk, 10):
             played = in_process(drawn.schedule)
-            assert (broken(played), played.verdict.inconclusive, played.blocked) == (frozenset(), (), "")
+            assert (violated_requirements(played), played.verdict.inconclusive, played.blocked) == (frozenset(), (), "")

@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.conformance.analysis.root_cause import broken
-from fencepost.conformance.execution.play import Played
-from fencepost.conformance.execution.signals import started
+from fencepost.conformance.analysis.root_cause import violated_requirements
+from fencepost.conformance.execution.play import ScenarioRun
+from fencepost.conformance.execution.signals import start_workers
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.run.remote import JUDGES, Remote
-from fencepost.conformance.schedules.classic.generation import Ground
-from fencepost.conformance.schedules.concurrent_engine import RemoteSeries
+from fencepost.conformance.run.remote import JUDGE_PROCESSES, RemoteRun
+from fencepost.conformance.schedules.classic.generation import ScheduleScope
+from fencepost.conformance.schedules.concurrent_engine import ConcurrentEngine
 from fencepost.conformance.schedules.schedule import LONG, Move, Role, Schedule
 from fencepost.traces.events import Kind
-from tests.targets.running import Running
+from tests.targets.running import RunningTarget
 
 ROOT = Path(__file__).parents[3]
-GATHERED = (
+FORM_GROUP = (
     *(Move("join", who) for who in (0, 0, 1, 1)),
     Move("wait", 0, (("for", "answers"),)),
     Move("sync", 1),
@@ -30,15 +30,15 @@ GATHERED = (
 COMMITTED = Schedule(
     "committed",
     (Role(), Role()),
-    (*GATHERED, Move("commit", 0, (("offset", 7),)), Move("restart"), Move("heartbeat", 0), Move("fetch")),
+    (*FORM_GROUP, Move("commit", 0, (("offset", 7),)), Move("restart"), Move("heartbeat", 0), Move("fetch")),
 )
 PATIENT = Role(rebalance=LONG)
 """Waits longer for SyncGroup than a kill takes."""
-LOST_ROUND = Schedule(
+LOST_REBALANCE = Schedule(
     "lost round",
     (PATIENT, PATIENT),
     (
-        *GATHERED,
+        *FORM_GROUP,
         Move("join", 0, (("metadata", 1),)),
         Move("join", 1),
         Move("wait", 0, (("for", "answers"),)),
@@ -53,8 +53,8 @@ CUT = Schedule(
     "cut",
     (Role(),),
     (
-        *GATHERED[:2],
-        GATHERED[4],
+        *FORM_GROUP[:2],
+        FORM_GROUP[4],
         Move("sync", 0),
         Move("commit", 0, (("offset", 5), ("sent", 100))),
         Move("restart"),
@@ -63,43 +63,47 @@ CUT = Schedule(
 )
 
 
-def replayed(schedules: list[Schedule], address: str, profile: Profile) -> list[Played]:
+def replay_on_server(schedules: list[Schedule], address: str, profile: Profile) -> list[ScenarioRun]:
     """The schedules side by side on a running server; one kill for all of them."""
 
-    async def performance() -> list[Played]:
-        remote = Remote(Plan(f"kafka://{address}"), profile)
+    async def performance() -> list[ScenarioRun]:
+        remote = RemoteRun(Plan(f"kafka://{address}"), profile)
         try:
             description = await remote.target.open()
-            started(remote.judges, JUDGES)
-            return await RemoteSeries(remote, description, Ground(description.settings), 0, {}).replay(schedules)
+            start_workers(remote.judge_pool, JUDGE_PROCESSES)
+            return await ConcurrentEngine(remote, description, ScheduleScope(description.settings), 0, {}).replay(
+                schedules
+            )
         finally:
             await remote.target.close()
-            remote.judges.shutdown()
+            remote.judge_pool.shutdown()
 
     return asyncio.run(performance())
 
 
-def careless(schedules: list[Schedule], folder: Path, loses: str, monkeypatch: pytest.MonkeyPatch) -> list[Played]:
+def replay_on_losing_server(
+    schedules: list[Schedule], folder: Path, loses: str, monkeypatch: pytest.MonkeyPatch
+) -> list[ScenarioRun]:
     """The schedules on a server that loses records of some kinds."""
     monkeypatch.setenv("FENCEPOST_LOSES", loses)
     command = [sys.executable, "-m", "tests.targets.serve.careless"]
     start, kill = ((*command, action, "--data", str(folder)) for action in ("start", "kill"))
     address = subprocess.run(start, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     try:
-        return replayed(schedules, address, Profile(ROOT, start, kill, grace=4_000))
+        return replay_on_server(schedules, address, Profile(ROOT, start, kill, grace=4_000))
     finally:
         subprocess.run(kill, cwd=ROOT, check=True)
 
 
-def errors(one: Played, api: str) -> list[int]:
+def errors(one: ScenarioRun, api: str) -> list[int]:
     """The errors of all answers to an API."""
-    return [event.body["error_code"] for event in one.events if event.kind is Kind.ANSWER and event.api == api]
+    return [event.body["error_code"] for event in one.events if event.kind is Kind.RESPONSE and event.api == api]
 
 
-def outlives(found: list[Played]) -> None:
+def check_nothing_lost(found: list[ScenarioRun]) -> None:
     """Each was seen to lose nothing, of what was committed and of the generation that is stored."""
     for one in found:
-        assert (broken(one), one.verdict.inconclusive, one.blocked) == (frozenset(), (), "")
+        assert (violated_requirements(one), one.verdict.inconclusive, one.blocked) == (frozenset(), (), "")
         assert [event.api for event in one.events if event.api == "restart"] == ["restart"]
     assert errors(found[0], "Heartbeat") == [0]
     assert errors(found[1], "Heartbeat") == [0]  # the generation before the one that nobody synced
@@ -107,7 +111,7 @@ def outlives(found: list[Played]) -> None:
 
 
 def test_what_is_acknowledged_outlives_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    outlives(careless([COMMITTED, LOST_ROUND, CUT], tmp_path, "", monkeypatch))
+    check_nothing_lost(replay_on_losing_server([COMMITTED, LOST_REBALANCE, CUT], tmp_path, "", monkeypatch))
 
 
 @pytest.mark.parametrize(
@@ -116,14 +120,14 @@ def test_what_is_acknowledged_outlives_a_kill(tmp_path: Path, monkeypatch: pytes
 def test_what_apache_kafka_acknowledged_outlives_a_kill(
     name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target: Running = request.getfixturevalue(name)
+    target: RunningTarget = request.getfixturevalue(name)
     monkeypatch.setenv("FENCEPOST_RUN", str(target.folder))
-    outlives(replayed([COMMITTED, LOST_ROUND, CUT], target.bootstrap, target.profile))
+    check_nothing_lost(replay_on_server([COMMITTED, LOST_REBALANCE, CUT], target.bootstrap, target.profile))
 
 
 @pytest.mark.parametrize("loses", ["OffsetRecord", "GroupRecord"])
 def test_a_server_that_loses_what_it_acknowledged_is_found_out(
     loses: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (one,) = careless([COMMITTED], tmp_path, loses, monkeypatch)
-    assert broken(one)
+    (one,) = replay_on_losing_server([COMMITTED], tmp_path, loses, monkeypatch)
+    assert violated_requirements(one)

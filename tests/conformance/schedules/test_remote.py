@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from fencepost.conformance.cli import main
-from fencepost.conformance.schedules.concurrent_engine import RemoteSeries
-from fencepost.conformance.zoo.classic.bugs import COORDINATOR
+from fencepost.conformance.schedules.concurrent_engine import ConcurrentEngine
+from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import open_trace
-from tests.support.served_coordinator import served
+from tests.support.served_coordinator import serve_in_thread
 
 SETTINGS = Settings(min_session_timeout=300, initial_rebalance_delay=100, offsets_partitions=2)
 BUG, REQUIREMENT = "BUG-40", "JOIN-29"
@@ -23,9 +23,9 @@ PROFILE = "[timing]\ngrace_ms = 1500\n"
 
 
 @contextmanager
-def sick() -> Iterator[str]:
+def faulty_server() -> Iterator[str]:
     """A server with the bug."""
-    with COORDINATOR[BUG].applied(), served(SETTINGS) as bootstrap:
+    with COORDINATOR_BUGS[BUG].activate(), serve_in_thread(SETTINGS) as bootstrap:
         yield bootstrap
 
 
@@ -33,11 +33,11 @@ def test_a_bug_is_found_made_short_saved_and_replayed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("fencepost.conformance.run.remote.ALL", ())
-    monkeypatch.setattr(RemoteSeries, "shrink_seconds", SHRINK_SECONDS)
+    monkeypatch.setattr(ConcurrentEngine, "shrink_seconds", SHRINK_SECONDS)
     report, folder, profile = tmp_path / "r.json", tmp_path / "failures", tmp_path / "p.toml"
     profile.write_text(PROFILE)
     options = ["--schedules", "8", "--seed", "1", "--only", REQUIREMENT, "--profile", str(profile)]
-    with sick() as bootstrap:
+    with faulty_server() as bootstrap:
         run = ["test", f"kafka://{bootstrap}", *options, "--save", str(folder), "--json", str(report)]
         assert main(run) == 1
         document = json.loads(report.read_text())
@@ -52,7 +52,7 @@ def test_a_bug_is_found_made_short_saved_and_replayed(
         capsys.readouterr()
         assert main(words[1:]) == 1
         assert capsys.readouterr().out.endswith("STILL FAILS\n")
-    with served(SETTINGS) as bootstrap:
+    with serve_in_thread(SETTINGS) as bootstrap:
         again = [f"kafka://{bootstrap}" if word.startswith("kafka://") else word for word in words[1:]]
         assert main(again) == 0
         assert capsys.readouterr().out == "FIXED\n"

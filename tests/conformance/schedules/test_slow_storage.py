@@ -8,49 +8,49 @@ import pytest
 from fencepost.adapters.bundled.classic.log import MemoryLog, SlowLog
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import VirtualClock
-from fencepost.conformance.analysis.root_cause import broken, violations
+from fencepost.conformance.analysis.root_cause import violated_requirements, violations_in
 from fencepost.conformance.cli import main
-from fencepost.conformance.execution.play import Played
+from fencepost.conformance.execution.play import ScenarioRun
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.schedules.classic.generation import Ground, draw
-from fencepost.conformance.schedules.falsify import Field
+from fencepost.conformance.schedules.classic.generation import ScheduleScope, generate_schedules
+from fencepost.conformance.schedules.falsify import Bench
 from fencepost.model.settings import Settings
-from tests.support.served_coordinator import served
+from tests.support.served_coordinator import serve_in_thread
 
 SLOW_MS, GRACE_MS = 40, 2_000
 SETTINGS = Settings(min_session_timeout=300, initial_rebalance_delay=100, offsets_partitions=2)
 
 
-def wait() -> None:
+def jump_clock() -> None:
     """Time passes while the coordinator waits for its log."""
     clock = asyncio.get_running_loop()
     assert isinstance(clock, VirtualClock)
     clock.jump(SLOW_MS / 1000)
 
 
-def slow() -> InProcessTarget:
+def slow_target() -> InProcessTarget:
     """The bundled coordinator on virtual storage that is slow."""
-    return InProcessTarget(BUNDLED_SETTINGS, log=SlowLog(MemoryLog(), wait))
+    return InProcessTarget(BUNDLED_SETTINGS, log=SlowLog(MemoryLog(), jump_clock))
 
 
-def played(make_target: Callable[[], InProcessTarget], grace: int) -> list[Played]:
+def play_schedules(make_target: Callable[[], InProcessTarget], grace: int) -> list[ScenarioRun]:
     """Some schedules on it."""
-    field = Field(make_target, grace)
-    return [field.perform(each.schedule) for each in draw(Ground(BUNDLED_SETTINGS), 3, 0, 15)]
+    field = Bench(make_target, grace)
+    return [field.play(each.schedule) for each in generate_schedules(ScheduleScope(BUNDLED_SETTINGS), 3, 0, 15)]
 
 
 def test_slow_storage_is_no_fault_within_the_grace() -> None:
-    for one in played(slow, GRACE_MS):
-        assert (broken(one), one.verdict.inconclusive, one.blocked) == (frozenset(), (), "")
+    for one in play_schedules(slow_target, GRACE_MS):
+        assert (violated_requirements(one), one.verdict.inconclusive, one.blocked) == (frozenset(), (), "")
 
 
 def test_without_grace_the_late_answers_are_seen_and_nothing_else() -> None:
-    found = [each for one in played(slow, 0) for each in violations(one.verdict)]
+    found = [each for one in play_schedules(slow_target, 0) for each in violations_in(one.verdict)]
     assert found
-    assert {name for each in found if each.fault for name in each.fault.fields} == {"time"}
+    assert {name for each in found if each.violation for name in each.violation.fields} == {"time"}
 
 
 def test_a_server_on_slow_storage_keeps_the_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fencepost.conformance.run.remote.ALL", ())
-    with served(SETTINGS, slowness=SLOW_MS) as bootstrap:
+    with serve_in_thread(SETTINGS, storage_delay_ms=SLOW_MS) as bootstrap:
         assert main(["test", f"kafka://{bootstrap}", "--schedules", "4", "--seed", "2"]) == 0

@@ -9,9 +9,9 @@ import time
 
 from fencepost.conformance.reports.progress import Progress, ProgressDisplay
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.schedules.classic.generation import Ground, draw
-from fencepost.conformance.schedules.coverage import KNOWN
-from fencepost.conformance.schedules.falsify import CHUNK
+from fencepost.conformance.schedules.classic.generation import ScheduleScope, generate_schedules
+from fencepost.conformance.schedules.coverage import KNOWN_TRANSITIONS_FILE
+from fencepost.conformance.schedules.falsify import BATCH_SIZE
 from fencepost.traces.model_transitions import Transition
 
 SEED, CHUNKS = 0, 500
@@ -22,12 +22,14 @@ def collect(chunks: int, display: ProgressDisplay) -> set[Transition]:
     found: set[Transition] = set()
     begun = time.monotonic()
     for chunk in range(chunks):
-        for drawn in draw(Ground(BUNDLED_SETTINGS), SEED, chunk, CHUNK):
+        for drawn in generate_schedules(ScheduleScope(BUNDLED_SETTINGS), SEED, chunk, BATCH_SIZE):
             found.update(drawn.transitions)
-        display(Progress(chunk + 1, chunks, time.monotonic() - begun, doing=f"{len(found)} transitions", what="chunks"))
+        display(
+            Progress(chunk + 1, chunks, time.monotonic() - begun, current=f"{len(found)} transitions", unit="chunks")
+        )
     return found
 
 
 if __name__ == "__main__":
     lines = sorted(map(str, collect(CHUNKS, ProgressDisplay(sys.stderr, live=sys.stderr.isatty()))))
-    KNOWN.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    KNOWN_TRANSITIONS_FILE.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`fencepost zoo` as its user sees it."""
+"""`fencepost check_zoo` as its user sees it."""
 
 import json
 from dataclasses import replace
@@ -8,12 +8,14 @@ import pytest
 
 from fencepost.conformance.cli import main, zoo
 from fencepost.conformance.zoo import faulty
-from fencepost.conformance.zoo.hunt_plan import Expedition
-from fencepost.conformance.zoo.results import BUGS, Hunts, Row, Table
+from fencepost.conformance.zoo.hunt_plan import HuntPlan
+from fencepost.conformance.zoo.results import BUG_RESULTS, HuntSummary, ResultRow, ResultTable
 
-HUNTS = {"schedules": Hunts(1, 1, 1.0, 2, 3)}
-FOUND = Row("BUG-30", "Wrong.", "somewhere", ("FETCH-01",), "schedules", "FETCH-01", 1, 0, ("A fetch",), HUNTS)
-MISSED = Row("BUG-30", "Wrong.", "somewhere", ("FETCH-01",), "", "", 0, 0, (), reason="nothing was seen broken")
+HUNTS = {"schedules": HuntSummary(1, 1, 1.0, 2, 3)}
+FOUND = ResultRow("BUG-30", "Wrong.", "somewhere", ("FETCH-01",), "schedules", "FETCH-01", 1, 0, ("A fetch",), HUNTS)
+NOT_FOUND = ResultRow(
+    "BUG-30", "Wrong.", "somewhere", ("FETCH-01",), "", "", 0, 0, (), reason="nothing was seen broken"
+)
 
 
 def test_a_bug_is_hunted_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,29 +36,31 @@ def test_a_pattern_that_fits_nothing_is_an_error_in_one_line(capsys: pytest.Capt
     )
 
 
-@pytest.mark.parametrize(("now", "cut_short", "code"), [(FOUND, False, 0), (MISSED, False, 1), (FOUND, True, 3)])
+@pytest.mark.parametrize(("now", "cut_short", "code"), [(FOUND, False, 0), (NOT_FOUND, False, 1), (FOUND, True, 3)])
 def test_what_is_recorded_has_to_be_found(
-    now: Row, cut_short: bool, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    now: ResultRow, cut_short: bool, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(zoo, "recorded", lambda file: Table(1, 0, 60.0, (FOUND,) if file == BUGS else ()))
-    monkeypatch.setattr(Expedition, "run", lambda plan, progress: Table(1, 0, 60.0, (now,), cut_short))
+    monkeypatch.setattr(
+        zoo, "load_results", lambda file: ResultTable(1, 0, 60.0, (FOUND,) if file == BUG_RESULTS else ())
+    )
+    monkeypatch.setattr(HuntPlan, "run", lambda plan, progress: ResultTable(1, 0, 60.0, (now,), cut_short))
     assert main(["zoo", "--only", "BUG-30"]) == code
     assert ("not found this time: BUG-30" in capsys.readouterr().out) == (code == 1)
 
 
 def test_the_records_are_written_only_when_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bugs, mutants = tmp_path / "record.json", tmp_path / "mutants.json"
-    monkeypatch.setattr(zoo, "BUGS", bugs)
-    monkeypatch.setattr(zoo, "MUTANTS", mutants)
+    monkeypatch.setattr(zoo, "BUG_RESULTS", bugs)
+    monkeypatch.setattr(zoo, "MUTANT_RESULTS", mutants)
     found = FOUND
-    monkeypatch.setattr(Expedition, "run", lambda plan, progress: Table(1, 0, 60.0, (found,)))
+    monkeypatch.setattr(HuntPlan, "run", lambda plan, progress: ResultTable(1, 0, 60.0, (found,)))
     assert main(["zoo"]) == 0
     assert not bugs.exists()
     assert main(["zoo", "--record"]) == 0
     assert json.loads(bugs.read_text())["rows"][0]["name"] == "BUG-30"
     assert "| BUG-30 |" in bugs.with_suffix(".md").read_text()
     assert not mutants.exists()
-    found = replace(FOUND, name=next(iter(faulty.mutants())), source="", breaks=())
+    found = replace(FOUND, name=next(iter(faulty.mutants_by_name())), source="", breaks=())
     assert main(["zoo", "--record"]) == 0
     assert [row["name"] for row in json.loads(mutants.read_text())["rows"]] == [found.name]
     assert len(json.loads(bugs.read_text())["rows"]) == 1

@@ -12,28 +12,34 @@ import pytest
 from fencepost.adapters.bundled.classic.heartbeats import Heartbeats
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenarios.classic import ALL
-from fencepost.conformance.schedules.classic.interpreter import Playing
+from fencepost.conformance.schedules.classic.interpreter import InterpretedSchedule
 from fencepost.conformance.schedules.schedule import Move, Role, Schedule
 from fencepost.conformance.zoo import cache, timeouts
 from fencepost.conformance.zoo import hunt as hunt_module
 from fencepost.conformance.zoo import hunt_plan as expeditions
-from fencepost.conformance.zoo.crashing_target import MortalTarget
-from fencepost.conformance.zoo.equivalence import difference, seen
-from fencepost.conformance.zoo.faulty import Specimen, UnknownSpecimen, chosen, specimen, systematic
-from fencepost.conformance.zoo.hunt import DOES_NOT_START, HANGS, Find, Task, hunt
-from fencepost.conformance.zoo.hunt_plan import EQUIVALENT, SURVIVES, Expedition, is_found
-from fencepost.conformance.zoo.results import Row
+from fencepost.conformance.zoo.crashing_target import CrashingTarget
+from fencepost.conformance.zoo.equivalence import find_difference, observe
+from fencepost.conformance.zoo.faulty import (
+    FaultyCoordinator,
+    UnknownFaultyCoordinator,
+    faulty_coordinator,
+    match_patterns,
+    systematic_mutants,
+)
+from fencepost.conformance.zoo.hunt import DOES_NOT_START, HANGS, HuntResult, HuntTask, run_hunt
+from fencepost.conformance.zoo.hunt_plan import EQUIVALENT, SURVIVES, HuntPlan, is_found
+from fencepost.conformance.zoo.results import ResultRow
 from fencepost.conformance.zoo.strategies import REMARKS, SCENARIOS, SCHEDULES, TOURS
 
-DEAF = "heartbeats.Heartbeats.tell: never: group.state is State.PREPARING -> False"
+DEAF = "heartbeats.Heartbeats.rebalance_error: never: group.state is State.PREPARING -> False"
 """Members are never told to rejoin."""
 HANDED_OUT = next(each for each in ALL if each.name == "session-timeout-bounds")
 """A scenario in which ids are handed out."""
 
 
 def test_a_mutant_is_found_by_schedules_scenarios_and_tours() -> None:
-    finds = [hunt(Task(DEAF, method, 1, seconds=60, shrink=1)) for method in (SCHEDULES, SCENARIOS, TOURS)]
-    assert all(find.found and find.requests > 0 and find.by for find in finds)
+    finds = [run_hunt(HuntTask(DEAF, method, 1, seconds=60, shrink=1)) for method in (SCHEDULES, SCENARIOS, TOURS)]
+    assert all(find.is_found and find.requests > 0 and find.found_with for find in finds)
     assert "HB-06" in {find.requirement for find in finds}
 
 
@@ -43,82 +49,82 @@ def test_what_is_only_unusual_is_found_by_remarks() -> None:
         "(not group.has_uncommitted(partition)) -> False"
     )
     only = "explicit-retention-expires"
-    assert not hunt(Task(kept, SCENARIOS, only=only)).found
-    find = hunt(Task(kept, REMARKS, only=only))
-    assert (find.requirement, find.requests, find.by) == ("COMMIT-26", 5, (only,))
+    assert not run_hunt(HuntTask(kept, SCENARIOS, only=only)).is_found
+    find = run_hunt(HuntTask(kept, REMARKS, only=only))
+    assert (find.requirement, find.requests, find.found_with) == ("COMMIT-26", 5, (only,))
 
 
 def test_what_is_unusual_of_the_shipped_coordinator_too_is_no_find(monkeypatch: pytest.MonkeyPatch) -> None:
     remark = frozenset({hunt_module.Remark("JOIN-01", 1)})
-    monkeypatch.setattr(hunt_module, "remarks", lambda make_target, grace, play: remark)
-    assert not hunt(Task(DEAF, REMARKS, only="session-timeout-bounds")).found
+    monkeypatch.setattr(hunt_module, "unusual_remarks", lambda make_target, grace, play: remark)
+    assert not run_hunt(HuntTask(DEAF, REMARKS, only="session-timeout-bounds")).is_found
 
 
 def test_what_was_found_is_found_again_from_its_chunk_on() -> None:
-    find = hunt(Task("BUG-12", SCHEDULES, 1, shrink=0))
-    again = hunt(Task("BUG-12", SCHEDULES, 1, shrink=0, chunk=find.chunk))
+    find = run_hunt(HuntTask("BUG-12", SCHEDULES, 1, shrink=0))
+    again = run_hunt(HuntTask("BUG-12", SCHEDULES, 1, shrink=0, chunk=find.chunk))
     assert (again.requirement, again.chunk) == (find.requirement, find.chunk)
     assert again.schedules <= find.schedules
 
 
 def test_a_mutant_leaves_the_shipped_coordinator_alone() -> None:
-    shipped = vars(Heartbeats)["tell"]
-    with specimen(DEAF).applied():
-        assert vars(Heartbeats)["tell"] is shipped
-    assert difference(specimen(DEAF))
+    shipped = vars(Heartbeats)["rebalance_error"]
+    with faulty_coordinator(DEAF).activate():
+        assert vars(Heartbeats)["rebalance_error"] is shipped
+    assert find_difference(faulty_coordinator(DEAF))
 
 
-def sound() -> Specimen:
+def equivalent_mutant() -> FaultyCoordinator:
     """A mutant that is the same program: a comparison that cannot come out otherwise."""
-    mutant = specimen(DEAF).mutant
+    mutant = faulty_coordinator(DEAF).mutant
     assert mutant is not None and isinstance(mutant.replacement, ast.Constant)
     same = ast.parse("not group.state is not State.PREPARING", mode="eval").body
-    return replace(specimen(DEAF), mutant=replace(mutant, replacement=same))
+    return replace(faulty_coordinator(DEAF), mutant=replace(mutant, replacement=same))
 
 
 def test_nothing_is_found_where_nothing_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hunt_module, "specimen", lambda name: sound())
-    find = hunt(Task("sound", SCENARIOS, seconds=60))
-    assert not find.found and find.schedules > 300
+    monkeypatch.setattr(hunt_module, "faulty_coordinator", lambda name: equivalent_mutant())
+    find = run_hunt(HuntTask("sound", SCENARIOS, seconds=60))
+    assert not find.is_found and find.schedules > 300
 
 
-def broken_mutant(replacement: str) -> Specimen:
-    mutant = specimen(DEAF).mutant
+def broken_mutant(replacement: str) -> FaultyCoordinator:
+    mutant = faulty_coordinator(DEAF).mutant
     assert mutant is not None
     wrong = ast.parse(replacement, mode="eval").body
-    return replace(specimen(DEAF), mutant=replace(mutant, replacement=wrong))
+    return replace(faulty_coordinator(DEAF), mutant=replace(mutant, replacement=wrong))
 
 
 def test_a_coordinator_that_hangs_is_found_with_that(monkeypatch: pytest.MonkeyPatch) -> None:
     hanging = broken_mutant("all(True for _ in iter(int, 1))")
-    monkeypatch.setattr(hunt_module, "specimen", lambda name: hanging)
-    monkeypatch.setattr(hunt_module, "STUCK_SECONDS", 0.5)
-    assert hunt(Task("stuck", SCENARIOS, seconds=0.5, shrink=0)).requirement == HANGS
+    monkeypatch.setattr(hunt_module, "faulty_coordinator", lambda name: hanging)
+    monkeypatch.setattr(hunt_module, "HANG_SECONDS", 0.5)
+    assert run_hunt(HuntTask("stuck", SCENARIOS, seconds=0.5, shrink=0)).requirement == HANGS
 
 
 def test_a_coordinator_that_hangs_in_a_timer_is_found_with_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "PLAY_SECONDS", 1.0)
-    monkeypatch.setattr(timeouts, "AGAIN_SECONDS", 1_000)
-    name = "rebalance.Rounds.on_initial_delay: always: group.newcomer and group.remaining_delay -> True"
-    assert hunt(Task(name, SCHEDULES, 1, seconds=60, shrink=0)).requirement == HANGS
+    monkeypatch.setattr(cache, "MAX_PLAY_SECONDS", 1.0)
+    monkeypatch.setattr(timeouts, "REPEAT_SECONDS", 1_000)
+    name = "rebalance.Rebalancer.on_initial_delay: always: group.newcomer and group.remaining_delay -> True"
+    assert run_hunt(HuntTask(name, SCHEDULES, 1, seconds=60, shrink=0)).requirement == HANGS
 
 
 def test_a_coordinator_that_does_not_start_is_found_with_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    mutant = specimen(DEAF).mutant
+    mutant = faulty_coordinator(DEAF).mutant
     assert mutant is not None
     imports = replace(mutant, path=(("body", -1),), replacement=ast.parse("nowhere").body[0])
-    dead = replace(specimen(DEAF), mutant=imports)
-    monkeypatch.setattr(hunt_module, "specimen", lambda name: dead)
-    assert hunt(Task("dead", SCENARIOS)).requirement == DOES_NOT_START
+    dead = replace(faulty_coordinator(DEAF), mutant=imports)
+    monkeypatch.setattr(hunt_module, "faulty_coordinator", lambda name: dead)
+    assert run_hunt(HuntTask("dead", SCENARIOS)).requirement == DOES_NOT_START
 
 
 def test_a_crash_is_seen_by_the_requests_that_were_lost() -> None:
-    find = hunt(Task("BUG-31", SCENARIOS, seconds=60))
+    find = run_hunt(HuntTask("BUG-31", SCENARIOS, seconds=60))
     assert find.requirement in ("JOIN-17", "GEN-08")
 
 
 def test_systematic_mutants_make_guards_comparisons_and_timers_wrong() -> None:
-    found = [each.mutant for each in systematic() if each.mutant is not None]
+    found = [each.mutant for each in systematic_mutants() if each.mutant is not None]
     assert len(found) == len({each.name for each in found}) > 500
     assert {each.operator for each in found} == {"always", "never", "comparison", "statement", "sum"}
     timers = [each.before for each in found if each.operator == "statement"]
@@ -126,26 +132,26 @@ def test_systematic_mutants_make_guards_comparisons_and_timers_wrong() -> None:
 
 
 def test_patterns_choose_specimens() -> None:
-    assert [each.name for each in chosen(("BUG-0[12]",))] == ["BUG-01", "BUG-02"]
-    assert DEAF in {each.name for each in chosen(("heartbeats.*",))}
-    with pytest.raises(UnknownSpecimen, match="'BUG-99'"):
-        chosen(("BUG-99",))
+    assert [each.name for each in match_patterns(("BUG-0[12]",))] == ["BUG-01", "BUG-02"]
+    assert DEAF in {each.name for each in match_patterns(("heartbeats.*",))}
+    with pytest.raises(UnknownFaultyCoordinator, match="'BUG-99'"):
+        match_patterns(("BUG-99",))
 
 
 def test_an_expedition_hunts_with_every_seed_and_then_by_scenarios() -> None:
-    plan = Expedition(("BUG-30",), seeds=2, baseline_seeds=1)
-    (bug,) = chosen(plan.patterns)
-    assert [(task.method, task.seed) for task in plan.tasks(bug)] == [
+    plan = HuntPlan(("BUG-30",), seeds=2, baseline_seeds=1)
+    (bug,) = match_patterns(plan.patterns)
+    assert [(task.strategy, task.seed) for task in plan.tasks(bug)] == [
         ("schedules", 1),
         ("schedules", 2),
         ("hypothesis", 1),
         ("walk", 1),
     ]
-    assert [task.method for task in plan.tasks_by_play(bug)] == ["scenarios", "tours", "remarks"]
-    assert not is_found([Find(Task("BUG-30", "walk"), "FETCH-01", 1, 1.0)])
+    assert [task.strategy for task in plan.fallback_tasks(bug)] == ["scenarios", "tours", "remarks"]
+    assert not is_found([HuntResult(HuntTask("BUG-30", "walk"), "FETCH-01", 1, 1.0)])
 
 
-class InOrder:
+class SequentialPool:
     """A pool that does one thing after the other, here."""
 
     def __enter__(self) -> Self:
@@ -156,67 +162,71 @@ class InOrder:
     imap = imap_unordered = staticmethod(map)
 
 
-def expedition(
-    monkeypatch: pytest.MonkeyPatch, finding: Callable[[Task], bool], different: str
-) -> tuple[Row, list[Task]]:
+def run_hunt_plan(
+    monkeypatch: pytest.MonkeyPatch, finding: Callable[[HuntTask], bool], different: str
+) -> tuple[ResultRow, list[HuntTask]]:
     """Hunt a mutant with three seeds: its row, and the hunts that were done."""
-    done: list[Task] = []
+    done: list[HuntTask] = []
 
-    def hunted(task: Task) -> Find:
+    def fake_hunt(task: HuntTask) -> HuntResult:
         done.append(task)
-        return Find(task, "HB-06" if finding(task) else "", 1, 1.0)
+        return HuntResult(task, "HB-06" if finding(task) else "", 1, 1.0)
 
-    monkeypatch.setattr(expeditions, "hunt", hunted)
-    monkeypatch.setattr(expeditions, "difference", lambda mutant: different)
-    monkeypatch.setattr("multiprocessing.get_context", lambda how: SimpleNamespace(Pool=lambda *_: InOrder()))
-    (row,) = Expedition((glob.escape(DEAF),)).run(lambda progress: None).rows
+    monkeypatch.setattr(expeditions, "run_hunt", fake_hunt)
+    monkeypatch.setattr(expeditions, "find_difference", lambda mutant: different)
+    monkeypatch.setattr("multiprocessing.get_context", lambda how: SimpleNamespace(Pool=lambda *_: SequentialPool()))
+    (row,) = HuntPlan((glob.escape(DEAF),)).run(lambda progress: None).rows
     return row, done
 
 
 def test_a_mutant_that_answers_as_it_should_is_hunted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    row, done = expedition(monkeypatch, lambda task: False, "")
+    row, done = run_hunt_plan(monkeypatch, lambda task: False, "")
     assert (row.found_by, row.reason) == ("", EQUIVALENT)
-    assert [(task.method, task.seed) for task in done] == [(SCHEDULES, 1)]
+    assert [(task.strategy, task.seed) for task in done] == [(SCHEDULES, 1)]
 
 
 def test_a_mutant_that_answers_otherwise_is_hunted_by_all_means(monkeypatch: pytest.MonkeyPatch) -> None:
-    row, done = expedition(monkeypatch, lambda task: False, "a-scenario")
+    row, done = run_hunt_plan(monkeypatch, lambda task: False, "a-scenario")
     assert (row.found_by, row.reason) == ("", SURVIVES.format(where="a-scenario"))
-    assert [task.method for task in done] == [SCHEDULES] * 3 + [SCENARIOS, TOURS, REMARKS]
+    assert [task.strategy for task in done] == [SCHEDULES] * 3 + [SCENARIOS, TOURS, REMARKS]
 
 
 def test_an_expedition_goes_only_the_ways_it_is_told() -> None:
-    plan = Expedition(("BUG-30",), seeds=2, methods=(SCENARIOS, REMARKS))
-    (bug,) = chosen(plan.patterns)
+    plan = HuntPlan(("BUG-30",), seeds=2, strategies=(SCENARIOS, REMARKS))
+    (bug,) = match_patterns(plan.patterns)
     assert [*plan.tasks(bug)] == []
-    assert [task.method for task in plan.tasks_by_play(bug)] == [SCENARIOS, REMARKS]
+    assert [task.strategy for task in plan.fallback_tasks(bug)] == [SCENARIOS, REMARKS]
 
 
 def test_a_mutant_that_is_found_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    row, done = expedition(monkeypatch, lambda task: task.method == SCHEDULES, "")
+    row, done = run_hunt_plan(monkeypatch, lambda task: task.strategy == SCHEDULES, "")
     assert (row.found_by, row.hunts[SCHEDULES].found) == (SCHEDULES, 3)
     assert [task.seed for task in done] == [1, 2, 3]
 
 
-def test_nobody_may_read_anything_in_a_member_id() -> None:
-    with specimen("joining.Joining.hand_out_id: never: join.request.client_id or '' -> False").applied() as make_target:
-        assert seen(make_target, HANDED_OUT) == seen(MortalTarget, HANDED_OUT)
+def test_comparison_ignores_member_ids() -> None:
+    with faulty_coordinator(
+        "joining.Joining.issue_member_id: never: join.request.client_id or '' -> False"
+    ).activate() as make_target:
+        assert observe(make_target, HANDED_OUT) == observe(CrashingTarget, HANDED_OUT)
 
 
 def test_what_members_make_of_their_ids_is_no_difference() -> None:
     moves = (Move("join"), Move("join"), Move("wait", 0, (("for", "answers"),)), Move("sync"), Move("describe"))
-    play = Scenario("assigned", (), Playing(Schedule("assigned", (Role(),), moves)))
-    with specimen("joining.Joining.hand_out_id: never: join.request.client_id or '' -> False").applied() as make_target:
-        assert seen(make_target, play) == seen(MortalTarget, play)
-    assert "member 0@1" in seen(MortalTarget, play)
+    play = Scenario("assigned", (), InterpretedSchedule(Schedule("assigned", (Role(),), moves)))
+    with faulty_coordinator(
+        "joining.Joining.issue_member_id: never: join.request.client_id or '' -> False"
+    ).activate() as make_target:
+        assert observe(make_target, play) == observe(CrashingTarget, play)
+    assert "member 0@1" in observe(CrashingTarget, play)
 
 
 def test_an_answer_that_no_message_can_hold_is_the_end_of_a_coordinator() -> None:
-    name = "rebalance.Rounds.add_member: never: join.request.client_id or '' -> False"
-    find = hunt(Task(name, SCENARIOS, seconds=60))
-    assert find.found and find.by == ("id-is-required-in-every-state",)
+    name = "rebalance.Rebalancer.add_member: never: join.request.client_id or '' -> False"
+    find = run_hunt(HuntTask(name, SCENARIOS, seconds=60))
+    assert find.is_found and find.found_with == ("id-is-required-in-every-state",)
 
 
 def test_a_mutant_that_hangs_in_the_comparison_is_different(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fencepost.conformance.zoo.equivalence.PLAY_SECONDS", 0.5)
-    assert difference(broken_mutant("all(True for _ in iter(int, 1))"))
+    monkeypatch.setattr("fencepost.conformance.zoo.equivalence.MAX_PLAY_SECONDS", 0.5)
+    assert find_difference(broken_mutant("all(True for _ in iter(int, 1))"))

@@ -5,39 +5,42 @@ from dataclasses import replace
 
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.scenarios.classic import ALL
-from fencepost.conformance.zoo.crashing_target import MortalTarget
-from fencepost.conformance.zoo.faulty import systematic
-from fencepost.conformance.zoo.hunt import run_of
-from fencepost.conformance.zoo.line_coverage import Line, changed_by, traced
+from fencepost.conformance.zoo.crashing_target import CrashingTarget
+from fencepost.conformance.zoo.faulty import systematic_mutants
+from fencepost.conformance.zoo.hunt import bundled_run_on
+from fencepost.conformance.zoo.line_coverage import Line, lines_changed_by, trace_lines
 from fencepost.conformance.zoo.mutation import Mutant
 
-MUTANTS = [each.mutant for each in systematic() if each.mutant is not None]
+MUTANTS = [each.mutant for each in systematic_mutants() if each.mutant is not None]
 
 
 def lines_of_plays(names: Iterable[str]) -> set[Line]:
     """The lines that some scenarios get to."""
     chosen = set(names)
-    with traced() as lines:
+    with trace_lines() as lines:
         for play in ALL:
             if play.name in chosen:
-                run_virtual(run_of(MortalTarget, 0).play(play, "run"))
+                run_virtual(bundled_run_on(CrashingTarget, 0).play(play, "run"))
     return lines
 
 
-def named(beginning: str) -> Mutant:
+def mutant_starting_with(beginning: str) -> Mutant:
     """The first mutant whose name begins so."""
     return next(each for each in MUTANTS if each.name.startswith(beginning))
 
 
 def test_what_a_play_gets_to_is_seen() -> None:
     lines = lines_of_plays(["fetch-during-a-transaction"])
-    leaving, transactions = changed_by(named("leaving.")), changed_by(named("transactions.Transactions.check_producer"))
+    leaving, transactions = (
+        lines_changed_by(mutant_starting_with("leaving.")),
+        lines_changed_by(mutant_starting_with("transactions.Transactions.check_producer")),
+    )
     assert leaving is not None and lines.isdisjoint(leaving)
     assert transactions is not None and not lines.isdisjoint(transactions)
 
 
 def test_nothing_is_seen_afterwards() -> None:
-    with traced() as lines:
+    with trace_lines() as lines:
         pass
     lines_of_plays(["fetch-during-a-transaction"])
     assert not lines
@@ -45,9 +48,9 @@ def test_nothing_is_seen_afterwards() -> None:
 
 def test_every_mutant_is_in_lines_of_its_own() -> None:
     for mutant in MUTANTS:
-        changed = changed_by(mutant)
+        changed = lines_changed_by(mutant)
         assert changed is None or min(number for _, number in changed) == mutant.line
 
 
 def test_what_loading_runs_is_never_out_of_reach() -> None:
-    assert changed_by(replace(MUTANTS[0], path=(("body", 0),))) is None
+    assert lines_changed_by(replace(MUTANTS[0], path=(("body", 0),))) is None

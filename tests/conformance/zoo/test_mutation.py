@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from fencepost.conformance.zoo.module_copies import source_of
-from fencepost.conformance.zoo.mutation import Mutant, all_mutants, mutated
+from fencepost.conformance.zoo.mutation import Mutant, all_mutants, apply_mutant
 from fencepost.conformance.zoo.operators import OPERATORS
 
 SHAPES = """
@@ -23,12 +23,12 @@ def reset(slot: Slot, /, **fields: int) -> Slot: ...
 """
 
 
-def made(line: str, operator: str) -> set[str]:
+def mutants_by_operator(line: str, operator: str) -> set[str]:
     """What the operator makes of the line, as the body of a function with a parameter x."""
     source = f"from core import and_, not_\n\ndef f(x):\n    {line}\n"
     chosen = [one for one in OPERATORS if one.name == operator]
     found = all_mutants({"shapes": SHAPES, "module": source}, chosen)
-    return {body_of(mutated(source, mutant)) for mutant in found if mutant.module == "module"}
+    return {body_of(apply_mutant(source, mutant)) for mutant in found if mutant.module == "module"}
 
 
 def body_of(tree: ast.Module) -> str:
@@ -56,7 +56,7 @@ def body_of(tree: ast.Module) -> str:
         ("return and_(x, y)", "term", {"return x", "return y"}),
         ("return x or y or z", "term", {"return y or z", "return x or z", "return x or y"}),
         ("return and_(x, y)", "connective", {"return or_(x, y)"}),
-        ("return alter(x, armed=y)", "field", {"return alter(x)"}),
+        ("return evolve(x, armed=y)", "field", {"return evolve(x)"}),
         ("return Slot(id=x, armed=y)", "field", {"return Slot(id=x)"}),
         ("return Slot(id=x, armed=y)", "value", {"return Slot(id=None, armed=y)"}),
         ("return Slot(x, True)", "constant", {"return Slot(x, False)"}),
@@ -72,13 +72,13 @@ def body_of(tree: ast.Module) -> str:
     ],
 )
 def test_operators(line: str, operator: str, results: set[str]) -> None:
-    assert made(line, operator) == results
+    assert mutants_by_operator(line, operator) == results
 
 
 def test_a_connective_is_imported_with_the_one_that_it_replaces() -> None:
     source = "from core import and_\n\ndef f(x, y):\n    return and_(x, y)\n"
     (mutant,) = all_mutants({"module": source}, [one for one in OPERATORS if one.name == "connective"])
-    assert "from core import and_, or_" in ast.unparse(mutated(source, mutant))
+    assert "from core import and_, or_" in ast.unparse(apply_mutant(source, mutant))
 
 
 def test_a_name_that_the_module_has_is_not_imported_again() -> None:
@@ -89,7 +89,9 @@ def test_a_name_that_the_module_has_is_not_imported_again() -> None:
             for one in all_mutants({"module": f"{source}return not_({name}(x))\n"})
             if (one.function, one.operator) == ("f", "negated")
         ]
-        assert ast.unparse(mutated(source + f"return not_({name}(x))\n", mutant)).startswith("from core import not_\n")
+        assert ast.unparse(apply_mutant(source + f"return not_({name}(x))\n", mutant)).startswith(
+            "from core import not_\n"
+        )
 
 
 def test_what_is_no_code_is_left_alone() -> None:
@@ -105,7 +107,7 @@ def f(x: "1" = None) -> "2":
     assert all_mutants({"module": source}) == ()
 
 
-def core() -> tuple[Mutant, ...]:
+def core_mutants() -> tuple[Mutant, ...]:
     """The mutants of a real module."""
     name = "fencepost.model.classic.core.sync"
     return all_mutants({name: source_of(name)})
@@ -114,9 +116,9 @@ def core() -> tuple[Mutant, ...]:
 def test_every_mutant_has_a_name_of_its_own_and_differs_from_the_original() -> None:
     name = "fencepost.model.classic.core.sync"
     source = source_of(name)
-    found = core()
+    found = core_mutants()
     assert len({mutant.name for mutant in found}) == len(found) > 100
-    results = {ast.unparse(mutated(source, mutant)) for mutant in found}
+    results = {ast.unparse(apply_mutant(source, mutant)) for mutant in found}
     assert ast.unparse(ast.parse(source)) not in results
     assert len(results) == len(found)
 
@@ -124,4 +126,4 @@ def test_every_mutant_has_a_name_of_its_own_and_differs_from_the_original() -> N
 def test_names_do_not_depend_on_lines() -> None:
     name = "fencepost.model.classic.core.sync"
     moved = source_of(name).replace("\n\n\ndef", "\n\n\n# moved\n\ndef")
-    assert [one.name for one in all_mutants({name: moved})] == [one.name for one in core()]
+    assert [one.name for one in all_mutants({name: moved})] == [one.name for one in core_mutants()]

@@ -2,55 +2,59 @@
 
 from dataclasses import replace
 
-from fencepost.conformance.zoo.faulty import specimen
-from fencepost.conformance.zoo.hunt import Find, Task
+from fencepost.conformance.zoo.faulty import faulty_coordinator
+from fencepost.conformance.zoo.hunt import HuntResult, HuntTask
 from fencepost.conformance.zoo.results import (
-    BUGS,
-    Hunts,
-    Table,
+    BUG_RESULTS,
+    HuntSummary,
+    ResultTable,
     from_json,
-    lost,
-    merged,
-    recorded,
-    row,
-    supplemented,
+    load_results,
+    merge_tables,
+    no_longer_found,
+    result_row,
+    supplement_table,
     to_json,
 )
-from fencepost.conformance.zoo.results_table import lines, markdown
+from fencepost.conformance.zoo.results_table import render_markdown, table_lines
 from fencepost.conformance.zoo.strategies import HYPOTHESIS, REMARKS, SCENARIOS, SCHEDULES
 
-SPECIMEN = specimen("BUG-35")
+SPECIMEN = faulty_coordinator("BUG-35")
 
 
-def by(method: str, seed: int, requirement: str, schedules: int = 1, seconds: float = 1.0, requests: int = 5) -> Find:
-    return Find(Task("BUG-35", method, seed), requirement, schedules, seconds, requests, (f"seed {seed}",), seed + 5)
+def hunt_result(
+    method: str, seed: int, requirement: str, schedules: int = 1, seconds: float = 1.0, requests: int = 5
+) -> HuntResult:
+    return HuntResult(
+        HuntTask("BUG-35", method, seed), requirement, schedules, seconds, requests, (f"seed {seed}",), seed + 5
+    )
 
 
 FINDS = (
-    by(SCHEDULES, 1, "GEN-05", 9, 2.0, 7),
-    by(SCHEDULES, 2, "JOIN-37", 3, 1.0, 8),
-    by(SCHEDULES, 3, "GEN-05", 5, 6.0, 6),
-    by(SCHEDULES, 4, "", 99),
-    by(HYPOTHESIS, 1, "", 99),
+    hunt_result(SCHEDULES, 1, "GEN-05", 9, 2.0, 7),
+    hunt_result(SCHEDULES, 2, "JOIN-37", 3, 1.0, 8),
+    hunt_result(SCHEDULES, 3, "GEN-05", 5, 6.0, 6),
+    hunt_result(SCHEDULES, 4, "", 99),
+    hunt_result(HYPOTHESIS, 1, "", 99),
 )
-TABLE = Table(4, 1, 60.0, (row(SPECIMEN, FINDS), row(specimen("BUG-36"), (), "because")))
+TABLE = ResultTable(4, 1, 60.0, (result_row(SPECIMEN, FINDS), result_row(faulty_coordinator("BUG-36"), (), "because")))
 
 
 def test_a_row_sums_up_what_was_found() -> None:
     found = TABLE.rows[0]
     assert (found.found_by, found.requirement, found.shortest) == (SCHEDULES, "GEN-05", ("seed 3",))
     assert (found.seed, found.chunk) == (2, 7)
-    assert found.hunts[SCHEDULES] == Hunts(3, 4, 2.0, 5, 7)
-    assert found.hunts[HYPOTHESIS] == Hunts(0, 1)
+    assert found.hunts[SCHEDULES] == HuntSummary(3, 4, 2.0, 5, 7)
+    assert found.hunts[HYPOTHESIS] == HuntSummary(0, 1)
 
 
 def test_a_scenario_counts_where_no_schedule_found_anything() -> None:
-    found = row(SPECIMEN, [by(SCHEDULES, 1, ""), by(SCENARIOS, 0, "GEN-05")], "never told")
+    found = result_row(SPECIMEN, [hunt_result(SCHEDULES, 1, ""), hunt_result(SCENARIOS, 0, "GEN-05")], "never told")
     assert (found.found_by, found.reason) == (SCENARIOS, "")
 
 
 def test_a_baseline_is_no_find_of_the_kit() -> None:
-    found = row(SPECIMEN, [by(SCHEDULES, 1, ""), by(HYPOTHESIS, 1, "GEN-05")], "too hard")
+    found = result_row(SPECIMEN, [hunt_result(SCHEDULES, 1, ""), hunt_result(HYPOTHESIS, 1, "GEN-05")], "too hard")
     assert (found.found_by, found.reason) == ("", "too hard")
 
 
@@ -60,45 +64,45 @@ def test_a_table_is_read_back_as_it_was_written() -> None:
 
 def test_what_is_not_found_any_more_is_lost() -> None:
     blank = replace(TABLE.rows[0], found_by="")
-    assert lost(TABLE, replace(TABLE, rows=(blank, TABLE.rows[1]))) == ["BUG-35"]
-    assert lost(TABLE, TABLE) == []
-    assert lost(replace(TABLE, rows=(blank,)), TABLE) == []
+    assert no_longer_found(TABLE, replace(TABLE, rows=(blank, TABLE.rows[1]))) == ["BUG-35"]
+    assert no_longer_found(TABLE, TABLE) == []
+    assert no_longer_found(replace(TABLE, rows=(blank,)), TABLE) == []
 
 
 def test_new_rows_take_the_place_of_old_ones_in_the_order_of_what_there_is() -> None:
-    fresh = row(SPECIMEN, FINDS[:1])
-    other = row(specimen("BUG-01"), ())
+    fresh = result_row(SPECIMEN, FINDS[:1])
+    other = result_row(faulty_coordinator("BUG-01"), ())
     new = replace(TABLE, rows=(other, fresh))
-    assert merged(TABLE, new, ["BUG-01", "BUG-02", "BUG-35", "BUG-36"]).rows == (other, fresh, TABLE.rows[1])
-    assert merged(TABLE, new, ["BUG-35"]).rows == (fresh,)
+    assert merge_tables(TABLE, new, ["BUG-01", "BUG-02", "BUG-35", "BUG-36"]).rows == (other, fresh, TABLE.rows[1])
+    assert merge_tables(TABLE, new, ["BUG-35"]).rows == (fresh,)
 
 
 def test_a_hunt_by_some_means_leaves_what_others_found() -> None:
-    none = {SCHEDULES: Hunts(0, 3)}
+    none = {SCHEDULES: HuntSummary(0, 3)}
     missed = replace(TABLE.rows[1], hunts=none)
-    seen = replace(missed, found_by=REMARKS, requirement="COMMIT-26", hunts={REMARKS: Hunts(1, 1)}, reason="")
+    seen = replace(missed, found_by=REMARKS, requirement="COMMIT-26", hunts={REMARKS: HuntSummary(1, 1)}, reason="")
     old, new = replace(TABLE, rows=(TABLE.rows[0], missed)), replace(TABLE, rows=(replace(seen, name="BUG-35"), seen))
-    first, second = supplemented(old, new).rows
+    first, second = supplement_table(old, new).rows
     assert (first.found_by, set(first.hunts)) == (SCHEDULES, {*TABLE.rows[0].hunts, REMARKS})
-    assert (second.found_by, second.hunts) == (REMARKS, {**none, REMARKS: Hunts(1, 1)})
-    plainer = replace(seen, found_by=SCENARIOS, hunts={SCENARIOS: Hunts(1, 1)})
-    (after,) = supplemented(replace(TABLE, rows=(second,)), replace(TABLE, rows=(plainer,))).rows
+    assert (second.found_by, second.hunts) == (REMARKS, {**none, REMARKS: HuntSummary(1, 1)})
+    plainer = replace(seen, found_by=SCENARIOS, hunts={SCENARIOS: HuntSummary(1, 1)})
+    (after,) = supplement_table(replace(TABLE, rows=(second,)), replace(TABLE, rows=(plainer,))).rows
     assert after.found_by == SCENARIOS
-    blank = replace(missed, hunts={REMARKS: Hunts(0, 1)})
-    (gone,) = supplemented(replace(TABLE, rows=(second,)), replace(TABLE, rows=(blank,))).rows
+    blank = replace(missed, hunts={REMARKS: HuntSummary(0, 1)})
+    (gone,) = supplement_table(replace(TABLE, rows=(second,)), replace(TABLE, rows=(blank,))).rows
     assert gone.found_by == "", "what is looked for again and not found is lost"
-    assert supplemented(replace(TABLE, rows=()), new) == new
+    assert supplement_table(replace(TABLE, rows=()), new) == new
 
 
 def test_people_see_what_was_found_and_why_something_was_not() -> None:
-    text = "\n".join(lines(TABLE))
+    text = "\n".join(table_lines(TABLE))
     assert "BUG-35   schedules     3/4     2.00          5         7  GEN-05" in text
     assert "BUG-36   not found  because" in text
     assert "1 of 2 found, 1 of them by random schedules; median 2.0 s and 7 requests" in text
     assert "plain Hypothesis found 0 of 1" in text
-    page = markdown(TABLE)
+    page = render_markdown(TABLE)
     assert "| BUG-36 |" in page and "not found: because" in page
 
 
 def test_the_page_beside_the_record_says_what_the_record_says() -> None:
-    assert BUGS.with_suffix(".md").read_text(encoding="utf-8") == markdown(recorded())
+    assert BUG_RESULTS.with_suffix(".md").read_text(encoding="utf-8") == render_markdown(load_results())

@@ -7,13 +7,13 @@ import pytest
 from fencepost.model.catalogue.classic import (
     CAPABILITIES,
     CATALOGUE,
-    Evidence,
     Level,
     Requirement,
     UnknownRequirement,
-    matching,
+    Verifiability,
+    matching_requirements,
 )
-from fencepost.model.catalogue.classic.prerequisites import PRESUMED
+from fencepost.model.catalogue.classic.prerequisites import PREREQUISITES
 
 FAMILY_SIZES = {
     "FIND": 10,
@@ -39,12 +39,12 @@ def test_every_family_is_complete_in_order_and_without_a_gap() -> None:
 
 
 def test_presumptions_name_requirements_and_go_in_no_circle() -> None:
-    assert {*PRESUMED, *(each for presumed in PRESUMED.values() for each in presumed)} <= CATALOGUE.keys()
+    assert {*PREREQUISITES, *(each for presumed in PREREQUISITES.values() for each in presumed)} <= CATALOGUE.keys()
 
     def reaches(start: str, goal: str) -> bool:
-        return any(each == goal or reaches(each, goal) for each in PRESUMED.get(start, ()))
+        return any(each == goal or reaches(each, goal) for each in PREREQUISITES.get(start, ()))
 
-    assert [each for each in PRESUMED if reaches(each, each)] == []
+    assert [each for each in PREREQUISITES if reaches(each, each)] == []
 
 
 def test_ids_are_keys_and_name_their_family() -> None:
@@ -93,23 +93,23 @@ def test_needs_are_known_capabilities_and_every_capability_is_needed() -> None:
 
 def test_testability_agrees_with_needs_and_reasons() -> None:
     for requirement in REQUIREMENTS:
-        if requirement.testability is Evidence.RESTART:
+        if requirement.testability is Verifiability.RESTART:
             assert "restart" in requirement.needs, requirement.id
-        assert bool(requirement.why) == (requirement.testability is Evidence.UNTESTABLE), requirement.id
-    assert [r.id for r in REQUIREMENTS if r.testability is Evidence.UNTESTABLE] == ["FAILOVER-09"]
+        assert bool(requirement.why) == (requirement.testability is Verifiability.UNTESTABLE), requirement.id
+    assert [r.id for r in REQUIREMENTS if r.testability is Verifiability.UNTESTABLE] == ["FAILOVER-09"]
 
 
 def test_a_pattern_selects_in_catalogue_order() -> None:
-    assert [requirement.id for requirement in matching("JOIN-29")] == ["JOIN-29"]
-    assert [requirement.id for requirement in matching("HB-0[1-3]")] == ["HB-01", "HB-02", "HB-03"]
-    assert len(matching("FAILOVER-*")) == 21
-    assert matching("*") == REQUIREMENTS
+    assert [requirement.id for requirement in matching_requirements("JOIN-29")] == ["JOIN-29"]
+    assert [requirement.id for requirement in matching_requirements("HB-0[1-3]")] == ["HB-01", "HB-02", "HB-03"]
+    assert len(matching_requirements("FAILOVER-*")) == 21
+    assert matching_requirements("*") == REQUIREMENTS
 
 
 @pytest.mark.parametrize("pattern", ["", "JOIN", "join-*", "JOIN-56", "NOPE-*"])
 def test_a_pattern_that_fits_nothing_is_an_error_in_one_line(pattern: str) -> None:
     with pytest.raises(UnknownRequirement) as caught:
-        matching(pattern)
+        matching_requirements(pattern)
     assert str(caught.value) == (
         f"no requirement matches {pattern!r}; try an id like JOIN-29 or a pattern like 'JOIN-*'"
     )

@@ -58,11 +58,11 @@ def local_truths(tree: ast.Module) -> set[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Assign)
         for target in node.targets
-        if isinstance(target, ast.Name) and tells_truth(node.value, TRUTHS)
+        if isinstance(target, ast.Name) and is_truth_expression(node.value, TRUTHS)
     }
 
 
-def tells_truth(value: ast.expr, names: set[str]) -> bool:
+def is_truth_expression(value: ast.expr, names: set[str]) -> bool:
     """The expression is a truth value, given the names of those known."""
     match value:
         case ast.Compare() | ast.Constant(value=bool()):
@@ -73,15 +73,15 @@ def tells_truth(value: ast.expr, names: set[str]) -> bool:
             return False
 
 
-def objections(source: str) -> list[str]:
+def style_errors(source: str) -> list[str]:
     """What does not fit the style, one line each."""
     tree = ast.parse(source)
     names = TRUTHS | local_truths(tree)
     checks: tuple[Callable[[ast.AST], str | None], ...] = (
-        banned,
+        banned_construct,
         arithmetic,
         comparison,
-        mutation,
+        mutating_statement,
         lambda node: truth_test(node, names),
     )
     found = [(node, check(node)) for node in ast.walk(without_annotations(tree)) for check in checks]
@@ -106,7 +106,7 @@ def is_alias(node: ast.stmt) -> bool:
     return isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp | ast.Subscript)
 
 
-def banned(node: ast.AST) -> str | None:
+def banned_construct(node: ast.AST) -> str | None:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in BANNED_CALLS:
         return f"{node.func.id}()"
     return next((name for kind, name in BANNED_NODES.items() if isinstance(node, kind)), None)
@@ -126,7 +126,7 @@ def comparison(node: ast.AST) -> str | None:
     return None if isinstance(node.ops[0], COMPARISONS) else f"{type(node.ops[0]).__name__}: use absent or =="
 
 
-def mutation(node: ast.AST) -> str | None:
+def mutating_statement(node: ast.AST) -> str | None:
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
     changed = [target for target in targets if isinstance(target, ast.Attribute | ast.Subscript)]
     return "a value is changed in place" if changed else None
@@ -134,7 +134,7 @@ def mutation(node: ast.AST) -> str | None:
 
 def truth_test(node: ast.AST, names: set[str]) -> str | None:
     """A number is never taken for a truth value."""
-    if not isinstance(node, ast.If | ast.IfExp) or tells_truth(node.test, names):
+    if not isinstance(node, ast.If | ast.IfExp) or is_truth_expression(node.test, names):
         return None
     return f"{ast.unparse(node.test)} is tested, but is no truth value"
 
@@ -166,7 +166,7 @@ def is_search(loop: ast.For) -> bool:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_the_core_keeps_the_style(module: str) -> None:
-    assert objections((CLASSIC / module).read_text()) == []
+    assert style_errors((CLASSIC / module).read_text()) == []
 
 
 @pytest.mark.parametrize(
@@ -188,12 +188,12 @@ def test_the_core_keeps_the_style(module: str) -> None:
     ],
 )
 def test_what_breaks_the_style_is_seen(line: str, flaw: str) -> None:
-    assert objections(line) == [flaw]
+    assert style_errors(line) == [flaw]
 
 
 def test_what_the_style_allows() -> None:
     search = (
         "def find(g):\n    for i, s in enumerate(g.slots):\n        if s.armed:\n            return i\n    return -1"
     )
-    assert objections(search) == []
-    assert objections("if absent(a):\n    x = b + c - 1") == []
+    assert style_errors(search) == []
+    assert style_errors("if absent(a):\n    x = b + c - 1") == []

@@ -5,18 +5,18 @@ import io
 import networkx as nx
 import pytest
 
-from fencepost.model.explore.classic.group_search import Engine, explore, group_system, has_numpy
-from fencepost.model.explore.classic.state_layout import Bounds, Setting, plain
-from fencepost.model.explore.graph_export import explored_graph, quoted, whole, write_dot, write_graphml
+from fencepost.model.explore.classic.group_search import Engine, explore_system, group_system, has_numpy
+from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
+from fencepost.model.explore.graph_export import explored_graph, is_complete, quote_dot, write_dot, write_graphml
 
-ONE = group_system(Setting((plain(),)), Bounds(1, 1, 3, 1))
-TWO = group_system(Setting((plain(), plain()), heartbeats=False), Bounds(1, 1, 3, 1))
+ONE = group_system(ModelConfig((untimed_member(),)), Bounds(1, 1, 3, 1))
+TWO = group_system(ModelConfig((untimed_member(), untimed_member()), heartbeats=False), Bounds(1, 1, 3, 1))
 ENGINES = [Engine.PLAIN, Engine.NUMPY] if has_numpy() else [Engine.PLAIN]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_state_and_every_move_is_in_the_graph(engine: Engine) -> None:
-    found, _ = explore(TWO, engine)
+    found, _ = explore_system(TWO, engine)
     graph = explored_graph(found)
     assert (graph.number_of_nodes(), graph.number_of_edges()) == (1059, 5283) == (found.states, found.transitions)
     assert graph.graph == {"states": 1059, "complete": True}
@@ -26,15 +26,15 @@ def test_every_state_and_every_move_is_in_the_graph(engine: Engine) -> None:
 
 
 def test_a_part_of_the_graph_says_so() -> None:
-    found, _ = explore(ONE)
-    graph = explored_graph(found, most=50)
-    assert len(graph) == 50 and not whole(found, 50) and not graph.graph["complete"]
-    short, _ = explore(ONE, limit=60)
-    assert not whole(short) and 60 < len(explored_graph(short)) < 172
+    found, _ = explore_system(ONE)
+    graph = explored_graph(found, max_states=50)
+    assert len(graph) == 50 and not is_complete(found, 50) and not graph.graph["complete"]
+    short, _ = explore_system(ONE, limit=60)
+    assert not is_complete(short) and 60 < len(explored_graph(short)) < 172
 
 
 def test_dot_and_graphml_hold_the_same_graph() -> None:
-    graph = explored_graph(explore(ONE)[0])
+    graph = explored_graph(explore_system(ONE)[0])
     dot, graphml = io.StringIO(), io.BytesIO()
     write_dot(graph, dot)
     write_graphml(graph, graphml)
@@ -46,4 +46,4 @@ def test_dot_and_graphml_hold_the_same_graph() -> None:
 
 
 def test_labels_are_quoted() -> None:
-    assert quoted('a "b"\\\nc') == '"a \\"b\\"\\\\\\nc"'
+    assert quote_dot('a "b"\\\nc') == '"a \\"b\\"\\\\\\nc"'

@@ -5,38 +5,44 @@ from functools import cache
 
 import pytest
 
-from fencepost.model.classic.core.membership import judged
+from fencepost.model.classic.core.membership import respond_to_commit
 from fencepost.model.classic.core.state import CommitRequest, Context, Group, Step
 from fencepost.model.classic.rules import RULES
 from fencepost.model.errors import Error
 from fencepost.model.explore.classic import group_model
 from fencepost.model.explore.classic.group_search import (
     Engine,
-    after,
-    explore,
+    apply_transition,
+    explore_system,
     group_system,
     has_numpy,
-    moves_from,
-    retold,
+    replay_path,
+    transitions_from,
 )
 from fencepost.model.explore.classic.properties import EVERYONE_STABLE, NO_STALE_COMMIT, ONE_LEADER_ID, PROPERTIES
-from fencepost.model.explore.classic.reductions import ReducedWorld
-from fencepost.model.explore.classic.state_layout import Bounds, Coordinator, Process, Setting, plain
-from fencepost.model.explore.search import PlainSearch, Pulse, Row
-from fencepost.model.explore.transition_system import System, Value
-from fencepost.model.explore.transition_tables import Tables
+from fencepost.model.explore.classic.reductions import ReducedGroupModel
+from fencepost.model.explore.classic.state_layout import (
+    Bounds,
+    CoordinatorState,
+    ModelConfig,
+    ProcessState,
+    untimed_member,
+)
+from fencepost.model.explore.search import PlainSearch, Row, SearchProgress
+from fencepost.model.explore.transition_system import TransitionSystem, Value
+from fencepost.model.explore.transition_tables import TransitionTables
 
-ONE = Setting((plain(),))
-TWO = Setting((plain(), plain()), heartbeats=False)
-EAGER = Setting((plain(cooperative=False),) * 2, heartbeats=False)
-STATIC = Setting((plain(), plain(instance="one")), heartbeats=False)
+ONE = ModelConfig((untimed_member(),))
+TWO = ModelConfig((untimed_member(), untimed_member()), heartbeats=False)
+EAGER = ModelConfig((untimed_member(cooperative=False),) * 2, heartbeats=False)
+STATIC = ModelConfig((untimed_member(), untimed_member(instance="one")), heartbeats=False)
 SMALL, TINY, LONG = Bounds(2, 1, 2, 2), Bounds(1, 1, 3, 1), Bounds(2, 2, 4, 2)
 ENGINES = [Engine.PLAIN, Engine.NUMPY] if has_numpy() else [Engine.PLAIN]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
-    ("setting", "bounds", "reduced", "states", "transitions", "cut"),
+    ("config", "bounds", "reduced", "states", "transitions", "cut"),
     [
         (ONE, TINY, False, 368, 1346, 495),
         (ONE, TINY, True, 172, 607, 219),
@@ -52,9 +58,9 @@ ENGINES = [Engine.PLAIN, Engine.NUMPY] if has_numpy() else [Engine.PLAIN]
     ],
 )
 def test_counts(
-    engine: Engine, setting: Setting, bounds: Bounds, reduced: bool, states: int, transitions: int, cut: int
+    engine: Engine, config: ModelConfig, bounds: Bounds, reduced: bool, states: int, transitions: int, cut: int
 ) -> None:
-    found, _ = explore(group_system(setting, bounds, reduced), engine)
+    found, _ = explore_system(group_system(config, bounds, reduced), engine)
     assert (found.states, found.transitions, found.cut) == (states, transitions, cut)
     assert (found.finished, found.deadlocks, found.violations) == (True, 0, ())
 
@@ -62,51 +68,57 @@ def test_counts(
 def test_states_that_get_too_wide_are_searched_in_plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
     from fencepost.model.explore import vectorized_search
 
-    monkeypatch.setattr(vectorized_search, "WORD", 24)
-    with pytest.raises(vectorized_search.TooWide):
-        explore(group_system(TWO, TINY), Engine.NUMPY)
-    found, engine = explore(group_system(TWO, TINY))
+    monkeypatch.setattr(vectorized_search, "WORD_BITS", 24)
+    with pytest.raises(vectorized_search.StateTooWide):
+        explore_system(group_system(TWO, TINY), Engine.NUMPY)
+    found, engine = explore_system(group_system(TWO, TINY))
     assert (found.states, found.finished, engine) == (1059, True, Engine.PLAIN)
 
 
 def test_what_was_found_before_states_got_too_wide_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     from fencepost.model.explore import vectorized_search
 
-    monkeypatch.setattr(vectorized_search, "WORD", 24)
+    monkeypatch.setattr(vectorized_search, "WORD_BITS", 24)
     depths: list[int] = []
 
-    def once(pulse: Pulse) -> bool:
-        depths.append(pulse.depth)
+    def once(progress: SearchProgress) -> bool:
+        depths.append(progress.depth)
         return depths.count(0) < 2
 
-    found, engine = explore(group_system(TWO, TINY), watch=once)
+    found, engine = explore_system(group_system(TWO, TINY), watch=once)
     assert engine == Engine.NUMPY and not found.finished and max(depths) > 0
-    states = list(found.reached())
+    states = list(found.reached_states())
     assert found.states == len(states) == len(set(states)) > 1
     rows = {found.tables.values(state) for state in states}
-    whole, _ = explore(group_system(TWO, TINY), Engine.PLAIN)
-    assert rows <= {whole.tables.values(state) for state in whole.reached()}
+    whole, _ = explore_system(group_system(TWO, TINY), Engine.PLAIN)
+    assert rows <= {whole.tables.values(state) for state in whole.reached_states()}
 
 
 def test_everyone_gets_stable() -> None:
-    found, _ = explore(group_system(TWO, Bounds(2, 1, 3, 2)))
+    found, _ = explore_system(group_system(TWO, Bounds(2, 1, 3, 2)))
     assert (found.states, found.finished, found.violations) == (41370, True, ())
-    (witness,) = (finding for finding in found.findings if finding.name == EVERYONE_STABLE.name)
-    assert len(witness.way) == 18
-    story = retold(found.tables, witness)
+    (witness,) = (finding for finding in found.discoveries if finding.name == EVERYONE_STABLE.name)
+    assert len(witness.path) == 18
+    story = replay_path(found.tables, witness)
     assert len(story) == 17
     coordinator, first, second = story[-1].row[0], story[-1].row[1], story[-1].row[5]
     assert first.member.generation == second.member.generation == coordinator.group.generation == 1
-    assert set(found.rules()) >= {"join.pending", "sync.leader", "commit.preparing", "timer.session", "timer.sync"}
-    assert all(rule in RULES for rule in found.rules() if not rule.startswith("member."))
+    assert set(found.rule_counts()) >= {
+        "join.pending",
+        "sync.leader",
+        "commit.preparing",
+        "timer.session",
+        "timer.sync",
+    }
+    assert all(rule in RULES for rule in found.rule_counts() if not rule.startswith("member."))
 
 
 def test_a_leader_is_named_twice_if_ids_are_compared() -> None:
     """The plain wording of one-leader is false: a static leader that comes back goes on under another id (KIP-345)."""
-    found, _ = explore(group_system(replace(STATIC, by_id=True), Bounds(2, 1, 3, 2)), Engine.PLAIN, limit=20_000)
+    found, _ = explore_system(group_system(replace(STATIC, by_id=True), Bounds(2, 1, 3, 2)), Engine.PLAIN, limit=20_000)
     (finding,) = found.violations
     assert finding.name == ONE_LEADER_ID.name
-    story = retold(found.tables, finding)
+    story = replay_path(found.tables, finding)
     assert [told.label for told in story[-2:]] == ["B joins", "B gets join.replace.stable"]
     assert len(story) == 8
     before, group = story[-2].row[0].group, story[-1].row[0].group
@@ -116,51 +128,54 @@ def test_a_leader_is_named_twice_if_ids_are_compared() -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_coordinator_that_forgets_generations_is_caught(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     def lenient(group: Group, request: CommitRequest, context: Context) -> Step:
-        return judged(group, request, Error.NONE, "commit.stable")
+        return respond_to_commit(group, request, Error.NONE, "commit.stable")
 
     monkeypatch.setattr(group_model, "commit", lenient)
-    found, _ = explore(group_system(ONE, Bounds(2, 2, 4, 2)), engine)
+    found, _ = explore_system(group_system(ONE, Bounds(2, 2, 4, 2)), engine)
     (finding,) = found.violations
     assert finding.name == NO_STALE_COMMIT.name
-    *_, last = retold(found.tables, finding)
-    assert last.label == "A gets commit.stable" and len(finding.way) == 12
+    *_, last = replay_path(found.tables, finding)
+    assert last.label == "A gets commit.stable" and len(finding.path) == 12
 
 
-def remembering(system: System) -> System:
+def memoized_system(system: TransitionSystem) -> TransitionSystem:
     """The system, where no handler runs twice on the same values."""
-    return replace(system, sites=tuple(replace(site, moves=cache(site.moves)) for site in system.sites))
+    return replace(system, actions=tuple(replace(site, transitions=cache(site.transitions)) for site in system.actions))
 
 
-def reduced_row(smaller: ReducedWorld, row: Row) -> Row:
+def reduced_row(smaller: ReducedGroupModel, row: Row) -> Row:
     """The row as the reduced world keeps it."""
 
     def kept(value: Value) -> Value:
         match value:
-            case Coordinator():
-                return smaller.live_coordinator(value)
-            case Process():
-                return smaller.live_process(value)
+            case CoordinatorState():
+                return smaller.reduce_coordinator(value)
+            case ProcessState():
+                return smaller.reduce_process(value)
         return value
 
     return tuple(kept(value) for value in row)
 
 
 @pytest.mark.parametrize(
-    ("setting", "bounds"),
+    ("config", "bounds"),
     [(ONE, Bounds(2, 2, 3, 2)), (TWO, TINY), (STATIC, TINY), (replace(TWO, heartbeats=True), Bounds(1, 1, 2, 1))],
 )
-def test_a_reduced_state_can_do_what_all_it_stands_for_can(setting: Setting, bounds: Bounds) -> None:
+def test_a_reduced_state_can_do_what_all_it_stands_for_can(config: ModelConfig, bounds: Bounds) -> None:
     """State by state: whatever a state does, the one that stands for it does as well, and the other way round."""
-    full, small = remembering(group_system(setting, bounds, reduced=False)), remembering(group_system(setting, bounds))
-    search = PlainSearch(Tables(full))
+    full, small = (
+        memoized_system(group_system(config, bounds, reduced=False)),
+        memoized_system(group_system(config, bounds)),
+    )
+    search = PlainSearch(TransitionTables(full))
     search.run()
-    tables = Tables(small)
+    tables = TransitionTables(small)
     known = PlainSearch(tables)
     known.run()
-    smaller = ReducedWorld(setting, bounds)
+    smaller = ReducedGroupModel(config, bounds)
 
     def standing_for(row: Row) -> Row | None:
-        return tables.stands_for(reduced_row(smaller, row))
+        return tables.canonical_row(reduced_row(smaller, row))
 
     reached: set[Row] = set()
     for state in search.parents:
@@ -168,8 +183,8 @@ def test_a_reduced_state_can_do_what_all_it_stands_for_can(setting: Setting, bou
         short = standing_for(row)
         assert short is not None
         reached.add(short)
-        full_steps = {standing_for(after(row, move)) for move in moves_from(full, row)}
-        short_steps = {tables.stands_for(after(short, move)) for move in moves_from(small, short)}
+        full_steps = {standing_for(apply_transition(row, move)) for move in transitions_from(full, row)}
+        short_steps = {tables.canonical_row(apply_transition(short, move)) for move in transitions_from(small, short)}
         assert full_steps | {short} == short_steps | {short}
     assert reached == {tables.values(state) for state in known.parents}
 

@@ -7,25 +7,25 @@ import pytest
 from fencepost.model.classic.core.state import Context, Group, Step
 from fencepost.model.explore.classic import group_model
 from fencepost.model.explore.classic.liveness import check_liveness
-from fencepost.model.explore.classic.state_layout import Bounds, Setting, plain
+from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
 
-ONE = Setting((plain(),))
-TWO = Setting((plain(), plain()), heartbeats=False)
-STATIC = Setting((plain(), plain(instance="one")), heartbeats=False)
+ONE = ModelConfig((untimed_member(),))
+TWO = ModelConfig((untimed_member(), untimed_member()), heartbeats=False)
+STATIC = ModelConfig((untimed_member(), untimed_member(instance="one")), heartbeats=False)
 ONE_ROUND = Bounds(1, 1, 1, 1)
 
 
 @pytest.mark.parametrize(
-    ("setting", "bounds", "starts", "states", "cycles"),
+    ("config", "bounds", "starts", "states", "cycles"),
     [
         (ONE, Bounds(1, 1, 3, 1), 172, 498, 0),
-        (replace(ONE, members=(plain(instance="one"),)), Bounds(2, 1, 3, 2), 361, 408, 0),
+        (replace(ONE, members=(untimed_member(instance="one"),)), Bounds(2, 1, 3, 2), 361, 408, 0),
         (TWO, ONE_ROUND, 58, 6078, 0),
     ],
     ids=["one", "one static", "two"],
 )
-def test_every_fair_run_settles(setting: Setting, bounds: Bounds, starts: int, states: int, cycles: int) -> None:
-    found = check_liveness(setting, bounds)
+def test_every_fair_run_settles(config: ModelConfig, bounds: Bounds, starts: int, states: int, cycles: int) -> None:
+    found = check_liveness(config, bounds)
     assert found.stalls == () and found.cut == 0 and found.finals > 0
     assert (found.starts, found.states, found.cycles) == (starts, states, cycles)
 
@@ -35,7 +35,7 @@ def test_leaders_that_cannot_make_up_their_mind_keep_a_cooperative_group_busy() 
     fickle = check_liveness(TWO, ONE_ROUND, steady=False, only=(0, 1))
     assert fickle.stalls
     stall = fickle.stalls[0]
-    assert stall.alive == ("A", "B") and len(stall.around) > 1
+    assert stall.alive == ("A", "B") and len(stall.cycle) > 1
 
 
 def test_a_sync_timer_that_does_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

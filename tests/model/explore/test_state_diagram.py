@@ -6,31 +6,39 @@ import pytest
 
 from fencepost.model.classic.core import membership
 from fencepost.model.classic.core.state import Phase
-from fencepost.model.explore.classic.group_search import explore, group_system
-from fencepost.model.explore.classic.state_diagram import Arrow, arrows, diagram, document, standing
-from fencepost.model.explore.classic.state_layout import Bounds, Setting, plain
+from fencepost.model.explore.classic.group_search import explore_system, group_system
+from fencepost.model.explore.classic.state_diagram import (
+    Arrow,
+    documented_arrows,
+    mermaid_diagram,
+    render_page,
+    searched_arrows,
+)
+from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
 
 PAGE = Path(__file__).parents[3] / "model" / "PHASES.md"
-ONE = group_system(Setting((plain(),)), Bounds(1, 2, 3, 1))
+ONE = group_system(ModelConfig((untimed_member(),)), Bounds(1, 2, 3, 1))
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == document(*standing())
+    assert PAGE.read_text(encoding="utf-8") == render_page(*documented_arrows())
 
 
 def test_arrows_between_phases_are_drawn() -> None:
     drawn = list(
-        diagram({Arrow(Phase.EMPTY, Phase.EMPTY, "a"), Arrow(Phase.EMPTY, Phase.STABLE, "b")}, Phase, Phase.EMPTY)
+        mermaid_diagram(
+            {Arrow(Phase.EMPTY, Phase.EMPTY, "a"), Arrow(Phase.EMPTY, Phase.STABLE, "b")}, Phase, Phase.EMPTY
+        )
     )
     assert drawn == ["```mermaid", "stateDiagram-v2", "    [*] --> Empty", "    Empty --> Stable: b", "```"]
 
 
 def test_another_handler_makes_another_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     ends = Arrow(Phase.STABLE, Phase.EMPTY, "leave.member")
-    assert ends in arrows(explore(ONE)[0].tables)
-    monkeypatch.setattr(membership, "trigger", lambda group, context: (group, ()))
-    assert ends not in arrows(explore(ONE)[0].tables)
+    assert ends in searched_arrows(explore_system(ONE)[0].tables)
+    monkeypatch.setattr(membership, "trigger_rebalance", lambda group, context: (group, ()))
+    assert ends not in searched_arrows(explore_system(ONE)[0].tables)
 
 
 if __name__ == "__main__":
-    PAGE.write_text(document(*standing()), encoding="utf-8")
+    PAGE.write_text(render_page(*documented_arrows()), encoding="utf-8")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.model.classic.core.membership import heartbeat, judged
+from fencepost.model.classic.core.membership import heartbeat, respond_to_commit
 from fencepost.model.classic.core.state import CommitRequest, Context, Group, HeartbeatRequest, Step
 from fencepost.model.classic.rules import RULES
 from fencepost.model.errors import Error
@@ -13,15 +13,15 @@ from fencepost.model.explore.classic import coordinator_tour
 from fencepost.model.explore.classic.coordinator_inputs import Input, Universe, joinings
 from fencepost.model.explore.classic.coordinator_tour import coordinator_machine
 from fencepost.model.explore.classic.member_tour import member_machine
-from fencepost.model.explore.classic.state_layout import plain
-from fencepost.model.explore.tours import cover, strays, transition_graph
+from fencepost.model.explore.classic.state_layout import untimed_member
+from fencepost.model.explore.tours import cover_transitions, first_difference, transition_graph
 
 
 def test_a_tour_takes_every_transition() -> None:
     machine = coordinator_machine(Universe(2, 1, joinings(1)))
-    tours = cover(machine)
+    tours = cover_transitions(machine)
     assert (tours.states, tours.transitions) == (213, 7713)
-    taken: Counter[tuple[coordinator_tour.Local, Input]] = Counter()
+    taken: Counter[tuple[coordinator_tour.TourState, Input]] = Counter()
     for tour in tours.tours:
         state = machine.initial
         for step in tour:
@@ -54,13 +54,13 @@ def test_a_coordinator_does_the_same_at_any_time() -> None:
 def test_a_deadline_that_forgets_the_time_is_seen_when_the_clock_shows_some(monkeypatch: pytest.MonkeyPatch) -> None:
     for clock in (0, 43_200_000):
         machine = coordinator_machine(Universe(1, 1, joinings(1), clock=clock))
-        tours = cover(machine)
+        tours = cover_transitions(machine)
         with monkeypatch.context() as patch:
-            patch.setattr(coordinator_tour, "heartbeat", timeless)
-            assert any(strays(machine, tour) is not None for tour in tours.tours) is (clock > 0)
+            patch.setattr(coordinator_tour, "heartbeat", clockless_heartbeat)
+            assert any(first_difference(machine, tour) is not None for tour in tours.tours) is (clock > 0)
 
 
-def timeless(group: Group, request: HeartbeatRequest, context: Context) -> Step:
+def clockless_heartbeat(group: Group, request: HeartbeatRequest, context: Context) -> Step:
     """Heartbeat, as if the clock had just started."""
     return heartbeat(group, request, replace(context, now=0))
 
@@ -70,9 +70,9 @@ def timeless(group: Group, request: HeartbeatRequest, context: Context) -> Step:
     [(True, 148, 30044), (False, 106, 21518)],
 )
 def test_tours_of_a_member(cooperative: bool, states: int, transitions: int) -> None:
-    machine = member_machine(plain(cooperative))
-    tours = cover(machine)
-    assert (tours.states, tours.transitions, tours.beyond) == (states, transitions, 0)
+    machine = member_machine(untimed_member(cooperative))
+    tours = cover_transitions(machine)
+    assert (tours.states, tours.transitions, tours.out_of_bounds) == (states, transitions, 0)
     assert tours.transitions == tours.states * len(machine.inputs)
     rules = {step.rule for tour in tours.tours for step in tour}
     assert rules >= {"member.join.answered", "member.sync.refused", "member.late-answer", "member.unknown-member"}
@@ -80,10 +80,10 @@ def test_tours_of_a_member(cooperative: bool, states: int, transitions: int) -> 
 
 def test_a_tour_sees_a_coordinator_that_forgets_generations(monkeypatch: pytest.MonkeyPatch) -> None:
     def lenient(group: Group, request: CommitRequest, context: Context) -> Step:
-        return judged(group, request, Error.NONE, "commit.stable")
+        return respond_to_commit(group, request, Error.NONE, "commit.stable")
 
     machine = coordinator_machine(Universe(1, 1, joinings(1)))
-    tours = cover(machine)
-    assert [strays(machine, tour) for tour in tours.tours] == [None] * len(tours.tours)
+    tours = cover_transitions(machine)
+    assert [first_difference(machine, tour) for tour in tours.tours] == [None] * len(tours.tours)
     monkeypatch.setattr(coordinator_tour, "commit", lenient)
-    assert any(strays(machine, tour) is not None for tour in tours.tours)
+    assert any(first_difference(machine, tour) is not None for tour in tours.tours)

@@ -29,7 +29,7 @@ class Calls:
     makers: list["array[int]"] = field(default_factory=list)
     _numbers: dict[Any, int] = field(default_factory=dict)
 
-    def note(self, given: Arguments, result: Any, transition: int) -> None:
+    def add_call(self, given: Arguments, result: Any, transition: int) -> None:
         """The transition makes this call."""
         if not self.repeatable:
             return
@@ -54,14 +54,16 @@ class Calls:
         for kept in (self.results, self.makers, self._numbers):
             kept.clear()
 
-    def affected(self, mutant: Callable[..., Any]) -> frozenset[int]:
+    def changed_transitions(self, mutant: Callable[..., Any]) -> frozenset[int]:
         """The numbers of the transitions that make a call to which the mutant gives something else."""
-        changed = (makers for call, makers in zip(self.results, self.makers, strict=True) if not gives(mutant, *call))
+        changed = (
+            makers for call, makers in zip(self.results, self.makers, strict=True) if not returns_same(mutant, *call)
+        )
         return frozenset().union(*changed)
 
 
 @dataclass(slots=True, eq=False)
-class Watched:
+class ObservedCode:
     """A piece of code of the core: the function that it stands in, and its calls if it is the function itself."""
 
     name: str
@@ -73,7 +75,7 @@ class Watched:
 class Observer:
     """Notes what runs of the core while transitions are taken."""
 
-    _codes: dict[CodeType, Watched | None] = field(default_factory=dict)
+    _codes: dict[CodeType, ObservedCode | None] = field(default_factory=dict)
     _sets: dict[frozenset[str], frozenset[str]] = field(default_factory=dict)
 
     def functions_run(self, transition: int, take: Callable[[], object]) -> frozenset[str]:
@@ -83,7 +85,7 @@ class Observer:
         def note(frame: FrameType, event: str, result: Any) -> None:
             if event == "call":
                 code = frame.f_code
-                known = codes[code] if code in codes else self.watched(frame)
+                known = codes[code] if code in codes else self.observe_code(frame)
                 if known is not None:
                     names.add(known.name)
                     if known.arguments is not None:
@@ -91,7 +93,7 @@ class Observer:
             elif event == "return":
                 known = codes.get(frame.f_code)
                 if known is not None and known.arguments is not None:
-                    known.calls.note(unfinished.pop(), result, transition)
+                    known.calls.add_call(unfinished.pop(), result, transition)
 
         sys.setprofile(note)
         try:
@@ -101,13 +103,13 @@ class Observer:
         found = frozenset(names)
         return self._sets.setdefault(found, found)
 
-    def watched(self, frame: FrameType) -> Watched | None:
+    def observe_code(self, frame: FrameType) -> ObservedCode | None:
         """What there is to note of a piece of code that is run for the first time; nothing outside the core."""
         code, found = frame.f_code, None
         if frame.f_globals.get("__name__") in CORE:
             name = name_of(code)
             inner = code.co_qualname != name.partition(".")[2]
-            found = Watched(name, None if inner or code.co_flags & KEYWORDS else reader(code))
+            found = ObservedCode(name, None if inner or code.co_flags & KEYWORDS else argument_reader(code))
         self._codes[code] = found
         return found
 
@@ -123,7 +125,7 @@ def name_of(code: CodeType) -> str:
     return f"{module}.{code.co_qualname.partition('.<locals>')[0]}"
 
 
-def reader(code: CodeType) -> Callable[[FrameType], Arguments]:
+def argument_reader(code: CodeType) -> Callable[[FrameType], Arguments]:
     """What a function was called with, in the order of its parameters."""
     names = code.co_varnames[: code.co_argcount]
     rest = code.co_varnames[code.co_argcount + code.co_kwonlyargcount] if code.co_flags & VARIADIC else None
@@ -135,7 +137,7 @@ def reader(code: CodeType) -> Callable[[FrameType], Arguments]:
     return arguments
 
 
-def gives(mutant: Callable[..., Any], given: Arguments, expected: Any) -> bool:
+def returns_same(mutant: Callable[..., Any], given: Arguments, expected: Any) -> bool:
     """The mutant gives this of the arguments, of the same kind: 1 is not true."""
     try:
         return strictly_equal(mutant(*given), expected)

@@ -8,14 +8,22 @@ from typing import Any
 
 from fencepost.conformance.zoo.mutation import Mutant
 from fencepost.model.explore.tours import Machine
-from tests.model.mutants.core import Loaded, function_of
-from tests.model.mutants.corner_cases import CORNERS
-from tests.model.mutants.equivalence import Recording, Relevant, compare, everything, found_by_tour, record, runs
-from tests.model.mutants.extended_tours import found_further
+from tests.model.mutants.core import LoadedMutant, function_of
+from tests.model.mutants.corner_cases import CORNER_CASES
+from tests.model.mutants.equivalence import (
+    MachineRecording,
+    Relevant,
+    any_transition,
+    compare,
+    find_by_tour,
+    record_machine,
+    runs_function,
+)
+from tests.model.mutants.extended_tours import find_by_extended_tour
 from tests.model.mutants.line_coverage import lines_run, reaches, readers
 from tests.model.mutants.machines import NAMES, machine, module_of
 from tests.model.mutants.modules import BY_NAME
-from tests.model.mutants.proving import asked
+from tests.model.mutants.proving import prove_mutant
 from tests.model.mutants.results import EQUIVALENT, REFUTED, TOUR, UNEXPLAINED, UNREACHED, Verdict
 
 ORDER = (
@@ -58,16 +66,16 @@ ORDER = (
     "static, later",
     "no partitions",
     "newcomers, long",
-    *CORNERS,
+    *CORNER_CASES,
 )
 """The machines, more or less the quick ones first."""
 assert set(ORDER) == set(NAMES)
 
 
 @cache
-def recording(name: str) -> Recording:
+def recording(name: str) -> MachineRecording:
     """The shipped machine of this name."""
-    return record(machine(name, importlib.import_module(module_of(name))))
+    return record_machine(machine(name, importlib.import_module(module_of(name))))
 
 
 @cache
@@ -79,10 +87,10 @@ def count(name: str, function: str | None) -> int:
 
 def relevant(function: str | None) -> Relevant:
     """The transitions that run a function; all of them for None."""
-    return everything if function is None else runs(function)
+    return any_transition if function is None else runs_function(function)
 
 
-def affected(mutant: Mutant, loaded: Loaded, name: str) -> Relevant:
+def changed_transitions(mutant: Mutant, loaded: LoadedMutant, name: str) -> Relevant:
     """The transitions of a machine that the mutant can change."""
     function, reading = function_of(mutant), readers(mutant)
     if reading is not None:
@@ -90,18 +98,18 @@ def affected(mutant: Mutant, loaded: Loaded, name: str) -> Relevant:
     known = None if function is None else recording(name).calls.get(function)
     if known is None:
         return relevant(function)
-    numbers = known.affected(loaded.function)
+    numbers = known.changed_transitions(loaded.function)
     return lambda move: move.number in numbers
 
 
-def judged(mutant: Mutant, machines: Sequence[str] = ORDER) -> Verdict:
+def classify_mutant(mutant: Mutant, machines: Sequence[str] = ORDER) -> Verdict:
     """What becomes of the mutant by comparison and tour."""
     try:
-        loaded = Loaded(mutant)
+        loaded = LoadedMutant(mutant)
     except Exception as error:
         return Verdict(TOUR, machines[0], 1, 1, note=f"cannot be loaded: {type(error).__name__}")
     function, compared, note = function_of(mutant), 0, ""
-    later: Later | None = None
+    later: UndetectedDifference | None = None
     for name in machines:
         if loaded.is_shipped(name):
             continue
@@ -111,34 +119,36 @@ def judged(mutant: Mutant, machines: Sequence[str] = ORDER) -> Verdict:
             mine = loaded.machine(name)
         except Exception as error:
             return Verdict(TOUR, name, 1, 1, note=f"cannot start: {type(error).__name__}")
-        may_differ = affected(mutant, loaded, name)
+        may_differ = changed_transitions(mutant, loaded, name)
         comparison = compare(shipped, mine, may_differ)
         if comparison.shortest is not None:
-            found = found_by_tour(shipped, mine, may_differ)
+            found = find_by_tour(shipped, mine, may_differ)
             if found is not None:
                 return Verdict(TOUR, name, *found, shortest=len(comparison.shortest))
             later = later or (name, mine, may_differ, len(comparison.shortest))
         elif not comparison.complete:
             note = f"{name}: too many states that differ"
     if later is not None:
-        return going_on(*later, relevant(function))
-    return alike(mutant, machines, compared, note)
+        return classify_by_extended_tour(*later, relevant(function))
+    return classify_indistinct(mutant, machines, compared, note)
 
 
-Later = tuple[str, Machine[Any, Any], Relevant, int]
+UndetectedDifference = tuple[str, Machine[Any, Any], Relevant, int]
 """The first machine of which no ordinary tour tells that of a mutant apart, the transitions that may differ, and how
 many inputs show that they do."""
 
 
-def going_on(name: str, mine: Machine[Any, Any], may_differ: Relevant, shortest: int, runs: Relevant) -> Verdict:
+def classify_by_extended_tour(
+    name: str, mine: Machine[Any, Any], may_differ: Relevant, shortest: int, runs: Relevant
+) -> Verdict:
     """By tours that go on after the transitions that run the function."""
-    found = found_further(recording(name), mine, may_differ, runs)
+    found = find_by_extended_tour(recording(name), mine, may_differ, runs)
     if found is None:
         return Verdict(UNEXPLAINED, note=f"{name}: {shortest} inputs show it, and no tour")
     return Verdict(TOUR, name, found.tour, found.step, shortest, further=found.further)
 
 
-def alike(mutant: Mutant, machines: Sequence[str], compared: int, note: str) -> Verdict:
+def classify_indistinct(mutant: Mutant, machines: Sequence[str], compared: int, note: str) -> Verdict:
     """No machine answers differently: equivalent, if all were compared and some transition runs the function."""
     if note or compared == 0:
         return Verdict(UNEXPLAINED, compared=compared, note=note or "no transition runs it")
@@ -156,7 +166,7 @@ def reached_in(name: str, function: str, mutant: Mutant) -> bool:
     shipped = recording(name)
     if function in shipped.calls:
         return mutant.line in lines_of(name, function)
-    return reaches(shipped, mutant, runs(function))
+    return reaches(shipped, mutant, runs_function(function))
 
 
 @cache
@@ -166,8 +176,8 @@ def lines_of(name: str, function: str) -> frozenset[int]:
     return lines_run(getattr(importlib.import_module(BY_NAME[module]), short), recording(name).calls[function])
 
 
-def proved(mutant: Mutant, verdict: Verdict) -> Verdict:
+def classify_by_proof(mutant: Mutant, verdict: Verdict) -> Verdict:
     """What becomes of a mutant that no tour finds once the proof is asked as well."""
-    proof = asked(mutant, Loaded(mutant))
+    proof = prove_mutant(mutant, LoadedMutant(mutant))
     name = REFUTED if proof.broken else verdict.verdict
     return replace(verdict, verdict=name, proof=proof.broken, asked=True, note=verdict.note or proof.stops)

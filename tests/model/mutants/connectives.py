@@ -8,9 +8,9 @@ from typing import Any
 
 import z3
 
-from fencepost.model.classic.core.state import Output, Silence
+from fencepost.model.classic.core.state import NoResponse, Output
 from fencepost.model.explore.tours import Machine, Reaction
-from fencepost.model.proofs.symbolic_values import Boolean, Name, Number
+from fencepost.model.proofs.symbolic_values import SymbolicBool, SymbolicNumber, SymbolicToken
 
 _FIRST, _SECOND = z3.Bool("first"), z3.Bool("second")
 _WORLDS = ((False, False), (False, True), (True, False), (True, True))
@@ -27,15 +27,15 @@ class Application:
     arguments: tuple[str, ...]
 
 
-def value(name: str) -> Any:
+def value_named(name: str) -> Any:
     """What a name stands for."""
     symbols = {
-        "first": Boolean(_FIRST),
-        "second": Boolean(_SECOND),
-        "nobody": Name(z3.IntVal(0)),
-        "somebody": Name(z3.IntVal(1)),
-        "any": Name(z3.If(_FIRST, z3.IntVal(1), z3.IntVal(0))),
-        "3 or 1": Number(z3.If(_FIRST, z3.IntVal(3), z3.IntVal(1))),
+        "first": SymbolicBool(_FIRST),
+        "second": SymbolicBool(_SECOND),
+        "nobody": SymbolicToken(z3.IntVal(0)),
+        "somebody": SymbolicToken(z3.IntVal(1)),
+        "any": SymbolicToken(z3.If(_FIRST, z3.IntVal(1), z3.IntVal(0))),
+        "3 or 1": SymbolicNumber(z3.If(_FIRST, z3.IntVal(3), z3.IntVal(1))),
     }
     plain = {"true": True, "false": False, "none": None, "text": "text", "0": 0, "2": 2}
     return plain[name] if name in plain else symbols[name]
@@ -65,7 +65,7 @@ def connectives_machine(logic: ModuleType) -> Machine[None, Application]:
     """The functions of a module of connectives; what they give is told as a table of truth."""
 
     def follow(_: None, what: Application, __: int = 0) -> Reaction[None]:
-        return Reaction(None, what.function, answers=tuple(told(result_of(logic, what))))
+        return Reaction(None, what.function, responses=tuple(truth_table(result_of(logic, what))))
 
     return Machine(None, tuple(applications()), follow, follow)
 
@@ -75,26 +75,26 @@ def result_of(logic: ModuleType, what: Application) -> Any:
     function: Callable[..., Any] = getattr(logic, what.function)
     match what.function:
         case "emit":
-            return function(value(what.arguments[0]), Output(1, Silence(), value(what.arguments[1])))
+            return function(value_named(what.arguments[0]), Output(1, NoResponse(), value_named(what.arguments[1])))
         case "holds":
             place, *claims = what.arguments
-            return function(None if claims == ["none"] else tuple(value(one) for one in claims), int(place))
+            return function(None if claims == ["none"] else tuple(value_named(one) for one in claims), int(place))
         case "all_" | "any_" | "count" | "largest":
-            return function(value(one) for one in what.arguments)
+            return function(value_named(one) for one in what.arguments)
         case _:
-            return function(*(value(one) for one in what.arguments))
+            return function(*(value_named(one) for one in what.arguments))
 
 
-def told(result: Any) -> Iterator[Hashable]:
+def truth_table(result: Any) -> Iterator[Hashable]:
     """The result in each world: that of two truth values."""
     for world in _WORLDS:
         if isinstance(result, tuple):
-            yield tuple((output.handle, output.answer) for output in result if in_world(output.when, world))
+            yield tuple((output.handle, output.response) for output in result if evaluate_in(output.when, world))
         else:
-            yield in_world(result, world)
+            yield evaluate_in(result, world)
 
 
-def in_world(result: Any, world: tuple[bool, bool]) -> Hashable:
+def evaluate_in(result: Any, world: tuple[bool, bool]) -> Hashable:
     """A plain or symbolic value, where the two truth values are known."""
     term = getattr(result, "term", None)
     if term is None:

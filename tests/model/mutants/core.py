@@ -9,8 +9,8 @@ from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
-from fencepost.conformance.zoo.module_copies import load, reached, source_of
-from fencepost.conformance.zoo.mutation import Mutant, mutants, mutated
+from fencepost.conformance.zoo.module_copies import dependencies_of, load_changed, source_of
+from fencepost.conformance.zoo.mutation import Mutant, apply_mutant, mutants_of
 from fencepost.conformance.zoo.syntax import Vocabulary
 from fencepost.model.explore.tours import Machine
 from tests.model.mutants.machines import MODULES, machine, module_of
@@ -18,11 +18,11 @@ from tests.model.mutants.modules import BY_NAME, CORE
 
 FUNCTIONS = (BY_NAME["logic"],)
 """Modules below the values, which take no more than names of types from them."""
-BEFOREHAND = BY_NAME["frozen"]
+IMPORT_TIME_MODULE = BY_NAME["frozen"]
 """The module that makes the values' classes."""
-OF_TYPES = (BY_NAME["state"], "fencepost.model.explore.classic.coordinator_inputs")
+SHARED_MODULES = (BY_NAME["state"], "fencepost.model.explore.classic.coordinator_inputs")
 """Modules of values: shared, so that they can be compared with the shipped ones."""
-HOUSE = tuple(sorted(reached(MODULES)))
+MACHINE_MODULES = tuple(sorted(dependencies_of(MODULES)))
 """All that the machines are made of."""
 
 
@@ -31,13 +31,13 @@ def core_mutants() -> tuple[Mutant, ...]:
     """Every mutant of the core as it is now."""
     sources = {name: source_of(name) for name in CORE}
     vocabulary = Vocabulary.of((*sources.values(), source_of("fencepost.model.errors")))
-    return tuple(one for name, source in sources.items() for one in mutants(name, source, vocabulary))
+    return tuple(one for name, source in sources.items() for one in mutants_of(name, source, vocabulary))
 
 
 def function_of(mutant: Mutant) -> str | None:
     """The function that the mutant is in, as `module.function`; None if it is in none, or in one that runs before all
     others and makes them what they are."""
-    if mutant.module == BEFOREHAND:
+    if mutant.module == IMPORT_TIME_MODULE:
         return None
     short = mutant.module.rpartition(".")[2]
     return f"{short}.{mutant.function}" if mutant.function in functions_of(mutant.module) else None
@@ -50,13 +50,13 @@ def functions_of(module: str) -> frozenset[str]:
     return frozenset(node.name for node in body if isinstance(node, ast.FunctionDef))
 
 
-class Loaded:
+class LoadedMutant:
     """A mutant of the core, and the machines that are made of it. Making one may fail with any exception."""
 
     def __init__(self, mutant: Mutant) -> None:
-        self.changed = {mutant.module: mutated(source_of(mutant.module), mutant)}
-        self.shared = OF_TYPES if mutant.module in FUNCTIONS else ()
-        self._modules = load(self.changed, HOUSE, self.shared)
+        self.changed = {mutant.module: apply_mutant(source_of(mutant.module), mutant)}
+        self.shared = SHARED_MODULES if mutant.module in FUNCTIONS else ()
+        self._modules = load_changed(self.changed, MACHINE_MODULES, self.shared)
         for name, module in self._modules.items():
             if module is not importlib.import_module(name):
                 equal_to_shipped(module)

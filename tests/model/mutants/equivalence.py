@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from fencepost.model.explore.tours import Machine, TourStep, alike, cover, transition_graph
+from fencepost.model.explore.tours import Machine, TourStep, are_alike, cover_transitions, transition_graph
 from tests.model.mutants.call_sites import Calls, Observer
 
-PAIRS = 20_000
+MAX_DIFFERING_PAIRS = 20_000
 """How many pairs of states that differ are looked at."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Transition:
+class RecordedTransition:
     """A transition of the shipped machine: where it leads, and which functions of the core it runs."""
 
     number: int
@@ -27,15 +27,15 @@ class Transition:
 
 
 @dataclass(slots=True)
-class Recording:
+class MachineRecording:
     """The shipped machine, every transition taken once. An input that leads beyond the bounds is left out."""
 
     machine: Machine[Any, Any]
     states: list[Any]
-    moves: list[list[Transition]]
+    moves: list[list[RecordedTransition]]
     calls: Mapping[str, Calls]
     """Of the functions of the core that can be called again."""
-    tours: list[list[Transition]] = field(default_factory=list)
+    tours: list[list[RecordedTransition]] = field(default_factory=list)
 
     @property
     def transitions(self) -> int:
@@ -43,34 +43,36 @@ class Recording:
         return sum(len(moves) for moves in self.moves)
 
 
-def record(machine: Machine[Any, Any]) -> Recording:
+def record_machine(machine: Machine[Any, Any]) -> MachineRecording:
     """Take every transition of the shipped machine once."""
     graph, _ = transition_graph(machine)
     states = [graph.nodes[number]["state"] for number in range(len(graph))]
-    observer, count, moves = Observer(), 0, list[list[Transition]]()
+    observer, count, moves = Observer(), 0, list[list[RecordedTransition]]()
     for here, state in enumerate(states):
         moves.append([])
         for _, to, data in graph.out_edges(here, data=True):
             step = data["step"]
             take = partial(machine.follow, state, step.input, step.milliseconds)
-            moves[here].append(Transition(count, step, to, observer.functions_run(count, take)))
+            moves[here].append(RecordedTransition(count, step, to, observer.functions_run(count, take)))
             count += 1
-    return Recording(machine, states, moves, observer.calls())
+    return MachineRecording(machine, states, moves, observer.calls())
 
 
-def toured(recording: Recording) -> list[list[Transition]]:
+def recorded_tours(recording: MachineRecording) -> list[list[RecordedTransition]]:
     """The tours of the machine; after them those that try its inputs in the opposite order."""
     if not recording.tours:
         machine = recording.machine
         ways = [{move.step.input: move for move in moves} for moves in recording.moves]
         for one in (machine, replace(machine, inputs=machine.inputs[::-1])):
-            recording.tours += [on_the_way(ways, tour) for tour in cover(one).tours]
+            recording.tours += [tour_transitions(ways, tour) for tour in cover_transitions(one).tours]
     return recording.tours
 
 
-def on_the_way(ways: Sequence[Mapping[Any, Transition]], tour: Sequence[TourStep[Any]]) -> list[Transition]:
+def tour_transitions(
+    ways: Sequence[Mapping[Any, RecordedTransition]], tour: Sequence[TourStep[Any]]
+) -> list[RecordedTransition]:
     """The transitions of a tour."""
-    here, steps = 0, list[Transition]()
+    here, steps = 0, list[RecordedTransition]()
     for step in tour:
         move = ways[here][step.input]
         steps.append(move)
@@ -92,13 +94,13 @@ class Comparison:
         return self.shortest is not None
 
 
-Relevant = Callable[[Transition], bool]
+Relevant = Callable[[RecordedTransition], bool]
 """Whether a transition may be another one in the mutant."""
 
 
-def compare(recording: Recording, mutant: Machine[Any, Any], relevant: Relevant) -> Comparison:
+def compare(recording: MachineRecording, mutant: Machine[Any, Any], relevant: Relevant) -> Comparison:
     """Look for the shortest sequence of inputs from the start to which the two answer differently."""
-    search = Search(recording, mutant, relevant)
+    search = PairSearch(recording, mutant, relevant)
     return search.run()
 
 
@@ -122,20 +124,20 @@ class Pair:
 
 
 @dataclass(slots=True)
-class Search:
+class PairSearch:
     """A breadth-first search over pairs."""
 
-    recording: Recording
+    recording: MachineRecording
     mutant: Machine[Any, Any]
     relevant: Relevant
     seen: set[Any] = field(default_factory=set)
-    apart: int = 0
+    differing_pairs: int = 0
     taken: int = 0
 
     def run(self) -> Comparison:
         """Until a difference is found, or nothing is left."""
         start = self.mutant.initial
-        waiting = deque([Pair(0, start, alike(start, self.recording.machine.initial))])
+        waiting = deque([Pair(0, start, are_alike(start, self.recording.machine.initial))])
         self.seen.add(0)
         while waiting:
             pair = waiting.popleft()
@@ -148,13 +150,13 @@ class Search:
                 key = after.shipped if after.same else (after.shipped, after.mutant)
                 if key not in self.seen:
                     self.seen.add(key)
-                    self.apart += not after.same
+                    self.differing_pairs += not after.same
                     waiting.append(after)
-            if self.apart > PAIRS:
+            if self.differing_pairs > MAX_DIFFERING_PAIRS:
                 return Comparison(self.taken, False)
         return Comparison(self.taken, True)
 
-    def after(self, pair: Pair, move: Transition) -> Pair | None:
+    def after(self, pair: Pair, move: RecordedTransition) -> Pair | None:
         """The pair after a move; None if the mutant answers differently, or not at all."""
         if pair.same and not self.relevant(move):
             return Pair(move.to, self.recording.states[move.to], True, pair, move.step.input)
@@ -163,25 +165,27 @@ class Search:
             reaction = self.mutant.follow(pair.mutant, move.step.input, move.step.milliseconds)
         except Exception:
             return None
-        if not alike((reaction.rule, reaction.answers), (move.step.rule, move.step.answers)):
+        if not are_alike((reaction.rule, reaction.responses), (move.step.rule, move.step.responses)):
             return None
         same = reaction.state == self.recording.states[move.to]
         return Pair(move.to, reaction.state, same, pair, move.step.input)
 
 
-def found_by_tour(recording: Recording, mutant: Machine[Any, Any], relevant: Relevant) -> tuple[int, int] | None:
+def find_by_tour(recording: MachineRecording, mutant: Machine[Any, Any], relevant: Relevant) -> tuple[int, int] | None:
     """The number of the first tour in which the mutant answers differently, and of the step; both from 1."""
-    for number, tour in enumerate(toured(recording), 1):
-        step = strayed(recording, tour, mutant, relevant)
+    for number, tour in enumerate(recorded_tours(recording), 1):
+        step = first_differing_step(recording, tour, mutant, relevant)
         if step is not None:
             return number, step
     return None
 
 
-def strayed(recording: Recording, tour: list[Transition], mutant: Machine[Any, Any], relevant: Relevant) -> int | None:
+def first_differing_step(
+    recording: MachineRecording, tour: list[RecordedTransition], mutant: Machine[Any, Any], relevant: Relevant
+) -> int | None:
     """The number of the step of one tour at which the mutant answers differently."""
-    search = Search(recording, mutant, relevant)
-    pair = Pair(0, mutant.initial, alike(mutant.initial, recording.machine.initial))
+    search = PairSearch(recording, mutant, relevant)
+    pair = Pair(0, mutant.initial, are_alike(mutant.initial, recording.machine.initial))
     for number, move in enumerate(tour, 1):
         after = search.after(pair, move)
         if after is None:
@@ -191,11 +195,11 @@ def strayed(recording: Recording, tour: list[Transition], mutant: Machine[Any, A
     return None
 
 
-def runs(function: str) -> Relevant:
+def runs_function(function: str) -> Relevant:
     """The transition runs the function."""
     return lambda move: function in move.runs
 
 
-def everything(_: Transition) -> bool:
+def any_transition(_: RecordedTransition) -> bool:
     """Any transition."""
     return True

@@ -9,15 +9,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fencepost.model.explore.tours import Machine, alike
-from tests.model.mutants.equivalence import Pair, Recording, Relevant, Search, Transition
+from fencepost.model.explore.tours import Machine, are_alike
+from tests.model.mutants.equivalence import MachineRecording, Pair, PairSearch, RecordedTransition, Relevant
 
-FURTHEST = 6
+MAX_FURTHER_INPUTS = 6
 """How many inputs at most."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ExtendedTourResult:
     """Where a mutant answers differently: after so many further inputs at most, in a tour over the transition of this
     number among those that run its function, at this step of the tour; numbers from 1."""
 
@@ -26,21 +26,23 @@ class Found:
     step: int
 
 
-def found_further(recording: Recording, mutant: Machine[Any, Any], relevant: Relevant, runs: Relevant) -> Found | None:
+def find_by_extended_tour(
+    recording: MachineRecording, mutant: Machine[Any, Any], relevant: Relevant, runs: Relevant
+) -> ExtendedTourResult | None:
     """The fewest further inputs that show the mutant, and the first transition after which they do."""
-    going_on = GoingOn(Search(recording, mutant, relevant), ways(recording))
+    going_on = ExtendedTours(PairSearch(recording, mutant, relevant), paths_to_states(recording))
     chosen = [(here, move) for here, moves in enumerate(recording.moves) for move in moves if runs(move)]
-    for further in range(1, FURTHEST + 1):
+    for further in range(1, MAX_FURTHER_INPUTS + 1):
         for number, (here, move) in enumerate(chosen, 1):
-            step = going_on.shown(here, move, further)
+            step = going_on.step_of_difference(here, move, further)
             if step is not None:
-                return Found(further, number, step)
+                return ExtendedTourResult(further, number, step)
     return None
 
 
-def ways(recording: Recording) -> dict[int, list[Transition]]:
+def paths_to_states(recording: MachineRecording) -> dict[int, list[RecordedTransition]]:
     """A shortest way to each state."""
-    found, waiting = {0: list[Transition]()}, deque([0])
+    found, waiting = {0: list[RecordedTransition]()}, deque([0])
     while waiting:
         here = waiting.popleft()
         for move in recording.moves[here]:
@@ -51,35 +53,35 @@ def ways(recording: Recording) -> dict[int, list[Transition]]:
 
 
 @dataclass(slots=True)
-class GoingOn:
+class ExtendedTours:
     """The mutant, taken to transitions and further."""
 
-    search: Search
-    ways: dict[int, list[Transition]]
+    search: PairSearch
+    ways: dict[int, list[RecordedTransition]]
     arrived: dict[int, tuple[Pair | None, int]] = field(default_factory=dict)
-    in_vain: dict[Any, int] = field(default_factory=dict)
+    exhausted: dict[Any, int] = field(default_factory=dict)
     """How many inputs show nothing in two states that differ."""
 
-    def shown(self, here: int, move: Transition, further: int) -> int | None:
+    def step_of_difference(self, here: int, move: RecordedTransition, further: int) -> int | None:
         """The step at which some tour over the transition shows the mutant."""
-        pair, steps = self.arrival(here)
+        pair, steps = self.pair_at(here)
         if pair is not None:
             pair, steps = self.search.after(pair, move), steps + 1
         if pair is None:
             return steps
-        more = None if pair.same else self.more(pair, further)
+        more = None if pair.same else self.inputs_to_difference(pair, further)
         return None if more is None else steps + more
 
-    def arrival(self, here: int) -> tuple[Pair | None, int]:
+    def pair_at(self, here: int) -> tuple[Pair | None, int]:
         """The mutant beside the shipped state after the way to it, and the length of the way; of none, how far."""
         if here not in self.arrived:
-            self.arrived[here] = self.gone(self.ways[here])
+            self.arrived[here] = self.take_path(self.ways[here])
         return self.arrived[here]
 
-    def gone(self, way: Sequence[Transition]) -> tuple[Pair | None, int]:
+    def take_path(self, way: Sequence[RecordedTransition]) -> tuple[Pair | None, int]:
         """What comes of a way from the start."""
         machine = self.search.mutant
-        pair = Pair(0, machine.initial, alike(machine.initial, self.search.recording.states[0]))
+        pair = Pair(0, machine.initial, are_alike(machine.initial, self.search.recording.states[0]))
         for number, move in enumerate(way, 1):
             after = self.search.after(pair, move)
             if after is None:
@@ -87,21 +89,21 @@ class GoingOn:
             pair = after
         return pair, len(way)
 
-    def more(self, pair: Pair, inputs: int) -> int | None:
+    def inputs_to_difference(self, pair: Pair, inputs: int) -> int | None:
         """How many of so many inputs show that the two differ; None if none do."""
         key = (pair.shipped, pair.mutant)
-        if inputs <= self.in_vain.get(key, 0):
+        if inputs <= self.exhausted.get(key, 0):
             return None
-        for after in self.following(pair):
+        for after in self.successors(pair):
             if after is None:
                 return 1
-            more = None if after.same or inputs == 1 else self.more(after, inputs - 1)
+            more = None if after.same or inputs == 1 else self.inputs_to_difference(after, inputs - 1)
             if more is not None:
                 return more + 1
-        self.in_vain[key] = inputs
+        self.exhausted[key] = inputs
         return None
 
-    def following(self, pair: Pair) -> Iterator[Pair | None]:
+    def successors(self, pair: Pair) -> Iterator[Pair | None]:
         """What comes after any input."""
         for move in self.search.recording.moves[pair.shipped]:
             yield self.search.after(pair, move)

@@ -8,16 +8,16 @@ from types import FrameType
 from typing import Any
 
 from fencepost.conformance.zoo.module_copies import file_of, source_of
-from fencepost.conformance.zoo.mutation import Mutant, at
+from fencepost.conformance.zoo.mutation import Mutant, node_at
 from tests.model.mutants.call_sites import Calls
-from tests.model.mutants.core import HOUSE, functions_of
-from tests.model.mutants.equivalence import Recording, Relevant
+from tests.model.mutants.core import MACHINE_MODULES, functions_of
+from tests.model.mutants.equivalence import MachineRecording, Relevant
 from tests.model.mutants.modules import BY_NAME, CORE
 
 VALUES = BY_NAME["state"]
 
 
-def reaches(recording: Recording, mutant: Mutant, relevant: Relevant) -> bool:
+def reaches(recording: MachineRecording, mutant: Mutant, relevant: Relevant) -> bool:
     """Some of these transitions run the mutant's line."""
     file = str(file_of(mutant.module))
     found: list[int] = []
@@ -72,15 +72,15 @@ def readers(mutant: Mutant) -> frozenset[str] | None:
     """
     if (mutant.module, mutant.function) != (VALUES, "Dialect"):
         return None
-    node: Any = at(ast.parse(source_of(VALUES)), mutant.path[:-1])
+    node: Any = node_at(ast.parse(source_of(VALUES)), mutant.path[:-1])
     field = node.target.id
-    found = {module: readers_in(module, field) for module in HOUSE}
-    if any(names for module, names in found.items() if module not in CORE) or None in flat(found.values()):
+    found = {module: readers_in(module, field) for module in MACHINE_MODULES}
+    if any(names for module, names in found.items() if module not in CORE) or None in flatten(found.values()):
         return None
     return frozenset(f"{module.rpartition('.')[2]}.{name}" for module, names in found.items() for name in names)
 
 
-def flat(groups: Iterable[Iterable[str | None]]) -> set[str | None]:
+def flatten(groups: Iterable[Iterable[str | None]]) -> set[str | None]:
     """All of them."""
     return {one for group in groups for one in group}
 

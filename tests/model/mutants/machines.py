@@ -5,10 +5,10 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
-from fencepost.model.explore.classic.coordinator_inputs import OTHER, RANGE, Joining, joinings
+from fencepost.model.explore.classic.coordinator_inputs import OTHER, RANGE, JoinOptions, joinings
 from fencepost.model.explore.tours import Machine, Reaction
 from tests.model.mutants.connectives import connectives_machine
-from tests.model.mutants.corner_cases import CORNERS, Corner
+from tests.model.mutants.corner_cases import CORNER_CASES, CornerCase
 
 LOGIC = "fencepost.model.logic"
 MEMBERS = "fencepost.model.classic.member.member"
@@ -34,19 +34,25 @@ LOOSE = dict.fromkeys(
 AT_ONCE = dict.fromkeys(("eviction_waits", "initial_delay_grows_always"), False)
 """The older one, as far as it lets go of members and takes others in."""
 PLAIN = joinings(1)
-PATIENT = (Joining(session_timeout=20_000, rebalance_timeout=4_000),)
-HASTY = Joining(metadata=1, rebalance_timeout=2_000)
-DIRECT = (Joining(requires_id=False, can_skip=False, rebalance_timeout=4_000),)
-MIXED = (*DIRECT, Joining(metadata=1))
-SLOW = (Joining(), Joining(session_timeout=7_000, rebalance_timeout=12_000, metadata=1))
-SLOWER = (*DIRECT, Joining(requires_id=False, can_skip=False, rebalance_timeout=5_000))
-LONG = (Joining(requires_id=False),)
-CROWD = (Joining(), *DIRECT)
-CHANGED = tuple(Joining(("a", name), requires_id=False, alike=True) for name in "bc")
+PATIENT = (JoinOptions(session_timeout=20_000, rebalance_timeout=4_000),)
+HASTY = JoinOptions(metadata=1, rebalance_timeout=2_000)
+DIRECT = (JoinOptions(requires_id=False, can_skip=False, rebalance_timeout=4_000),)
+MIXED = (*DIRECT, JoinOptions(metadata=1))
+SLOW = (JoinOptions(), JoinOptions(session_timeout=7_000, rebalance_timeout=12_000, metadata=1))
+SLOWER = (*DIRECT, JoinOptions(requires_id=False, can_skip=False, rebalance_timeout=5_000))
+LONG = (JoinOptions(requires_id=False),)
+CROWD = (JoinOptions(), *DIRECT)
+CHANGED = tuple(JoinOptions(("a", name), requires_id=False, alike=True) for name in "bc")
 JOINS, MOMENTS = ("join", "leave", "wait"), ("join", "wait", "rest")
 BRIEF = ("join", "sync", "leave", "wait", "rest", "look")
-AB, BA, B = Joining(("a", "b")), Joining(("b", "a")), Joining(("b",))
-ODD = (Joining(), Joining(()), Joining(protocol_type=None), Joining(protocol_type=OTHER), Joining(("a", RANGE)))
+AB, BA, B = JoinOptions(("a", "b")), JoinOptions(("b", "a")), JoinOptions(("b",))
+ODD = (
+    JoinOptions(),
+    JoinOptions(()),
+    JoinOptions(protocol_type=None),
+    JoinOptions(protocol_type=OTHER),
+    JoinOptions(("a", RANGE)),
+)
 NOON = 43_200_000
 ROUNDS = ("join", "sync", "leave", "wait", "look")
 
@@ -54,60 +60,66 @@ Given = tuple[tuple[Any, ...], dict[str, Any]]
 """What a universe or the settings of a member are made with. A mutant makes its own of it: defaults are mutated too."""
 
 
-def asks(*places: Any, **names: Any) -> Given:
+def make_arguments(*places: Any, **names: Any) -> Given:
     """What is given."""
     return places, names
 
 
 UNIVERSES: Mapping[str, Given] = {
-    "one member": asks(1, 2, joinings(2), odd=True, fires=True, rests=True, clock=NOON),
-    "odd joins": asks(1, 1, ODD, instances=1, only=ROUNDS, strangers=False),
-    "newcomers": asks(3, 1, DIRECT, only=("join", "wait", "look"), strangers=False, rests=True, clock=NOON),
-    "newcomers, older": asks(3, 2, DIRECT, only=("join", "wait", "look"), strangers=False, dialect=OLDER),
-    "two members": asks(2, 1, PLAIN, odd=True, fires=True),
-    "two rounds": asks(2, 2, PLAIN),
-    "leader chosen": asks(3, 2, DIRECT, leader=3, only=("join", "leave", "wait"), strangers=False),
-    "full": asks(2, 2, PATIENT, max_group_size=1),
-    "older": asks(2, 2, PATIENT, dialect=OLDER, strangers=False),
-    "full, older": asks(2, 1, PLAIN, max_group_size=1, dialect=OLDER, clock=NOON),
-    "votes": asks(
+    "one member": make_arguments(1, 2, joinings(2), odd=True, fires=True, rests=True, clock=NOON),
+    "odd joins": make_arguments(1, 1, ODD, instances=1, only=ROUNDS, strangers=False),
+    "newcomers": make_arguments(3, 1, DIRECT, only=("join", "wait", "look"), strangers=False, rests=True, clock=NOON),
+    "newcomers, older": make_arguments(3, 2, DIRECT, only=("join", "wait", "look"), strangers=False, dialect=OLDER),
+    "two members": make_arguments(2, 1, PLAIN, odd=True, fires=True),
+    "two rounds": make_arguments(2, 2, PLAIN),
+    "leader chosen": make_arguments(3, 2, DIRECT, leader=3, only=("join", "leave", "wait"), strangers=False),
+    "full": make_arguments(2, 2, PATIENT, max_group_size=1),
+    "older": make_arguments(2, 2, PATIENT, dialect=OLDER, strangers=False),
+    "full, older": make_arguments(2, 1, PLAIN, max_group_size=1, dialect=OLDER, clock=NOON),
+    "votes": make_arguments(
         3, 1, tuple(replace(one, requires_id=False) for one in (AB, BA, B)), only=("join", "wait"), strangers=False
     ),
-    "protocol chosen": asks(2, 1, (AB, BA, B), protocol="b", only=ROUNDS, strangers=False),
-    "timeouts": asks(2, 1, (*PATIENT, HASTY), only=("join", "sync", "wait"), strangers=False),
-    "odd static": asks(1, 1, PLAIN, instances=1, odd=True, fires=True, clock=NOON),
-    "static": asks(2, 1, PLAIN, instances=1),
-    "patient static": asks(2, 2, PATIENT, instances=1, only=("join", "leave", "wait"), strangers=False, clock=NOON),
-    "static follower": asks(3, 1, DIRECT, instances=1, only=("join", "sync", "wait"), strangers=False),
-    "static, loose": asks(2, 1, PLAIN, instances=1, dialect=LOOSE, max_group_size=1, strangers=False),
-    "static, votes": asks(2, 1, (AB, BA), instances=1, only=ROUNDS, strangers=False),
-    "two static": asks(2, 1, PLAIN, instances=2, only=ROUNDS, strangers=False),
-    "static, full": asks(2, 1, PLAIN, instances=1, max_group_size=1, strangers=False),
-    "old clients": asks(2, 1, MIXED, only=("join", "sync", "wait", "look"), strangers=False),
-    "old static client": asks(2, 1, MIXED[:1], instances=1, strangers=False),
-    "leader gone": asks(3, 1, DIRECT, leader=2, only=("join", "leave", "wait"), strangers=False),
-    "changed protocols": asks(2, 1, CHANGED, only=("join", "sync", "wait"), strangers=False),
-    "brief newcomers": asks(2, 1, DIRECT, only=BRIEF, strangers=False, rests=True, new_member_timeout=2_000),
-    "brief newcomers, older": asks(2, 1, DIRECT, only=BRIEF, strangers=False, new_member_timeout=2_000, dialect=OLDER),
-    "static, changed vote": asks(2, 2, (AB, BA), instances=1, only=("join", "sync", "wait"), strangers=False),
-    "brief static": asks(2, 1, SLOW, instances=1, only=MOMENTS, strangers=False, rests=True, new_member_timeout=2_000),
-    "newcomers, long": asks(4, 1, LONG, only=("join", "wait"), strangers=False),
-    "static, later": asks(3, 1, SLOWER, instances=1, only=("join", "wait"), strangers=False),
-    "crowded": asks(3, 2, CROWD, max_group_size=1, only=JOINS, strangers=False),
-    "crowded, at once": asks(3, 2, CROWD, max_group_size=1, only=JOINS, strangers=False, dialect=AT_ONCE),
+    "protocol chosen": make_arguments(2, 1, (AB, BA, B), protocol="b", only=ROUNDS, strangers=False),
+    "timeouts": make_arguments(2, 1, (*PATIENT, HASTY), only=("join", "sync", "wait"), strangers=False),
+    "odd static": make_arguments(1, 1, PLAIN, instances=1, odd=True, fires=True, clock=NOON),
+    "static": make_arguments(2, 1, PLAIN, instances=1),
+    "patient static": make_arguments(
+        2, 2, PATIENT, instances=1, only=("join", "leave", "wait"), strangers=False, clock=NOON
+    ),
+    "static follower": make_arguments(3, 1, DIRECT, instances=1, only=("join", "sync", "wait"), strangers=False),
+    "static, loose": make_arguments(2, 1, PLAIN, instances=1, dialect=LOOSE, max_group_size=1, strangers=False),
+    "static, votes": make_arguments(2, 1, (AB, BA), instances=1, only=ROUNDS, strangers=False),
+    "two static": make_arguments(2, 1, PLAIN, instances=2, only=ROUNDS, strangers=False),
+    "static, full": make_arguments(2, 1, PLAIN, instances=1, max_group_size=1, strangers=False),
+    "old clients": make_arguments(2, 1, MIXED, only=("join", "sync", "wait", "look"), strangers=False),
+    "old static client": make_arguments(2, 1, MIXED[:1], instances=1, strangers=False),
+    "leader gone": make_arguments(3, 1, DIRECT, leader=2, only=("join", "leave", "wait"), strangers=False),
+    "changed protocols": make_arguments(2, 1, CHANGED, only=("join", "sync", "wait"), strangers=False),
+    "brief newcomers": make_arguments(2, 1, DIRECT, only=BRIEF, strangers=False, rests=True, new_member_timeout=2_000),
+    "brief newcomers, older": make_arguments(
+        2, 1, DIRECT, only=BRIEF, strangers=False, new_member_timeout=2_000, dialect=OLDER
+    ),
+    "static, changed vote": make_arguments(2, 2, (AB, BA), instances=1, only=("join", "sync", "wait"), strangers=False),
+    "brief static": make_arguments(
+        2, 1, SLOW, instances=1, only=MOMENTS, strangers=False, rests=True, new_member_timeout=2_000
+    ),
+    "newcomers, long": make_arguments(4, 1, LONG, only=("join", "wait"), strangers=False),
+    "static, later": make_arguments(3, 1, SLOWER, instances=1, only=("join", "wait"), strangers=False),
+    "crowded": make_arguments(3, 2, CROWD, max_group_size=1, only=JOINS, strangers=False),
+    "crowded, at once": make_arguments(3, 2, CROWD, max_group_size=1, only=JOINS, strangers=False, dialect=AT_ONCE),
 }
 """Coordinators, by what they are for."""
 
 SETTINGS: Mapping[str, tuple[Given, int, int]] = {
-    "eager member": (asks(("range",)), 1, 2),
-    "cooperative member": (asks(("cooperative-sticky",), cooperative=True), 1, 2),
-    "two partitions": (asks(("cooperative-sticky",), cooperative=True), 2, 1),
-    "static member": (asks(("a", "b"), False, "instance", "other", 7_000, 8_000, False, False), 1, 1),
+    "eager member": (make_arguments(("range",)), 1, 2),
+    "cooperative member": (make_arguments(("cooperative-sticky",), cooperative=True), 1, 2),
+    "two partitions": (make_arguments(("cooperative-sticky",), cooperative=True), 2, 1),
+    "static member": (make_arguments(("a", "b"), False, "instance", "other", 7_000, 8_000, False, False), 1, 1),
 }
 """Members with their settings, partitions and generations."""
 
 CONNECTIVES, PARTITIONS = "connectives", "no partitions"
-NAMES = (CONNECTIVES, PARTITIONS, *SETTINGS, *UNIVERSES, *CORNERS)
+NAMES = (CONNECTIVES, PARTITIONS, *SETTINGS, *UNIVERSES, *CORNER_CASES)
 MODULES = (LOGIC, MEMBERS, COORDINATOR, MEMBER)
 
 
@@ -127,8 +139,8 @@ def machine(name: str, module: ModuleType) -> Machine[Any, Any]:
     if name in UNIVERSES:
         make = module.coordinator_machine
         return make(universe(module, *UNIVERSES[name]))
-    if name in CORNERS:
-        return corner_machine(module, CORNERS[name])
+    if name in CORNER_CASES:
+        return corner_machine(module, CORNER_CASES[name])
     (places, names), partitions, generations = SETTINGS[name]
     make = module.member_machine
     return make(module.MemberSettings(*places, **names), partitions, generations)
@@ -138,7 +150,7 @@ def partitions_machine(members: ModuleType) -> Machine[None, tuple[bool, ...]]:
     """No partition, of some: a function of the core that the core itself has no use for."""
 
     def follow(_: None, parts: tuple[bool, ...], __: int = 0) -> Reaction[None]:
-        return Reaction(None, "nothing", answers=members.nothing(parts))
+        return Reaction(None, "nothing", responses=members.no_partitions(parts))
 
     return Machine(None, ((), (False,), (True,), (False, True)), follow, follow)
 
@@ -149,13 +161,13 @@ def universe(module: ModuleType, places: tuple[Any, ...], names: Mapping[str, An
     return replace(made, dialect=replace(made.dialect, **names.get("dialect", {})))
 
 
-def corner_machine(module: ModuleType, corner: Corner) -> Machine[Any, Any]:
+def corner_machine(module: ModuleType, corner: CornerCase) -> Machine[Any, Any]:
     """A coordinator that is asked some of the inputs of its universe."""
-    whole = module.coordinator_machine(universe(module, corner.places, corner.names))
+    whole = module.coordinator_machine(universe(module, corner.arguments, corner.options))
     state = whole.initial
-    for given in corner.begun:
+    for given in corner.setup_inputs:
         state = whole.follow(state, given, 0).state
-    if corner.turned:
+    if corner.is_table_reversed:
         state = replace(state, group=replace(state.group, slots=state.group.slots[::-1]))
     machine: Machine[Any, Any] = replace(whole, initial=state, inputs=corner.inputs)
     return machine

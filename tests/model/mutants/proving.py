@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from types import CodeType, FrameType
 
-from fencepost.conformance.zoo.module_copies import load
+from fencepost.conformance.zoo.module_copies import load_changed
 from fencepost.conformance.zoo.mutation import Mutant
-from fencepost.model.proofs.classic.induction import STATEMENTS, Size, prove
+from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize, prove_event
 from fencepost.model.proofs.classic.proof_events import coordinator_events, member_events
 from tests.model.mutants.call_sites import name_of
-from tests.model.mutants.core import Loaded, function_of
+from tests.model.mutants.core import LoadedMutant, function_of
 from tests.model.mutants.modules import CORE
 
 PROVER, EVENTS, DECODE = (
@@ -19,7 +19,7 @@ PROVER, EVENTS, DECODE = (
     "fencepost.model.proofs.classic.proof_events",
     "fencepost.model.proofs.classic.counterexample",
 )
-SIZE = Size(slots=2, partitions=1)
+SIZE = ProofSize(slots=2, partitions=1)
 
 
 @cache
@@ -39,7 +39,7 @@ def functions_in(name: str) -> frozenset[str]:
     (event,) = [one for one in (*coordinator_events(SIZE.slots), *member_events()) if one.name == name]
     sys.setprofile(note)
     try:
-        prove(event, STATEMENTS, SIZE)
+        prove_event(event, STATEMENTS, SIZE)
     finally:
         sys.setprofile(None)
     return frozenset(name_of(code) for code in codes)
@@ -54,35 +54,35 @@ class Proof:
     stops: str = ""
 
 
-def asked(mutant: Mutant, loaded: Loaded) -> Proof:
+def prove_mutant(mutant: Mutant, loaded: LoadedMutant) -> Proof:
     """Prove the mutant.
 
     Only events whose proof runs the mutant's function are proved again.
     """
     function = function_of(mutant)
     events = [name for name, run in functions_proved().items() if function is None or function in run]
-    return proof(loaded, events)
+    return prove_events(loaded, events)
 
 
-def proof(loaded: Loaded, names: Iterable[str]) -> Proof:
+def prove_events(loaded: LoadedMutant, names: Iterable[str]) -> Proof:
     """Prove these events of the mutant.
 
     A counterexample counts if the mutant's own handler, run on plain values, makes the same of it.
     """
-    modules = load(loaded.changed, (PROVER, EVENTS, DECODE), loaded.shared)
+    modules = load_changed(loaded.changed, (PROVER, EVENTS, DECODE), loaded.shared)
     prover, events, decode = (modules[one] for one in (PROVER, EVENTS, DECODE))
     every = {one.name: one for one in (*events.coordinator_events(SIZE.slots), *events.member_events())}
     stops = ""
     for event in (every[name] for name in names):
         try:
-            verdict = prover.prove(event, prover.STATEMENTS, prover.Size(SIZE.slots, SIZE.partitions))
+            verdict = prover.prove_event(event, prover.STATEMENTS, prover.ProofSize(SIZE.slots, SIZE.partitions))
         except Exception as error:
             stops = stops or f"the proof of {event.name} stops: {type(error).__name__}"
             continue
         found = set()
         for refutation in verdict.refutations:
-            example = decode.decoded(event, refutation)
-            if decode.replayed(event, example) == example.result:
+            example = decode.decode_refutation(event, refutation)
+            if decode.replay_handler(event, example) == example.result:
                 found.add(refutation.statement.id)
         if found:
             return Proof({event.name: sorted(found)}, stops)

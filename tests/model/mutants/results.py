@@ -54,18 +54,21 @@ def read(file: Path = FILE) -> dict[str, Verdict]:
 
 def write(verdicts: Mapping[str, Verdict], file: Path = FILE) -> None:
     """Write the table, a line for each mutant; what is empty is left out."""
-    lines = [json.dumps({"mutant": name, **filled(verdict)}, ensure_ascii=False) for name, verdict in verdicts.items()]
+    lines = [
+        json.dumps({"mutant": name, **non_empty_fields(verdict)}, ensure_ascii=False)
+        for name, verdict in verdicts.items()
+    ]
     body = ",\n".join(lines)
     file.write_text(f'{{"mutants": [\n{body}\n]}}\n', encoding="utf-8")
-    file.with_suffix(".md").write_text(markdown(verdicts), encoding="utf-8")
+    file.with_suffix(".md").write_text(render_markdown(verdicts), encoding="utf-8")
 
 
-def filled(verdict: Verdict) -> dict[str, Any]:
+def non_empty_fields(verdict: Verdict) -> dict[str, Any]:
     """The fields that say something."""
     return {name: value for name, value in asdict(verdict).items() if value}
 
 
-def markdown(verdicts: Mapping[str, Verdict]) -> str:
+def render_markdown(verdicts: Mapping[str, Verdict]) -> str:
     """The table for people: figures by module and operator, and every mutant that no tour finds."""
     further = sum(one.further > 0 for one in verdicts.values())
     lines = [
@@ -78,17 +81,17 @@ def markdown(verdicts: Mapping[str, Verdict]) -> str:
         "the machines are too small for it.",
         "",
     ]
-    lines += counted("module", ((name.partition(".")[0], one.verdict) for name, one in verdicts.items()))
-    lines += counted("operator", ((name.split(": ")[1], one.verdict) for name, one in verdicts.items()))
+    lines += count_table("module", ((name.partition(".")[0], one.verdict) for name, one in verdicts.items()))
+    lines += count_table("operator", ((name.split(": ")[1], one.verdict) for name, one in verdicts.items()))
     lines += ["", "| operator | because |", "|---|---|", *(f"| {one.name} | {one.reason} |" for one in OPERATORS)]
     lines += ["", "## Not found by a tour", "", "| mutant | verdict | evidence |", "|---|---|---|"]
     for name, one in verdicts.items():
         if one.verdict != TOUR:
-            lines.append(f"| `{name.replace('|', chr(92) + '|')}` | {one.verdict} | {evidence(one)} |")
+            lines.append(f"| `{name.replace('|', chr(92) + '|')}` | {one.verdict} | {evidence_sentence(one)} |")
     return "\n".join(lines) + "\n"
 
 
-def counted(what: str, pairs: Iterable[tuple[str, str]]) -> list[str]:
+def count_table(what: str, pairs: Iterable[tuple[str, str]]) -> list[str]:
     """A table of how many mutants got which verdict."""
     counts: dict[str, Counter[str]] = {}
     for group, verdict in pairs:
@@ -102,7 +105,7 @@ def counted(what: str, pairs: Iterable[tuple[str, str]]) -> list[str]:
     ]
 
 
-def evidence(verdict: Verdict) -> str:
+def evidence_sentence(verdict: Verdict) -> str:
     """Why a mutant got its verdict, in a sentence."""
     told = []
     if verdict.proof:

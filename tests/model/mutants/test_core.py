@@ -9,16 +9,16 @@ import pytest
 from fencepost.conformance.zoo.mutation import Mutant
 from fencepost.model.classic.core.state import FREE, Slot
 from fencepost.model.logic import and_, or_
-from tests.model.mutants.call_sites import Calls, gives
-from tests.model.mutants.classify import affected, judged, reached_in, recording
-from tests.model.mutants.core import Loaded, core_mutants, function_of
-from tests.model.mutants.corner_cases import CORNERS
-from tests.model.mutants.equivalence import compare, everything, found_by_tour, runs, toured
-from tests.model.mutants.extended_tours import found_further
+from tests.model.mutants.call_sites import Calls, returns_same
+from tests.model.mutants.classify import changed_transitions, classify_mutant, reached_in, recording
+from tests.model.mutants.core import LoadedMutant, core_mutants, function_of
+from tests.model.mutants.corner_cases import CORNER_CASES
+from tests.model.mutants.equivalence import any_transition, compare, find_by_tour, recorded_tours, runs_function
+from tests.model.mutants.extended_tours import find_by_extended_tour
 from tests.model.mutants.line_coverage import reaches, readers
 from tests.model.mutants.machines import NAMES
-from tests.model.mutants.proving import proof
-from tests.model.mutants.results import EQUIVALENT, REFUTED, TOUR, UNEXPLAINED, Verdict, markdown, read, write
+from tests.model.mutants.proving import prove_events
+from tests.model.mutants.results import EQUIVALENT, REFUTED, TOUR, UNEXPLAINED, Verdict, read, render_markdown, write
 
 MUTANTS = {mutant.name: mutant for mutant in core_mutants()}
 QUICK = ("connectives", "one member", "odd joins", "odd static", "newcomers", "patient static", "static member")
@@ -39,14 +39,14 @@ ALIKE = (
     "logic.emit: never: when is True -> False",
     "member_table.find: never: absent(member) -> False",
     "member_table.joined_count: term: and_(is_member(slot), slot.join != 0) -> slot.join != 0",
-    "join_phase.anyone_unsynced: term: and_(is_member(slot), slot.unsynced) -> slot.unsynced",
-    "membership.leave_one: never: absent(instance) -> False",
+    "join_phase.has_unsynced_member: term: and_(is_member(slot), slot.unsynced) -> slot.unsynced",
+    "membership.remove_entry: never: absent(instance) -> False",
     "sync.sync_completing: always: is_member(member) -> True",
 )
 """Mutants that make no difference."""
 REFUTED_ALONE = (
-    ("member.on_sync_answer: field: owned_in=member.generation -> nothing", "member-sync-answer", "T4-belief"),
-    ("member.on_sync_answer: constant: 0 -> 1", "member-sync-answer-quietly", "T4"),
+    ("member.on_sync_response: field: owned_in=member.generation -> nothing", "member-sync-response", "T4-belief"),
+    ("member.on_sync_response: constant: 0 -> 1", "member-sync-response-quietly", "T4"),
     (
         "timers.expire_join: term: or_(group.phase != Phase.PREPARING, not_(group.join_armed), "
         "context.now < group.join_deadline) -> or_(not_(group.join_armed), context.now < group.join_deadline)",
@@ -57,16 +57,19 @@ REFUTED_ALONE = (
 """Mutants that make no difference in any machine but break a proof: of which event, and what."""
 
 
-def named(text: str) -> Mutant:
+def mutant_named(text: str) -> Mutant:
     """The first mutant whose name has the text."""
     return next(mutant for name, mutant in MUTANTS.items() if text in name)
 
 
 def test_a_transition_that_does_not_run_the_function_is_the_same() -> None:
-    mutant = named("membership.heartbeat: never: request.generation != group.generation")
+    mutant = mutant_named("membership.heartbeat: never: request.generation != group.generation")
     shipped = recording("one member")
-    mine = Loaded(mutant).machine("one member")
-    (quick, whole) = (compare(shipped, mine, runs("membership.heartbeat")), compare(shipped, mine, everything))
+    mine = LoadedMutant(mutant).machine("one member")
+    (quick, whole) = (
+        compare(shipped, mine, runs_function("membership.heartbeat")),
+        compare(shipped, mine, any_transition),
+    )
     assert quick.shortest == whole.shortest is not None
     assert quick.taken < whole.taken
 
@@ -75,11 +78,11 @@ def test_a_transition_whose_calls_get_the_same_is_the_same() -> None:
     shipped, function = recording("one member"), "member_table.check_member"
     taken, needed = 0, 0
     for mutant in (one for one in core_mutants() if function_of(one) == function):
-        loaded = Loaded(mutant)
-        mine, few = loaded.machine("one member"), affected(mutant, loaded, "one member")
-        whole, some = (compare(shipped, mine, one) for one in (runs(function), few))
+        loaded = LoadedMutant(mutant)
+        mine, few = loaded.machine("one member"), changed_transitions(mutant, loaded, "one member")
+        whole, some = (compare(shipped, mine, one) for one in (runs_function(function), few))
         assert (some.shortest, some.complete) == (whole.shortest, whole.complete)
-        assert found_by_tour(shipped, mine, few) == found_by_tour(shipped, mine, runs(function))
+        assert find_by_tour(shipped, mine, few) == find_by_tour(shipped, mine, runs_function(function))
         taken, needed = taken + whole.taken, needed + some.taken
     assert 0 < needed < taken / 2
 
@@ -89,12 +92,14 @@ def test_the_few_transitions_tell_what_all_of_them_tell(place: int) -> None:
     inside = [mutant for mutant in core_mutants() if function_of(mutant) is not None]
     mutant = inside[place * len(inside) // SAMPLE]
     try:
-        loaded = Loaded(mutant)
+        loaded = LoadedMutant(mutant)
         machines = {name: loaded.machine(name) for name in QUICK}
     except Exception as error:
         pytest.skip(f"never runs: {error}")
     for name, mine in machines.items():
-        few, all_of_them = (compare(recording(name), mine, one) for one in (affected(mutant, loaded, name), everything))
+        few, all_of_them = (
+            compare(recording(name), mine, one) for one in (changed_transitions(mutant, loaded, name), any_transition)
+        )
         assert (few.shortest, few.complete) == (all_of_them.shortest, all_of_them.complete)
 
 
@@ -103,7 +108,7 @@ def test_calls_that_a_mutant_answers_alike_are_not_taken_again() -> None:
     known = shipped.calls["logic.and_"]
     made = set(itertools.chain.from_iterable(known.makers))
     assert 1 < len(known.results) < 50 < len(made)
-    assert known.affected(and_) == frozenset() != known.affected(or_) < made
+    assert known.changed_transitions(and_) == frozenset() != known.changed_transitions(or_) < made
 
 
 def test_the_transitions_that_make_a_call_run_the_function() -> None:
@@ -118,21 +123,21 @@ def test_the_transitions_that_make_a_call_run_the_function() -> None:
 def test_a_call_with_an_iterator_is_not_repeated() -> None:
     assert "logic.all_" not in recording("one member").calls
     calls = Calls()
-    calls.note((1,), 2, 0)
-    assert calls.affected(lambda one: one) == {0}
-    calls.note((iter((1,)),), 2, 1)
+    calls.add_call((1,), 2, 0)
+    assert calls.changed_transitions(lambda one: one) == {0}
+    calls.add_call((iter((1,)),), 2, 1)
     assert (calls.repeatable, calls.results) == (False, [])
 
 
-def test_one_is_not_true() -> None:
-    assert gives(lambda: (True, "a"), (), (True, "a"))
-    assert not gives(lambda: (1, "a"), (), (True, "a"))
-    assert not gives(lambda: [][0], (), None)
-    assert not gives(lambda: Slot(is_new=1), (), Slot(is_new=True))  # type: ignore[arg-type]
+def test_strict_equality_tells_one_from_true() -> None:
+    assert returns_same(lambda: (True, "a"), (), (True, "a"))
+    assert not returns_same(lambda: (1, "a"), (), (True, "a"))
+    assert not returns_same(lambda: [][0], (), None)
+    assert not returns_same(lambda: Slot(is_new=1), (), Slot(is_new=True))  # type: ignore[arg-type]
 
 
 def test_tours_try_the_inputs_in_both_orders() -> None:
-    tours = toured(recording("odd static"))
+    tours = recorded_tours(recording("odd static"))
     assert {move for tour in tours for move in tour} == {
         move for moves in recording("odd static").moves for move in moves
     }
@@ -141,23 +146,23 @@ def test_tours_try_the_inputs_in_both_orders() -> None:
 
 
 def test_a_difference_that_shows_later_is_found_by_going_on() -> None:
-    mutant = named("member.disconnect: term: or_(member.rejoins, member.waiting != 0) -> member.waiting != 0")
-    shipped, mine = recording("static member"), Loaded(mutant).machine("static member")
-    assert found_by_tour(shipped, mine, everything) is None
-    found = found_further(shipped, mine, everything, runs("member.disconnect"))
+    mutant = mutant_named("member.disconnect: term: or_(member.rejoins, member.waiting != 0) -> member.waiting != 0")
+    shipped, mine = recording("static member"), LoadedMutant(mutant).machine("static member")
+    assert find_by_tour(shipped, mine, any_transition) is None
+    found = find_by_extended_tour(shipped, mine, any_transition, runs_function("member.disconnect"))
     assert found is not None and (found.further, found.step) == (1, 2)
-    assert judged(mutant, ("static member",)).further == 1
-    assert found_further(shipped, shipped.machine, everything, runs("member.disconnect")) is None
+    assert classify_mutant(mutant, ("static member",)).further == 1
+    assert find_by_extended_tour(shipped, shipped.machine, any_transition, runs_function("member.disconnect")) is None
 
 
 def test_a_mutant_of_the_member_is_not_in_the_coordinator() -> None:
-    loaded = Loaded(named("member.disconnect: "))
+    loaded = LoadedMutant(mutant_named("member.disconnect: "))
     assert (loaded.is_shipped("newcomers"), loaded.is_shipped("static member")) == (True, False)
 
 
 def test_each_input_of_a_small_corner_is_taken() -> None:
-    for name, corner in CORNERS.items():
-        if corner.places[0] > SMALL:
+    for name, corner in CORNER_CASES.items():
+        if corner.arguments[0] > SMALL:
             continue
         taken = {move.step.input for moves in recording(name).moves for move in moves}
         assert taken == set(corner.inputs), name
@@ -173,25 +178,28 @@ def test_lines_of_calls_are_lines_of_transitions() -> None:
     for name in ("member_table.check_member", "join.evict", "sync.sync_stable"):
         of_function = [mutant for mutant in core_mutants() if function_of(mutant) == name]
         for mutant in {mutant.line: mutant for mutant in of_function}.values():
-            assert reached_in("odd static", name, mutant) is reaches(shipped, mutant, everything)
+            assert reached_in("odd static", name, mutant) is reaches(shipped, mutant, any_transition)
 
 
 def test_a_line_is_reached_or_not() -> None:
-    early, late = named("join.join: never: absent(request.member)"), named("join.evict: always: known == NOWHERE")
+    early, late = (
+        mutant_named("join.join: never: absent(request.member)"),
+        mutant_named("join.evict: always: known == NOWHERE"),
+    )
     for machine, mutant, reached in (("one member", early, True), ("full", late, True), ("one member", late, False)):
-        assert reaches(recording(machine), mutant, everything) is reached
+        assert reaches(recording(machine), mutant, any_transition) is reached
 
 
 def test_a_field_of_the_dialect_matters_where_it_is_read() -> None:
     found = {readers(mutant) for name, mutant in MUTANTS.items() if name.startswith("state.Dialect")}
     assert found >= {frozenset(), frozenset({"sync.sync_stable"}), frozenset({"join.evict"})}
-    assert readers(named("state.Slot: constant: False -> True")) is None
+    assert readers(mutant_named("state.Slot: constant: False -> True")) is None
 
 
 def test_a_default_of_the_dialect_is_a_mutant_of_a_machine() -> None:
-    mutant = named("state.Dialect: constant: True -> False")
+    mutant = mutant_named("state.Dialect: constant: True -> False")
     shipped = recording("newcomers")
-    universe = Loaded(mutant).machine("newcomers").follow.__self__.universe  # type: ignore[attr-defined]
+    universe = LoadedMutant(mutant).machine("newcomers").follow.__self__.universe  # type: ignore[attr-defined]
     assert not universe.dialect.sync_in_stable_keeps_session
     assert shipped.machine.follow.__self__.universe.dialect.sync_in_stable_keeps_session  # type: ignore[attr-defined]
 
@@ -199,9 +207,9 @@ def test_a_default_of_the_dialect_is_a_mutant_of_a_machine() -> None:
 def test_the_shipped_core_differs_from_itself_in_nothing() -> None:
     for machine in QUICK:
         shipped = recording(machine)
-        comparison = compare(shipped, shipped.machine, everything)
+        comparison = compare(shipped, shipped.machine, any_transition)
         assert (comparison.complete, comparison.taken) == (True, shipped.transitions)
-        assert found_by_tour(shipped, shipped.machine, everything) is None
+        assert find_by_tour(shipped, shipped.machine, any_transition) is None
 
 
 def test_a_table_is_read_back(tmp_path: Path) -> None:
@@ -213,7 +221,7 @@ def test_a_table_is_read_back(tmp_path: Path) -> None:
     file = tmp_path / "table.json"
     write(verdicts, file)
     assert read(file) == verdicts
-    page = markdown(verdicts)
+    page = render_markdown(verdicts)
     assert (
         "| `sync.sync: never: a \\| b -> False` | equivalent | 7 transitions that run its function, the same answers |"
         in page
@@ -224,22 +232,22 @@ def test_a_table_is_read_back(tmp_path: Path) -> None:
 # -- the table ---------------------------------------------------------------------------------------------------
 
 
-def wrong(table: Mapping[str, Verdict], mutants: Iterable[str]) -> list[str]:
+def table_errors(table: Mapping[str, Verdict], mutants: Iterable[str]) -> list[str]:
     """What is wrong with a table of these mutants: one is missing, a name is not theirs, a verdict has no evidence."""
     names = dict.fromkeys(mutants)
     found = [f"no row: {name}" for name in names if name not in table]
     found += [f"no mutant: {name}" for name in table if name not in names]
-    return found + [f"unexplained: {name}" for name, verdict in table.items() if not explained(verdict)]
+    return found + [f"unexplained: {name}" for name, verdict in table.items() if not has_evidence(verdict)]
 
 
-def explained(verdict: Verdict) -> bool:
+def has_evidence(verdict: Verdict) -> bool:
     """The verdict comes with what it rests on."""
     if verdict.verdict == TOUR:
         return verdict.machine in NAMES and verdict.tour > 0 and verdict.step > 0
     return bool(verdict.proof if verdict.verdict == REFUTED else verdict.verdict == EQUIVALENT and verdict.compared)
 
 
-def spread(count: int) -> list[str]:
+def sample_mutants(count: int) -> list[str]:
     """So many mutants that a tour of a quick machine finds, from all over the core."""
     names = [name for name, one in TABLE.items() if one.verdict == TOUR and one.machine in QUICK]
     return [names[place * len(names) // count] for place in range(count)] if len(names) >= count else []
@@ -247,30 +255,30 @@ def spread(count: int) -> list[str]:
 
 def test_the_table_explains_every_mutant_of_the_core() -> None:
     assert list(TABLE) == list(MUTANTS)
-    assert wrong(TABLE, MUTANTS) == []
+    assert table_errors(TABLE, MUTANTS) == []
 
 
 def test_a_mutant_without_a_row_is_missed() -> None:
     first, *rest = TABLE
-    assert wrong({name: TABLE[name] for name in rest}, MUTANTS) == [f"no row: {first}"]
+    assert table_errors({name: TABLE[name] for name in rest}, MUTANTS) == [f"no row: {first}"]
 
 
 def test_a_table_that_is_not_of_this_core_or_explains_nothing_is_wrong() -> None:
     first, *rest = TABLE
-    assert wrong(TABLE, rest) == [f"no mutant: {first}"]
+    assert table_errors(TABLE, rest) == [f"no mutant: {first}"]
     for verdict in (Verdict(UNEXPLAINED, compared=9, asked=True), Verdict(EQUIVALENT), Verdict(TOUR)):
-        assert wrong({**TABLE, first: verdict}, MUTANTS) == [f"unexplained: {first}"]
+        assert table_errors({**TABLE, first: verdict}, MUTANTS) == [f"unexplained: {first}"]
 
 
-@pytest.mark.parametrize("name", spread(BY_TOUR))
+@pytest.mark.parametrize("name", sample_mutants(BY_TOUR))
 def test_a_tour_finds_it_again(name: str) -> None:
     verdict = TABLE[name]
-    assert judged(MUTANTS[name], (verdict.machine,)) == verdict
+    assert classify_mutant(MUTANTS[name], (verdict.machine,)) == verdict
 
 
 def alike_in_quick_machines(name: str) -> bool:
     """The quick machines run what the mutant changes, and none of them answers differently."""
-    return judged(MUTANTS[name], QUICK).verdict == EQUIVALENT
+    return classify_mutant(MUTANTS[name], QUICK).verdict == EQUIVALENT
 
 
 @pytest.mark.parametrize("name", ALIKE)
@@ -279,12 +287,12 @@ def test_no_quick_machine_tells_it_from_the_core(name: str) -> None:
 
 
 def test_a_mutant_that_a_tour_finds_is_not_equivalent() -> None:
-    assert not any(map(alike_in_quick_machines, spread(3)))
+    assert not any(map(alike_in_quick_machines, sample_mutants(3)))
 
 
 def refuted_by(name: str, event: str) -> set[str]:
     """The statements that an event, proved again, breaks with a mutant."""
-    return {one for broken in proof(Loaded(MUTANTS[name]), (event,)).broken.values() for one in broken}
+    return {one for broken in prove_events(LoadedMutant(MUTANTS[name]), (event,)).broken.values() for one in broken}
 
 
 @pytest.mark.parametrize(("name", "event", "statement"), REFUTED_ALONE)

@@ -17,14 +17,14 @@ from fencepost.model.classic.core.state import Group
 from fencepost.model.classic.member import member as members
 from fencepost.model.explore.classic import group_model
 from fencepost.model.explore.classic.group_search import group_system
-from fencepost.model.explore.classic.state_layout import Bounds, Setting
-from fencepost.model.explore.search import NEVER, PlainSearch
-from fencepost.model.explore.transition_system import System
-from fencepost.model.explore.transition_tables import Tables
-from fencepost.model.proofs.classic.counterexample import settled
-from fencepost.model.proofs.classic.induction import Size
-from fencepost.model.proofs.classic.proof_events import Event, coordinator_events, member_events
-from fencepost.model.proofs.classic.transition_relation import Relation
+from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig
+from fencepost.model.explore.search import NO_LIMIT, PlainSearch
+from fencepost.model.explore.transition_system import TransitionSystem
+from fencepost.model.explore.transition_tables import TransitionTables
+from fencepost.model.proofs.classic.counterexample import keep_sent
+from fencepost.model.proofs.classic.induction import ProofSize
+from fencepost.model.proofs.classic.proof_events import ProofEvent, coordinator_events, member_events
+from fencepost.model.proofs.classic.transition_relation import TransitionRelation
 
 COORDINATOR = {
     "join": "join",
@@ -45,10 +45,10 @@ MEMBERS = {
     "heartbeat": "member-heartbeat",
     "commit": "member-commit",
     "leave": "member-leave",
-    "on_heartbeat_answer": "member-heartbeat-answer",
-    "on_commit_answer": "member-commit-answer",
-    "on_join_answer": "member-join-answer",
-    "on_sync_answer": "member-sync-answer",
+    "on_heartbeat_response": "member-heartbeat-response",
+    "on_commit_response": "member-commit-response",
+    "on_join_response": "member-join-response",
+    "on_sync_response": "member-sync-response",
 }
 """The handlers of a member, and their events."""
 
@@ -64,33 +64,33 @@ class Agreement:
     states: int = 0
     transitions: int = 0
     calls: int = 0
-    relations: dict[tuple[str, Size], Relation] = field(default_factory=dict)
+    relations: dict[tuple[str, ProofSize], TransitionRelation] = field(default_factory=dict)
 
     @property
     def paths(self) -> int:
         """How many symbolic paths were taken."""
-        return sum(len(relation.taken) for relation in self.relations.values())
+        return sum(len(relation.taken_paths) for relation in self.relations.values())
 
 
-class Twins:
+class CheckedHandlers:
     """The handlers, each call of which is put to the symbolic relation too."""
 
-    def __init__(self, setting: Setting, bounds: Bounds, agreement: Agreement) -> None:
-        self._names = max(len(settings.names) for settings in setting.members)
-        self._partitions = setting.partitions
+    def __init__(self, config: ModelConfig, bounds: Bounds, agreement: Agreement) -> None:
+        self._names = max(len(settings.names) for settings in config.members)
+        self._partitions = config.partitions
         self._slots = bounds.slots + 1
         self._agreement = agreement
         self._known: set[Any] = set()
 
-    def relation(self, name: str, slots: int) -> Relation:
+    def relation(self, name: str, slots: int) -> TransitionRelation:
         """The relation of an event for so many slots."""
-        size = Size(slots, self._partitions, self._names)
+        size = ProofSize(slots, self._partitions, self._names)
         relations = self._agreement.relations
         if (name, size) not in relations:
-            relations[name, size] = Relation(event_named(name, slots), size)
+            relations[name, size] = TransitionRelation(event_named(name, slots), size)
         return relations[name, size]
 
-    def twin(self, name: str, handler: Callable[..., Any]) -> Callable[..., Any]:
+    def check_handler(self, name: str, handler: Callable[..., Any]) -> Callable[..., Any]:
         """The handler, held against the relation of its event."""
 
         def both(subject: Any, *arguments: Any) -> Any:
@@ -111,32 +111,32 @@ class Twins:
         relation = self.relation(event, slots)
         admitted = relation.steps(subject, arguments)
         self._agreement.calls += 1
-        if admitted != [settled(step)]:
-            raise Disagreement(f"{event}: {subject} {arguments}\nexecutable: {settled(step)}\nsymbolic: {admitted}")
+        if admitted != [keep_sent(step)]:
+            raise Disagreement(f"{event}: {subject} {arguments}\nexecutable: {keep_sent(step)}\nsymbolic: {admitted}")
 
     @contextmanager
-    def inside(self) -> Iterator[None]:
+    def installed(self) -> Iterator[None]:
         """While this lasts, the explored world runs on the twins."""
         with pytest.MonkeyPatch.context() as patch:
             for handler, event in COORDINATOR.items():
-                patch.setattr(group_model, handler, self.twin(event, getattr(group_model, handler)))
-            own = {name: self.twin(event, getattr(members, name)) for name, event in MEMBERS.items()}
-            patch.setattr(group_model, "members", SimpleNamespace(started=members.started, **own))
+                patch.setattr(group_model, handler, self.check_handler(event, getattr(group_model, handler)))
+            own = {name: self.check_handler(event, getattr(members, name)) for name, event in MEMBERS.items()}
+            patch.setattr(group_model, "members", SimpleNamespace(new_member=members.new_member, **own))
             yield
 
 
-def event_named(name: str, slots: int) -> Event:
+def event_named(name: str, slots: int) -> ProofEvent:
     """The event of the proof."""
     return next(event for event in (*coordinator_events(slots), *member_events()) if event.name == name)
 
 
-def agree(setting: Setting, bounds: Bounds, limit: int = NEVER, agreement: Agreement | None = None) -> Agreement:
+def agree(config: ModelConfig, bounds: Bounds, limit: int = NO_LIMIT, agreement: Agreement | None = None) -> Agreement:
     """Compare the engines on every state of a bounded instance, or on those that a search to the limit expands."""
     agreement = agreement or Agreement()
-    search = PlainSearch(Tables(group_system(setting, bounds, reduced=False)), limit)
+    search = PlainSearch(TransitionTables(group_system(config, bounds, reduced=False)), limit)
     search.run()
-    with Twins(setting, bounds, agreement).inside():
-        compare(search, group_system(setting, bounds, reduced=False), agreement)
+    with CheckedHandlers(config, bounds, agreement).installed():
+        compare(search, group_system(config, bounds, reduced=False), agreement)
     return agreement
 
 
@@ -144,29 +144,29 @@ Writes = frozenset[tuple[tuple[int, int], ...]]
 """What the moves at one site write: the numbers of values, by column."""
 
 
-def compare(search: PlainSearch, system: System, agreement: Agreement) -> None:
+def compare(search: PlainSearch, system: TransitionSystem, agreement: Agreement) -> None:
     """Hold the successors of each state in the search against what the system does there."""
     tables = search.tables
     columns = range(len(system.columns))
-    numbers = [{value: number for number, value in enumerate(tables.interned(column))} for column in columns]
-    known: list[dict[tuple[int, ...], Writes]] = [{} for _ in system.sites]
+    numbers = [{value: number for number, value in enumerate(tables.known_values(column))} for column in columns]
+    known: list[dict[tuple[int, ...], Writes]] = [{} for _ in system.actions]
 
     def happening(index: int, row: tuple[int, ...]) -> Writes:
-        site = system.sites[index]
+        site = system.actions[index]
         read = tuple(row[column] for column in site.columns)
         if read not in known[index]:
-            values = (tables.interned(column)[number] for column, number in zip(site.columns, read, strict=True))
-            moves = [move for move in site.moves(*values) if not move.cut]
+            values = (tables.known_values(column)[number] for column, number in zip(site.columns, read, strict=True))
+            moves = [move for move in site.transitions(*values) if not move.cut]
             known[index][read] = frozenset(
                 tuple((column, numbers[column].get(value, -1)) for column, value in move.writes) for move in moves
             )
         return known[index][read]
 
     layout = tables.layout
-    for state in expanded(search):
+    for state in expanded_states(search):
         row = tuple(layout.field(state, column) for column in columns)
-        executable = {after(row, writes) for index in range(len(system.sites)) for writes in happening(index, row)}
-        successors = {state & keep | put for table in tables.sites for keep, put in table.effects[state & table.mask]}
+        executable = {row_with(row, writes) for index in range(len(system.actions)) for writes in happening(index, row)}
+        successors = {state & keep | put for table in tables.actions for keep, put in table.effects[state & table.mask]}
         explored = {tuple(layout.field(one, column) for column in columns) for one in successors}
         if executable != explored or not successors <= search.parents.keys():
             raise Disagreement(f"{tables.values(state)}: {len(executable)} successors, explored {len(explored)}")
@@ -174,15 +174,15 @@ def compare(search: PlainSearch, system: System, agreement: Agreement) -> None:
         agreement.transitions += len(successors)
 
 
-def after(row: tuple[int, ...], writes: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
+def row_with(row: tuple[int, ...], writes: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
     """The row with something written over it."""
     changed = dict(writes)
     return tuple(changed.get(column, number) for column, number in enumerate(row))
 
 
-def expanded(search: PlainSearch) -> Iterator[int]:
+def expanded_states(search: PlainSearch) -> Iterator[int]:
     """The states whose successors the search has looked for: all, if it came to its end."""
-    tables = search.tables.sites
+    tables = search.tables.actions
     for state in search.parents:
         if search.result.finished or all(state & table.mask in table.effects for table in tables):
             yield state

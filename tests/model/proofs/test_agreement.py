@@ -9,21 +9,21 @@ import pytest
 from fencepost.model.classic.core import join_phase, membership
 from fencepost.model.classic.member import member
 from fencepost.model.explore.classic.group_search import group_system
-from fencepost.model.explore.classic.state_layout import Bounds, Setting, plain
+from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
 from fencepost.model.explore.search import PlainSearch
-from fencepost.model.explore.transition_tables import Tables
+from fencepost.model.explore.transition_tables import TransitionTables
 from fencepost.model.proofs import symbolic_values
-from fencepost.model.proofs.classic.induction import Size
+from fencepost.model.proofs.classic.induction import ProofSize
 from fencepost.model.proofs.classic.proof_events import coordinator_events
-from fencepost.model.proofs.classic.transition_relation import Relation, Uncovered
-from fencepost.model.proofs.symbolic_execution import Path
+from fencepost.model.proofs.classic.transition_relation import OutOfDomain, TransitionRelation
+from fencepost.model.proofs.symbolic_execution import PathDecisions
 from fencepost.model.proofs.terms import Term
 from tests.model.proofs.agreement import Agreement, Disagreement, agree, compare
 from tests.model.proofs.mutation import mutant
 
-ONE = Setting((plain(),))
-ONE_STATIC = Setting((plain(instance="one"),))
-TWO = Setting((plain(), plain()), heartbeats=False)
+ONE = ModelConfig((untimed_member(),))
+ONE_STATIC = ModelConfig((untimed_member(instance="one"),))
+TWO = ModelConfig((untimed_member(), untimed_member()), heartbeats=False)
 LONG, TINY = Bounds(ids=2, generations=2, requests=4, slots=1), Bounds(ids=1, generations=1, requests=2, slots=1)
 INSTANCES = ((ONE, LONG), (ONE_STATIC, LONG), (TWO, replace(TINY, requests=3)))
 ENOUGH = 10_000
@@ -47,9 +47,9 @@ def test_three_engines_agree_on_every_state(agreement: Agreement) -> None:
     ("function", "before", "after"),
     [
         (membership.commit, "request.generation != group.generation", "False"),
-        (membership.judged, "CommitAnswer(error)", "CommitAnswer(Error.NONE)"),
+        (membership.respond_to_commit, "CommitResponse(error)", "CommitResponse(Error.NONE)"),
         (join_phase.complete_join, "group.generation + 1", "group.generation"),
-        (member.thrown_out, "id=None", "id=member.id"),
+        (member.lose_membership, "id=None", "id=member.id"),
     ],
 )
 def test_a_handler_that_strays_is_caught(
@@ -61,14 +61,14 @@ def test_a_handler_that_strays_is_caught(
 
 
 def test_an_executor_that_misses_a_branch_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    decide = Path.decide
+    decide = PathDecisions.decide
 
-    def hasty(path: Path, term: Term) -> bool:
+    def hasty(path: PathDecisions, term: Term) -> bool:
         chosen = decide(path, term)
         path.others.clear()
         return chosen
 
-    monkeypatch.setattr(Path, "decide", hasty)
+    monkeypatch.setattr(PathDecisions, "decide", hasty)
     with pytest.raises(Disagreement, match=r"symbolic: \[\]"):
         agree(ONE, TINY)
 
@@ -84,10 +84,10 @@ def test_a_search_that_misses_or_adds_an_edge_is_caught(
     tampered: Callable[[tuple[tuple[int, int], ...]], tuple[tuple[int, int], ...]],
 ) -> None:
     system = group_system(ONE, TINY, reduced=False)
-    search = PlainSearch(Tables(system))
+    search = PlainSearch(TransitionTables(system))
     search.run()
     compare(search, system, Agreement())
-    for table in search.tables.sites:
+    for table in search.tables.actions:
         for local, effects in table.effects.items():
             if len(effects) > 1:
                 with pytest.raises(Disagreement, match="successors, explored"):
@@ -99,7 +99,7 @@ def test_a_search_that_misses_or_adds_an_edge_is_caught(
 
 def test_what_the_proof_is_not_about_is_refused() -> None:
     (event,) = (event for event in coordinator_events(1) if event.name == "expire-join")
-    relation = Relation(event, Size(slots=1, partitions=1))
+    relation = TransitionRelation(event, ProofSize(slots=1, partitions=1))
     group = group_system(ONE, replace(TINY, slots=2)).initial[0].group
-    with pytest.raises(Uncovered, match="2 are more than 1"):
+    with pytest.raises(OutOfDomain, match="2 are more than 1"):
         relation.steps(group, ())

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from fencepost.conformance.cli import main
-from fencepost.conformance.results import Exit
+from fencepost.conformance.results import ExitCode
 from fencepost.model.classic.theorems.non_theorems import FALSE_THEOREMS
-from fencepost.model.proofs.registry.results import registry
-from fencepost.model.proofs.solver import LIMIT_MS
+from fencepost.model.proofs.registry.results import theorem_sentences
+from fencepost.model.proofs.solver import QUERY_TIMEOUT_MS
 
 ROOT = Path(__file__).parents[3]
 DOCUMENT = (ROOT / "model" / "PROOFS.md").read_text()
@@ -30,7 +30,7 @@ def rows(head: str) -> list[tuple[str, ...]]:
 
 
 def test_the_theorems_are_those_of_the_registry() -> None:
-    assert rows("| theorem | sentence |") == list(registry().items())
+    assert rows("| theorem | sentence |") == list(theorem_sentences().items())
 
 
 def test_the_false_wordings_are_those_that_are_shipped() -> None:
@@ -48,8 +48,8 @@ def test_what_is_claimed_of_code_is_there() -> None:
 
 def test_bounds_are_the_defaults_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     document = " ".join(DOCUMENT.split())
-    assert f"A query may take {LIMIT_MS // 1000} seconds." in document
-    assert main(["prove", "--help"]) == Exit.CONFORMANT
+    assert f"A query may take {QUERY_TIMEOUT_MS // 1000} seconds." in document
+    assert main(["prove", "--help"]) == ExitCode.CONFORMANT
     text = " ".join(capsys.readouterr().out.split())
     assert "places for members (default: 3)" in text and "ids handed out, 3 by default)" in document
     assert "partitions (default: 3)" in text and "partitions (`--partitions`, 3)" in document

@@ -8,9 +8,9 @@ from time import process_time
 import pytest
 
 from fencepost.model.draining import polling
-from fencepost.model.draining.polling import Held, Prefetch, Resume, Ring, following, polls
+from fencepost.model.draining.polling import PlainBuffers, Prefetch, Resume, Ring, next_position, simulate_polls
 from fencepost.model.proofs.draining import theorems
-from fencepost.model.proofs.draining.theorems import THEOREMS, lasso, lemmas
+from fencepost.model.proofs.draining.theorems import THEOREMS, draining_lemmas, find_lasso
 from fencepost.model.proofs.obligations import findings
 
 BUDGET_SECONDS = 1.0
@@ -19,15 +19,15 @@ BUDGET_SECONDS = 1.0
 @pytest.mark.parametrize("seed", [0, 7, 19])
 def test_every_lemma_is_settled_as_it_should_be_within_a_second(seed: int) -> None:
     begun = process_time()
-    found = list(findings(lemmas(), seed))
+    found = list(findings(draining_lemmas(), seed))
     assert process_time() - begun <= BUDGET_SECONDS
     assert [each for each in found if not each.as_expected] == []
 
 
 def test_every_theorem_has_lemmas_and_false_ones_say_so() -> None:
-    found = {each.theorem for each in lemmas()}
+    found = {each.theorem for each in draining_lemmas()}
     assert found == set(THEOREMS)
-    assert {each.theorem for each in lemmas() if not each.holds} == {
+    assert {each.theorem for each in draining_lemmas() if not each.holds} == {
         name for name, text in THEOREMS.items() if text.startswith("FALSE")
     }
 
@@ -35,7 +35,7 @@ def test_every_theorem_has_lemmas_and_false_ones_say_so() -> None:
 @pytest.mark.parametrize("prefetch", Prefetch)
 @pytest.mark.parametrize("resume", Resume)
 def test_lassos_are_found_where_the_theorems_leave_room_and_starve_natively(resume: Resume, prefetch: Prefetch) -> None:
-    found = lasso(resume, prefetch)
+    found = find_lasso(resume, prefetch)
     safe = {
         (Resume.AT, Prefetch.EMPTY),
         # Up to 3 records in a poll the share is 1 at most: nothing is fetched that is not empty.
@@ -43,10 +43,12 @@ def test_lassos_are_found_where_the_theorems_leave_room_and_starve_natively(resu
     }
     assert (found is None) == (resume is Resume.AFTER or (resume, prefetch) in safe)
     if found is not None:
-        ring = Ring(2, found.limit, Held(found.records))
+        ring = Ring(2, found.limit, PlainBuffers(found.records))
         fetch = found.fetch
-        answers = islice(polls(ring, resume, prefetch, lambda poll, position: fetch if position == 0 else 0), 500)
-        assert not any(of_second for _, of_second in answers)
+        responses = islice(
+            simulate_polls(ring, resume, prefetch, lambda poll, position: fetch if position == 0 else 0), 500
+        )
+        assert not any(of_second for _, of_second in responses)
 
 
 def stays(ring: Ring, resume: Resume) -> Ring:
@@ -56,7 +58,7 @@ def stays(ring: Ring, resume: Resume) -> Ring:
 
 def skips(ring: Ring, resume: Resume) -> Ring:
     """A visit that jumps over a partition."""
-    return replace(polling.visit(ring, resume), cursor=following(ring, following(ring, ring.cursor)))
+    return replace(polling.visit(ring, resume), cursor=next_position(ring, next_position(ring, ring.cursor)))
 
 
 def overdraws(ring: Ring, resume: Resume) -> Ring:
@@ -78,10 +80,10 @@ def forgets(ring: Ring, resume: Resume) -> Ring:
 @pytest.mark.parametrize("mutant", [stays, skips, overdraws, loses, forgets])
 def test_other_visits_are_refuted(monkeypatch: pytest.MonkeyPatch, mutant: Callable[[Ring, Resume], Ring]) -> None:
     monkeypatch.setattr(theorems, "visit", mutant)
-    assert any(each.verdict == "refuted" for each in findings(lemmas()) if each.lemma.holds)
+    assert any(each.verdict == "refuted" for each in findings(draining_lemmas()) if each.lemma.holds)
 
 
 def test_a_poll_that_goes_on_where_it_was_does_not_start_at_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(theorems, "begun", lambda ring, resume: polling.begun(ring, Resume.AFTER))
-    broken = {each.lemma.theorem for each in findings(lemmas()) if not each.as_expected}
+    monkeypatch.setattr(theorems, "begin_poll", lambda ring, resume: polling.begin_poll(ring, Resume.AFTER))
+    broken = {each.lemma.theorem for each in findings(draining_lemmas()) if not each.as_expected}
     assert broken == {"draining.start"}

@@ -15,17 +15,17 @@ from fencepost.model.classic.theorems.lemmas import (
     group_instances,
     group_leader,
     group_parked,
-    join_answer,
+    join_response,
 )
 from fencepost.model.classic.theorems.non_theorems import one_assigned_id, one_leader_id, one_writer
 from fencepost.model.classic.theorems.statements import Statement, no_stale_commit, one_leader, statement
 from fencepost.model.logic import Truth
-from fencepost.model.proofs.classic.counterexample import decoded, replayed
-from fencepost.model.proofs.classic.induction import STATEMENTS, Size, beginning, prove
-from fencepost.model.proofs.classic.proof_events import Event, coordinator_events, member_events
+from fencepost.model.proofs.classic.counterexample import decode_refutation, replay_handler
+from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize, initially_false, prove_event
+from fencepost.model.proofs.classic.proof_events import ProofEvent, coordinator_events, member_events
 from tests.model.proofs.mutation import mutant
 
-SMALL = Size(slots=2, partitions=1)
+SMALL = ProofSize(slots=2, partitions=1)
 EVENTS = {event.name: event for event in (*coordinator_events(SMALL.slots), *member_events())}
 
 ALONE = (
@@ -37,35 +37,35 @@ ALONE = (
     group_generation,
     group_leader,
     group_parked,
-    join_answer,
+    join_response,
 )
 
 MUTANTS: list[tuple[Callable[..., Any], str, str, str, set[str]]] = [
     (membership.commit, "request.generation != group.generation", "False", "commit", {"T2"}),
-    (sync.sync, "request.generation != group.generation", "False", "sync", {"sync-answer"}),
-    (join_phase.complete_join, "group.generation + 1", "group.generation", "expire-join", {"T1", "join-answer"}),
+    (sync.sync, "request.generation != group.generation", "False", "sync", {"sync-response"}),
+    (join_phase.complete_join, "group.generation + 1", "group.generation", "expire-join", {"T1", "join-response"}),
     (join_phase.complete_join, "join=0, is_new", "is_new", "expire-join", {"group-parked"}),
-    (join_phase.prepare, "alter(cleared, sync=0)", "cleared", "expire-sync", {"group-parked"}),
-    (member.on_sync_answer, "handle != member.waiting", "False", "member-sync-answer", {"member-owns"}),
-    (member.given, "plan[partition] == view.id", "True", "member-join-answer", {"sync-request"}),
-    (member.given, ", not_(claimed)", "", "member-join-answer", {"sync-request-claims"}),
+    (join_phase.prepare_rebalance, "evolve(cleared, sync=0)", "cleared", "expire-sync", {"group-parked"}),
+    (member.on_sync_response, "handle != member.waiting", "False", "member-sync-response", {"member-owns"}),
+    (member.gets_partition, "plan[partition] == view.id", "True", "member-join-response", {"sync-request"}),
+    (member.gets_partition, ", not_(claimed)", "", "member-join-response", {"sync-request-claims"}),
     (sync.sync, "group.phase == Phase.PREPARING", "False", "sync", {"T4", "stable-claims"}),
     (
-        member.on_sync_answer,
+        member.on_sync_response,
         "member.state != MemberState.COMPLETING_REBALANCE",
         "False",
-        "member-sync-answer",
+        "member-sync-response",
         {"T4-belief"},
     ),
-    (member.outdated, "generation=NO_GENERATION, ", "", "member-heartbeat-answer", {"T4-belief"}),
-    (member.thrown_out, "id=None", "id=member.settings.instance", "member-leave", {"member-id"}),
+    (member.lose_generation, "generation=NO_GENERATION, ", "", "member-heartbeat-response", {"T4-belief"}),
+    (member.lose_membership, "id=None", "id=member.settings.instance", "member-leave", {"member-id"}),
 ]
 
 
 def test_every_statement_holds_at_the_beginning() -> None:
-    assert beginning(STATEMENTS, SMALL) == ()
+    assert initially_false(STATEMENTS, SMALL) == ()
     broken = statement("never", "No group is ever empty.")(never_empty)
-    assert beginning((broken,), SMALL) == ("never",)
+    assert initially_false((broken,), SMALL) == ("never",)
 
 
 def never_empty(group: Group) -> Truth:
@@ -73,24 +73,24 @@ def never_empty(group: Group) -> Truth:
 
 
 @pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS)
-def test_every_event_keeps_every_statement(event: Event) -> None:
-    verdict = prove(event, STATEMENTS, SMALL)
+def test_every_event_keeps_every_statement(event: ProofEvent) -> None:
+    verdict = prove_event(event, STATEMENTS, SMALL)
     assert verdict.possible
     assert [(one.statement.id, one.happened.result.rule) for one in verdict.refutations] == []
     assert verdict.undecided == ()
 
 
 @pytest.mark.parametrize("event", tuple(coordinator_events(SMALL.slots)), ids=lambda event: event.name)
-def test_the_coordinator_alone_keeps_one_leader_and_no_stale_commit(event: Event) -> None:
+def test_the_coordinator_alone_keeps_one_leader_and_no_stale_commit(event: ProofEvent) -> None:
     """Whatever clients send: nothing is assumed of requests."""
-    assert prove(event, ALONE, SMALL).refutations == ()
+    assert prove_event(event, ALONE, SMALL).refutations == ()
 
 
 @pytest.mark.parametrize(
     ("false", "event"), [(one_leader_id, "join"), (one_assigned_id, "sync"), (one_writer, "commit")]
 )
 def test_false_theorems_are_not_inductive(false: Statement, event: str) -> None:
-    verdict = prove(EVENTS[event], (*STATEMENTS, false), SMALL)
+    verdict = prove_event(EVENTS[event], (*STATEMENTS, false), SMALL)
     assert {one.statement.id for one in verdict.refutations} == {false.id}
 
 
@@ -99,8 +99,8 @@ def test_mutants_are_refuted_and_every_counterexample_replays(
     function: Callable[..., Any], before: str, after: str, event: str, broken: set[str]
 ) -> None:
     with mutant(function, before, after):
-        verdict = prove(EVENTS[event], STATEMENTS, SMALL)
+        verdict = prove_event(EVENTS[event], STATEMENTS, SMALL)
         assert broken <= {one.statement.id for one in verdict.refutations}
         for refutation in verdict.refutations:
-            example = decoded(EVENTS[event], refutation)
-            assert replayed(EVENTS[event], example) == example.result
+            example = decode_refutation(EVENTS[event], refutation)
+            assert replay_handler(EVENTS[event], example) == example.result

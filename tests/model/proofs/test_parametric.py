@@ -5,8 +5,8 @@ from time import process_time
 import pytest
 
 from fencepost.model.classic.kernel.actions import ACTIONS
-from fencepost.model.classic.kernel.invariants import STRENGTHENINGS, THEOREMS
-from fencepost.model.proofs.classic.kernel_proofs import Scene, lemmas, scenes
+from fencepost.model.classic.kernel.invariants import LEMMAS, THEOREMS
+from fencepost.model.proofs.classic.kernel_proofs import ActionCase, action_cases, kernel_lemmas
 from fencepost.model.proofs.obligations import findings
 
 BUDGET_SECONDS = 5.0
@@ -21,16 +21,16 @@ NOT_NEEDED = {
 }
 """Guards that no theorem needs: any assignment that is exclusive and respects claims is safe, whoever hands it in."""
 
-SCENES = list(scenes())
+SCENES = list(action_cases())
 
 
 @pytest.mark.parametrize("seed", [0, 11])
 def test_every_invariant_survives_every_action(seed: int) -> None:
     begun = process_time()
-    found = list(findings(lemmas(), seed))
+    found = list(findings(kernel_lemmas(), seed))
     assert process_time() - begun <= BUDGET_SECONDS
     assert [(each.lemma.theorem, each.lemma.name, each.verdict) for each in found if not each.as_expected] == []
-    assert len(found) == (len(ACTIONS) + 2) * len((*THEOREMS, *STRENGTHENINGS)) + len(ACTIONS) * 2
+    assert len(found) == (len(ACTIONS) + 2) * len((*THEOREMS, *LEMMAS)) + len(ACTIONS) * 2
 
 
 @pytest.mark.parametrize(
@@ -38,18 +38,18 @@ def test_every_invariant_survives_every_action(seed: int) -> None:
     [(scene, guard) for scene in SCENES for guard in scene.guards],
     ids=lambda each: getattr(each, "action", each),
 )
-def test_without_a_guard_an_invariant_breaks(scene: Scene, guard: str) -> None:
+def test_without_a_guard_an_invariant_breaks(scene: ActionCase, guard: str) -> None:
     verdicts = {each.verdict for each in findings(scene.lemmas(guard))}
     assert verdicts == ({"proved"} if (scene.action, guard) in NOT_NEEDED else {"proved", "refuted"})
 
 
-@pytest.mark.parametrize("claim", STRENGTHENINGS, ids=lambda claim: claim.__name__)
+@pytest.mark.parametrize("claim", LEMMAS, ids=lambda claim: claim.__name__)
 def test_theorems_are_not_inductive_without_their_strengthenings(claim: object) -> None:
     """Each strengthening is used: with it alone left out, some action breaks what remains or the theorem it serves."""
     from fencepost.model.proofs.classic import kernel_proofs
 
-    rest = tuple(each for each in (*THEOREMS, *STRENGTHENINGS) if each is not claim)
+    rest = tuple(each for each in (*THEOREMS, *LEMMAS) if each is not claim)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel_proofs, "INVARIANTS", rest)
-        found = findings(each for scene in scenes() for each in scene.lemmas())
+        found = findings(each for scene in action_cases() for each in scene.lemmas())
         assert any(each.verdict == "refuted" for each in found)

@@ -125,4 +125,4 @@ def test_same_bytes_as_kio(name: str) -> None:
             entity, body = pair.entity(kio_class(name, version), codec.fields_of(name, version))
             data = written_by_kio(entity)
             assert codec.encode_body(name, version, body) == data, (version, body)
-            assert codec.decode_body(name, version, data) == codec.Decoded(body, ()), version
+            assert codec.decode_body(name, version, data) == codec.DecodedBody(body, ()), version

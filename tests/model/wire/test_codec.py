@@ -44,7 +44,7 @@ def join_v9_body() -> dict[str, Any]:
 
 def test_request_frames_by_hand() -> None:
     assert codec.encode_request("JoinGroup", 0, 7, "me", join_v0_body()) == JOIN_V0
-    assert codec.decode_request(JOIN_V0) == codec.Request("JoinGroup", 11, 0, 7, "me", join_v0_body(), ())
+    assert codec.decode_request(JOIN_V0) == codec.DecodedRequest("JoinGroup", 11, 0, 7, "me", join_v0_body(), ())
     body = join_v9_body() | {"reason": None}
     frame = codec.encode_request("JoinGroup", 9, 7, "me", body)
     assert frame == JOIN_V9
@@ -66,13 +66,13 @@ def test_versions_that_kio_has_dropped() -> None:
         ],
     }
     assert codec.encode_body("OffsetCommitRequest", 1, body) == COMMIT_V1
-    assert codec.decode_body("OffsetCommitRequest", 1, COMMIT_V1) == codec.Decoded(body, ())
+    assert codec.decode_body("OffsetCommitRequest", 1, COMMIT_V1) == codec.DecodedBody(body, ())
     old = bytes.fromhex("0001 67 00000001 0001 74 00000001 00000000 0000000000000005 0000")
     read = codec.decode_body("OffsetCommitRequest", 0, old)
     assert read.findings == () and read.body["topics"][0]["partitions"][0]["committed_offset"] == 5
     assert codec.encode_body("OffsetFetchRequest", 0, {"group_id": "g", "topics": []}) == b"\0\1g\0\0\0\0"
-    answer = bytes.fromhex("00000001 0001 74 00000001 00000002 0000000000000009 0000 0003")
-    partition = codec.decode_body("OffsetFetchResponse", 0, answer).body["topics"][0]["partitions"][0]
+    response = bytes.fromhex("00000001 0001 74 00000001 00000002 0000000000000009 0000 0003")
+    partition = codec.decode_body("OffsetFetchResponse", 0, response).body["topics"][0]["partitions"][0]
     assert partition == {"partition_index": 2, "committed_offset": 9, "metadata": "", "error_code": 3}
     topic = {"name": "t", "num_partitions": 4, "replication_factor": 1}
     created = bytes.fromhex("00000001 0001 74 00000004 0001 00000000 00000000 00000064")
@@ -101,14 +101,14 @@ def test_an_unsupported_api_versions_request_is_answered_in_version_0() -> None:
     body = {"error_code": 35, "api_keys": [{"api_key": 18, "min_version": 0, "max_version": 3}]}
     frame = codec.encode_response("ApiVersions", 4, 1, body)
     assert frame == bytes.fromhex("00000001 0023 00000001 0012 0000 0003")
-    assert codec.decode_response("ApiVersions", 4, frame) == codec.Response(1, body, ())
+    assert codec.decode_response("ApiVersions", 4, frame) == codec.DecodedResponse(1, body, ())
 
 
-def test_what_is_odd_becomes_a_finding() -> None:
+def test_codec_reports_malformed_bytes_as_findings() -> None:
     nulls = {"leader": None, "members": [{"member_id": None}, {"member_id": None}]}
-    answer = codec.decode_response("JoinGroup", 5, codec.encode_response("JoinGroup", 5, 1, nulls))
-    assert answer.findings == ("null in non-nullable leader", "null in non-nullable members[].member_id")
-    assert answer.body["leader"] is None
+    response = codec.decode_response("JoinGroup", 5, codec.encode_response("JoinGroup", 5, 1, nulls))
+    assert response.findings == ("null in non-nullable leader", "null in non-nullable members[].member_id")
+    assert response.body["leader"] is None
     assert codec.decode_request(JOIN_V0 + b"abc").findings == ("3 surplus bytes",)
     assert codec.decode_request(JOIN_V0 + b"a").findings == ("1 surplus byte",)
     assert codec.decode_body("OffsetDeleteRequest", 0, b"\0\1\xff\0\0\0\0").findings == ("no UTF-8 in group_id",)
@@ -187,7 +187,7 @@ def test_a_fault_inside_a_tagged_field_does_not_end_the_message() -> None:
         (4, {"member_id": "x" * 40_000}, "JoinGroupRequest v4 member_id: 'xxx"),
     ],
 )
-def test_what_has_no_form_is_refused_by_name(version: int, change: dict[str, Any], complaint: str) -> None:
+def test_codec_names_the_field_it_cannot_encode(version: int, change: dict[str, Any], complaint: str) -> None:
     with pytest.raises(UnencodableError) as refused:
         codec.encode_body("JoinGroupRequest", version, join_v0_body() | change)
     assert str(refused.value).startswith(complaint)
@@ -205,13 +205,13 @@ def test_illegal_values_are_written_all_the_same() -> None:
 def test_a_field_the_version_lacks_may_be_given_if_it_says_nothing() -> None:
     quiet = join_v0_body() | {"rebalance_timeout_ms": -1, "group_instance_id": None, "reason": None}
     assert codec.encode_body("JoinGroupRequest", 0, quiet) == codec.encode_body("JoinGroupRequest", 0, join_v0_body())
-    assert codec.fitted("JoinGroupRequest", 0, join_v9_body()) == join_v0_body()
+    assert codec.fit_body("JoinGroupRequest", 0, join_v9_body()) == join_v0_body()
     assert codec.fields_of("JoinGroupRequest", 0) == dict.fromkeys(join_v0_body()) | {
         "protocols": {"name": None, "metadata": None}
     }
 
 
-def mutated(data: bytes, chance: random.Random) -> bytes:
+def mutate_bytes(data: bytes, chance: random.Random) -> bytes:
     """`data` after some bytes were flipped, dropped or put in."""
     raw = bytearray(data)
     for _ in range(chance.randint(1, 4)):
@@ -228,10 +228,10 @@ def mutated(data: bytes, chance: random.Random) -> bytes:
     return bytes(raw)
 
 
-def filled(fields: tuple[Field, ...], version: int, chance: random.Random) -> dict[str, Any]:
+def fill_body(fields: tuple[Field, ...], version: int, chance: random.Random) -> dict[str, Any]:
     """A body with some structs in its arrays and all else left at its default."""
     return {
-        field.name: [filled(field.fields, version, chance) for _ in range(chance.randint(0, 3))]
+        field.name: [fill_body(field.fields, version, chance) for _ in range(chance.randint(0, 3))]
         for field in fields
         if field.kind == "struct" and field.array and version in field.versions
     }
@@ -241,11 +241,11 @@ def filled(fields: tuple[Field, ...], version: int, chance: random.Random) -> di
 @settings(deadline=None, max_examples=4000)
 def test_mutated_messages_never_raise(pair: tuple[str, int], chance: random.Random) -> None:
     name, version = pair
-    data = codec.encode_body(name, version, filled(SCHEMAS[name].fields, version, chance))
+    data = codec.encode_body(name, version, fill_body(SCHEMAS[name].fields, version, chance))
     whole = codec.decode_body(name, version, data)
     assert whole.findings == ()
     assert codec.encode_body(name, version, whole.body) == data
-    hostile = codec.decode_body(name, version, mutated(data, chance))
+    hostile = codec.decode_body(name, version, mutate_bytes(data, chance))
     if not any(finding.startswith(("truncated", "malformed")) for finding in hostile.findings):
         again = codec.encode_body(name, version, hostile.body)
         assert codec.decode_body(name, version, again).body == hostile.body
@@ -268,13 +268,13 @@ def test_random_bytes_never_raise(pair: tuple[str, int], data: bytes) -> None:
 def test_a_server_can_limit_what_a_frame_unpacks_to() -> None:
     protocols = [{"name": name} for name in "abc"]
     frame = codec.encode_request("JoinGroup", 9, 1, None, join_v9_body() | {"protocols": protocols})
-    assert codec.decode_request(frame, most_items=3).findings == ()
-    assert codec.decode_request(frame, most_items=2).findings == ("too much at protocols: 3 more items, 2 are allowed",)
+    assert codec.decode_request(frame, max_items=3).findings == ()
+    assert codec.decode_request(frame, max_items=2).findings == ("too much at protocols: 3 more items, 2 are allowed",)
     parts = [{"index": 0}, {"index": 1}]
     topics = [{"name": name, "partition_data": parts} for name in "ab"]
     frame = codec.encode_request("Produce", 9, 1, None, {"topic_data": topics})
-    assert codec.decode_request(frame, most_items=6).findings == ()
-    (finding,) = codec.decode_request(frame, most_items=5).findings
+    assert codec.decode_request(frame, max_items=6).findings == ()
+    (finding,) = codec.decode_request(frame, max_items=5).findings
     assert finding.startswith("too much at topic_data[1].partition_data")
 
 

@@ -71,7 +71,7 @@ def test_round_trip(written: list[Record], base_offset: int) -> None:
     assert read == tuple(replace(record, offset=base_offset + i) for i, record in enumerate(written))
     assert batch.next_offset == base_offset + len(written)
     assert batch.size == len(data)
-    assert records.moved(data, 5, 6) == encode_batch(replace(batch, base_offset=5, leader_epoch=6))
+    assert records.rebase_batch(data, 5, 6) == encode_batch(replace(batch, base_offset=5, leader_epoch=6))
 
 
 def test_faults_are_found() -> None:

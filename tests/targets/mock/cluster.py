@@ -9,26 +9,26 @@ import sys
 from pathlib import Path
 
 from tests.targets import probe
-from tests.targets.mock.host import library
-from tests.targets.process import Folder, MissingError, report, run_folder
+from tests.targets.mock.host import load_library
+from tests.targets.process import MissingDependencyError, ProcessFolder, print_address, run_folder
 
-PATIENCE = 30
+START_TIMEOUT_S = 30
 """Seconds the mock may take to answer, on a busy machine."""
 
 
-def start(folder: Folder) -> str:
+def start(folder: ProcessFolder) -> str:
     """Start the mock that lives in `folder`, unless it runs already, and return its address once it answers."""
     try:
-        library()
+        load_library()
     except ImportError as missing:
-        raise MissingError(str(missing)) from missing
+        raise MissingDependencyError(str(missing)) from missing
     address = folder.path / "address"
     process = folder.launch([sys.executable, "-m", "tests.targets.mock.host", str(address)], stale=[address])
-    folder.wait(process, lambda: answers(address), PATIENCE)
+    folder.wait_until_serving(process, lambda: is_serving(address), START_TIMEOUT_S)
     return address.read_text()
 
 
-def answers(address: Path) -> bool:
+def is_serving(address: Path) -> bool:
     """Whether the mock has told its address and answers there."""
     try:
         return bool(probe.api_versions(int(address.read_text().rpartition(":")[2])))
@@ -42,11 +42,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("action", choices=["start", "kill"])
     parser.add_argument("--data", type=Path, help="the folder of its process (default: mock in $FENCEPOST_RUN)")
     given = parser.parse_args(arguments)
-    folder = Folder((given.data or run_folder() / "mock").absolute())
+    folder = ProcessFolder((given.data or run_folder() / "mock").absolute())
     if given.action == "kill":
         folder.kill()
         return 0
-    return report(lambda: start(folder))
+    return print_address(lambda: start(folder))
 
 
 if __name__ == "__main__":

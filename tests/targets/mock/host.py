@@ -14,7 +14,7 @@ from pathlib import Path
 INITIAL_REBALANCE_DELAY_MS = 600
 
 
-def library() -> ctypes.CDLL:
+def load_library() -> ctypes.CDLL:
     """librdkafka, as the wheel brings it. Raises ImportError without the wheel."""
     spec = importlib.util.find_spec("confluent_kafka")
     if spec is None or spec.origin is None:
@@ -26,7 +26,7 @@ def library() -> ctypes.CDLL:
     return ctypes.CDLL(str(found[0]))
 
 
-def create(lib: ctypes.CDLL, brokers: int = 1) -> str:
+def create_cluster(lib: ctypes.CDLL, brokers: int = 1) -> str:
     """Create a cluster and return its bootstrap address; it lives as long as the process."""
     for name in ("rd_kafka_conf_new", "rd_kafka_new", "rd_kafka_mock_cluster_new"):
         getattr(lib, name).restype = ctypes.c_void_p
@@ -44,6 +44,6 @@ def create(lib: ctypes.CDLL, brokers: int = 1) -> str:
 
 if __name__ == "__main__":
     address = Path(sys.argv[1])
-    address.with_suffix(".part").write_text(create(library()))
+    address.with_suffix(".part").write_text(create_cluster(load_library()))
     address.with_suffix(".part").rename(address)
     signal.pause()

@@ -10,23 +10,23 @@ import asyncio
 import sys
 from pathlib import Path
 
-from fencepost.adapters.serve.server import run
+from fencepost.adapters.serve.server import serve_forever
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from tests.targets import probe
-from tests.targets.process import Folder, free_ports, report, run_folder
+from tests.targets.process import ProcessFolder, free_ports, print_address, run_folder
 
-HOST = "tests.targets.serve.broker"
+HOST_MODULE = "tests.targets.serve.broker"
 """What serves."""
-PATIENCE = 30
+START_TIMEOUT_S = 30
 """Seconds the server may take to answer, on a busy machine."""
 
 
-def start(folder: Folder) -> str:
+def start(folder: ProcessFolder) -> str:
     """Start the server that lives in `folder`, unless it runs already, and return its address once it answers."""
     port = chosen_port(folder.path / "port")
-    command = [sys.executable, "-m", HOST, "host", str(port), "--data", str(folder.path)]
+    command = [sys.executable, "-m", HOST_MODULE, "host", str(port), "--data", str(folder.path)]
     process = folder.launch(command)
-    folder.wait(process, lambda: answers(port), PATIENCE)
+    folder.wait_until_serving(process, lambda: is_serving(port), START_TIMEOUT_S)
     return f"127.0.0.1:{port}"
 
 
@@ -38,7 +38,7 @@ def chosen_port(file: Path) -> int:
     return int(file.read_text())
 
 
-def answers(port: int) -> bool:
+def is_serving(port: int) -> bool:
     """Whether the server answers ApiVersions."""
     try:
         return bool(probe.api_versions(port))
@@ -53,13 +53,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("port", type=int, nargs="?", default=0)
     parser.add_argument("--data", type=Path, help="the server's folder (default: serve in $FENCEPOST_RUN)")
     given = parser.parse_args(arguments)
-    folder = Folder((given.data or run_folder() / "serve").absolute())
+    folder = ProcessFolder((given.data or run_folder() / "serve").absolute())
     if given.action == "host":
-        asyncio.run(run("127.0.0.1", given.port, BUNDLED_SETTINGS, folder.path / "data", lambda host, port: None))
+        asyncio.run(
+            serve_forever("127.0.0.1", given.port, BUNDLED_SETTINGS, folder.path / "data", lambda host, port: None)
+        )
     elif given.action == "kill":
         folder.kill()
     else:
-        return report(lambda: start(folder))
+        return print_address(lambda: start(folder))
     return 0
 
 

@@ -21,7 +21,7 @@ def main() -> int:
         append(log, [record for record in batch if type(record).__name__ not in lost])
 
     FileLog.append = drop  # type: ignore[assignment,method-assign]
-    broker.HOST = "tests.targets.serve.careless"
+    broker.HOST_MODULE = "tests.targets.serve.careless"
     return broker.main()
 
 

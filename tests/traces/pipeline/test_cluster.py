@@ -82,5 +82,5 @@ def test_a_cluster_does_what_one_machine_does(cluster: str, tmp_path: Path) -> N
         done = subprocess.run([*command, *stage, "--master", cluster, *confs], capture_output=True, text=True)
         assert done.returncode in (0, 3), done.stderr
     (batch,) = Corpus.open(Path(corpus)).batches()
-    assert batch.counts.balanced and len(batch.inputs) == 6
+    assert batch.counts.is_balanced and len(batch.inputs) == 6
     assert f"{batch.counts.events} events" in done.stdout and "Invariants, queried" in done.stdout

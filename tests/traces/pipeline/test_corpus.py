@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from fencepost.traces.files.trace_files import TraceError
-from fencepost.traces.pipeline.corpus import Batch, Corpus, Counts, Input, by_size, partition
+from fencepost.traces.pipeline.corpus import Batch, Corpus, Counts, InputFile, batch_by_size, partition_path
 from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.sources import SOURCES, made, trace_files
+from fencepost.traces.pipeline.sources import SOURCES, import_once, trace_files
 
 
 def test_only_what_was_committed_counts(tmp_path: Path) -> None:
@@ -16,13 +16,13 @@ def test_only_what_was_committed_counts(tmp_path: Path) -> None:
         (corpus.folder / name).parent.mkdir(exist_ok=True)
         (corpus.folder / name).touch()
     (corpus.folder / "manifest" / "00000001.json.1.partial").touch()
-    corpus.commit(Batch((Input("p", 1, 2),), ("events/a.parquet", "events/x=1/b.parquet"), Counts(3, 1, 2, 0)))
+    corpus.commit(Batch((InputFile("p", 1, 2),), ("events/a.parquet", "events/x=1/b.parquet"), Counts(3, 1, 2, 0)))
     again = Corpus.create(tmp_path / "c", 99)
     assert again.buckets == 4, "a corpus keeps its buckets"
-    again.sweep()
+    again.remove_uncommitted()
     assert sorted(each.name for each in (tmp_path / "c" / "events").rglob("*.parquet")) == ["a.parquet", "b.parquet"]
     assert [Path(each).name for each in again.files("events")] == ["a.parquet", "b.parquet"]
-    assert again.batches()[0].counts.balanced and not list(corpus.folder.rglob("*.partial"))
+    assert again.batches()[0].counts.is_balanced and not list(corpus.folder.rglob("*.partial"))
 
 
 def test_two_writers_do_not_both_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,10 +69,10 @@ def test_what_is_made_of_files_is_made_once(tmp_path: Path) -> None:
         calls.append(output)
         output.write_text("made")
 
-    first = made([source], tmp_path / "made", make)
-    assert made([source], tmp_path / "made", make) == first and len(calls) == 1
+    first = import_once([source], tmp_path / "made", make)
+    assert import_once([source], tmp_path / "made", make) == first and len(calls) == 1
     source.write_text("another")
-    assert made([source], tmp_path / "made", make) != first and len(calls) == 2
+    assert import_once([source], tmp_path / "made", make) != first and len(calls) == 2
     assert sorted(each.suffix for each in (tmp_path / "made").iterdir()) == [".jsonl", ".jsonl"]
 
 
@@ -83,12 +83,14 @@ def test_a_log_that_is_none_is_one_line(tmp_path: Path) -> None:
 
 
 def test_inputs_come_in_batches() -> None:
-    sizes = [[each.size for each in batch] for batch in by_size([Input(str(n), n, 0) for n in (5, 5, 20, 1)], 10)]
+    sizes = [
+        [each.size for each in batch] for batch in batch_by_size([InputFile(str(n), n, 0) for n in (5, 5, 20, 1)], 10)
+    ]
     assert sizes == [[5, 5], [20], [1]]
 
 
 def test_names_of_partitions_are_safe() -> None:
-    assert partition("events", [("source", "kafka://h:1/../x"), ("bucket", -1)]) == (
+    assert partition_path("events", [("source", "kafka://h:1/../x"), ("bucket", -1)]) == (
         "events/source=kafka%3A%2F%2Fh%3A1%2F..%2Fx/bucket=-1"
     )
-    assert partition("events", [("source", "")]) == "events/source=_"
+    assert partition_path("events", [("source", "")]) == "events/source=_"

@@ -10,11 +10,11 @@ from pyspark.sql import SparkSession
 
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.pipeline import ingest as module
-from fencepost.traces.pipeline.corpus import Batch, Corpus, Counts, Input
+from fencepost.traces.pipeline.corpus import Batch, Corpus, Counts, InputFile
 from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.ingest import ingest, reads
-from fencepost.traces.pipeline.parallel import in_parts
-from fencepost.traces.pipeline.row_reader import Reader
+from fencepost.traces.pipeline.ingest import ingest, make_ingest_task
+from fencepost.traces.pipeline.parallel import split_evenly
+from fencepost.traces.pipeline.row_reader import RowReader
 from tests.support.random_client import random_trace
 
 
@@ -34,33 +34,33 @@ def traces(folder: Path, count: int = 6) -> list[Path]:
     return paths
 
 
-def table(corpus: Corpus, name: str) -> list[tuple[Any, ...]]:
+def read_rows(corpus: Corpus, name: str) -> list[tuple[Any, ...]]:
     """The rows of a table, in order."""
     rows = [row for file in corpus.files(name) for row in pq.ParquetFile(file).read().to_pylist()]
     return sorted((tuple(row.values()) for row in rows), key=repr)
 
 
-def test_what_goes_in_comes_out(spark: SparkSession, tmp_path: Path) -> None:
+def test_corpus_holds_every_line(spark: SparkSession, tmp_path: Path) -> None:
     paths = traces(tmp_path)
     corpus = Corpus.create(tmp_path / "c", 4)
     done = ingest(spark, corpus, paths, quiet)
-    readers = [Reader(str(path)) for path in paths]
+    readers = [RowReader(str(path)) for path in paths]
     expected = [row for reader in readers for row in reader.rows()]
-    assert len(table(corpus, "events")) + len(table(corpus, "quarantine")) == len(expected)
-    assert done.counts.balanced and done.counts.lines == len(expected) + len(paths)
-    assert done.counts.quarantined == sum(row[2] for row in table(corpus, "quarantine")) > 0
-    good = {row[0]: [] for row in table(corpus, "traces")}  # type: ignore[var-annotated]
-    for row in sorted(table(corpus, "events"), key=lambda row: (row[0], row[1])):
+    assert len(read_rows(corpus, "events")) + len(read_rows(corpus, "quarantine")) == len(expected)
+    assert done.counts.is_balanced and done.counts.lines == len(expected) + len(paths)
+    assert done.counts.quarantined == sum(row[2] for row in read_rows(corpus, "quarantine")) > 0
+    good = {row[0]: [] for row in read_rows(corpus, "traces")}  # type: ignore[var-annotated]
+    for row in sorted(read_rows(corpus, "events"), key=lambda row: (row[0], row[1])):
         good[row[0]].append(row[12])
     for path in paths[:-1]:
         assert len(good[str(path)]) == sum(1 for _ in open_trace(path)[1])
     again = ingest(spark, corpus, paths, quiet)
-    assert (again.inputs, again.known) == (0, len(paths))
+    assert (again.inputs, again.already_ingested) == (0, len(paths))
     places = {Path(name).relative_to(corpus.folder).parts[1:4] for name in corpus.files("events")}
     assert all([part.partition("=")[0] for part in place] == ["source", "date", "bucket"] for place in places)
 
 
-class Killed(BaseException):
+class ProcessKilled(BaseException):
     """The process ends here."""
 
 
@@ -71,24 +71,26 @@ def test_a_killed_ingest_leaves_whole_batches(
     paths = traces(tmp_path)
     undisturbed, corpus = Corpus.create(tmp_path / "u", 4), Corpus.create(tmp_path / "c", 4)
     # Workers as they are, without the detour over Spark.
-    monkeypatch.setattr(module, "fan_out", lambda _, items, work, told: [work(part) for part in in_parts(items, 2)])
+    monkeypatch.setattr(
+        module, "map_parallel", lambda _, items, work, told: [work(part) for part in split_evenly(items, 2)]
+    )
     ingest(spark, undisturbed, paths, quiet)
     left, commit = [commits], Corpus.commit
 
     def dying(self: Corpus, batch: Batch) -> None:
         if not left[0]:
-            raise Killed
+            raise ProcessKilled
         left[0] -= 1
         commit(self, batch)
 
     monkeypatch.setattr(Corpus, "commit", dying)
-    with pytest.raises(Killed):
+    with pytest.raises(ProcessKilled):
         ingest(spark, corpus, paths, quiet, batch=1)
     assert len(corpus.batches()) == commits
     monkeypatch.setattr(Corpus, "commit", commit)
     ingest(spark, corpus, paths, quiet, batch=40_000)
     for name in ("events", "quarantine", "traces"):
-        assert table(corpus, name) == table(undisturbed, name)
+        assert read_rows(corpus, name) == read_rows(undisturbed, name)
     on_disk = {
         path for each in ("events", "quarantine", "traces") for path in (corpus.folder / each).rglob("*.parquet")
     }
@@ -98,13 +100,13 @@ def test_a_killed_ingest_leaves_whole_batches(
 def test_a_file_that_has_changed_is_not_read_twice(spark: SparkSession, tmp_path: Path) -> None:
     corpus = Corpus.create(tmp_path / "c", 4)
     paths = traces(tmp_path, 1)
-    corpus.commit(Batch((Input(str(paths[0]), 1, 1),), ()))
+    corpus.commit(Batch((InputFile(str(paths[0]), 1, 1),), ()))
     with pytest.raises(PipelineError, match="has changed since"):
         ingest(spark, corpus, paths, quiet)
 
 
 def test_lost_lines_are_no_success(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "fan_out", lambda *_: [module.Receipt((), Counts(5, 1, 3, 0))])
+    monkeypatch.setattr(module, "map_parallel", lambda *_: [module.IngestResult((), Counts(5, 1, 3, 0))])
     with pytest.raises(PipelineError, match="lines were lost"):
         ingest(spark, Corpus.create(tmp_path / "c", 4), traces(tmp_path, 1), quiet)
 
@@ -119,11 +121,11 @@ def test_a_worker_that_cannot_write_says_so_in_a_line(spark: SparkSession, tmp_p
 
 
 def test_many_sources_do_not_keep_many_files_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fencepost.traces.pipeline.schema.OPEN", 1)
+    monkeypatch.setattr("fencepost.traces.pipeline.schema.MAX_OPEN_FILES", 1)
     paths = traces(tmp_path, 3)
     corpus = Corpus.create(tmp_path / "c", 2)
-    inputs = [Input.of(path) for path in paths]
-    receipt = reads(corpus)(inputs)
+    inputs = [InputFile.from_path(path) for path in paths]
+    receipt = make_ingest_task(corpus)(inputs)
     assert len(receipt.files) > len({Path(name).parent for name in receipt.files})
     corpus.commit(Batch(tuple(inputs), receipt.files, receipt.counts))
-    assert len(table(corpus, "events")) == receipt.counts.events
+    assert len(read_rows(corpus, "events")) == receipt.counts.events

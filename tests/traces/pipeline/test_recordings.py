@@ -2,17 +2,17 @@
 
 from dataclasses import replace
 
-from fencepost.traces.pipeline.recordings import File, flaw_of, places, put_together
+from fencepost.traces.pipeline.recordings import TraceFile, describe_flaw, group_recordings, line_offsets
 
-ALONE = File("a", 10, 11, None, False, {0: 10})
+ALONE = TraceFile("a", 10, 11, None, False, {0: 10})
 FIRST, SECOND, THIRD = (
     replace(ALONE, trace=f"/r/{part}", recording="r", part=part, continued=3 if part > 1 else None)
     for part in (1, 2, 3)
 )
 
 
-def names(*files: File) -> list[list[str]]:
-    return [[file.trace for file in whole] for whole in put_together(files)]
+def names(*files: TraceFile) -> list[list[str]]:
+    return [[file.trace for file in whole] for whole in group_recordings(files)]
 
 
 def test_parts_that_follow_each_other_are_one_trace() -> None:
@@ -31,10 +31,10 @@ def test_the_same_part_twice_is_no_next_part() -> None:
 def test_after_a_flaw_another_trace_begins() -> None:
     flawed = replace(SECOND, flawed=7)
     assert names(FIRST, flawed, THIRD) == [["/r/1", "/r/2"], ["/r/3"]]
-    assert [flaw_of(whole) for whole in put_together([FIRST, flawed, THIRD])] == ["line 7 of 2", None]
-    assert flaw_of([replace(ALONE, flawed=5)]) == "line 5"
+    assert [describe_flaw(whole) for whole in group_recordings([FIRST, flawed, THIRD])] == ["line 7 of 2", None]
+    assert describe_flaw([replace(ALONE, flawed=5)]) == "line 5"
 
 
 def test_the_lines_of_a_trace_are_counted_on() -> None:
-    ((*found,),) = [places(whole) for whole in put_together([FIRST, SECOND, THIRD])]
+    ((*found,),) = [line_offsets(whole) for whole in group_recordings([FIRST, SECOND, THIRD])]
     assert [(file.part, begins, before) for file, begins, before in found] == [(1, 0, 0), (2, 3, 11), (3, 3, 19)]

@@ -13,18 +13,18 @@ from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files import trace_files
 from fencepost.traces.files.trace_files import write_trace
-from fencepost.traces.pipeline.message_fields import doubled, granted, offsets_of, polled
-from fencepost.traces.pipeline.row_reader import AGAIN, Bad, Reader, Row
+from fencepost.traces.pipeline.message_fields import accepted_offsets, assigned_partitions, double_assigned, poll_counts
+from fencepost.traces.pipeline.row_reader import REPEATED_LINE, BadLine, Row, RowReader
 
 HEADER = Header("s", Order.TOTAL, "virtual", Settings(), 0)
 ASSIGNMENT = b"\0\0\0\0\0\1\0\1t\0\0\0\2\0\0\0\0\0\0\0\1\xff\xff\xff\xff"
 
 
-def exchange(number: int, api: str, body: dict[str, Any], answer: dict[str, Any], time: int = 0) -> list[Event]:
+def exchange(number: int, api: str, body: dict[str, Any], response: dict[str, Any], time: int = 0) -> list[Event]:
     """A request and its answer."""
     return [
         Event(2 * number, time, 0, "A", Kind.REQUEST, api, 4, {"group_id": "g", **body}),
-        Event(2 * number + 1, time, 0, "A", Kind.ANSWER, api, 4, answer, 2 * number),
+        Event(2 * number + 1, time, 0, "A", Kind.RESPONSE, api, 4, response, 2 * number),
     ]
 
 
@@ -34,30 +34,30 @@ def heartbeat(number: int, time: int = 0, member: str = "m", error: int = 0) -> 
 
 def join(number: int, generation: int, member: str = "m", leader: str = "m", time: int = 0) -> list[Event]:
     timeouts = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 10_000}
-    answer = {"error_code": 0, "generation_id": generation, "member_id": member, "leader": leader}
-    return exchange(number, "JoinGroup", {"member_id": member, **timeouts}, answer, time)
+    response = {"error_code": 0, "generation_id": generation, "member_id": member, "leader": leader}
+    return exchange(number, "JoinGroup", {"member_id": member, **timeouts}, response, time)
 
 
-def read(path: Path) -> tuple[list[Row], list[Bad], Reader]:
-    reader = Reader(str(path))
+def read_rows(path: Path) -> tuple[list[Row], list[BadLine], RowReader]:
+    reader = RowReader(str(path))
     rows = list(reader.rows())
     assert reader.lines == (reader.header is not None) + reader.events + reader.quarantined
-    return [row for row in rows if isinstance(row, Row)], [row for row in rows if isinstance(row, Bad)], reader
+    return [row for row in rows if isinstance(row, Row)], [row for row in rows if isinstance(row, BadLine)], reader
 
 
-def lines(path: Path, events: Sequence[Event]) -> list[bytes]:
+def write_trace_file(path: Path, events: Sequence[Event]) -> list[bytes]:
     write_trace(path, HEADER, events)
     return path.read_bytes().splitlines(keepends=True)
 
 
 def test_a_good_trace_has_its_lines_as_rows(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
-    text = lines(path, heartbeat(0) + heartbeat(1))
-    rows, bad, reader = read(path)
+    text = write_trace_file(path, heartbeat(0) + heartbeat(1))
+    rows, bad, reader = read_rows(path)
     assert [row.text for row in rows] == text[1:] and reader.header_line == text[0] and not bad
     assert [(row.line, row.sequence, row.kind, row.group) for row in rows][:2] == [
         (2, 0, "request", "g"),
-        (3, 1, "answer", "g"),
+        (3, 1, "response", "g"),
     ]
     assert all(row.intact for row in rows)
 
@@ -77,8 +77,8 @@ def test_a_good_trace_has_its_lines_as_rows(tmp_path: Path) -> None:
 )
 def test_bad_lines_go_to_the_quarantine(tmp_path: Path, spoil: Any, reason: str, quarantined: list[int]) -> None:
     path = tmp_path / "t.jsonl"
-    path.write_bytes(b"".join(spoil(lines(path, heartbeat(0) + heartbeat(1)))))
-    rows, bad, reader = read(path)
+    path.write_bytes(b"".join(spoil(write_trace_file(path, heartbeat(0) + heartbeat(1)))))
+    rows, bad, reader = read_rows(path)
     assert [each.line for each in bad] == quarantined and reason in bad[0].reason
     assert reader.flawed == quarantined[0]
     assert [row.intact for row in rows] == [row.line < quarantined[0] for row in rows]
@@ -86,17 +86,17 @@ def test_bad_lines_go_to_the_quarantine(tmp_path: Path, spoil: Any, reason: str,
 
 def test_the_same_line_again_leaves_nothing_out(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
-    text = lines(path, heartbeat(0) + heartbeat(1))
+    text = write_trace_file(path, heartbeat(0) + heartbeat(1))
     path.write_bytes(b"".join([*text[:3], text[2], *text[3:]]))
-    rows, bad, reader = read(path)
-    assert [(each.line, each.reason) for each in bad] == [(4, AGAIN)]
+    rows, bad, reader = read_rows(path)
+    assert [(each.line, each.reason) for each in bad] == [(4, REPEATED_LINE)]
     assert reader.flawed is None and all(row.intact for row in rows)
 
 
 def test_nothing_is_read_without_a_header(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
-    path.write_bytes(b"".join(lines(path, heartbeat(0))[1:]) * 2)
-    rows, bad, _ = read(path)
+    path.write_bytes(b"".join(write_trace_file(path, heartbeat(0))[1:]) * 2)
+    rows, bad, _ = read_rows(path)
     assert rows == []
     assert [(each.line, each.lines) for each in bad] == [(1, 1), (2, 3)]
 
@@ -104,9 +104,9 @@ def test_nothing_is_read_without_a_header(tmp_path: Path) -> None:
 def test_a_huge_line_is_one_bad_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace_files, "MAX_LINE", 1_000)
     path = tmp_path / "t.jsonl"
-    text = lines(path, heartbeat(0) + heartbeat(1))
+    text = write_trace_file(path, heartbeat(0) + heartbeat(1))
     path.write_bytes(b"".join([*text[:3], b"[" * 5_000 + b"\n", *text[3:]]))
-    rows, bad, _ = read(path)
+    rows, bad, _ = read_rows(path)
     assert [(each.line, each.reason) for each in bad] == [(4, "longer than 1000 bytes")]
     assert [row.line for row in rows] == [2, 3, 5, 6]
 
@@ -115,11 +115,11 @@ def test_a_truncated_gzip_keeps_what_was_readable(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl.gz"
     write_trace(path, HEADER, [event for number in range(50) for event in heartbeat(number)])
     path.write_bytes(path.read_bytes()[:-12])
-    _, bad, reader = read(path)
+    _, bad, reader = read_rows(path)
     assert "gzip" in bad[-1].reason and bad[-1].lines == 0 and reader.flawed is not None
     whole = gzip.compress(b"")
     (tmp_path / "empty.gz").write_bytes(whole)
-    assert "empty" in read(tmp_path / "empty.gz")[1][0].reason
+    assert "empty" in read_rows(tmp_path / "empty.gz")[1][0].reason
 
 
 def test_an_answer_has_what_its_request_said(tmp_path: Path) -> None:
@@ -128,39 +128,39 @@ def test_an_answer_has_what_its_request_said(tmp_path: Path) -> None:
     rows = [{"partition_index": 0, "committed_offset": 7}, {"partition_index": 1, "committed_offset": 8}]
     done = [{"partition_index": 0, "error_code": 0}, {"partition_index": 1, "error_code": 22}]
     request = {**commit, "topics": [{"name": "t", "partitions": rows}]}
-    lines(path, exchange(0, "OffsetCommit", request, {"topics": [{"name": "t", "partitions": done}]}, 5))
-    row = read(path)[0][1]
+    write_trace_file(path, exchange(0, "OffsetCommit", request, {"topics": [{"name": "t", "partitions": done}]}, 5))
+    row = read_rows(path)[0][1]
     assert (row.sent, row.generation, row.member_id, row.instance, row.accepted) == (5, 3, "m", "i", True)
     assert row.offsets == [("t", 0, 7)]
 
 
 def test_partitions_of_assignments() -> None:
-    assert granted({"assignment": ASSIGNMENT}) == ["t/0", "t/1"]
-    assert granted({"assignment": b"\0\0\0\0\0\1\0\1"}) == granted({"assignment": "t"}) == []
+    assert assigned_partitions({"assignment": ASSIGNMENT}) == ["t/0", "t/1"]
+    assert assigned_partitions({"assignment": b"\0\0\0\0\0\1\0\1"}) == assigned_partitions({"assignment": "t"}) == []
     both = [{"member_id": "a", "assignment": ASSIGNMENT}, {"member_id": "b", "assignment": ASSIGNMENT}]
-    assert doubled({"assignments": both}) == ["t/0", "t/1"]
-    assert doubled({"assignments": both[:1]}) is None
+    assert double_assigned({"assignments": both}) == ["t/0", "t/1"]
+    assert double_assigned({"assignments": both[:1]}) is None
 
 
 def test_bodies_may_hold_anything() -> None:
     strange = {"topics": [{"name": ["x"], "partitions": [{"partition_index": {}, "error_code": 0}, 3]}, None]}
-    assert offsets_of(strange, strange, {}) is None
-    assert polled({"buffered": {"t/0": 2}, "returned": {"t/1": "x"}}) == [("t/0", 2, 0), ("t/1", 0, 0)]
-    assert polled({}) is None
+    assert accepted_offsets(strange, strange, {}) is None
+    assert poll_counts({"buffered": {"t/0": 2}, "returned": {"t/1": "x"}}) == [("t/0", 2, 0), ("t/1", 0, 0)]
+    assert poll_counts({}) is None
 
 
-def lives(path: Path, events: Sequence[Event], header: Header = HEADER) -> list[int]:
+def incarnation_numbers(path: Path, events: Sequence[Event], header: Header = HEADER) -> list[int]:
     write_trace(path, header, events)
-    found = [row.life for row in read(path)[0] if row.kind == "answer"]
+    found = [row.life for row in read_rows(path)[0] if row.kind == "response"]
     assert None not in found
     return [each for each in found if each is not None]
 
 
 def test_a_life_goes_on_while_somebody_surely_is_a_member(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
-    first, second, third = lives(path, join(0, 1) + heartbeat(1, 9_000) + heartbeat(2, 18_000))[-3:]
+    first, second, third = incarnation_numbers(path, join(0, 1) + heartbeat(1, 9_000) + heartbeat(2, 18_000))[-3:]
     assert first == second == third
-    first, second = lives(path, join(0, 1) + heartbeat(1, 10_001))
+    first, second = incarnation_numbers(path, join(0, 1) + heartbeat(1, 10_001))
     assert first < second
 
 
@@ -174,7 +174,7 @@ def test_a_life_goes_on_while_somebody_surely_is_a_member(tmp_path: Path) -> Non
     ],
 )
 def test_a_life_may_end_with_its_last_member_or_its_coordinator(tmp_path: Path, between: list[Event]) -> None:
-    found = lives(tmp_path / "t.jsonl", join(0, 1) + between + join(2, 1))
+    found = incarnation_numbers(tmp_path / "t.jsonl", join(0, 1) + between + join(2, 1))
     assert found[0] < found[-1]
 
 
@@ -183,11 +183,11 @@ def test_a_static_member_is_known_by_both_names(tmp_path: Path) -> None:
     by_instance = {"members": [{"member_id": "", "group_instance_id": "i"}]}
     for body in (by_instance, {"member_id": "m"}):
         leave = exchange(1, "LeaveGroup", body, {"error_code": 0})
-        found = lives(tmp_path / "t.jsonl", static + leave + join(2, 1))
+        found = incarnation_numbers(tmp_path / "t.jsonl", static + leave + join(2, 1))
         assert found[0] < found[-1]
 
 
 def test_lines_are_json_as_they_were(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
-    lines(path, heartbeat(0))
-    assert json.loads(read(path)[0][0].text)["api"] == "Heartbeat"
+    write_trace_file(path, heartbeat(0))
+    assert json.loads(read_rows(path)[0][0].text)["api"] == "Heartbeat"

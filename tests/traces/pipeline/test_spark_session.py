@@ -24,13 +24,15 @@ def test_workers_are_this_python_and_find_fencepost(spark: SparkSession) -> None
 
 def test_what_is_asked_for_outweighs_what_is_usual(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("session")
-    settings = spark_session.configuration("local[2]", {"spark.ui.enabled": "true", "spark.x": "1"}, folder)
+    settings = spark_session.spark_settings("local[2]", {"spark.ui.enabled": "true", "spark.x": "1"}, folder)
     assert (settings["spark.ui.enabled"], settings["spark.x"]) == ("true", "1")
 
 
 def test_nobody_is_kept_from_the_driver_of_a_cluster(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("session")
-    assert spark_session.LOOPBACK.keys().isdisjoint(spark_session.configuration("spark://somewhere:7077", {}, folder))
+    assert spark_session.LOOPBACK_CONF.keys().isdisjoint(
+        spark_session.spark_settings("spark://somewhere:7077", {}, folder)
+    )
 
 
 def test_ctrl_c_is_left_alone(spark: SparkSession) -> None:
@@ -38,6 +40,6 @@ def test_ctrl_c_is_left_alone(spark: SparkSession) -> None:
 
 
 def test_a_reason_is_one_line() -> None:
-    assert spark_session.first_line(OSError("\n  first \n second")) == "first"
-    assert spark_session.first_line(OSError()) == "OSError"
+    assert spark_session.first_error_line(OSError("\n  first \n second")) == "first"
+    assert spark_session.first_error_line(OSError()) == "OSError"
     assert issubclass(PipelineError, ValueError)

@@ -10,9 +10,16 @@ from pyspark.sql import SparkSession
 
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.judge.judge import Judge
-from fencepost.traces.pipeline.shards import LOOKUPS
-from fencepost.traces.pipeline.stream import Watched, committed, found_in, go_on, landed, watch
-from tests.support.altered_traces import altered_trace, in_parts, judged_alone
+from fencepost.traces.pipeline.shards import LOOKUPS_SHARD
+from fencepost.traces.pipeline.stream import (
+    ShardState,
+    advance_shard,
+    committed_files,
+    file_rows,
+    read_findings,
+    watch_folder,
+)
+from tests.support.altered_traces import altered_trace, judge_alone, write_in_parts
 
 BUCKETS = 2
 
@@ -23,25 +30,25 @@ def test_a_trace_in_parts_is_judged_as_a_whole(seed: int, count: int, tmp_path: 
     header, events = altered_trace(seed)
     known: dict[int, bytes] = {}
     faults: Counter[str] = Counter()
-    for path in in_parts(tmp_path, header, events, count):
-        seen = list(landed(str(path), BUCKETS))
-        for bucket in (LOOKUPS, *range(BUCKETS)):
+    for path in write_in_parts(tmp_path, header, events, count):
+        seen = list(file_rows(str(path), BUCKETS))
+        for bucket in (LOOKUPS_SHARD, *range(BUCKETS)):
             news = sorted((row[3], row[2], *row[4:]) for row in seen if row[1] == bucket)
-            before: Watched | None = pickle.loads(known[bucket]) if bucket in known else None
+            before: ShardState | None = pickle.loads(known[bucket]) if bucket in known else None
             found: list[tuple[object, ...]] = []
-            after = go_on("t", bucket, BUCKETS, before, news, found)
+            after = advance_shard("t", bucket, BUCKETS, before, news, found)
             assert after is not None
             known[bucket] = pickle.dumps(after)
             faults.update(str(row[6]) for row in found)
     for each in known.values():
         watched = pickle.loads(each)
         watched.end()
-        faults.update(kind + str(sorted(asdict(fault).items())) for kind, fault in watched.news())
-    assert faults.total() == judged_alone(header, events)[0].total()
+        faults.update(kind + str(sorted(asdict(fault).items())) for kind, fault in watched.new_findings())
+    assert faults.total() == judge_alone(header, events)[0].total()
 
 
 def rows(to: Path) -> list[tuple[str, str, int]]:
-    return sorted((Path(row["path"]).name, row["kind"], row["sequence"] or 0) for _, row in found_in(to))
+    return sorted((Path(row["path"]).name, row["kind"], row["sequence"] or 0) for _, row in read_findings(to))
 
 
 def test_a_watch_loses_and_repeats_nothing(spark: SparkSession, tmp_path: Path) -> None:
@@ -53,9 +60,11 @@ def test_a_watch_loses_and_repeats_nothing(spark: SparkSession, tmp_path: Path) 
             path = landing / f"{seed}.jsonl"
             write_trace(path, *altered_trace(seed))
             header, events = open_trace(path)
-            expected += [(path.name, "fault", fault.sequence) for fault in Judge(header).read(list(events)).faults]
+            expected += [
+                (path.name, "fault", fault.sequence) for fault in Judge(header).judge_events(list(events)).violations
+            ]
         (landing / "bad.jsonl").write_bytes(b"?\n")
-        watch(spark, landing, to, BUCKETS, once=True).awaitTermination()
+        watch_folder(spark, landing, to, BUCKETS, once=True).awaitTermination()
     assert len(expected) > 2
     assert rows(to) == sorted([*expected, ("bad.jsonl", "quarantine", 0)])
-    assert committed(to / "found")
+    assert committed_files(to / "found")

@@ -5,128 +5,157 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import TYPE_CHECKING
 
-from fencepost.model.classic.coordinator.availability import Gate, refusal, turn_away
-from fencepost.model.classic.coordinator.internal_actions import restarted, unloaded
-from fencepost.model.classic.coordinator.state import Outcome, World, answer
-from fencepost.model.classic.coordinator.write_failures import Failure, fail, failure_error
+from fencepost.model.classic.coordinator.availability import Unavailable, error_response_to, refuse_unavailable
+from fencepost.model.classic.coordinator.internal_actions import restart_coordinator, unload_group
+from fencepost.model.classic.coordinator.state import GroupState, StepResult, respond
+from fencepost.model.classic.coordinator.write_failures import WriteFailure, handle_write_failure, write_failure_error
 from fencepost.model.classic.core.state import Choices, Dialect
 from fencepost.model.errors import Error
-from fencepost.model.frozen import alter
+from fencepost.model.frozen import evolve
 from fencepost.traces.events import Order
-from fencepost.traces.judge.classic.nondeterminism import Decisions, in_dialects
-from fencepost.traces.judge.classic.offset_expiry import doubted
+from fencepost.traces.judge.classic.nondeterminism import Decisions, outcomes_over_dialects
+from fencepost.traces.judge.classic.offset_expiry import maybe_expired_offsets
 from fencepost.traces.judge.diagnosis.wording import errors_in
-from fencepost.traces.judge.search.configuration import Configuration, Part, Trail, noted, ready_by, renamed
-from fencepost.traces.judge.search.time_interval import Moment, Span, high
+from fencepost.traces.judge.search.configuration import (
+    Configuration,
+    GroupOperation,
+    Path,
+    finish_loading,
+    resolve_ids,
+    with_unusual_fields,
+)
+from fencepost.traces.judge.search.time_interval import Instant, TimeInterval, high
 
 if TYPE_CHECKING:
     from fencepost.traces.judge.search.search import Search
 
-NOT_READY = frozenset(gate.error for gate in Gate)
+NOT_READY_ERRORS = frozenset(gate.error for gate in Unavailable)
 """Errors a coordinator may give in place of any answer around a failover (LAT-15)."""
-FAILED = frozenset({Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR, Error.UNKNOWN_SERVER_ERROR})
+FAILED_WRITE_ERRORS = frozenset({Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR, Error.UNKNOWN_SERVER_ERROR})
 """Errors of a request that may have taken effect (LAT-16)."""
-BLIND = frozenset({"gate.loading.heartbeat", "gate.loading.sync", "gate.elsewhere.list"})
+UNINFORMATIVE_RULES = frozenset({"gate.loading.heartbeat", "gate.loading.sync", "gate.elsewhere.list"})
 """Rules of the gate that say nothing of it."""
 
 
-def excused(search: "Search", one: Configuration, part: Part, now: Moment) -> Iterator[Configuration]:
+def handle_during_failover(
+    search: "Search", configuration: Configuration, part: GroupOperation, now: Instant
+) -> Iterator[Configuration]:
     """The request as handled by a coordinator that is not ready, or whose log fails."""
-    if not search.was_restarted or part.operation.answer is None:
+    if not search.was_restarted or part.operation.response is None:
         return
-    errors = errors_in(part.operation.answer)
-    if one.loading or errors & NOT_READY:
-        yield from plainest(turned_away(search, one, part, now), one) or refused(search, one, part, now)
-    if errors & FAILED:
-        yield from failed(search, one, part, now)
+    errors = errors_in(part.operation.response)
+    if configuration.loading or errors & NOT_READY_ERRORS:
+        yield from prefer_usual(
+            handle_when_unavailable(search, configuration, part, now), configuration
+        ) or handle_when_not_ready(search, configuration, part, now)
+    if errors & FAILED_WRITE_ERRORS:
+        yield from handle_with_failed_write(search, configuration, part, now)
 
 
-def plainest(found: Iterator[Configuration], before: Configuration) -> list[Configuration]:
+def prefer_usual(configurations: Iterator[Configuration], before: Configuration) -> list[Configuration]:
     """The configurations in which nothing is unusual, or else all of them."""
-    kept = list(found)
-    return [each for each in kept if each.soft == before.soft] or kept
+    kept = list(configurations)
+    return [each for each in kept if each.unusual == before.unusual] or kept
 
 
-def turned_away(search: "Search", one: Configuration, part: Part, now: Moment) -> Iterator[Configuration]:
+def handle_when_unavailable(
+    search: "Search", configuration: Configuration, part: GroupOperation, now: Instant
+) -> Iterator[Configuration]:
     """The request meets a coordinator that does not look at the group: what it may say then, and only then."""
-    for gate in Gate:
+    for gate in Unavailable:
 
-        def run(dialect: Dialect, gate: Gate = gate) -> Outcome:
-            context = search.context(now, Choices(), dialect)
-            return turn_away(one.world, part.request, gate, context, search.cluster)
+        def run(dialect: Dialect, gate: Unavailable = gate) -> StepResult:
+            context = search.step_context(now, Choices(), dialect)
+            return refuse_unavailable(configuration.world, part.request, gate, context, search.cluster)
 
-        for outcome, decisions in in_dialects(run, one.decisions):
-            by_gate = outcome.rule.startswith("gate.") and outcome.rule not in BLIND
-            if one.loading or by_gate:
-                yield from answered_so(search, one, part, outcome, decisions)
+        for outcome, decisions in outcomes_over_dialects(run, configuration.decisions):
+            by_gate = outcome.rule.startswith("gate.") and outcome.rule not in UNINFORMATIVE_RULES
+            if configuration.loading or by_gate:
+                yield from match_refusal(search, configuration, part, outcome, decisions)
 
 
-def refused(search: "Search", one: Configuration, part: Part, now: Moment) -> Iterator[Configuration]:
+def handle_when_not_ready(
+    search: "Search", configuration: Configuration, part: GroupOperation, now: Instant
+) -> Iterator[Configuration]:
     """The request gets one of the errors in place of any other answer (LAT-15)."""
-    for error in NOT_READY:
+    for error in NOT_READY_ERRORS:
 
-        def run(dialect: Dialect, error: Error = error) -> Outcome:
-            told = refusal(part.request, error, dialect, search.cluster)
-            return answer(one.world, part.request, told, "gate.not-ready")
+        def run(dialect: Dialect, error: Error = error) -> StepResult:
+            told = error_response_to(part.request, error, dialect, search.cluster)
+            return respond(configuration.world, part.request, told, "gate.not-ready")
 
-        for outcome, decisions in in_dialects(run, one.decisions):
-            yield from answered_so(search, one, part, outcome, decisions)
+        for outcome, decisions in outcomes_over_dialects(run, configuration.decisions):
+            yield from match_refusal(search, configuration, part, outcome, decisions)
 
 
-def answered_so(
-    search: "Search", one: Configuration, part: Part, outcome: Outcome, decisions: Decisions
+def match_refusal(
+    search: "Search", configuration: Configuration, part: GroupOperation, outcome: StepResult, decisions: Decisions
 ) -> Iterator[Configuration]:
     """The configuration after such an answer, if it is the one seen."""
     number = part.operation.handle
     (reply,) = outcome.replies
-    for difference in search.differences(part, reply.answer):
-        if not difference.hard:
-            trail = Trail(outcome.rule, number, one.trail)
-            after = alter(one, given=one.given | {number}, decisions=decisions, trail=trail)
-            yield noted(renamed(after, difference.shown), number, difference)
+    for difference in search.compare_response(part, reply.response):
+        if not difference.required:
+            trail = Path(outcome.rule, number, configuration.path)
+            after = evolve(configuration, matched=configuration.matched | {number}, decisions=decisions, path=trail)
+            yield with_unusual_fields(resolve_ids(after, difference.fresh_ids), number, difference)
 
 
-def failed(search: "Search", one: Configuration, part: Part, now: Moment) -> Iterator[Configuration]:
+def handle_with_failed_write(
+    search: "Search", configuration: Configuration, part: GroupOperation, now: Instant
+) -> Iterator[Configuration]:
     """The request is handled, but its write fails; it may be on the log all the same (LAT-16)."""
-    ready = ready_by(one, now)
-    choices = Choices(search.new_id(part.operation), None, ready.world.group.protocol if ready.world.group else None)
-    seen = errors_in(part.operation.answer or {}) & FAILED
-    for failure, taken in product(Failure, (False, True)):
+    ready = finish_loading(configuration, now)
+    choices = Choices(
+        search.member_id_for(part.operation), None, ready.world.group.protocol if ready.world.group else None
+    )
+    seen = errors_in(part.operation.response or {}) & FAILED_WRITE_ERRORS
+    for failure, taken in product(WriteFailure, (False, True)):
 
-        def run(dialect: Dialect, failure: Failure = failure, taken: bool = taken) -> Outcome:
-            context = search.context(now, choices, dialect)
+        def run(dialect: Dialect, failure: WriteFailure = failure, taken: bool = taken) -> StepResult:
+            context = search.step_context(now, choices, dialect)
             outcome = None
-            if failure_error(failure, part.request, dialect) in seen:
-                outcome = fail(ready.world, part.request, failure, context, search.cluster, taken=taken)
-            return outcome or Outcome(ready.world, (), "")
+            if write_failure_error(failure, part.request, dialect) in seen:
+                outcome = handle_write_failure(
+                    ready.world, part.request, failure, context, search.cluster, reached_log=taken
+                )
+            return outcome or StepResult(ready.world, (), "")
 
-        for outcome, decisions in in_dialects(run, one.decisions):
+        for outcome, decisions in outcomes_over_dialects(run, configuration.decisions):
             if outcome.replies:
-                for after in search.absorbed(ready, outcome, part.operation.handle, now):
-                    yield alter(after, decisions=decisions)
+                for after in search.apply(ready, outcome, part.operation.handle, now):
+                    yield evolve(after, decisions=decisions)
 
 
-def moved(search: "Search", one: Configuration, time: int, wanted: int) -> Iterator[Configuration]:
+def load_on_other_node(
+    search: "Search", configuration: Configuration, time: int, wanted: int
+) -> Iterator[Configuration]:
     """The group went to another node and is loaded there: so it is where a parked request is sent there."""
-    part, group = search.parts.get(wanted), one.world.group
-    if not search.was_restarted or part is None or group is None or part.operation.answer is None:
+    part, group = search.open_operations.get(wanted), configuration.world.group
+    if not search.was_restarted or part is None or group is None or part.operation.response is None:
         return
     parked = any(wanted in (slot.join, slot.sync) for slot in group.slots)
-    if not parked or errors_in(part.operation.answer) != {Error.NOT_COORDINATOR}:
+    if not parked or errors_in(part.operation.response) != {Error.NOT_COORDINATOR}:
         return
-    now: Moment = time if search.order is Order.TOTAL else Span(one.clock, max(one.clock, time))
-    for gone in search.absorbed(one, unloaded(one.world), 0, now):
-        for outcome, decisions in in_dialects(load(search, one.world, now), one.decisions):
-            yield alter(
+    now: Instant = (
+        time if search.order is Order.TOTAL else TimeInterval(configuration.clock, max(configuration.clock, time))
+    )
+    for gone in search.apply(configuration, unload_group(configuration.world), 0, now):
+        for outcome, decisions in outcomes_over_dialects(
+            load_in_dialect(search, configuration.world, now), configuration.decisions
+        ):
+            yield evolve(
                 gone,
-                world=outcome.world,
+                world=outcome.state,
                 decisions=decisions,
                 loading=True,
-                doubtful=doubted(one, outcome.world, high(now), search.cluster.settings.offsets_retention),
-                trail=Trail(outcome.rule, 0, gone.trail),
+                maybe_expired=maybe_expired_offsets(
+                    configuration, outcome.state, high(now), search.cluster.settings.offsets_retention
+                ),
+                path=Path(outcome.rule, 0, gone.path),
             )
 
 
-def load(search: "Search", world: World, now: Moment) -> Callable[[Dialect], Outcome]:
+def load_in_dialect(search: "Search", world: GroupState, now: Instant) -> Callable[[Dialect], StepResult]:
     """Loading this world, in whatever dialect."""
-    return lambda dialect: restarted(world, search.context(now, Choices(), dialect))
+    return lambda dialect: restart_coordinator(world, search.step_context(now, Choices(), dialect))

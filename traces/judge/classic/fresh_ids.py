@@ -3,42 +3,42 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fencepost.model.classic.coordinator.state import World
-from fencepost.model.classic.core.state import Group, Holder, JoinAnswer, Slot
-from fencepost.model.classic.messages.responses import Answer
-from fencepost.model.frozen import alter
-from fencepost.traces.judge.classic.matching import Fresh
+from fencepost.model.classic.coordinator.state import GroupState
+from fencepost.model.classic.core.state import Group, Holder, JoinResponse, Slot
+from fencepost.model.classic.messages.responses import Response
+from fencepost.model.frozen import evolve
+from fencepost.traces.judge.classic.matching import FreshId
 
 
-def renamed_world(world: World, shown: Mapping[Fresh, str]) -> World:
+def resolve_state_ids(world: GroupState, shown: Mapping[FreshId, str]) -> GroupState:
     """The world with ids in the place of those that were not known before."""
-    return alter(
+    return evolve(
         world,
-        group=renamed_group(world.group, shown),
-        stored=renamed_group(world.stored, shown),
+        group=resolve_group_ids(world.group, shown),
+        stored=resolve_group_ids(world.stored, shown),
     )
 
 
-def renamed_group(group: Group | None, shown: Mapping[Fresh, str]) -> Group | None:
+def resolve_group_ids(group: Group | None, shown: Mapping[FreshId, str]) -> Group | None:
     """The group with known ids."""
     if group is None:
         return None
 
-    def rename(slot: Slot) -> Slot:
-        known = slot.holder is not Holder.NOBODY and isinstance(slot.id, Fresh) and slot.id in shown
-        return alter(slot, id=shown[slot.id]) if known else slot
+    def resolve_slot(slot: Slot) -> Slot:
+        known = slot.holder is not Holder.NOBODY and isinstance(slot.id, FreshId) and slot.id in shown
+        return evolve(slot, id=shown[slot.id]) if known else slot
 
-    leader = shown.get(group.leader, group.leader) if isinstance(group.leader, Fresh) else group.leader
-    return alter(group, slots=tuple(rename(slot) for slot in group.slots), leader=leader)
+    leader = shown.get(group.leader, group.leader) if isinstance(group.leader, FreshId) else group.leader
+    return evolve(group, slots=tuple(resolve_slot(slot) for slot in group.slots), leader=leader)
 
 
-def renamed_answer(answer: Answer, shown: Mapping[Fresh, str]) -> Answer:
+def resolve_response_ids(response: Response, shown: Mapping[FreshId, str]) -> Response:
     """An answer given with ids not known then, with those known now."""
-    if not isinstance(answer, JoinAnswer):
-        return answer
+    if not isinstance(response, JoinResponse):
+        return response
 
-    def known(token: Any) -> Any:
-        return shown.get(token, token) if isinstance(token, Fresh) else token
+    def resolve(token: Any) -> Any:
+        return shown.get(token, token) if isinstance(token, FreshId) else token
 
-    members = tuple(alter(view, id=known(view.id)) for view in answer.members)
-    return alter(answer, member=known(answer.member), leader=known(answer.leader), members=members)
+    members = tuple(evolve(view, id=resolve(view.id)) for view in response.members)
+    return evolve(response, member=resolve(response.member), leader=resolve(response.leader), members=members)

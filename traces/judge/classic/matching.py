@@ -10,114 +10,116 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from fencepost.model.classic.core.state import (
-    CommitAnswer,
-    HeartbeatAnswer,
-    JoinAnswer,
-    LeaveAnswer,
+    CommitResponse,
+    HeartbeatResponse,
+    JoinResponse,
+    LeaveResponse,
     MemberView,
-    Silence,
-    SyncAnswer,
+    NoResponse,
+    SyncResponse,
 )
-from fencepost.model.classic.messages.parsing import NO_NAMES, Body, topic_of
+from fencepost.model.classic.messages.parsing import NO_TOPIC_NAMES, Body, topic_of
 from fencepost.model.classic.messages.requests import Partition, TopicNames
 from fencepost.model.classic.messages.responses import (
     NO_OFFSET,
-    Answer,
-    Described,
-    Fetched,
-    Listed,
+    DescribeGroupResponse,
+    ErrorResponse,
+    ListGroupsResponse,
     MemberDescription,
+    OffsetFetchResponse,
     PartitionErrors,
-    Single,
+    Response,
 )
 from fencepost.model.errors import Error
-from fencepost.model.frozen import quick
+from fencepost.model.frozen import fast_frozen
 from fencepost.model.logic import Token
 
 View = TypeVar("View", MemberView, MemberDescription)
-UNASKED = -2147483648
+OPERATIONS_NOT_REQUESTED = -2147483648
 """Authorized operations when nobody asked for them (KIP-430)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fresh:
+class FreshId:
     """An id that the target made up and has not shown yet, by the handle of the request that brought it about."""
 
     handle: int
 
 
 @dataclass(slots=True)
-class Difference:
+class ResponseDifference:
     """What differs, and which ids that were not known before the answer shows."""
 
-    hard: set[str] = field(default_factory=set)
-    soft: set[str] = field(default_factory=set)
-    shown: dict[Fresh, str] = field(default_factory=dict)
-    ways: tuple[int, ...] = ()
+    required: set[str] = field(default_factory=set)
+    advisory: set[str] = field(default_factory=set)
+    fresh_ids: dict[FreshId, str] = field(default_factory=dict)
+    choices: tuple[int, ...] = ()
     """Which of several ids that fit such a one each time was taken; the first where this says nothing."""
-    forks: list[int] = field(default_factory=list)
+    choice_points: list[int] = field(default_factory=list)
     """How many ids fitted each time."""
 
-    def require(self, name: str, expected: Token, seen: Token) -> None:
+    def require_equal(self, name: str, expected: Token, seen: Token) -> None:
         """The field has to be as expected; a fresh id takes the value seen."""
-        if isinstance(expected, Fresh):
-            known = self.shown.setdefault(expected, seen)
+        if isinstance(expected, FreshId):
+            known = self.fresh_ids.setdefault(expected, seen)
             if known != seen or not isinstance(seen, str) or not seen:
-                self.hard.add(name)
+                self.required.add(name)
         elif expected != seen:
-            self.hard.add(name)
+            self.required.add(name)
 
-    def expect(self, name: str, expected: Token, seen: Token) -> None:
+    def expect_equal(self, name: str, expected: Token, seen: Token) -> None:
         """The field should be as expected."""
         if expected != seen:
-            self.soft.add(name)
+            self.advisory.add(name)
 
-    def way(self, count: int) -> int:
+    def choose(self, count: int) -> int:
         """Which of so many ids to take."""
-        self.forks.append(count)
-        place = len(self.forks) - 1
-        return self.ways[place] if place < len(self.ways) else 0
+        self.choice_points.append(count)
+        place = len(self.choice_points) - 1
+        return self.choices[place] if place < len(self.choices) else 0
 
 
-@quick
+@fast_frozen
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedResponse:
     """An answer as it came, and the request it belongs to. `names` are those of topics by their ids."""
 
     api: str
     version: int
     request: Body
-    answer: Body
+    response: Body
     group: str
-    names: TopicNames = field(default_factory=lambda: NO_NAMES)
+    names: TopicNames = field(default_factory=lambda: NO_TOPIC_NAMES)
 
 
-def compare(expected: Answer, seen: Seen) -> Iterator[Difference]:
+def compare_responses(expected: Response, observed: ObservedResponse) -> Iterator[ResponseDifference]:
     """Hold the answer of the model against the one seen. Fields missing in a broken answer count as different.
 
     There are several differences if ids that were not known before can be matched in several ways.
     """
-    first = compared(expected, seen, ())
+    first = compare_with_choices(expected, observed, ())
     yield first
-    left = further(first)
+    left = untried_choices(first)
     while left:
-        difference = compared(expected, seen, left.pop())
+        difference = compare_with_choices(expected, observed, left.pop())
         yield difference
-        left += further(difference)
+        left += untried_choices(difference)
 
 
-def compared(expected: Answer, seen: Seen, ways: tuple[int, ...]) -> Difference:
+def compare_with_choices(
+    expected: Response, observed: ObservedResponse, choices: tuple[int, ...]
+) -> ResponseDifference:
     """One way to hold the answers against each other."""
-    difference = Difference(ways=ways)
-    if seen.answer.get("_findings"):
-        difference.soft.add("wire")
-    COMPARISONS[type(expected)](expected, seen, difference)
+    difference = ResponseDifference(choices=choices)
+    if observed.response.get("_findings"):
+        difference.advisory.add("wire")
+    COMPARISONS[type(expected)](expected, observed, difference)
     return difference
 
 
-def further(difference: Difference) -> list[tuple[int, ...]]:
+def untried_choices(difference: ResponseDifference) -> list[tuple[int, ...]]:
     """The ways that part from this one after those it was told to go."""
-    told, forks = difference.ways, difference.forks
+    told, forks = difference.choices, difference.choice_points
     return [
         (*told, *(0 for _ in forks[len(told) : place]), other)
         for place in range(len(told), len(forks))
@@ -125,43 +127,45 @@ def further(difference: Difference) -> list[tuple[int, ...]]:
     ]
 
 
-def text(value: str | None) -> str:
+def text_or_empty(value: str | None) -> str:
     """A string field; null where the empty string belongs is a finding of the wire format, not of the protocol."""
     return value or ""
 
 
-def compare_join(expected: JoinAnswer, seen: Seen, difference: Difference) -> None:
+def compare_join(expected: JoinResponse, observed: ObservedResponse, difference: ResponseDifference) -> None:
     """JoinGroup."""
-    body = seen.answer
-    difference.require("error", int(expected.error), body.get("error_code"))
-    if difference.hard:
+    body = observed.response
+    difference.require_equal("error", int(expected.error), body.get("error_code"))
+    if difference.required:
         return
     if expected.error == Error.MEMBER_ID_REQUIRED:
-        difference.require("member", expected.member, body.get("member_id"))
+        difference.require_equal("member", expected.member, body.get("member_id"))
     elif expected.error != Error.NONE:
-        difference.expect("member", text(expected.member), body.get("member_id"))
+        difference.expect_equal("member", text_or_empty(expected.member), body.get("member_id"))
     if expected.error != Error.NONE:
         if body.get("members"):
-            difference.hard.add("members")
-        difference.expect("generation", expected.generation, body.get("generation_id"))
-        unnamed = None if seen.version >= 7 else ""
-        difference.expect("protocol", expected.protocol or unnamed, body.get("protocol_name"))
-        difference.expect("leader", text(expected.leader), body.get("leader"))
-        if seen.version >= 7:
-            difference.expect("protocol_type", expected.protocol_type, body.get("protocol_type"))
+            difference.required.add("members")
+        difference.expect_equal("generation", expected.generation, body.get("generation_id"))
+        unnamed = None if observed.version >= 7 else ""
+        difference.expect_equal("protocol", expected.protocol or unnamed, body.get("protocol_name"))
+        difference.expect_equal("leader", text_or_empty(expected.leader), body.get("leader"))
+        if observed.version >= 7:
+            difference.expect_equal("protocol_type", expected.protocol_type, body.get("protocol_type"))
         return
-    difference.require("member", expected.member, body.get("member_id"))
-    difference.require("generation", expected.generation, body.get("generation_id"))
-    difference.require("protocol", expected.protocol, body.get("protocol_name"))
-    if seen.version >= 7:
-        difference.require("protocol_type", expected.protocol_type, body.get("protocol_type"))
-    compare_members(expected.members, seen.version, body.get("members") or (), difference)
-    difference.require("leader", expected.leader, body.get("leader"))
-    if seen.version >= 9:
-        difference.require("skip_assignment", expected.skip_assignment, body.get("skip_assignment"))
+    difference.require_equal("member", expected.member, body.get("member_id"))
+    difference.require_equal("generation", expected.generation, body.get("generation_id"))
+    difference.require_equal("protocol", expected.protocol, body.get("protocol_name"))
+    if observed.version >= 7:
+        difference.require_equal("protocol_type", expected.protocol_type, body.get("protocol_type"))
+    compare_members(expected.members, observed.version, body.get("members") or (), difference)
+    difference.require_equal("leader", expected.leader, body.get("leader"))
+    if observed.version >= 9:
+        difference.require_equal("skip_assignment", expected.skip_assignment, body.get("skip_assignment"))
 
 
-def compare_members(expected: Iterable[MemberView], version: int, seen: Sequence[Body], difference: Difference) -> None:
+def compare_members(
+    expected: Iterable[MemberView], version: int, seen: Sequence[Body], difference: ResponseDifference
+) -> None:
     """The member list, as a set (LAT-04); instance ids from v5 on (JOIN-55)."""
 
     def fits(view: MemberView, row: Body) -> bool:
@@ -169,86 +173,88 @@ def compare_members(expected: Iterable[MemberView], version: int, seen: Sequence
         return told == (view.metadata, view.instance)
 
     views = [view for view in expected if view.id is not None]
-    for view, row in identified(views, seen, fits, difference):
-        difference.require("members", view.metadata, row.get("metadata"))
+    for view, row in match_members(views, seen, fits, difference):
+        difference.require_equal("members", view.metadata, row.get("metadata"))
         if version >= 5:
-            difference.require("instances", view.instance, row.get("group_instance_id"))
+            difference.require_equal("instances", view.instance, row.get("group_instance_id"))
 
 
-def identified(
-    views: Sequence[View], seen: Sequence[Body], fits: Callable[[View, Body], bool], difference: Difference
+def match_members(
+    views: Sequence[View], seen: Sequence[Body], fits: Callable[[View, Body], bool], difference: ResponseDifference
 ) -> Iterator[tuple[View, Body]]:
     """Each member with its row in an answer; one whose id was not shown yet takes a row that nobody has and that fits.
 
     A member without a row, or a row without a member, is a difference in `members`.
     """
     rows = {row.get("member_id"): row for row in seen}
-    named = {difference.shown.get(view.id) if isinstance(view.id, Fresh) else view.id for view in views}
+    named = {difference.fresh_ids.get(view.id) if isinstance(view.id, FreshId) else view.id for view in views}
     free = [row for name, row in rows.items() if name not in named]
     if len(rows) != len(seen) or len(rows) != len(views):
-        difference.hard.add("members")
+        difference.required.add("members")
         return
     for view in views:
-        row = rows.get(difference.shown.get(view.id) if isinstance(view.id, Fresh) else view.id)
-        if row is None and isinstance(view.id, Fresh):
+        row = rows.get(difference.fresh_ids.get(view.id) if isinstance(view.id, FreshId) else view.id)
+        if row is None and isinstance(view.id, FreshId):
             fitting = [each for each in free if fits(view, each)]
-            row = fitting[difference.way(len(fitting))] if fitting else None
+            row = fitting[difference.choose(len(fitting))] if fitting else None
             if row is not None and isinstance(row.get("member_id"), str):
                 free.remove(row)
-                difference.shown[view.id] = row["member_id"]
+                difference.fresh_ids[view.id] = row["member_id"]
         if row is None:
-            difference.hard.add("members")
+            difference.required.add("members")
         else:
             yield view, row
 
 
-def compare_sync(expected: SyncAnswer, seen: Seen, difference: Difference) -> None:
+def compare_sync(expected: SyncResponse, observed: ObservedResponse, difference: ResponseDifference) -> None:
     """SyncGroup."""
-    body = seen.answer
-    difference.require("error", int(expected.error), body.get("error_code"))
-    if difference.hard:
+    body = observed.response
+    difference.require_equal("error", int(expected.error), body.get("error_code"))
+    if difference.required:
         return
-    difference.require("assignment", expected.assignment or b"", body.get("assignment") or b"")
-    if seen.version >= 5:
-        check = difference.require if expected.error == Error.NONE else difference.expect
+    difference.require_equal("assignment", expected.assignment or b"", body.get("assignment") or b"")
+    if observed.version >= 5:
+        check = difference.require_equal if expected.error == Error.NONE else difference.expect_equal
         check("protocol_type", expected.protocol_type, body.get("protocol_type"))
         check("protocol", expected.protocol, body.get("protocol_name"))
 
 
-def compare_error(expected: HeartbeatAnswer | Single, seen: Seen, difference: Difference) -> None:
+def compare_error(
+    expected: HeartbeatResponse | ErrorResponse, observed: ObservedResponse, difference: ResponseDifference
+) -> None:
     """An answer with nothing but an error; DeleteGroups has one for each group."""
-    body = seen.answer
-    if seen.api == "DeleteGroups":
-        rows = [row for row in body.get("results") or () if row.get("group_id") == seen.group]
+    body = observed.response
+    if observed.api == "DeleteGroups":
+        rows = [row for row in body.get("results") or () if row.get("group_id") == observed.group]
         if len(rows) != 1:
-            difference.hard.add("groups")
+            difference.required.add("groups")
             return
         body = rows[0]
-    difference.require("error", int(expected.error), body.get("error_code"))
+    difference.require_equal("error", int(expected.error), body.get("error_code"))
 
 
-def compare_leave(expected: LeaveAnswer, seen: Seen, difference: Difference) -> None:
+def compare_leave(expected: LeaveResponse, observed: ObservedResponse, difference: ResponseDifference) -> None:
     """LeaveGroup; below v3 the only entry's error is the answer's."""
-    body = seen.answer
+    body = observed.response
     entries = [int(error) for error in expected.entries]
-    if seen.version < 3:
+    if observed.version < 3:
         single = entries[0] if entries and expected.error == Error.NONE else int(expected.error)
-        difference.require("error", single, body.get("error_code"))
+        difference.require_equal("error", single, body.get("error_code"))
         return
-    difference.require("error", int(expected.error), body.get("error_code"))
+    difference.require_equal("error", int(expected.error), body.get("error_code"))
     rows = body.get("members") or ()
-    check = difference.require if expected.error == Error.NONE else difference.expect  # LAT-12
+    check = difference.require_equal if expected.error == Error.NONE else difference.expect_equal  # LAT-12
     check("entries", entries, [row.get("error_code") for row in rows])
-    if not difference.hard and entries:
-        asked = [(row.get("member_id"), row.get("group_instance_id")) for row in seen.request["members"]]
+    if not difference.required and entries:
+        asked = [(row.get("member_id"), row.get("group_instance_id")) for row in observed.request["members"]]
         echoed = [(row.get("member_id"), row.get("group_instance_id")) for row in rows]
-        difference.expect("echo", asked, echoed)
+        difference.expect_equal("echo", asked, echoed)
 
 
 def partition_rows(topics: Iterable[Body] | None, names: TopicNames) -> dict[Partition, Body]:
     """The rows of an answer by partition."""
     return {
-        (text(topic_of({"name": None, **topic}, names)), row.get("partition_index", -1)): row
+        (text_or_empty(topic_of({"name": None, **topic}, names)), row.get("partition_index", -1)): row
         for topic in topics or ()
         for row in topic.get("partitions") or ()
     }
@@ -260,59 +266,61 @@ def bare_topics(topics: Iterable[Body] | None, names: TopicNames) -> frozenset[s
     return frozenset(topic_of({"name": None, **topic}, names) for topic in bare)
 
 
-def compare_partitions(expected: PartitionErrors, seen: Seen, difference: Difference) -> None:
+def compare_partitions(expected: PartitionErrors, observed: ObservedResponse, difference: ResponseDifference) -> None:
     """OffsetCommit, TxnOffsetCommit, OffsetDelete."""
-    body = seen.answer
-    rows = partition_rows(body.get("topics"), seen.names)
-    if seen.api == "OffsetDelete":
-        difference.require("error", int(expected.error), body.get("error_code"))
+    body = observed.response
+    rows = partition_rows(body.get("topics"), observed.names)
+    if observed.api == "OffsetDelete":
+        difference.require_equal("error", int(expected.error), body.get("error_code"))
         if expected.error != Error.NONE:
             if rows:
-                difference.soft.add("partitions")
+                difference.advisory.add("partitions")
             return
     elif expected.error != Error.NONE:
-        asked = partition_rows(seen.request.get("topics"), seen.names)
+        asked = partition_rows(observed.request.get("topics"), observed.names)
         expected = PartitionErrors(dict.fromkeys(asked, expected.error))
     errors = {where: row.get("error_code") for where, row in rows.items()}
     if set(errors) != set(expected.errors):
-        difference.hard.add("partitions")
+        difference.required.add("partitions")
     elif any(errors[where] != error for where, error in expected.errors.items()):
-        difference.hard.add("error")
+        difference.required.add("error")
 
 
-def fetched_bodies(version: int, body: Body, group: str) -> list[Body]:
+def offset_fetch_bodies(version: int, body: Body, group: str) -> list[Body]:
     """What an answer to OffsetFetch says of one group; not exactly one body is a flaw of the answer."""
     return [body] if version < 8 else [row for row in body.get("groups") or () if row.get("group_id") == group]
 
 
-def fetched_rows(version: int, body: Body, group: str, names: TopicNames) -> dict[Partition, Body]:
+def offset_fetch_rows(version: int, body: Body, group: str, names: TopicNames) -> dict[Partition, Body]:
     """The rows of one group in an answer to OffsetFetch."""
     return {
         where: row
-        for each in fetched_bodies(version, body, group)
+        for each in offset_fetch_bodies(version, body, group)
         for where, row in partition_rows(each.get("topics"), names).items()
     }
 
 
-def compare_fetched(expected: Fetched, seen: Seen, difference: Difference) -> None:
+def compare_offset_fetch(
+    expected: OffsetFetchResponse, observed: ObservedResponse, difference: ResponseDifference
+) -> None:
     """OffsetFetch, of one group among those asked."""
-    bodies = fetched_bodies(seen.version, seen.answer, seen.group)
+    bodies = offset_fetch_bodies(observed.version, observed.response, observed.group)
     if len(bodies) != 1:
-        difference.hard.add("groups")
+        difference.required.add("groups")
         return
-    if seen.version >= 2:
-        difference.require("error", int(expected.error), bodies[0].get("error_code"))
-    rows = partition_rows(bodies[0].get("topics"), seen.names)
-    asked = fetched_bodies(seen.version, seen.request, seen.group)[0]
-    if bare_topics(bodies[0].get("topics"), seen.names) - bare_topics(asked.get("topics"), seen.names):
-        difference.hard.add("partitions")
+    if observed.version >= 2:
+        difference.require_equal("error", int(expected.error), bodies[0].get("error_code"))
+    rows = partition_rows(bodies[0].get("topics"), observed.names)
+    asked = offset_fetch_bodies(observed.version, observed.request, observed.group)[0]
+    if bare_topics(bodies[0].get("topics"), observed.names) - bare_topics(asked.get("topics"), observed.names):
+        difference.required.add("partitions")
     if expected.error != Error.NONE:
         # Below v2 there is no other place for an error than the partitions.
-        if seen.version < 2 and any(row.get("error_code") != expected.error for row in rows.values()):
-            difference.hard.add("error")
+        if observed.version < 2 and any(row.get("error_code") != expected.error for row in rows.values()):
+            difference.required.add("error")
         return
     if set(rows) != set(expected.offsets):
-        difference.hard.add("partitions")
+        difference.required.add("partitions")
         return
     for where, offset in expected.offsets.items():
         row = rows[where]
@@ -320,95 +328,99 @@ def compare_fetched(expected: Fetched, seen: Seen, difference: Difference) -> No
         if where in expected.nameless:
             error = Error.UNKNOWN_TOPIC_ID
         value = NO_OFFSET if offset is None else offset
-        difference.require("error", int(error), row.get("error_code"))
-        difference.require("offset", value.offset, row.get("committed_offset"))
-        difference.require("metadata", value.metadata, text(row.get("metadata")))
+        difference.require_equal("error", int(error), row.get("error_code"))
+        difference.require_equal("offset", value.offset, row.get("committed_offset"))
+        difference.require_equal("metadata", value.metadata, text_or_empty(row.get("metadata")))
         if row.get("metadata") is None:
-            difference.soft.add("metadata")  # COMMIT-16: null does not come back
-        if seen.version >= 5:
-            difference.require("epoch", value.epoch, row.get("committed_leader_epoch"))
+            difference.advisory.add("metadata")  # COMMIT-16: null does not come back
+        if observed.version >= 5:
+            difference.require_equal("epoch", value.epoch, row.get("committed_leader_epoch"))
 
 
-def compare_described(expected: Described, seen: Seen, difference: Difference) -> None:
+def compare_describe_group(
+    expected: DescribeGroupResponse, observed: ObservedResponse, difference: ResponseDifference
+) -> None:
     """DescribeGroups, of one group among those asked."""
-    rows = [row for row in seen.answer.get("groups") or () if row.get("group_id") == seen.group]
-    if len(rows) != seen.request["groups"].count(seen.group):
-        difference.hard.add("groups")
+    rows = [row for row in observed.response.get("groups") or () if row.get("group_id") == observed.group]
+    if len(rows) != observed.request["groups"].count(observed.group):
+        difference.required.add("groups")
         return
     body = rows[0]
-    difference.require("error", int(expected.error), body.get("error_code"))
-    if not difference.hard and expected.error not in (Error.NONE, Error.GROUP_ID_NOT_FOUND):
-        difference.expect("state", expected.state, body.get("group_state"))  # LAT-12
+    difference.require_equal("error", int(expected.error), body.get("error_code"))
+    if not difference.required and expected.error not in (Error.NONE, Error.GROUP_ID_NOT_FOUND):
+        difference.expect_equal("state", expected.state, body.get("group_state"))  # LAT-12
         return
-    difference.require("state", expected.state, body.get("group_state"))
-    if difference.hard:
+    difference.require_equal("state", expected.state, body.get("group_state"))
+    if difference.required:
         return
     if expected.error != Error.NONE and not body.get("error_message"):
-        difference.soft.add("message")  # KIP-1043
-    difference.require("protocol_type", expected.protocol_type, text(body.get("protocol_type")))
-    difference.require("protocol", expected.protocol, text(body.get("protocol_data")))
-    if seen.version >= 3 and not seen.request.get("include_authorized_operations"):
-        difference.expect("operations", UNASKED, body.get("authorized_operations"))
+        difference.advisory.add("message")  # KIP-1043
+    difference.require_equal("protocol_type", expected.protocol_type, text_or_empty(body.get("protocol_type")))
+    difference.require_equal("protocol", expected.protocol, text_or_empty(body.get("protocol_data")))
+    if observed.version >= 3 and not observed.request.get("include_authorized_operations"):
+        difference.expect_equal("operations", OPERATIONS_NOT_REQUESTED, body.get("authorized_operations"))
     members = list(body.get("members") or ())
-    compare_described_members(expected.members, seen.version, members, difference)
+    compare_described_members(expected.members, observed.version, members, difference)
 
 
 def compare_described_members(
-    expected: tuple[MemberDescription, ...], version: int, seen: Sequence[Body], difference: Difference
+    expected: tuple[MemberDescription, ...], version: int, seen: Sequence[Body], difference: ResponseDifference
 ) -> None:
     """The described members, as a set; instance ids from v4 on (ADMIN-06)."""
 
     def fits(member: MemberDescription, row: Body) -> bool:
         return version < 4 or row.get("group_instance_id") == member.instance
 
-    for member, row in identified(expected, seen, fits, difference):
-        difference.require("members", member.metadata or b"", row.get("member_metadata") or b"")
+    for member, row in match_members(expected, seen, fits, difference):
+        difference.require_equal("members", member.metadata or b"", row.get("member_metadata") or b"")
         assignment = row.get("member_assignment") or b""
         if assignment or not member.any_assignment:
-            difference.require("assignment", member.assignment or b"", assignment)
+            difference.require_equal("assignment", member.assignment or b"", assignment)
         if version >= 4:
-            difference.require("instances", member.instance, row.get("group_instance_id"))
+            difference.require_equal("instances", member.instance, row.get("group_instance_id"))
 
 
-def compare_listed(expected: Listed, seen: Seen, difference: Difference) -> None:
+def compare_list_groups(
+    expected: ListGroupsResponse, observed: ObservedResponse, difference: ResponseDifference
+) -> None:
     """ListGroups, for one group."""
-    body = seen.answer
-    difference.require("error", int(expected.error), body.get("error_code"))
-    rows = [row for row in body.get("groups") or () if row.get("group_id") == seen.group]
+    body = observed.response
+    difference.require_equal("error", int(expected.error), body.get("error_code"))
+    rows = [row for row in body.get("groups") or () if row.get("group_id") == observed.group]
     if expected.error != Error.NONE:
-        difference.expect("listed", int(expected.listed), len(rows))  # LAT-12
+        difference.expect_equal("listed", int(expected.listed), len(rows))  # LAT-12
         return
-    difference.require("listed", int(expected.listed), len(rows))
-    if difference.hard or not expected.listed:
+    difference.require_equal("listed", int(expected.listed), len(rows))
+    if difference.required or not expected.listed:
         return
-    difference.require("protocol_type", expected.protocol_type, text(rows[0].get("protocol_type")))
-    if seen.version >= 4:
-        difference.require("state", expected.state, rows[0].get("group_state"))
-    if seen.version >= 5:
-        difference.require("type", "classic", text(rows[0].get("group_type")).lower())
+    difference.require_equal("protocol_type", expected.protocol_type, text_or_empty(rows[0].get("protocol_type")))
+    if observed.version >= 4:
+        difference.require_equal("state", expected.state, rows[0].get("group_state"))
+    if observed.version >= 5:
+        difference.require_equal("type", "classic", text_or_empty(rows[0].get("group_type")).lower())
 
 
-def compare_silence(expected: Silence, seen: Seen, difference: Difference) -> None:
+def compare_silence(expected: NoResponse, observed: ObservedResponse, difference: ResponseDifference) -> None:
     """A request that lost its place: no answer, an error, or the newer one's answer (LAT-09, LAT-10)."""
-    if seen.answer.get("error_code") not in (
+    if observed.response.get("error_code") not in (
         Error.UNKNOWN_MEMBER_ID,
         Error.REBALANCE_IN_PROGRESS,
         Error.ILLEGAL_GENERATION,
     ):
-        difference.hard.add("error")
+        difference.required.add("error")
 
 
-COMPARISONS: Mapping[type, Callable[[Any, Seen, Difference], None]] = {
-    JoinAnswer: compare_join,
-    SyncAnswer: compare_sync,
-    HeartbeatAnswer: compare_error,
-    LeaveAnswer: compare_leave,
-    CommitAnswer: compare_error,
+COMPARISONS: Mapping[type, Callable[[Any, ObservedResponse, ResponseDifference], None]] = {
+    JoinResponse: compare_join,
+    SyncResponse: compare_sync,
+    HeartbeatResponse: compare_error,
+    LeaveResponse: compare_leave,
+    CommitResponse: compare_error,
     PartitionErrors: compare_partitions,
-    Fetched: compare_fetched,
-    Described: compare_described,
-    Listed: compare_listed,
-    Single: compare_error,
-    Silence: compare_silence,
+    OffsetFetchResponse: compare_offset_fetch,
+    DescribeGroupResponse: compare_describe_group,
+    ListGroupsResponse: compare_list_groups,
+    ErrorResponse: compare_error,
+    NoResponse: compare_silence,
 }
 """How to compare each kind of answer."""

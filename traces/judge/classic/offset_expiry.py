@@ -2,54 +2,60 @@
 
 from collections.abc import Iterator
 
-from fencepost.model.classic.coordinator.offsets import over
-from fencepost.model.classic.coordinator.state import Cluster, World
+from fencepost.model.classic.coordinator.offsets import expired_offsets
+from fencepost.model.classic.coordinator.state import Cluster, GroupState
 from fencepost.model.classic.core.state import Phase
-from fencepost.model.classic.messages.requests import Fetch, Partition, TopicNames
-from fencepost.model.frozen import alter
+from fencepost.model.classic.messages.requests import OffsetFetch, Partition, TopicNames
+from fencepost.model.frozen import evolve
 from fencepost.traces.events import Body
-from fencepost.traces.judge.classic.matching import fetched_rows
-from fencepost.traces.judge.search.configuration import Configuration, Part
+from fencepost.traces.judge.classic.matching import offset_fetch_rows
+from fencepost.traces.judge.search.configuration import Configuration, GroupOperation
 
 
-def doubted(one: Configuration, after: World, now: int, retention: int) -> frozenset[Partition]:
+def maybe_expired_offsets(
+    configuration: Configuration, after: GroupState, now: int, retention: int
+) -> frozenset[Partition]:
     """The offsets in doubt after a step to this world. What may be removed depends on the phase that ends here."""
-    before, doubtful = one.world, one.doubtful
+    before, doubtful = configuration.world, configuration.maybe_expired
     if before.offsets and before.group is not None and after.group is not None:
         if before.group.phase is not after.group.phase:
-            doubtful = doubtful | over(before, now, retention)
+            doubtful = doubtful | expired_offsets(before, now, retention)
         if doubtful and before.offsets is not after.offsets:
             doubtful = frozenset(each for each in doubtful if before.offsets.get(each) is after.offsets.get(each))
     return doubtful if after.offsets else frozenset()
 
 
-def removals(one: Configuration, part: Part, now: int, cluster: Cluster) -> Iterator[World]:
+def states_after_cleanup(
+    configuration: Configuration, part: GroupOperation, now: int, cluster: Cluster
+) -> Iterator[GroupState]:
     """The worlds in which offsets that this answer shows to be gone, or the whole group, were removed."""
-    world, request, settings = one.world, part.request, cluster.settings
+    world, request, settings = configuration.world, part.request, cluster.settings
     if world.group is None:
         return
     empty = world.group.phase is Phase.EMPTY and not world.pending
-    due = one.swept is None or now >= one.swept + settings.retention_check_interval
-    if not empty and not isinstance(request, Fetch):
+    due = configuration.last_cleanup is None or now >= configuration.last_cleanup + settings.retention_check_interval
+    if not empty and not isinstance(request, OffsetFetch):
         return
-    doubtful = one.doubtful | over(world, now, settings.offsets_retention)
+    doubtful = configuration.maybe_expired | expired_offsets(world, now, settings.offsets_retention)
     if empty and due and doubtful.issuperset(world.offsets):
-        yield World()
-    gone = missing(part, request, doubtful, cluster.names) if isinstance(request, Fetch) else frozenset()
+        yield GroupState()
+    gone = missing_offsets(part, request, doubtful, cluster.names) if isinstance(request, OffsetFetch) else frozenset()
     if gone:
-        yield alter(world, offsets={where: offset for where, offset in world.offsets.items() if where not in gone})
+        yield evolve(world, offsets={where: offset for where, offset in world.offsets.items() if where not in gone})
 
 
-def missing(part: Part, request: Fetch, doubtful: frozenset[Partition], names: TopicNames) -> frozenset[Partition]:
+def missing_offsets(
+    part: GroupOperation, request: OffsetFetch, doubtful: frozenset[Partition], names: TopicNames
+) -> frozenset[Partition]:
     """Which of these offsets the answer to an OffsetFetch says are not there."""
     operation = part.operation
-    if not doubtful or operation.answer is None:
+    if not doubtful or operation.response is None:
         return frozenset()
-    rows = fetched_rows(operation.version, operation.answer, request.group, names)
+    rows = offset_fetch_rows(operation.version, operation.response, request.group, names)
     asked = doubtful if request.partitions is None else doubtful.intersection(request.partitions)
-    return frozenset(where for where in asked if where not in rows or is_unset(rows[where]))
+    return frozenset(where for where in asked if where not in rows or is_offset_unset(rows[where]))
 
 
-def is_unset(row: Body) -> bool:
+def is_offset_unset(row: Body) -> bool:
     """The row says that nothing was committed."""
     return row.get("error_code") == 0 and row.get("committed_offset") == -1

@@ -7,12 +7,12 @@ more at any later moment at which the same answer could be given.
 from collections.abc import Mapping
 from typing import Any
 
-from fencepost.model.classic.coordinator.state import World
+from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.member_table import NOWHERE, find
 from fencepost.model.classic.core.state import Group, Holder
-from fencepost.model.classic.messages.requests import Heartbeat, Join, Request, Sync
+from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, Request, SyncGroup
 
-UNCHANGING = frozenset(
+READ_ONLY_RULES = frozenset(
     {
         "heartbeat.invalid-group",
         "heartbeat.unknown-group",
@@ -55,11 +55,11 @@ UNCHANGING = frozenset(
     }
 )
 """Rules that change nothing, of requests that could change nothing later and still be answered alike."""
-ALIVE = frozenset({"heartbeat.preparing", "heartbeat.completing", "heartbeat.stable"})
+SESSION_RULES = frozenset({"heartbeat.preparing", "heartbeat.completing", "heartbeat.stable"})
 """Rules that begin the member's session anew. Sessions that begin within one span of time are not told apart."""
-UNKNOWN_MEMBER = frozenset({"join.unknown-group", "join.unknown-member", "sync.unknown-member", "sync.empty"})
+UNKNOWN_MEMBER_RULES = frozenset({"join.unknown-group", "join.unknown-member", "sync.unknown-member", "sync.empty"})
 """Rules that refuse an id for good, unless it waits to be used."""
-KINDS: Mapping[str, frozenset[int] | None] = {
+COMMUTING_ERRORS: Mapping[str, frozenset[int] | None] = {
     "Heartbeat": None,
     "OffsetFetch": None,
     "DescribeGroups": None,
@@ -74,31 +74,31 @@ KINDS: Mapping[str, frozenset[int] | None] = {
 """The APIs, and where it matters the errors, with which a request may be such a one."""
 
 
-def may_rest(api: str, answer: Mapping[str, Any] | None) -> bool:
+def may_commute(api: str, response: Mapping[str, Any] | None) -> bool:
     """The answer is one that such a request may get: a quick look before the model is asked."""
-    if answer is None or api not in KINDS:
+    if response is None or api not in COMMUTING_ERRORS:
         return False
-    errors = KINDS[api]
-    return errors is None or answer.get("error_code") in errors
+    errors = COMMUTING_ERRORS[api]
+    return errors is None or response.get("error_code") in errors
 
 
-def rests(before: World, request: Request, rule: str, after: World) -> bool:
+def is_commutative(before: GroupState, request: Request, rule: str, after: GroupState) -> bool:
     """Handled by this rule, the request may be taken as handled at once."""
-    if rule in UNCHANGING:
+    if rule in READ_ONLY_RULES:
         return after is before
     group = before.group
-    if rule in UNKNOWN_MEMBER:
-        return after is before and not is_awaited(group, request)
-    if rule in ALIVE and group is not None and isinstance(request, Heartbeat):
+    if rule in UNKNOWN_MEMBER_RULES:
+        return after is before and not is_pending_id(group, request)
+    if rule in SESSION_RULES and group is not None and isinstance(request, Heartbeat):
         place = find(group, request.core.member, Holder.MEMBER)
         return place != NOWHERE and not group.slots[place].is_new
-    if rule == "sync.other-generation" and group is not None and isinstance(request, Sync):
+    if rule == "sync.other-generation" and group is not None and isinstance(request, SyncGroup):
         return after is before and request.core.generation < group.generation
     return rule == "sync.stable"
 
 
-def is_awaited(group: Group | None, request: Request) -> bool:
+def is_pending_id(group: Group | None, request: Request) -> bool:
     """The id of the request is one whose owner is yet to come back."""
-    if group is None or not isinstance(request, Join | Sync):
+    if group is None or not isinstance(request, JoinGroup | SyncGroup):
         return False
     return find(group, request.core.member, Holder.PENDING) != NOWHERE

@@ -5,140 +5,143 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 
-from fencepost.model.classic.coordinator.state import World
-from fencepost.model.classic.core.state import HeartbeatAnswer
-from fencepost.model.classic.messages.responses import Described, Fetched, Listed
-from fencepost.model.frozen import alter
+from fencepost.model.classic.coordinator.state import GroupState
+from fencepost.model.classic.core.state import HeartbeatResponse
+from fencepost.model.classic.messages.responses import DescribeGroupResponse, ListGroupsResponse, OffsetFetchResponse
+from fencepost.model.frozen import evolve
 from fencepost.traces.events import Body
 from fencepost.traces.judge.diagnosis.wording import errors_in
-from fencepost.traces.judge.search.configuration import Configuration, Part
-from fencepost.traces.judge.search.configuration import Fault as Misfit
+from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch
 from fencepost.traces.judge.search.search import Search
 
-EXPANSIONS = 400
+MAX_EXPANSIONS = 400
 """How far to look for the explanation of a failure."""
-HARMLESS = (HeartbeatAnswer, Fetched, Described, Listed)
+READ_ONLY_RESPONSES = (HeartbeatResponse, OffsetFetchResponse, DescribeGroupResponse, ListGroupsResponse)
 """Answers to requests that change nothing that matters."""
-UNMOVED = frozenset({"sync.stable"})
+NO_EFFECT_RULES = frozenset({"sync.stable"})
 """Rules of others that change nothing."""
-ASIDE = frozenset({"epoch", "metadata"})
+OFFSET_DETAIL_FIELDS = frozenset({"epoch", "metadata"})
 """What is stored beside an offset: wrong or not, the rest of the answer means the same."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Diagnosis:
     """What is wrong, and the state of the group if one waves it through."""
 
-    misfit: Misfit
+    mismatch: Mismatch
     after: Configuration | None = None
 
     @property
-    def misfits(self) -> tuple[Misfit, ...]:
+    def mismatches(self) -> tuple[Mismatch, ...]:
         """All wrong answers on the way, the first of them first."""
-        return self.after.faults if self.after is not None and self.after.faults else (self.misfit,)
+        return self.after.mismatches if self.after is not None and self.after.mismatches else (self.mismatch,)
 
 
-class Autopsy:
+class Diagnoser:
     """Looks for the path with the fewest wrong answers, to name the first of them."""
 
     def __init__(self, search: Search) -> None:
         self.search = search
 
-    def of(self, part: Part, time: int) -> Finding:
+    def diagnose(self, part: GroupOperation, time: int) -> Diagnosis:
         """The first answer that is wrong on the path that explains most."""
         search = self.search
-        search.lenient = True
+        search.allow_mismatches = True
         try:
-            return self.nearest(part, time) or Finding(self.too_early(part))
+            return self.fewest_mismatches(part, time) or Diagnosis(self.premature_response(part))
         finally:
-            search.lenient = False
+            search.allow_mismatches = False
 
-    def starts(self, part: Part) -> list[Configuration]:
+    def start_configurations(self, part: GroupOperation) -> list[Configuration]:
         """Where to look from: for a trace seen at the coordinator the request may just have been handled."""
         search, number = self.search, part.operation.handle
-        handled = any(number in one.waiting or self.holds(one, number) for one in search.configurations)
-        return search.configurations if handled or number not in search.parts else search.sent(part)
+        handled = any(number in one.waiting or self.has_handled(one, number) for one in search.configurations)
+        return search.configurations if handled or number not in search.open_operations else search.on_request(part)
 
     @staticmethod
-    def holds(one: Configuration, number: int) -> bool:
+    def has_handled(configuration: Configuration, number: int) -> bool:
         """The request was handled in this configuration: it is parked or has its answer."""
-        if number in one.given or any(each == number for each, _ in one.unseen):
+        if number in configuration.matched or any(each == number for each, _ in configuration.predicted):
             return True
-        group = one.world.group
+        group = configuration.world.group
         return group is not None and any(number in (slot.join, slot.sync) for slot in group.slots)
 
-    def nearest(self, part: Part, time: int) -> Finding | None:
+    def fewest_mismatches(self, part: GroupOperation, time: int) -> Diagnosis | None:
         """Best-first search over wrong answers waved through."""
         order = count()
         number = part.operation.handle
-        starts = self.starts(part)
+        starts = self.start_configurations(part)
         arrived = starts is not self.search.configurations
-        queue = [(weight(one), next(order), one) for one in starts]
+        queue = [(mismatch_cost(one), next(order), one) for one in starts]
         heapq.heapify(queue)
         known = {one for _, _, one in queue}
-        for _ in range(EXPANSIONS):
+        for _ in range(MAX_EXPANSIONS):
             if not queue:
                 return None
             _, _, one = heapq.heappop(queue)
-            if arrived and one.faults:
+            if arrived and one.mismatches:
                 # The request, whose own answer may be far away, brought a wrong one about.
-                return Finding(one.faults[0], one)
-            settled = self.search.delivered(one, part)
+                return Diagnosis(one.mismatches[0], one)
+            settled = self.search.deliver(one, part)
             if settled:
-                return Finding(one.faults[0], settled[0]) if one.faults else None
+                return Diagnosis(one.mismatches[0], settled[0]) if one.mismatches else None
             if settled is not None:
-                answer = next(expected for each, expected in one.unseen if each == number)
-                fields = next(self.search.differences(part, answer)).hard
-                rule = one.trail.rule if one.trail else ""
-                return Finding(Misfit(number, frozenset(fields), answer, rule, one.world))
-            for after in self.search.moves(one, time, number):
+                response = next(expected for each, expected in one.predicted if each == number)
+                fields = next(self.search.compare_response(part, response)).required
+                rule = one.path.rule if one.path else ""
+                return Diagnosis(Mismatch(number, frozenset(fields), response, rule, one.world))
+            for after in self.search.successors(one, time, number):
                 if after not in known:
                     known.add(after)
-                    heapq.heappush(queue, (weight(after), next(order), after))
+                    heapq.heappush(queue, (mismatch_cost(after), next(order), after))
         return None
 
-    def too_early(self, part: Part) -> Misfit:
+    def premature_response(self, part: GroupOperation) -> Mismatch:
         """The request should still be parked; if it was refused instead, that is wrong as well."""
-        refused = errors_in(part.operation.answer or {}) - {0}
-        return self.parked(part, "time", *(("error",) if refused else ()))
+        refused = errors_in(part.operation.response or {}) - {0}
+        return self.mismatch_without_response(part, "time", *(("error",) if refused else ()))
 
-    def parked(self, part: Part, *fields: str) -> Misfit:
+    def mismatch_without_response(self, part: GroupOperation, *fields: str) -> Mismatch:
         """A fault of a request that has no answer, with the rule that handled it."""
         number = part.operation.handle
         for one in self.search.configurations:
-            trail = one.trail
+            trail = one.path
             while trail is not None:
                 if trail.handle == number:
-                    return Misfit(number, frozenset(fields), None, trail.rule, one.world)
-                trail = trail.before
-            for after in self.starts_handled(one, part):
-                if after.trail is not None:
-                    return Misfit(number, frozenset(fields), None, after.trail.rule, one.world)
-        world = self.search.configurations[0].world if self.search.configurations else World()
-        return Misfit(number, frozenset(fields), None, "", world)
+                    return Mismatch(number, frozenset(fields), None, trail.rule, one.world)
+                trail = trail.previous
+            for after in self.handle_waiting(one, part):
+                if after.path is not None:
+                    return Mismatch(number, frozenset(fields), None, after.path.rule, one.world)
+        world = self.search.configurations[0].world if self.search.configurations else GroupState()
+        return Mismatch(number, frozenset(fields), None, "", world)
 
-    def starts_handled(self, one: Configuration, part: Part) -> Iterator[Configuration]:
+    def handle_waiting(self, configuration: Configuration, part: GroupOperation) -> Iterator[Configuration]:
         """The configuration once the request is handled, if it still waits."""
         operation = part.operation
-        if operation.handle in one.waiting:
-            yield from self.search.linearised(one, operation.handle, operation.answered or operation.sent)
+        if operation.handle in configuration.waiting:
+            yield from self.search.linearize(
+                configuration, operation.handle, operation.responded_at or operation.sent_at
+            )
 
 
-def weight(one: Configuration) -> int:
+def mismatch_cost(configuration: Configuration) -> int:
     """How much is wrong on the way to a configuration: the different kinds of it, however often.
 
     A member let in without an id does not count: that it is wrong is so on every way.
     """
-    found = (each for each in one.faults if not is_admission(each))
+    found = (each for each in configuration.mismatches if not is_admission(each))
     return len({(name, each.expected is None) for each in found for name in each.fields})
 
 
-NOT_COUNTING = frozenset({"join.completing.same-protocols", "join.stable.same-protocols", "join.replace.stable"})
+SAME_GENERATION_RULES = frozenset(
+    {"join.completing.same-protocols", "join.stable.same-protocols", "join.replace.stable"}
+)
 """Rules that tell a member the generation that the others are in already."""
 
 
 @dataclass(frozen=True, slots=True)
-class Adoption:
+class Recovery:
     """The state to go on from after wrong answers, and which of them the target now simply goes by.
 
     Those are wrong by themselves, but nothing else that the answer shows is the worse for them: a number that it
@@ -146,43 +149,43 @@ class Adoption:
     """
 
     after: Configuration
-    waived: tuple[Misfit, ...] = ()
+    tolerated: tuple[Mismatch, ...] = ()
 
 
-def is_admission(misfit: Misfit) -> bool:
+def is_admission(mismatch: Mismatch) -> bool:
     """A member was let in that should have been sent for an id."""
-    return misfit.expected is None and misfit.rule == "join.id-required"
+    return mismatch.expected is None and mismatch.rule == "join.id-required"
 
 
-def is_told(one: Configuration, known: Mapping[int, Part]) -> bool:
+def is_generation_announced(configuration: Configuration, operations: Mapping[int, GroupOperation]) -> bool:
     """Another member was told the right generation."""
-    assert one.world.group is not None
-    answers = (known[each].operation.answer or {} for each in one.given if each in known)
-    return any(each.get("generation_id") == one.world.group.generation for each in answers)
+    assert configuration.world.group is not None
+    responses = (operations[each].operation.response or {} for each in configuration.matched if each in operations)
+    return any(each.get("generation_id") == configuration.world.group.generation for each in responses)
 
 
-def adopted(finding: Finding, body: Body, known: Mapping[int, Part]) -> Adoption | None:
-    """Where to go on after wrong answers, if that is beyond doubt; else None. `known` are requests by handle.
+def recover(diagnosis: Diagnosis, body: Body, operations: Mapping[int, GroupOperation]) -> Recovery | None:
+    """Where to go on after wrong answers, if that is beyond doubt; else None. `operations` are requests by handle.
 
     Either the answer was wrong and nothing depended on it, or the target goes by what it told from now on.
     """
-    after = finding.after
+    after = diagnosis.after
     if after is None:
         return None
-    clean = alter(after, faults=())
-    rest = [each for each in after.faults if not is_admission(each)]
+    clean = evolve(after, mismatches=())
+    rest = [each for each in after.mismatches if not is_admission(each)]
     if not rest:
-        return Adoption(clean, after.faults)
+        return Recovery(clean, after.mismatches)
     if all(each.fields == {"generation"} for each in rest) and clean.world.group is not None:
-        if any(each.rule in NOT_COUNTING for each in rest) or is_told(clean, known):
-            return Adoption(clean)
-        told = alter(clean.world.group, generation=body.get("generation_id", -1))
-        return Adoption(alter(clean, world=alter(clean.world, group=told)), after.faults)
+        if any(each.rule in SAME_GENERATION_RULES for each in rest) or is_generation_announced(clean, operations):
+            return Recovery(clean)
+        told = evolve(clean.world.group, generation=body.get("generation_id", -1))
+        return Recovery(evolve(clean, world=evolve(clean.world, group=told)), after.mismatches)
     misfit = rest[0]
-    if len(after.faults) != 1 or "time" in misfit.fields:
+    if len(after.mismatches) != 1 or "time" in misfit.fields:
         return None
-    if misfit.fields <= ASIDE:
-        return Adoption(clean, (misfit,))
+    if misfit.fields <= OFFSET_DETAIL_FIELDS:
+        return Recovery(clean, (misfit,))
     refused = body.get("error_code") not in (None, 0) and getattr(misfit.expected, "error", 0) != 0
-    unmoved = isinstance(misfit.expected, HARMLESS) or misfit.rule in UNMOVED
-    return Adoption(clean) if refused or unmoved else None
+    unmoved = isinstance(misfit.expected, READ_ONLY_RESPONSES) or misfit.rule in NO_EFFECT_RULES
+    return Recovery(clean) if refused or unmoved else None

@@ -2,81 +2,87 @@
 
 from typing import Any
 
-from fencepost.model.classic.coordinator.state import World
+from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.member_table import is_member
-from fencepost.model.classic.core.state import Holder, JoinAnswer, LeaveAnswer, Phase, Silence, SyncAnswer
+from fencepost.model.classic.core.state import Holder, JoinResponse, LeaveResponse, NoResponse, Phase, SyncResponse
 from fencepost.model.classic.messages.requests import Request
-from fencepost.model.classic.messages.responses import Answer, Described, Fetched, Listed, PartitionErrors
+from fencepost.model.classic.messages.responses import (
+    DescribeGroupResponse,
+    ListGroupsResponse,
+    OffsetFetchResponse,
+    PartitionErrors,
+    Response,
+)
 from fencepost.model.classic.rules import RULES, Rule
 from fencepost.model.errors import Error, error_name
 from fencepost.traces.events import Body
 
-HIDDEN = frozenset({"throttle_time_ms", "_findings", "error_message"})
+HIDDEN_FIELDS = frozenset({"throttle_time_ms", "_findings", "error_message"})
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as a person reads it."""
     if isinstance(value, bytes):
         return f"{len(value)} bytes {value[:16].hex()}" if value else "no bytes"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{name}={entry(name, each)}" for name, each in value.items()) + "}"
+        return "{" + ", ".join(f"{name}={format_field(name, each)}" for name, each in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(shown(each) for each in value) + "]"
+        return "[" + ", ".join(format_value(each) for each in value) + "]"
     return repr(value)
 
 
-def entry(name: str, value: Any) -> str:
+def format_field(name: str, value: Any) -> str:
     """A field of a message as a person reads it."""
-    return error_name(value) if name == "error_code" and isinstance(value, int) else shown(value)
+    return error_name(value) if name == "error_code" and isinstance(value, int) else format_value(value)
 
 
-def observed(body: Body) -> str:
+def format_observed(body: Body) -> str:
     """An answer as it was seen."""
-    return ", ".join(f"{name}={entry(name, value)}" for name, value in body.items() if name not in HIDDEN)
+    return ", ".join(f"{name}={format_field(name, value)}" for name, value in body.items() if name not in HIDDEN_FIELDS)
 
 
-def expected(answer: Answer | None) -> str:
+def format_expected(response: Response | None) -> str:
     """An answer as the model gives it."""
-    match answer:
+    match response:
         case None:
             return "no answer yet"
-        case Silence():
+        case NoResponse():
             return "no answer, or an error"
-        case JoinAnswer(error=Error.NONE):
-            members = [view.id for view in answer.members if view.id is not None]
+        case JoinResponse(error=Error.NONE):
+            members = [view.id for view in response.members if view.id is not None]
             return (
-                f"NONE, generation={answer.generation}, protocol={answer.protocol!r}, leader={answer.leader!r}, "
-                f"member_id={answer.member!r}, members={members}, skip_assignment={answer.skip_assignment}"
+                f"NONE, generation={response.generation}, protocol={response.protocol!r}, leader={response.leader!r}, "
+                f"member_id={response.member!r}, members={members}, skip_assignment={response.skip_assignment}"
             )
-        case SyncAnswer(error=Error.NONE):
-            return f"NONE, assignment={shown(answer.assignment or b'')}, protocol={answer.protocol!r}"
-        case LeaveAnswer():
-            return f"{answer.error.name}, entries={[each.name for each in answer.entries]}"
+        case SyncResponse(error=Error.NONE):
+            return f"NONE, assignment={format_value(response.assignment or b'')}, protocol={response.protocol!r}"
+        case LeaveResponse():
+            return f"{response.error.name}, entries={[each.name for each in response.entries]}"
         case PartitionErrors():
-            rows = {f"{topic}/{number}": error.name for (topic, number), error in answer.errors.items()}
-            return f"{answer.error.name} {rows}"
-        case Fetched():
+            rows = {f"{topic}/{number}": error.name for (topic, number), error in response.errors.items()}
+            return f"{response.error.name} {rows}"
+        case OffsetFetchResponse():
             offsets = {
                 f"{topic}/{number}": "unstable" if offset is None else offset.offset
-                for (topic, number), offset in answer.offsets.items()
+                for (topic, number), offset in response.offsets.items()
             }
-            return f"{answer.error.name} {offsets}"
-        case Described():
-            return f"{answer.error.name}, state={answer.state}, {len(answer.members)} members"
-        case Listed():
-            return f"listed, state={answer.state}" if answer.listed else "not listed"
+            return f"{response.error.name} {offsets}"
+        case DescribeGroupResponse():
+            return f"{response.error.name}, state={response.state}, {len(response.members)} members"
+        case ListGroupsResponse():
+            return f"listed, state={response.state}" if response.listed else "not listed"
         case _:
-            return answer.error.name
+            return response.error.name
 
 
-def false_guard(request: Request | None, api: str, body: Body, world: World, applied: Rule | None) -> str:
+def false_guard(request: Request | None, api: str, body: Body, world: GroupState, applied: Rule | None) -> str:
     """The guard under which the answer seen would have been right, and the values that make it false."""
     codes = errors_in(body)
     wanted = [row for row in RULES.values() if row.api == api and row.error is not None and row.error in codes]
     clauses = [row.guard for row in wanted if applied is None or row.name != applied.name]
     if not clauses:
-        return f"no rule gives such an answer; {situation(request, world)}"
-    return f"{' or '.join(clauses)}; but {situation(request, world)}"
+        return f"no rule gives such an answer; {format_state(request, world)}"
+    return f"{' or '.join(clauses)}; but {format_state(request, world)}"
 
 
 def errors_in(body: Body) -> set[int]:
@@ -94,7 +100,7 @@ def errors_in(body: Body) -> set[int]:
     return found - {0} or found
 
 
-def situation(request: Request | None, world: World) -> str:
+def format_state(request: Request | None, world: GroupState) -> str:
     """The values that guards look at."""
     group = world.group
     if group is None:

@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from typing import Any
 
-from fencepost.model.classic.messages.requests import EndTransaction, List, Request
+from fencepost.model.classic.messages.requests import EndTxn, ListGroups, Request
 from fencepost.traces.events import Body
-from fencepost.traces.judge.classic.failover import NOT_READY
-from fencepost.traces.judge.diagnosis.wording import errors_in, observed
+from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
+from fencepost.traces.judge.diagnosis.wording import errors_in, format_observed
 from fencepost.traces.operations import Operation
-from fencepost.traces.verdict import Fault
+from fencepost.traces.verdict import Violation
 
-GROUP, TRANSACTION, SHARE = 0, 1, 2
+GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
 """Key types."""
 NOT_AVAILABLE, NOT_COORDINATOR, INVALID_REQUEST = 15, 16, 42
-BATCHED = 4
+FIRST_BATCHED_VERSION = 4
 """The first version of FindCoordinator with several keys."""
 OFFSETS_TOPIC = "__consumer_offsets"
 
@@ -24,104 +24,104 @@ class LookupCheck:
     def __init__(self) -> None:
         self.nodes: dict[str, int] = {}
         self.leaders: dict[int, int] = {}
-        self.at_home: dict[int, bool] = {}
+        self.at_coordinator: dict[int, bool] = {}
         """Of requests whose node is known: was it the one named for their group?"""
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Coordinators may have moved."""
         self.nodes.clear()
         self.leaders.clear()
 
-    def is_elsewhere(self, operation: Operation, request: Request) -> bool:
+    def is_sent_elsewhere(self, operation: Operation, request: Request) -> bool:
         """The request went to another node than the one named for its group, which knows nothing of it."""
         node = self.nodes.get(request.group)
         if operation.broker is None or node is None:
             return False
         home = node == operation.broker
-        if not isinstance(request, List | EndTransaction):
-            self.at_home[operation.handle] = home
+        if not isinstance(request, ListGroups | EndTxn):
+            self.at_coordinator[operation.handle] = home
         return not home
 
-    def answered(self, operation: Operation) -> Iterator[Fault]:
+    def check_response(self, operation: Operation) -> Iterator[Violation]:
         """What is wrong with an answer."""
-        if operation.answer is None:
+        if operation.response is None:
             return
         if operation.api == "Metadata":
-            self.learn(operation.answer)
+            self.learn_leaders(operation.response)
         elif operation.api == "FindCoordinator":
-            yield from self.found(operation, operation.answer)
-        elif operation.handle in self.at_home:
-            yield from self.placed(operation, operation.answer, self.at_home.pop(operation.handle))
-        elif operation.answer.get("error_code") in NOT_READY:
-            self.forget()
+            yield from self.check_find_coordinator(operation, operation.response)
+        elif operation.handle in self.at_coordinator:
+            yield from self.check_coordinator(operation, operation.response, self.at_coordinator.pop(operation.handle))
+        elif operation.response.get("error_code") in NOT_READY_ERRORS:
+            self.reset()
 
-    def placed(self, operation: Operation, answer: Body, home: bool) -> Iterator[Fault]:
+    def check_coordinator(self, operation: Operation, response: Body, is_coordinator: bool) -> Iterator[Violation]:
         """The answer of a known node: it coordinates the group, or it says that it does not."""
-        refused = errors_in(answer) == {NOT_COORDINATOR}
-        if home and refused:
-            yield self.fault(operation, ("place",), "an answer of the node that was named", "FIND-01")
-        elif not home and not refused:
-            yield self.fault(operation, ("error",), "NOT_COORDINATOR", "FIND-10")
+        refused = errors_in(response) == {NOT_COORDINATOR}
+        if is_coordinator and refused:
+            yield self.violation_of(operation, ("place",), "an answer of the node that was named", "FIND-01")
+        elif not is_coordinator and not refused:
+            yield self.violation_of(operation, ("error",), "NOT_COORDINATOR", "FIND-10")
 
-    def found(self, operation: Operation, answer: Body) -> Iterator[Fault]:
+    def check_find_coordinator(self, operation: Operation, response: Body) -> Iterator[Violation]:
         """The answer to a lookup."""
-        batched = operation.version >= BATCHED
-        if ("coordinators" if batched else "node_id") not in answer:
+        batched = operation.version >= FIRST_BATCHED_VERSION
+        if ("coordinators" if batched else "node_id") not in response:
             layout = "a list of coordinators" if batched else "the node at top level"
-            yield self.fault(operation, ("layout",), layout, "FIND-06")
+            yield self.violation_of(operation, ("layout",), layout, "FIND-06")
             return
         keys = list(operation.body.get("coordinator_keys") or ()) if batched else [operation.body.get("key")]
-        rows = answer["coordinators"] if batched else [answer]
+        rows = response["coordinators"] if batched else [response]
         if batched and [row.get("key") for row in rows] != keys:
-            yield self.fault(operation, ("keys",), f"one entry for each of {keys}, in order", "FIND-05")
+            yield self.violation_of(operation, ("keys",), f"one entry for each of {keys}, in order", "FIND-05")
             return
         for key, row in zip(keys, rows, strict=True):
-            yield from self.entry(operation, operation.body.get("key_type", GROUP), key, row)
+            yield from self.check_entry(operation, operation.body.get("key_type", GROUP_KEY), key, row)
 
-    def entry(self, operation: Operation, kind: int, key: Any, row: Body) -> Iterator[Fault]:
+    def check_entry(self, operation: Operation, kind: int, key: Any, row: Body) -> Iterator[Violation]:
         """One entry of an answer."""
         error = row.get("error_code")
-        if kind not in (GROUP, TRANSACTION, SHARE):
+        if kind not in (GROUP_KEY, TRANSACTION_KEY, SHARE_KEY):
             if error != INVALID_REQUEST:
-                yield self.fault(operation, ("error",), "INVALID_REQUEST", "FIND-07")
+                yield self.violation_of(operation, ("error",), "INVALID_REQUEST", "FIND-07")
             return
-        if kind != GROUP:
+        if kind != GROUP_KEY:
             return
         # A coordinator may be gone for a while, but not for the empty id alone.
         if error == NOT_AVAILABLE and not (key == "" and self.nodes):
-            self.forget()
+            self.reset()
             if row.get("node_id") != -1:
-                yield self.fault(operation, ("node",), "node_id=-1 with COORDINATOR_NOT_AVAILABLE", "FIND-08")
+                yield self.violation_of(operation, ("node",), "node_id=-1 with COORDINATOR_NOT_AVAILABLE", "FIND-08")
             return
         if error != 0 or not row.get("host") or not 0 < row.get("port", -1) < 65536 or row.get("node_id", -1) < 0:
             wrong = "FIND-09" if key == "" else "FIND-01"
-            yield self.fault(operation, ("error",), "NONE with node id, host and port", wrong)
+            yield self.violation_of(operation, ("error",), "NONE with node id, host and port", wrong)
             return
-        yield from self.named(operation, key, row["node_id"])
+        yield from self.check_named_node(operation, key, row["node_id"])
 
-    def named(self, operation: Operation, key: str, node: int) -> Iterator[Fault]:
+    def check_named_node(self, operation: Operation, key: str, node: int) -> Iterator[Violation]:
         """A node was named: as before, and as the offsets topic says?"""
         if self.nodes.setdefault(key, node) != node:
-            yield self.fault(operation, ("node",), f"node_id={self.nodes[key]} as before", "FIND-03")
-        home = self.leaders.get(abs_hash(key) % len(self.leaders)) if self.leaders else None
+            yield self.violation_of(operation, ("node",), f"node_id={self.nodes[key]} as before", "FIND-03")
+        home = self.leaders.get(java_abs_hash(key) % len(self.leaders)) if self.leaders else None
         if home is not None and home != node:
-            yield self.fault(operation, ("home",), f"node_id={home}, leader of the group's partition", "FIND-04")
+            yield self.violation_of(operation, ("home",), f"node_id={home}, leader of the group's partition", "FIND-04")
 
-    def learn(self, answer: Body) -> None:
+    def learn_leaders(self, response: Body) -> None:
         """Where the partitions of the offsets topic are led."""
-        for topic in answer.get("topics") or ():
+        for topic in response.get("topics") or ():
             if topic.get("name") == OFFSETS_TOPIC:
                 self.leaders = {row["partition_index"]: row["leader_id"] for row in topic.get("partitions") or ()}
 
     @staticmethod
-    def fault(operation: Operation, fields: tuple[str, ...], allowed: str, requirement: str) -> Fault:
+    def violation_of(operation: Operation, fields: tuple[str, ...], allowed: str, requirement: str) -> Violation:
         """A fault in words."""
-        return Fault(
+        return Violation(
             sequence=operation.handle - 1,
             group="",
             api=operation.api,
             fields=fields,
-            observed=observed(operation.answer or {}),
+            observed=format_observed(operation.response or {}),
             allowed=(allowed,),
             rule="find.coordinator",
             guard="",
@@ -129,7 +129,7 @@ class LookupCheck:
         )
 
 
-def abs_hash(text: str) -> int:
+def java_abs_hash(text: str) -> int:
     """Java's string hash without its sign, as Kafka takes it: the one value without a positive twin gives 0."""
     value = 0
     encoded = text.encode("utf-16-be", "surrogatepass")
@@ -140,8 +140,8 @@ def abs_hash(text: str) -> int:
     return 0 if value == -(1 << 31) else abs(value)
 
 
-def unusual(answer: Body) -> set[str]:
+def unusual_lookup_fields(response: Body) -> set[str]:
     """What is allowed about an answer to a lookup, but not as Apache Kafka has it."""
-    rows = answer.get("coordinators") or [answer]
+    rows = response.get("coordinators") or [response]
     named = any(row.get("error_code") != 0 and row.get("node_id", -1) != -1 for row in rows)
-    return ({"wire"} if answer.get("_findings") else set()) | ({"node"} if named else set())
+    return ({"wire"} if response.get("_findings") else set()) | ({"node"} if named else set())

@@ -1,7 +1,7 @@
 """Steps that a coordinator itself tells of, held against the kernel of the protocol (`model.classic.kernel.actions`).
 
 A log tells of rounds, leaders and members, and of nothing else. So each step is an action of the kernel whose
-arguments are known in part: who leads a round is `SOMEBODY` until it is told. Beyond the guards of the kernel,
+arguments are known in part: who leads a round is `UNKNOWN_MEMBER` until it is told. Beyond the guards of the kernel,
 generations have to count one by one, and a round has to keep its members.
 """
 
@@ -11,22 +11,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fencepost.model.classic.kernel.actions import (
-    Finite,
+    FiniteRelation,
     Kernel,
-    Move,
+    KernelStep,
     complete,
     complete_empty,
-    finite,
+    finite_relation,
     prepare,
     publish,
 )
 from fencepost.traces.events import Body, Event
-from fencepost.traces.verdict import Evidence, Fault, Standing
+from fencepost.traces.verdict import CheckResult, CheckStatus, Violation
 
-SOMEBODY = None
+UNKNOWN_MEMBER = None
 """A member that is not known yet."""
-NOBODY = Finite()
-REQUIREMENTS: Mapping[str, str] = {
+NO_MEMBERS = FiniteRelation()
+REQUIREMENT_BY_GUARD: Mapping[str, str] = {
     "each completed join phase counts one": "GEN-02",
     "nothing else counts": "GEN-03",
     "the assignment is of the current generation": "SYNC-04",
@@ -36,7 +36,7 @@ REQUIREMENTS: Mapping[str, str] = {
     "the round keeps its members": "GEN-20",
 }
 """What a guard that is false breaks."""
-REMOVED = re.compile(
+REMOVAL_REASON = re.compile(
     r"(?:Removing|removing) member (?P<one>\S+?) on .*"
     r"|(?:Removing) (?:Set\(|\[)(?P<some>[^\])]*)[\])] on pending sync.*"
     r"|explicit `LeaveGroup` request for \((?P<left>[^)]*)\) members.*"
@@ -45,65 +45,65 @@ REMOVED = re.compile(
 
 
 @dataclass(slots=True)
-class GroupSteps:
+class LoggedGroup:
     """A group as its coordinator's steps show it. Without a kernel its generation is not known."""
 
     kernel: Kernel | None = None
-    count: int | None = None
+    member_count: int | None = None
     """How many members the present round has."""
-    gone: set[str] = field(default_factory=set)
+    departed: set[str] = field(default_factory=set)
     """Who has left since the present round began."""
 
 
-class StepsSeen:
+class LogStepCheck:
     """The groups of one trace."""
 
     def __init__(self) -> None:
-        self.groups: dict[str, GroupSteps] = {}
-        self.kept: dict[str, int] = {}
+        self.groups: dict[str, LoggedGroup] = {}
+        self.first_passes: dict[str, int] = {}
         """By requirement, the first step that put it to the test and kept it."""
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """What was known of groups holds no more."""
         self.groups.clear()
 
-    def evidence(self) -> tuple[Evidence, ...]:
+    def check_results(self) -> tuple[CheckResult, ...]:
         """What the steps say of requirements."""
-        return tuple(Evidence(each, sequence, Standing.PASS) for each, sequence in self.kept.items())
+        return tuple(CheckResult(each, sequence, CheckStatus.PASS) for each, sequence in self.first_passes.items())
 
-    def take(self, event: Event) -> Iterator[Fault]:
+    def check_step(self, event: Event) -> Iterator[Violation]:
         """What is wrong with a step."""
         body = event.body
         step, name = body.get("step"), body.get("group")
         if step == "sweep":  # some groups that were empty may be no more
-            self.groups = {name: group for name, group in self.groups.items() if group.count != 0}
+            self.groups = {name: group for name, group in self.groups.items() if group.member_count != 0}
         elif step == "delete":
             for gone in str(body.get("groups")).split(", "):
                 self.groups.pop(gone, None)
-        handle = STEPS.get(step) if isinstance(step, str) else None
+        handle = STEP_HANDLERS.get(step) if isinstance(step, str) else None
         if handle is None or not isinstance(name, str):
             return
-        group = self.groups.setdefault(name, GroupSteps())
+        group = self.groups.setdefault(name, LoggedGroup())
         known = group.kernel
         guards = handle(group, body)
         if step == "forget":
             del self.groups[name]
         for guard, holds in guards.items():
-            requirement = REQUIREMENTS[guard]
+            requirement = REQUIREMENT_BY_GUARD[guard]
             if holds:
-                self.kept.setdefault(requirement, event.sequence)
+                self.first_passes.setdefault(requirement, event.sequence)
             else:
-                yield fault(event, name, guard, requirement, known)
+                yield step_violation(event, name, guard, requirement, known)
 
 
-def fault(event: Event, group: str, guard: str, requirement: str, known: Kernel | None) -> Fault:
+def step_violation(event: Event, group: str, guard: str, requirement: str, known: Kernel | None) -> Violation:
     """A guard that is false, in words."""
     body = event.body
     place = f" (line {body['line']})" if "line" in body else ""
     told = ", ".join(f"{name}={body[name]}" for name in ("generation", "member", "count") if name in body)
-    leaders = sorted(str(each) for (each,) in known.led.at(known.current) if each) if known is not None else []  # type: ignore[attr-defined]
+    leaders = sorted(str(each) for (each,) in known.led.suffixes(known.current) if each) if known is not None else []  # type: ignore[attr-defined]
     state = f"generation={known.current}, led by {leaders[0] if leaders else 'a member'}" if known is not None else ""
-    return Fault(
+    return Violation(
         sequence=event.sequence,
         group=group,
         api=str(body["step"]),
@@ -117,108 +117,121 @@ def fault(event: Event, group: str, guard: str, requirement: str, known: Kernel 
     )
 
 
-def on_prepare(group: GroupSteps, body: Body) -> dict[str, Any]:
+def on_prepare(group: LoggedGroup, body: Body) -> dict[str, Any]:
     """A rebalance begins. Its reason may tell who is gone."""
     guards, generation = {}, body["generation"]
     if group.kernel is not None:
         guards["nothing else counts"] = group.kernel.current == generation
-    group.kernel = prepare(kernel_at(group, generation)).after
-    found = REMOVED.match(body.get("reason") or "")
+    group.kernel = prepare(kernel_at_generation(group, generation)).after
+    found = REMOVAL_REASON.match(body.get("reason") or "")
     for names in found.groupdict().values() if found is not None else ():
-        group.gone |= set(names.split(", ")) if names else set()
+        group.departed |= set(names.split(", ")) if names else set()
     return guards
 
 
-def on_complete(group: GroupSteps, body: Body) -> dict[str, Any]:
+def on_complete(group: LoggedGroup, body: Body) -> dict[str, Any]:
     """The join phase completes: a new generation with so many members, one of which leads it."""
     generation = body["generation"]
-    guards = counted(group, generation)
-    taken(group, complete(kernel_at(group, generation - 1), generation, SOMEBODY, finite((SOMEBODY,)), NOBODY))
-    group.count, group.gone = body.get("count"), set()
+    guards = check_generation(group, generation)
+    apply_move(
+        group,
+        complete(
+            kernel_at_generation(group, generation - 1),
+            generation,
+            UNKNOWN_MEMBER,
+            finite_relation((UNKNOWN_MEMBER,)),
+            NO_MEMBERS,
+        ),
+    )
+    group.member_count, group.departed = body.get("count"), set()
     return guards
 
 
-def on_empty(group: GroupSteps, body: Body) -> dict[str, Any]:
+def on_empty(group: LoggedGroup, body: Body) -> dict[str, Any]:
     """The join phase ends with nobody."""
     generation = body["generation"]
-    guards = counted(group, generation)
-    taken(group, complete_empty(kernel_at(group, generation - 1), generation))
-    group.count = 0
+    guards = check_generation(group, generation)
+    apply_move(group, complete_empty(kernel_at_generation(group, generation - 1), generation))
+    group.member_count = 0
     return guards
 
 
-def on_publish(group: GroupSteps, body: Body) -> dict[str, Any]:
+def on_publish(group: LoggedGroup, body: Body) -> dict[str, Any]:
     """The leader hands in the assignment."""
     generation, leader = body["generation"], body["member"]
     kernel, guards = group.kernel, {}
     if kernel is not None:
         guards["the assignment is of the current generation"] = kernel.current == generation
-        guards["the leader is a member"] = leader not in group.gone
-        if group.count is not None and body.get("count") is not None:
-            guards["the round keeps its members"] = group.count == body["count"]
+        guards["the leader is a member"] = leader not in group.departed
+        if group.member_count is not None and body.get("count") is not None:
+            guards["the round keeps its members"] = group.member_count == body["count"]
     if kernel is None or kernel.current != generation:
-        group.kernel = Kernel(current=generation, led=finite((generation, leader)), published=finite((generation,)))
+        group.kernel = Kernel(
+            current=generation, led=finite_relation((generation, leader)), published=finite_relation((generation,))
+        )
         return guards
-    if kernel.led.has(generation, SOMEBODY):
-        kernel = told_leader(kernel, leader)
-    move = publish(kernel, leader, NOBODY)
+    if kernel.led.has(generation, UNKNOWN_MEMBER):
+        kernel = with_leader(kernel, leader)
+    move = publish(kernel, leader, NO_MEMBERS)
     for guard in ("the assignment is awaited", "the leader hands it in"):
         guards[guard] = move.guards[guard]
     group.kernel = move.after
     return guards
 
 
-def on_unregister(group: GroupSteps, body: Body) -> dict[str, Any]:
+def on_unregister(group: LoggedGroup, body: Body) -> dict[str, Any]:
     """A member is gone; the lines around that come in any order."""
-    group.gone.add(body["member"])
+    group.departed.add(body["member"])
     return {}
 
 
-def on_replace(group: GroupSteps, body: Body) -> dict[str, Any]:
+def on_replace(group: LoggedGroup, body: Body) -> dict[str, Any]:
     """A static member has another id now, which the line does not tell: if it led, it is not known who does."""
     kernel = group.kernel
     if kernel is not None and kernel.led.has(kernel.current, body["member"]):
-        group.kernel = told_leader(kernel, SOMEBODY)
+        group.kernel = with_leader(kernel, UNKNOWN_MEMBER)
     return {}
 
 
-def on_nothing(group: GroupSteps, body: Body) -> dict[str, Any]:
+def on_unchecked_step(group: LoggedGroup, body: Body) -> dict[str, Any]:
     """Nothing that can be checked."""
     return {}
 
 
-STEPS = {
+STEP_HANDLERS = {
     "prepare": on_prepare,
     "complete": on_complete,
     "empty": on_empty,
     "publish": on_publish,
     "unregister": on_unregister,
     "replace": on_replace,
-    "forget": on_nothing,
+    "forget": on_unchecked_step,
 }
 
 
-def kernel_at(group: GroupSteps, generation: int) -> Kernel:
+def kernel_at_generation(group: LoggedGroup, generation: int) -> Kernel:
     """The kernel in this generation: the one that is known, or one of which nothing else is."""
     known = group.kernel
     return known if known is not None and known.current == generation else Kernel(current=generation)
 
 
-def counted(group: GroupSteps, generation: int) -> dict[str, Any]:
+def check_generation(group: LoggedGroup, generation: int) -> dict[str, Any]:
     """The generation is the next one, where the last is known."""
     if group.kernel is None:
         return {}
     return {"each completed join phase counts one": group.kernel.current + 1 == generation}
 
 
-def taken(group: GroupSteps, move: Move) -> None:
+def apply_move(group: LoggedGroup, move: KernelStep) -> None:
     """Go on after a move; of the kernel's past only the present generation is kept."""
     after = move.after
     current = after.current
-    led = finite(*((current, *each) for each in after.led.at(current)))  # type: ignore[attr-defined]
-    group.kernel = Kernel(current=current, open=after.open, led=led, published=NOBODY)
+    led = finite_relation(*((current, *each) for each in after.led.suffixes(current)))  # type: ignore[attr-defined]
+    group.kernel = Kernel(current=current, open=after.open, led=led, published=NO_MEMBERS)
 
 
-def told_leader(kernel: Kernel, leader: str | None) -> Kernel:
+def with_leader(kernel: Kernel, leader: str | None) -> Kernel:
     """The kernel once it is known, or not known any more, who leads the present generation."""
-    return Kernel(kernel.current, kernel.open, led=finite((kernel.current, leader)), published=kernel.published)
+    return Kernel(
+        kernel.current, kernel.open, led=finite_relation((kernel.current, leader)), published=kernel.published
+    )

@@ -10,43 +10,42 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fencepost.model.classic.coordinator.state import World
+from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import FREE, Group, Phase
 from fencepost.model.classic.messages.requests import (
-    Commit,
-    Fetch,
     Heartbeat,
-    Join,
-    Leave,
+    JoinGroup,
+    LeaveGroup,
     Offset,
+    OffsetCommit,
+    OffsetFetch,
     Partition,
     Request,
-    Sync,
+    SyncGroup,
 )
 from fencepost.model.errors import Error
-from fencepost.model.frozen import alter
+from fencepost.model.frozen import evolve
 from fencepost.traces.events import Body
-from fencepost.traces.judge.classic.failover import NOT_READY
-from fencepost.traces.judge.classic.matching import fetched_bodies, fetched_rows
-from fencepost.traces.judge.classic.offset_expiry import is_unset
+from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
+from fencepost.traces.judge.classic.matching import offset_fetch_bodies, offset_fetch_rows
+from fencepost.traces.judge.classic.offset_expiry import is_offset_unset
 from fencepost.traces.judge.diagnosis.wording import errors_in
-from fencepost.traces.judge.observe.round_reconstruction import RoundSeen
-from fencepost.traces.judge.search.configuration import Configuration, Part
-from fencepost.traces.judge.search.configuration import Fault as Misfit
+from fencepost.traces.judge.observe.round_reconstruction import ReconstructedRebalance
+from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch
 from fencepost.traces.operations import Operation
 
 if TYPE_CHECKING:
     from fencepost.traces.judge.judge import Judge
 
-MOST_MOMENTS = 20_000
+MAX_HISTORY = 20_000
 """How much of a group is kept until its first round is seen."""
-LINGER_MS = 60_000
+MAX_UNSEEN_SESSION_MS = 60_000
 """How long an id that nobody saw given out may be waited for: a session timeout, of which clients choose less."""
-EPOCHS_SINCE = 5
+FIRST_EPOCH_VERSION = 5
 """The first version of OffsetFetch that shows an offset in full."""
-MOST_IDS = 10_000
+MAX_MEMBER_IDS = 10_000
 """How many member ids of a group are remembered."""
-OF_SETTINGS = frozenset(
+SETTINGS_ERRORS = frozenset(
     {
         Error.INVALID_SESSION_TIMEOUT,
         Error.GROUP_MAX_SIZE_REACHED,
@@ -54,253 +53,267 @@ OF_SETTINGS = frozenset(
     }
 )
 """Errors that depend on how the target is set."""
-ASSUMED = "what it shows depends on settings of the target, which the trace does not tell"
-BEFORE = "what was before is not known, and no round was seen from its beginning to its end"
-STRANGERS = "it has members that the trace does not show"
+ASSUMED_SETTINGS_REASON = "what it shows depends on settings of the target, which the trace does not tell"
+UNKNOWN_PAST_REASON = "what was before is not known, and no round was seen from its beginning to its end"
+UNSEEN_MEMBERS_REASON = "it has members that the trace does not show"
 
 
 @dataclass(slots=True)
-class Unseen:
+class UnknownGroup:
     """A group whose state is not known."""
 
-    open: dict[int, Part] = field(default_factory=dict)
-    moments: list[tuple[Part, int, bool]] | None = field(default_factory=list)
+    open_operations: dict[int, GroupOperation] = field(default_factory=dict)
+    history: list[tuple[GroupOperation, int, bool]] | None = field(default_factory=list)
     """Everything since, as long as it may have been from the group's beginning: what, when, sent or answered."""
-    issued: set[str] = field(default_factory=set)
+    issued_ids: set[str] = field(default_factory=set)
     """Ids that were given out since."""
-    round: RoundSeen = field(default_factory=RoundSeen)
+    rebalance: ReconstructedRebalance = field(default_factory=ReconstructedRebalance)
     is_active: bool = False
     """Members were heard of."""
 
-    def keep(self, part: Part, time: int, *, sent: bool) -> None:
+    def record(self, part: GroupOperation, time: int, *, sent: bool) -> None:
         """Take note of a request or an answer."""
-        self.is_active |= isinstance(part.request, Join | Sync | Heartbeat | Leave)
-        if self.moments is not None:
-            self.moments.append((part, time, sent))
-            if len(self.moments) > MOST_MOMENTS:
-                self.moments = None
+        self.is_active |= isinstance(part.request, JoinGroup | SyncGroup | Heartbeat | LeaveGroup)
+        if self.history is not None:
+            self.history.append((part, time, sent))
+            if len(self.history) > MAX_HISTORY:
+                self.history = None
 
 
-class Sight:
+class PartialTrace:
     """What is known of the groups of one trace. As long as nothing is said to be unknown, it has no part in judging."""
 
     def __init__(self, *, settings_assumed: bool = False) -> None:
         self.is_partial = False
         self.settings_assumed = settings_assumed
         self.since = 0
-        self.unseen: dict[str, Unseen] = {}
-        self.ids: dict[str, dict[str, None]] = {}
-        self.offsets: dict[str, set[Partition]] = {}
+        self.unknown_groups: dict[str, UnknownGroup] = {}
+        self.member_ids: dict[str, dict[str, None]] = {}
+        self.known_offsets: dict[str, set[Partition]] = {}
         """Offsets that are known, by group."""
-        self.faults: dict[str, int] = {}
+        self.violation_counts: dict[str, int] = {}
         """How many faults there were when a group was taken up."""
 
     # --- what is lost -------------------------------------------------------------------------------------------
 
-    def forget(self, judge: "Judge", time: int) -> None:
+    def reset(self, judge: "Judge", time: int) -> None:
         """Nothing that was known of groups holds any more."""
         self.is_partial = True
         self.since = time
-        judge.lookup.forget()
-        self.unseen = {group: Unseen(open=unseen.open, moments=None) for group, unseen in self.unseen.items()}
+        judge.lookup.reset()
+        self.unknown_groups = {
+            group: UnknownGroup(open_operations=unseen.open_operations, history=None)
+            for group, unseen in self.unknown_groups.items()
+        }
         for group in list(judge.searches):
-            self.lose(judge, group)
+            self.untrack(judge, group)
 
-    def lose(self, judge: "Judge", group: str) -> None:
+    def untrack(self, judge: "Judge", group: str) -> None:
         """Nothing that was known of this group holds any more."""
         search = judge.searches.pop(group)
-        judge.settle(search)
-        judge.stopped.pop(group, None)
-        left = {handle: part for handle, part in search.parts.items() if not part.operation.lost}
-        self.unseen[group] = Unseen(open=left, moments=None if left else [])
-        self.offsets.pop(group, None)
+        judge.commit_history(search)
+        judge.stop_reasons.pop(group, None)
+        left = {handle: part for handle, part in search.open_operations.items() if not part.operation.lost}
+        self.unknown_groups[group] = UnknownGroup(open_operations=left, history=None if left else [])
+        self.known_offsets.pop(group, None)
 
-    def withdraw(self, judge: "Judge", group: str) -> None:
+    def retract(self, judge: "Judge", group: str) -> None:
         """Whatever was said of this group may be owed to somebody unseen."""
-        before = self.faults.get(group, 0)
-        judge.faults[before:] = [fault for fault in judge.faults[before:] if fault.group != group]
-        judge.inconclusive.append(f"group {group!r}: {STRANGERS}")
-        self.lose(judge, group)
+        before = self.violation_counts.get(group, 0)
+        judge.violations[before:] = [fault for fault in judge.violations[before:] if fault.group != group]
+        judge.inconclusive.append(f"group {group!r}: {UNSEEN_MEMBERS_REASON}")
+        self.untrack(judge, group)
 
-    def excuses(self, judge: "Judge", group: str, part: Part) -> bool:
+    def explains_mismatch(self, judge: "Judge", group: str, part: GroupOperation) -> bool:
         """An answer that fits nothing says no more than that less is known than was thought."""
-        answer = part.operation.answer or {}
-        if answer and errors_in(answer) <= NOT_READY:
-            self.lose(judge, group)
+        response = part.operation.response or {}
+        if response and errors_in(response) <= NOT_READY_ERRORS:
+            self.untrack(judge, group)
             return True
         sender = getattr(getattr(part.request, "core", None), "member", None)
-        if (sender is not None and sender not in self.ids[group]) or self.strangers(judge, group, part.operation):
-            self.withdraw(judge, group)
+        if (sender is not None and sender not in self.member_ids[group]) or self.has_unseen_members(
+            judge, group, part.operation
+        ):
+            self.retract(judge, group)
             return True
         return False
 
-    def lingers(self, judge: "Judge", part: Part, misfit: Misfit, time: int) -> bool:
+    def may_predate_trace(self, judge: "Judge", part: GroupOperation, mismatch: Mismatch, time: int) -> bool:
         """A round may have waited for an id that was handed out before, an offset may be of an older transaction."""
-        group, touched = part.request.group, isinstance(part.request, Fetch) or misfit.fields & {"time", "state"}
-        errors = errors_in(part.operation.answer or {}) | {getattr(misfit.expected, "error", 0)}
-        if self.settings_assumed and (misfit.fields & {"time", "state"} or errors & OF_SETTINGS):
-            judge.inconclusive.append(f"group {group!r}: {ASSUMED}")
-        elif time <= self.since + LINGER_MS and touched:
+        group, touched = (
+            part.request.group,
+            isinstance(part.request, OffsetFetch) or mismatch.fields & {"time", "state"},
+        )
+        errors = errors_in(part.operation.response or {}) | {getattr(mismatch.expected, "error", 0)}
+        if self.settings_assumed and (mismatch.fields & {"time", "state"} or errors & SETTINGS_ERRORS):
+            judge.inconclusive.append(f"group {group!r}: {ASSUMED_SETTINGS_REASON}")
+        elif time <= self.since + MAX_UNSEEN_SESSION_MS and touched:
             judge.inconclusive.append(f"group {group!r}: an answer may be owed to what was before the trace")
         else:
             return False
-        self.lose(judge, group)
+        self.untrack(judge, group)
         return True
 
-    def unresolved(self) -> tuple[str, ...]:
+    def undecided_reasons(self) -> tuple[str, ...]:
         """The groups of which nothing could be said in the end."""
-        return tuple(f"group {group!r}: {BEFORE}" for group, unseen in self.unseen.items() if unseen.is_active)
+        return tuple(
+            f"group {group!r}: {UNKNOWN_PAST_REASON}"
+            for group, unseen in self.unknown_groups.items()
+            if unseen.is_active
+        )
 
     # --- what is seen -------------------------------------------------------------------------------------------
 
-    def holds(self, judge: "Judge", operation: Operation, request: Request) -> bool:
+    def defer(self, judge: "Judge", operation: Operation, request: Request) -> bool:
         """The request is not to be judged: its group is not known yet, or its answer is not."""
-        group, part = request.group, Part(operation, request)
+        group, part = request.group, GroupOperation(operation, request)
         if group in judge.searches:
-            return self.skips(judge, part)
-        unseen = self.unseen.setdefault(group, Unseen())
-        unseen.open[operation.handle] = part
-        unseen.keep(part, operation.sent, sent=True)
+            return self.adopt_offsets(judge, part)
+        unseen = self.unknown_groups.setdefault(group, UnknownGroup())
+        unseen.open_operations[operation.handle] = part
+        unseen.record(part, operation.sent_at, sent=True)
         return True
 
-    def answered(self, judge: "Judge", operation: Operation, time: int) -> None:
+    def on_response(self, judge: "Judge", operation: Operation, time: int) -> None:
         """An answer was seen: perhaps a group is known by it."""
         if operation.api == "JoinGroup" and operation.body.get("group_id") in judge.searches:
             group = operation.body["group_id"]
-            if self.strangers(judge, group, operation):
-                self.withdraw(judge, group)
-            self.learn(group, operation)
-        for group, unseen in list(self.unseen.items()):
-            part = unseen.open.pop(operation.handle, None)
+            if self.has_unseen_members(judge, group, operation):
+                self.retract(judge, group)
+            self.learn_member_ids(group, operation)
+        for group, unseen in list(self.unknown_groups.items()):
+            part = unseen.open_operations.pop(operation.handle, None)
             if part is None:
                 continue
-            self.learn(group, operation)
-            unseen.keep(part, time, sent=False)
-            unseen.round.answered(part, time)
+            self.learn_member_ids(group, operation)
+            unseen.record(part, time, sent=False)
+            unseen.rebalance.on_response(part, time)
             if operation.api == "JoinGroup" and not operation.body.get("member_id"):
-                unseen.issued.add((operation.answer or {}).get("member_id", ""))
-            if self.began(judge, group, unseen, part) or self.settled(judge, group, unseen, time):
-                del self.unseen[group]
+                unseen.issued_ids.add((operation.response or {}).get("member_id", ""))
+            if self.try_from_start(judge, group, unseen, part) or self.try_from_rebalance(judge, group, unseen, time):
+                del self.unknown_groups[group]
 
-    def ended(self, operation: Operation) -> None:
+    def on_connection_lost(self, operation: Operation) -> None:
         """A request lost its connection: what came of it is not known."""
-        for unseen in self.unseen.values():
-            if unseen.open.pop(operation.handle, None) is not None:
-                unseen.round.is_over = True
+        for unseen in self.unknown_groups.values():
+            if unseen.open_operations.pop(operation.handle, None) is not None:
+                unseen.rebalance.is_over = True
 
-    def learn(self, group: str, operation: Operation) -> None:
+    def learn_member_ids(self, group: str, operation: Operation) -> None:
         """Remember whom the trace shows."""
-        ids = self.ids.setdefault(group, {})
-        for shown in (operation.body.get("member_id"), (operation.answer or {}).get("member_id")):
-            if shown and operation.answer and operation.answer.get("error_code") in (0, Error.MEMBER_ID_REQUIRED):
+        ids = self.member_ids.setdefault(group, {})
+        for shown in (operation.body.get("member_id"), (operation.response or {}).get("member_id")):
+            if shown and operation.response and operation.response.get("error_code") in (0, Error.MEMBER_ID_REQUIRED):
                 ids[shown] = None
-        while len(ids) > MOST_IDS:
+        while len(ids) > MAX_MEMBER_IDS:
             del ids[next(iter(ids))]
 
-    def strangers(self, judge: "Judge", group: str, operation: Operation) -> bool:
+    def has_unseen_members(self, judge: "Judge", group: str, operation: Operation) -> bool:
         """An answer tells of members that the trace does not show."""
-        answer = operation.answer or {}
-        if operation.api != "JoinGroup" or answer.get("error_code") != Error.NONE:
+        response = operation.response or {}
+        if operation.api != "JoinGroup" or response.get("error_code") != Error.NONE:
             return False
-        others = judge.searches[group].parts.values()
+        others = judge.searches[group].open_operations.values()
         joining = [part.operation for part in others if part.operation.api == "JoinGroup"]
-        known = {each.answer.get("member_id") for each in (operation, *joining) if each.answer is not None}
-        anonymous = any(each.answer is None for each in joining)
-        return not anonymous and not set(members_told(answer)) <= known | set(self.ids.get(group, ()))
+        known = {each.response.get("member_id") for each in (operation, *joining) if each.response is not None}
+        anonymous = any(each.response is None for each in joining)
+        return not anonymous and not set(member_ids_in(response)) <= known | set(self.member_ids.get(group, ()))
 
     # --- what is known again ------------------------------------------------------------------------------------
 
-    def began(self, judge: "Judge", group: str, unseen: Unseen, part: Part) -> bool:
+    def try_from_start(self, judge: "Judge", group: str, unseen: UnknownGroup, part: GroupOperation) -> bool:
         """The first round is complete, and all its members were seen to come: so there were none before."""
-        answer = part.operation.answer or {}
-        if unseen.moments is None or part.operation.api != "JoinGroup" or not answer.get("members"):
+        response = part.operation.response or {}
+        if unseen.history is None or part.operation.api != "JoinGroup" or not response.get("members"):
             return False
-        moments, unseen.moments = unseen.moments, None
-        joining = {(each.operation.answer or {}).get("member_id") for each in unseen.open.values()}
-        if answer["error_code"] or not set(members_told(answer)) <= unseen.issued | joining:
+        moments, unseen.history = unseen.history, None
+        joining = {(each.operation.response or {}).get("member_id") for each in unseen.open_operations.values()}
+        if response["error_code"] or not set(member_ids_in(response)) <= unseen.issued_ids | joining:
             return False
-        generation = answer["generation_id"] - 1
+        generation = response["generation_id"] - 1
         long_ago = -judge.settings.offsets_retention
         kind = getattr(part.request, "core").protocol_type  # noqa: B009 (a JoinGroup has one)
         empty = Group(generation=generation, protocol_type=kind, slots=(FREE,)) if generation else None
-        world = World(empty, frozenset() if empty else None, emptied=long_ago, stored=empty)
-        kept = (len(judge.faults), len(judge.inconclusive), judge.rules.copy(), judge.transitions.copy())
-        self.take_up(judge, group, world, 0)
+        world = GroupState(empty, frozenset() if empty else None, emptied_at=long_ago, stored=empty)
+        kept = (len(judge.violations), len(judge.inconclusive), judge.rules.copy(), judge.transitions.copy())
+        self.track(judge, group, world, 0)
         for each, time, sent in moments:
-            if group in judge.searches and (not sent or not self.skips(judge, each)):
-                judge.advance(group, each, time, sent=sent)
-        if group in judge.searches and group not in judge.stopped and len(judge.faults) == kept[0]:
+            if group in judge.searches and (not sent or not self.adopt_offsets(judge, each)):
+                judge.advance_group(group, each, time, sent=sent)
+        if group in judge.searches and group not in judge.stop_reasons and len(judge.violations) == kept[0]:
             return True
         # It had members after all, of which nothing was heard but that things took longer.
         judge.searches.pop(group, None)
-        judge.stopped.pop(group, None)
-        del judge.faults[kept[0] :], judge.inconclusive[kept[1] :]
+        judge.stop_reasons.pop(group, None)
+        del judge.violations[kept[0] :], judge.inconclusive[kept[1] :]
         judge.rules, judge.transitions = kept[2], kept[3]
-        self.unseen[group] = unseen
+        self.unknown_groups[group] = unseen
         return False
 
-    def settled(self, judge: "Judge", group: str, unseen: Unseen, time: int) -> bool:
+    def try_from_rebalance(self, judge: "Judge", group: str, unseen: UnknownGroup, time: int) -> bool:
         """A whole round was seen, all of its members have their assignments, and nothing is in flight."""
-        known = unseen.round.group(time) if not unseen.open else None
+        known = unseen.rebalance.reconstruct_state(time) if not unseen.open_operations else None
         if known is None:
             return False
-        self.take_up(judge, group, known, time)
+        self.track(judge, group, known, time)
         return True
 
-    def take_up(self, judge: "Judge", group: str, world: World, time: int) -> None:
+    def track(self, judge: "Judge", group: str, world: GroupState, time: int) -> None:
         """Judge the group from here on."""
-        self.faults[group] = len(judge.faults)
-        self.offsets[group] = set()
-        judge.search(group).configurations = [Configuration(world, clock=time, decisions=judge.decisions)]
+        self.violation_counts[group] = len(judge.violations)
+        self.known_offsets[group] = set()
+        judge.search_for(group).configurations = [Configuration(world, clock=time, decisions=judge.decisions)]
 
     # --- offsets ------------------------------------------------------------------------------------------------
 
-    def skips(self, judge: "Judge", part: Part) -> bool:
+    def adopt_offsets(self, judge: "Judge", part: GroupOperation) -> bool:
         """Take offsets that are not known yet as this answer shows them; true if it cannot be judged even then."""
         request, operation = part.request, part.operation
         search = judge.searches[request.group]
-        if not isinstance(request, Fetch):
+        if not isinstance(request, OffsetFetch):
             return False
-        if operation.answer is None:
+        if operation.response is None:
             return True
-        rows = fetched_rows(operation.version, operation.answer, request.group, search.cluster.names)
-        bodies = fetched_bodies(operation.version, operation.answer, request.group)
-        committed = committed_in(part for part in search.parts.values())
-        known = self.offsets[request.group].union(*(one.world.offsets for one in search.configurations))
+        rows = offset_fetch_rows(operation.version, operation.response, request.group, search.cluster.names)
+        bodies = offset_fetch_bodies(operation.version, operation.response, request.group)
+        committed = committed_partitions(part for part in search.open_operations.values())
+        known = self.known_offsets[request.group].union(*(one.world.offsets for one in search.configurations))
         new = {where: row for where, row in rows.items() if where not in known}
-        if operation.version < EPOCHS_SINCE and not all(map(is_unset, new.values())):
+        if operation.version < FIRST_EPOCH_VERSION and not all(map(is_offset_unset, new.values())):
             return True
         if len(bodies) != 1 or bodies[0].get("error_code") or any(row.get("error_code") for row in new.values()):
             return True
         long_ago = -judge.settings.offsets_retention
-        shown = {where: offset_in(row, long_ago) for where, row in new.items() if not is_unset(row)}
-        self.offsets[request.group] |= new.keys() - committed
+        shown = {where: offset_from_row(row, long_ago) for where, row in new.items() if not is_offset_unset(row)}
+        self.known_offsets[request.group] |= new.keys() - committed
         if shown:
             search.configurations = [with_offsets(one, shown) for one in search.configurations]
         return False
 
 
-def offset_in(row: Body, committed: int) -> Offset:
+def offset_from_row(row: Body, committed: int) -> Offset:
     """An offset as an answer shows it."""
     epoch = row.get("committed_leader_epoch", -1)
     return Offset(row["committed_offset"], epoch, row.get("metadata") or "", None, committed)
 
 
-def with_offsets(one: Configuration, shown: dict[Partition, Offset]) -> Configuration:
+def with_offsets(configuration: Configuration, shown: dict[Partition, Offset]) -> Configuration:
     """The configuration with offsets that were there all the time."""
-    group = one.world.group
+    group = configuration.world.group
     if group is None:
         group = Group(Phase.EMPTY)
-    return alter(one, world=alter(one.world, group=group, offsets={**shown, **one.world.offsets}))
+    return evolve(
+        configuration, world=evolve(configuration.world, group=group, offsets={**shown, **configuration.world.offsets})
+    )
 
 
-def committed_in(parts: Iterator[Part]) -> set[Partition]:
+def committed_partitions(parts: Iterator[GroupOperation]) -> set[Partition]:
     """The partitions that commits in flight are about."""
-    return {where for part in parts if isinstance(part.request, Commit) for where, _ in part.request.offsets}
+    return {where for part in parts if isinstance(part.request, OffsetCommit) for where, _ in part.request.offsets}
 
 
-def members_told(answer: Any) -> Iterator[str]:
+def member_ids_in(response: Any) -> Iterator[str]:
     """Whom an answer to JoinGroup tells of."""
-    yield answer.get("leader") or ""
-    for member in answer.get("members") or ():
+    yield response.get("leader") or ""
+    for member in response.get("members") or ():
         yield member.get("member_id") or ""

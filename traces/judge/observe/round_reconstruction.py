@@ -2,53 +2,53 @@
 
 from dataclasses import dataclass, field
 
-from fencepost.model.classic.coordinator.state import World
+from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import FREE, Group, Holder, Phase, Slot
-from fencepost.model.classic.messages.requests import Heartbeat, Join, Leave, Sync
+from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
 from fencepost.model.classic.messages.subscription import subscribed_topics
 from fencepost.model.errors import Error
 from fencepost.traces.events import Body
-from fencepost.traces.judge.search.configuration import Part
-from fencepost.traces.judge.search.time_interval import Span
+from fencepost.traces.judge.search.configuration import GroupOperation
+from fencepost.traces.judge.search.time_interval import TimeInterval
 
 
 @dataclass(slots=True)
-class RoundSeen:
+class ReconstructedRebalance:
     """The latest round that was heard of."""
 
     generation: int = -1
-    told: Body = field(default_factory=dict)
+    leader_response: Body = field(default_factory=dict)
     """The answer to its leader."""
-    joins: dict[str, Join] = field(default_factory=dict)
+    joins: dict[str, JoinGroup] = field(default_factory=dict)
     """By member id, the request that brought the member into the round."""
     assignments: dict[str, bytes] | None = None
     """What the leader sent, once it was accepted."""
     synced: set[str] = field(default_factory=set)
-    heard: dict[str, int] = field(default_factory=dict)
+    last_heard: dict[str, int] = field(default_factory=dict)
     """When members last sent something that extends their sessions."""
     pending: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Ids handed out whose owners have not come back: when, and for how long they hold."""
     is_over: bool = False
     """Something has happened since, or may have."""
 
-    def answered(self, part: Part, time: int) -> None:
+    def on_response(self, part: GroupOperation, time: int) -> None:
         """Take an answer in."""
-        request, body = part.request, part.operation.answer or {}
-        error, sent = body.get("error_code", 0), part.operation.sent
-        if isinstance(request, Join):
-            self.joined(request, body, sent)
-        elif isinstance(request, Sync) and error == Error.NONE and request.core.generation == self.generation:
+        request, body = part.request, part.operation.response or {}
+        error, sent = body.get("error_code", 0), part.operation.sent_at
+        if isinstance(request, JoinGroup):
+            self.on_join_response(request, body, sent)
+        elif isinstance(request, SyncGroup) and error == Error.NONE and request.core.generation == self.generation:
             self.synced.add(request.core.member)
-            self.heard[request.core.member] = sent
-            if request.core.member == self.told.get("leader"):
+            self.last_heard[request.core.member] = sent
+            if request.core.member == self.leader_response.get("leader"):
                 self.assignments = dict(request.core.assignments)
         elif isinstance(request, Heartbeat):
-            self.heard[request.core.member] = sent
+            self.last_heard[request.core.member] = sent
             self.is_over |= error != Error.NONE and request.core.generation == self.generation
-        elif isinstance(request, Leave):
+        elif isinstance(request, LeaveGroup):
             self.is_over = True
 
-    def joined(self, request: Join, body: Body, sent: int) -> None:
+    def on_join_response(self, request: JoinGroup, body: Body, sent: int) -> None:
         """An answer to JoinGroup."""
         error, member = body.get("error_code"), body.get("member_id") or ""
         if error == Error.MEMBER_ID_REQUIRED:
@@ -57,19 +57,19 @@ class RoundSeen:
             return
         generation = body.get("generation_id", -1)
         if generation != self.generation:
-            self.generation, self.told, self.assignments, self.is_over = generation, {}, None, False
+            self.generation, self.leader_response, self.assignments, self.is_over = generation, {}, None, False
             self.joins, self.synced = {}, set()
         # Answered within a round that goes on: a static member came back, or one that had missed its answer.
         self.is_over |= member in self.joins or self.assignments is not None
         self.joins[member] = request
-        self.heard[member] = sent
+        self.last_heard[member] = sent
         self.pending.pop(member, None)
         if body.get("leader") == member:
-            self.told = body
+            self.leader_response = body
 
-    def group(self, now: int) -> World | None:
+    def reconstruct_state(self, now: int) -> GroupState | None:
         """The group, if this is how it stands: Stable, and every member has its assignment."""
-        told = self.told
+        told = self.leader_response
         members = {row.get("member_id"): row.get("group_instance_id") for row in told.get("members") or ()}
         if self.is_over or self.assignments is None or not members:
             return None
@@ -81,7 +81,7 @@ class RoundSeen:
                 member,
                 armed=True,
                 session_timeout=timeout,
-                deadline=Span(since + timeout, now + timeout),
+                deadline=TimeInterval(since + timeout, now + timeout),
             )
             for member, (since, timeout) in self.pending.items()
             if since + 2 * timeout > now
@@ -93,11 +93,11 @@ class RoundSeen:
             protocol_type=kind,
             protocol=told.get("protocol_name"),
             leader=told.get("leader"),
-            slots=(*(self.slot(member, now) for member in members), *waiting, FREE),
+            slots=(*(self.member_slot(member, now) for member in members), *waiting, FREE),
         )
-        return World(group, subscribed_topics(group), stored=group)
+        return GroupState(group, subscribed_topics(group), stored=group)
 
-    def slot(self, member: str, now: int) -> Slot:
+    def member_slot(self, member: str, now: int) -> Slot:
         """The place of one member; its session began when it was last heard of, or up to now."""
         core = self.joins[member].core
         assert self.assignments is not None
@@ -110,12 +110,16 @@ class RoundSeen:
             protocols=core.protocols,
             assignment=self.assignments.get(member, b""),
             armed=True,
-            deadline=Span(self.heard[member] + core.session_timeout, now + core.session_timeout),
+            deadline=TimeInterval(self.last_heard[member] + core.session_timeout, now + core.session_timeout),
         )
 
 
-def pending(member: str, since: int, now: int, timeout: int) -> Slot:
+def pending_slot(member: str, since: int, now: int, timeout: int) -> Slot:
     """The place of an id whose owner has not come back."""
     return Slot(
-        Holder.PENDING, member, armed=True, session_timeout=timeout, deadline=Span(since + timeout, now + timeout)
+        Holder.PENDING,
+        member,
+        armed=True,
+        session_timeout=timeout,
+        deadline=TimeInterval(since + timeout, now + timeout),
     )

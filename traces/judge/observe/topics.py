@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fencepost.model.classic.coordinator.state import Cluster
-from fencepost.model.classic.messages.parsing import goes_by_ids
+from fencepost.model.classic.messages.parsing import names_topics_by_id
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body
 from fencepost.traces.operations import Operation
@@ -12,46 +12,48 @@ from fencepost.traces.operations import Operation
 NO_ID = "00000000-0000-0000-0000-000000000000"
 
 
-class TopicsSeen:
+class KnownTopics:
     """The topics as far as they are known: told by the schedule, or read from Metadata answers."""
 
     def __init__(self) -> None:
-        self.counts: dict[str, int] | None = None
+        self.partition_counts: dict[str, int] | None = None
         self.names: dict[str, str] = {}
-        self.all_named = False
+        self.has_all_ids = False
         """The schedule told the ids, so another id is no topic's."""
 
-    def told(self, body: Body) -> None:
+    def learn_from_annotation(self, body: Body) -> None:
         """Take in a remark of the schedule."""
-        self.counts = {**(self.counts or {}), **body["topics"]}
+        self.partition_counts = {**(self.partition_counts or {}), **body["topics"]}
         if "ids" in body:
-            self.all_named = True
+            self.has_all_ids = True
             self.names |= {topic_id: name for name, topic_id in body["ids"].items()}
 
-    def learn(self, answer: Body) -> None:
+    def learn_from_metadata(self, response: Body) -> None:
         """Read the ids in an answer to Metadata."""
-        for topic in answer.get("topics") or ():
+        for topic in response.get("topics") or ():
             if topic.get("name") and topic.get("topic_id", NO_ID) != NO_ID:
                 self.names[topic["topic_id"]] = topic["name"]
 
-    def leave_open(self, operation: Operation) -> bool:
+    def has_unknown_ids(self, operation: Operation) -> bool:
         """The request or its answer goes by ids that may be those of any topic."""
-        if self.all_named or not goes_by_ids(operation.api, operation.version):
+        if self.has_all_ids or not names_topics_by_id(operation.api, operation.version):
             return False
-        return any(each not in self.names for body in (operation.body, operation.answer) for each in ids_in(body))
+        return any(
+            each not in self.names for body in (operation.body, operation.response) for each in topic_ids_in(body)
+        )
 
     def cluster(self, settings: Settings) -> Cluster:
         """A target with these topics; what is learned of names later counts too."""
-        return Cluster(settings, self.counts, self.names)
+        return Cluster(settings, self.partition_counts, self.names)
 
 
-def ids_in(value: Any) -> Iterator[str]:
+def topic_ids_in(value: Any) -> Iterator[str]:
     """Every topic id in a message."""
     if isinstance(value, list | tuple):
         for each in value:
-            yield from ids_in(each)
+            yield from topic_ids_in(each)
     elif isinstance(value, dict):
         if "topic_id" in value:
             yield value["topic_id"]
         for each in value.values():
-            yield from ids_in(each)
+            yield from topic_ids_in(each)

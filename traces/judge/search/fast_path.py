@@ -5,53 +5,61 @@ It is the only thing that the search finds then, found without one; where anythi
 
 from typing import TYPE_CHECKING, cast
 
-from fencepost.model.classic.coordinator.dispatch import handle
-from fencepost.model.classic.coordinator.internal_actions import deadlines
+from fencepost.model.classic.coordinator.dispatch import handle_request
+from fencepost.model.classic.coordinator.internal_actions import armed_deadlines
 from fencepost.model.classic.core.state import Choices, Dialect, Phase
-from fencepost.model.classic.messages.requests import Commit, Heartbeat
-from fencepost.model.frozen import changer
+from fencepost.model.classic.messages.requests import Heartbeat, OffsetCommit
+from fencepost.model.frozen import evolver
 from fencepost.traces.events import Order
-from fencepost.traces.judge.classic.matching import Seen, compared
-from fencepost.traces.judge.classic.nondeterminism import Probe
-from fencepost.traces.judge.search.configuration import Configuration, Part, Trail
-from fencepost.traces.judge.search.time_interval import Span
+from fencepost.traces.judge.classic.matching import ObservedResponse, compare_with_choices
+from fencepost.traces.judge.classic.nondeterminism import DialectProbe
+from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Path
+from fencepost.traces.judge.search.time_interval import TimeInterval
 
 if TYPE_CHECKING:
     from fencepost.traces.judge.search.search import Search
 
-PLAIN = (Heartbeat, Commit)
+FAST_PATH_REQUESTS = (Heartbeat, OffsetCommit)
 """Requests that are answered at once and elect nobody."""
 NO_CHOICES = Choices()
-moved_on = changer(Configuration, "world", "clock", "trail")
+replace_after_step = evolver(Configuration, "world", "clock", "path")
 
 
-def straight(search: "Search", one: Configuration, part: Part) -> Configuration | None:
+def take_fast_path(search: "Search", configuration: Configuration, part: GroupOperation) -> Configuration | None:
     """The configuration after a request seen at the coordinator, if it is plain that there is no other."""
-    operation, world = part.operation, one.world
-    seen, now, group = operation.answer, operation.sent, world.group
-    if type(part.request) not in PLAIN or seen is None or group is None or group.phase is Phase.EMPTY:
+    operation, world = part.operation, configuration.world
+    seen, now, group = operation.response, operation.sent_at, world.group
+    if type(part.request) not in FAST_PATH_REQUESTS or seen is None or group is None or group.phase is Phase.EMPTY:
         return None
-    if search.order is not Order.TOTAL or search.was_restarted or search.lenient or one.loading or one.doubtful:
+    if (
+        search.order is not Order.TOTAL
+        or search.was_restarted
+        or search.allow_mismatches
+        or configuration.loading
+        or configuration.maybe_expired
+    ):
         return None
-    if operation.answered is None or operation.answered > now + search.grace:
+    if operation.responded_at is None or operation.responded_at > now + search.grace:
         return None
-    due = deadlines(world)
-    if Span in map(type, due) or now >= min(due, default=now + 1):
+    due = armed_deadlines(world)
+    if TimeInterval in map(type, due) or now >= min(due, default=now + 1):
         return None
-    probe = Probe(one.decisions)
-    outcome = handle(world, part.request, search.context(now, NO_CHOICES, cast(Dialect, probe)), search.cluster)
-    after = outcome.world.group
-    if probe.asked or after is None or after.phase is not group.phase or len(outcome.replies) != 1:
+    probe = DialectProbe(configuration.decisions)
+    outcome = handle_request(
+        world, part.request, search.step_context(now, NO_CHOICES, cast(Dialect, probe)), search.cluster
+    )
+    after = outcome.state.group
+    if probe.open_questions or after is None or after.phase is not group.phase or len(outcome.replies) != 1:
         return None
     (reply,) = outcome.replies
     if reply.handle != operation.handle:
         return None
-    shown = Seen(operation.api, operation.version, operation.body, seen, search.group, search.cluster.names)
-    difference = compared(reply.answer, shown, ())
-    if difference.hard or difference.soft or difference.shown or difference.forks:
+    shown = ObservedResponse(operation.api, operation.version, operation.body, seen, search.group, search.cluster.names)
+    difference = compare_with_choices(reply.response, shown, ())
+    if difference.required or difference.advisory or difference.fresh_ids or difference.choice_points:
         return None
     # The answer is right, so there is nothing left to hold against it when it comes.
-    del search.parts[operation.handle]
-    step = Trail(outcome.rule, operation.handle, one.trail, world, outcome, part.request)
-    explained: Configuration = moved_on(one, outcome.world, max(one.clock, now), step)
+    del search.open_operations[operation.handle]
+    step = Path(outcome.rule, operation.handle, configuration.path, world, outcome, part.request)
+    explained: Configuration = replace_after_step(configuration, outcome.state, max(configuration.clock, now), step)
     return explained

@@ -5,35 +5,35 @@ from typing import TypeAlias, Union
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeInterval:
     """Somewhere from `low` to `high`, both in milliseconds. Comparisons are false unless they are certain."""
 
     low: int
     high: int
 
-    def __add__(self, duration: int) -> "Span":
-        return Span(self.low + duration, self.high + duration)
+    def __add__(self, duration: int) -> "TimeInterval":
+        return TimeInterval(self.low + duration, self.high + duration)
 
-    def __lt__(self, other: "Moment") -> bool:
+    def __lt__(self, other: "Instant") -> bool:
         return self.high < low(other)
 
-    def __gt__(self, other: "Moment") -> bool:
+    def __gt__(self, other: "Instant") -> bool:
         return self.low > high(other)
 
 
-Moment: TypeAlias = Union[int, Span]  # noqa: UP007 (a string operand needs it)
+Instant: TypeAlias = Union[int, TimeInterval]  # noqa: UP007 (a string operand needs it)
 
 
-def low(moment: Moment) -> int:
+def low(moment: Instant) -> int:
     """The earliest the moment can be."""
-    return moment.low if isinstance(moment, Span) else moment
+    return moment.low if isinstance(moment, TimeInterval) else moment
 
 
-def high(moment: Moment) -> int:
+def high(moment: Instant) -> int:
     """The latest the moment can be."""
-    return moment.high if isinstance(moment, Span) else moment
+    return moment.high if isinstance(moment, TimeInterval) else moment
 
 
-def no_later(moment: Moment, latest: int) -> Moment:
+def cap_at(moment: Instant, latest: int) -> Instant:
     """The moment, now that it is known to be `latest` at the latest."""
-    return Span(moment.low, min(moment.high, latest)) if isinstance(moment, Span) else moment
+    return TimeInterval(moment.low, min(moment.high, latest)) if isinstance(moment, TimeInterval) else moment

@@ -17,7 +17,7 @@ from fencepost.conformance.zoo.classic.bugs.storage import storage
 
 _FAMILIES = (admission, statics, rounds, sessions, offsets, storage)
 
-COORDINATOR: Mapping[str, Bug] = MappingProxyType(
+COORDINATOR_BUGS: Mapping[str, Bug] = MappingProxyType(
     {bug.number: bug for bug in sorted((bug for one in _FAMILIES for bug in one.bugs), key=lambda bug: bug.number)}
 )
 """Every coordinator bug by its number."""

@@ -7,11 +7,11 @@ from fencepost.adapters.bundled.classic.group import Group, Member, State
 from fencepost.adapters.bundled.classic.joining import Joining
 from fencepost.adapters.bundled.classic.leaving import Leaving
 from fencepost.adapters.bundled.classic.messages import Error, JoinGroup, Request
-from fencepost.adapters.bundled.classic.rebalance import Rounds
-from fencepost.conformance.zoo.classic.bug import Collection
+from fencepost.adapters.bundled.classic.rebalance import Rebalancer
+from fencepost.conformance.zoo.classic.bug import BugFamily
 from fencepost.conformance.zoo.patching import Patch
 
-admission = Collection()
+admission = BugFamily()
 
 
 @admission.add("BUG-07", "KAFKA-6005, https://github.com/apache/kafka/commit/42b356500b7", "JOIN-15")
@@ -30,12 +30,12 @@ def empty_group_takes_anything(patch: Patch) -> None:
 def pending_id_blocks_the_join_phase(patch: Patch) -> None:
     """The owner of a handed-out id may not leave, and when the id expires nobody asks whether the round is complete."""
 
-    def expire(rounds: Rounds, group_id: str, member_id: str) -> None:
+    def expire(rounds: Rebalancer, group_id: str, member_id: str) -> None:
         if (group := rounds._runtime.groups.get(group_id)) is not None:
             group.pending.discard(member_id)
 
-    patch.replace(Leaving, "forget_pending", lambda leaving, group, member_id: Error.UNKNOWN_MEMBER_ID)
-    patch.replace(Rounds, "on_pending_timer", expire)
+    patch.replace(Leaving, "remove_pending_id", lambda leaving, group, member_id: Error.UNKNOWN_MEMBER_ID)
+    patch.replace(Rebalancer, "on_pending_timer", expire)
 
 
 @admission.add("BUG-16", "KAFKA-9885, https://github.com/apache/kafka/commit/c5d13dcb6ca", "JOIN-46", "JOIN-48")
@@ -51,14 +51,14 @@ def limit_is_for_strangers_only(patch: Patch) -> None:
 @admission.add("BUG-28", "franz-go kfake, https://github.com/twmb/franz-go/commit/d4d15137", "JOIN-31", "JOIN-33")
 def rejoin_needs_the_leader_and_a_change(patch: Patch) -> None:
     """In Stable only a leader that changes what it offers starts a round, neither one alone does."""
-    needs_round = Joining.needs_round
+    needs_round = Joining.needs_rebalance
 
     def needs_both(joining: Joining, group: Group, member: Member, join: JoinGroup) -> bool:
         if group.state is State.STABLE:
             return member.member_id == group.leader and not member.matches(join.protocols)
         return needs_round(joining, group, member, join)
 
-    patch.replace(Joining, "needs_round", needs_both)
+    patch.replace(Joining, "needs_rebalance", needs_both)
 
 
 @admission.add(
@@ -67,14 +67,14 @@ def rejoin_needs_the_leader_and_a_change(patch: Patch) -> None:
 def answer_repeats_the_id_of_the_request(patch: Patch) -> None:
     """The answer carries the member id of the request: who came without one is told none, and not that it leads."""
 
-    def confirm(rounds: Rounds, group: Group, member: Member) -> None:
+    def confirm(rounds: Rebalancer, group: Group, member: Member) -> None:
         request, member.parked_join = member.parked_join, None
         if request is not None:
             body = responses.join_accepted(group, member)
             named = request.body.get("member_id", "")
-            rounds._runtime.answer(request, body if named else body | {"member_id": "", "members": []})
+            rounds._runtime.respond(request, body if named else body | {"member_id": "", "members": []})
 
-    patch.replace(Rounds, "confirm_join", confirm)
+    patch.replace(Rebalancer, "confirm_join", confirm)
 
 
 @admission.add("BUG-31", "franz-go kfake, https://github.com/twmb/franz-go/commit/7825098b", "JOIN-17", "GEN-08")
@@ -96,10 +96,10 @@ def repeated_join_gets_no_generation(patch: Patch) -> None:
     """A member that joins again and is answered at once gets generation -1."""
 
     def rejoin(joining: Joining, group: Group, member: Member, join: JoinGroup) -> None:
-        if joining.needs_round(group, member, join):
+        if joining.needs_rebalance(group, member, join):
             joining._rounds.update_member(group, member, join)
         else:
-            joining._runtime.answer(join.request, responses.join_accepted(group, member) | {"generation_id": -1})
+            joining._runtime.respond(join.request, responses.join_accepted(group, member) | {"generation_id": -1})
 
     patch.replace(Joining, "rejoin", rejoin)
 
@@ -147,21 +147,21 @@ def rejoin_wipes_the_assignment(patch: Patch) -> None:
 @admission.add("BUG-53", "SeaweedFS, https://github.com/seaweedfs/seaweedfs/commit/0007245c7", "JOIN-25", "SYNC-23")
 def newcomer_joins_the_running_generation(patch: Patch) -> None:
     """Who joins while the leader's assignment is awaited is let into that very generation."""
-    add = Rounds.add_member
+    add = Rebalancer.add_member
 
-    def add_without_a_round(rounds: Rounds, group: Group, member_id: str, join: JoinGroup) -> None:
+    def add_without_a_round(rounds: Rebalancer, group: Group, member_id: str, join: JoinGroup) -> None:
         if group.state is not State.COMPLETING:
             add(rounds, group, member_id, join)
             return
         with Patch() as quiet:
-            quiet.replace(rounds, "trigger_round", lambda group: None)
+            quiet.replace(rounds, "trigger_rebalance", lambda group: None)
             add(rounds, group, member_id, join)
         member = group.members[member_id]
         member.is_new = False
         rounds.touch_session(group, member)
         rounds.confirm_join(group, member)
 
-    patch.replace(Rounds, "add_member", add_without_a_round)
+    patch.replace(Rebalancer, "add_member", add_without_a_round)
 
 
 @admission.add("BUG-21", "KAFKA-14009, https://github.com/apache/kafka/commit/d139379e50e", "TIMER-09")
@@ -172,4 +172,4 @@ def rejoin_keeps_the_old_timeouts(patch: Patch) -> None:
         member.protocols = join.protocols
         member.parked_join = join.request
 
-    patch.replace(Member, "renew", renew_protocols)
+    patch.replace(Member, "update", renew_protocols)

@@ -9,13 +9,13 @@ from fencepost.adapters.bundled.classic.messages import Body, Error, Request
 from fencepost.adapters.bundled.classic.offsets import Offsets
 from fencepost.adapters.bundled.classic.subscription import CONSUMER
 from fencepost.conformance.zoo.classic import environments
-from fencepost.conformance.zoo.classic.bug import Collection
+from fencepost.conformance.zoo.classic.bug import BugFamily
 from fencepost.conformance.zoo.classic.environments import OFFSETS_REFUSED
-from fencepost.conformance.zoo.classic.error_responses import refusal
+from fencepost.conformance.zoo.classic.error_responses import error_body
 from fencepost.conformance.zoo.patching import Patch
 
-offsets = Collection()
-NOBODY = -2
+offsets = BugFamily()
+UNKNOWN_PRODUCER = -2
 """A producer that no transaction has."""
 REQUEST_TIMED_OUT = 7
 
@@ -65,7 +65,7 @@ def refused_entry_stays_pending(patch: Patch) -> None:
         group = commits._runtime.groups.get(commit.group_id)
         for (topic, index), error in results.items():
             if error is Error.OFFSET_METADATA_TOO_LARGE and group is not None and topic is not None:
-                group.uncommitted.setdefault(NOBODY, {})[topic, index] = Offset(-1, -1, "", 0, None, 0)
+                group.uncommitted.setdefault(UNKNOWN_PRODUCER, {})[topic, index] = Offset(-1, -1, "", 0, None, 0)
         return results
 
     patch.replace(Commits, "store", store_and_keep)
@@ -75,13 +75,13 @@ def refused_entry_stays_pending(patch: Patch) -> None:
     "BUG-24",
     "KAFKA-17267, https://github.com/apache/kafka/commit/7a8edffad10",
     "FETCH-10",
-    circumstances=OFFSETS_REFUSED,
+    environment=OFFSETS_REFUSED,
 )
 def stable_fetch_times_out(patch: Patch) -> None:
     """A stable fetch that waits for the log too long is told REQUEST_TIMED_OUT, after which no client tries again."""
 
     def time_out(offsets: Offsets, request: Request) -> None:
-        offsets._runtime.answer(request, refusal(request, REQUEST_TIMED_OUT))
+        offsets._runtime.respond(request, error_body(request, REQUEST_TIMED_OUT))
 
     patch.replace(environments, "refuse_stable_fetch", time_out)
 
@@ -94,7 +94,7 @@ def answer_begins_with_nameless_topics(patch: Patch) -> None:
     def fetch_after_blanks(offsets: Offsets, request: Request, entry: Body, stable: bool) -> list[dict[str, Any]]:
         topics = fetch_group(offsets, request, entry, stable)
         nameless = "00000000-0000-0000-0000-000000000000"
-        return [offsets._runtime.named(request, "", nameless) | {"partitions": []} for _ in topics] + topics
+        return [offsets._runtime.topic_reference(request, "", nameless) | {"partitions": []} for _ in topics] + topics
 
     patch.replace(Offsets, "fetch_group", fetch_after_blanks)
 

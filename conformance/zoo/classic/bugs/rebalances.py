@@ -7,20 +7,20 @@ from fencepost.adapters.bundled.classic.group import Group, Member, State
 from fencepost.adapters.bundled.classic.heartbeats import Heartbeats
 from fencepost.adapters.bundled.classic.leaving import Leaving
 from fencepost.adapters.bundled.classic.messages import Body, Error, Request
-from fencepost.adapters.bundled.classic.rebalance import Rounds
+from fencepost.adapters.bundled.classic.rebalance import Rebalancer
 from fencepost.adapters.bundled.classic.syncing import Syncing
 from fencepost.conformance.zoo.classic import environments
-from fencepost.conformance.zoo.classic.bug import Collection
+from fencepost.conformance.zoo.classic.bug import BugFamily
 from fencepost.conformance.zoo.classic.environments import SLOW_ASSIGNMENTS
 from fencepost.conformance.zoo.patching import Patch
 
-rounds = Collection()
+rounds = BugFamily()
 
 
 @rounds.add("BUG-35", "franz-go kfake, https://github.com/twmb/franz-go/commit/adb3a18a", "GEN-05", "JOIN-37")
 def every_member_leads(patch: Patch) -> None:
     """Where the old leader is gone, the leader is chosen anew for each answer, so that everybody is told to lead."""
-    confirm = Rounds.confirm_join
+    confirm = Rebalancer.confirm_join
 
     def remove_but_keep_the_lead(group: Group, member_id: str) -> None:
         group.members.pop(member_id, None)
@@ -33,7 +33,7 @@ def every_member_leads(patch: Patch) -> None:
             group.leader = None
         return group.rejoined_count > 0
 
-    def confirm_as_leader(rounds: Rounds, group: Group, member: Member) -> None:
+    def confirm_as_leader(rounds: Rebalancer, group: Group, member: Member) -> None:
         gone = group.leader is None
         group.leader = member.member_id if gone else group.leader
         confirm(rounds, group, member)
@@ -42,28 +42,28 @@ def every_member_leads(patch: Patch) -> None:
 
     patch.replace(Group, "remove", remove_but_keep_the_lead)
     patch.replace(Group, "choose_leader", choose_nobody)
-    patch.replace(Rounds, "confirm_join", confirm_as_leader)
+    patch.replace(Rebalancer, "confirm_join", confirm_as_leader)
 
 
 @rounds.add("BUG-37", "Redpanda, https://github.com/redpanda-data/redpanda/commit/8ea65ee63b", "GEN-06")
 def absent_leader_stays_leader(patch: Patch) -> None:
     """Members that did not rejoin are erased from the map and from nothing else, so a leader may lead from outside."""
 
-    def erase(rounds: Rounds, group: Group) -> None:
+    def erase(rounds: Rebalancer, group: Group) -> None:
         for member in list(group.members.values()):
             if not member.has_rejoined and not member.is_static:
                 del group.members[member.member_id]
 
-    patch.replace(Rounds, "drop_absent_members", erase)
+    patch.replace(Rebalancer, "drop_absent_members", erase)
     patch.replace(Group, "choose_leader", lambda group: group.rejoined_count > 0)
 
 
 @rounds.add("BUG-56", "SeaweedFS, handleJoinGroup at cc8364a03 (joingroup.go)", "GEN-02", "GEN-03", "COMMIT-02")
 def generation_is_raised_too_early(patch: Patch) -> None:
     """The generation goes up when a rebalance begins, not when its join phase completes."""
-    prepare, begin = Rounds.prepare_rebalance, Group.begin_generation
+    prepare, begin = Rebalancer.prepare_rebalance, Group.begin_generation
 
-    def raise_and_prepare(rounds: Rounds, group: Group) -> None:
+    def raise_and_prepare(rounds: Rebalancer, group: Group) -> None:
         group.generation += 1
         prepare(rounds, group)
 
@@ -71,7 +71,7 @@ def generation_is_raised_too_early(patch: Patch) -> None:
         group.generation -= 1
         begin(group, now)
 
-    patch.replace(Rounds, "prepare_rebalance", raise_and_prepare)
+    patch.replace(Rebalancer, "prepare_rebalance", raise_and_prepare)
     patch.replace(Group, "begin_generation", begin_without_raising)
 
 
@@ -84,9 +84,9 @@ def protocol_is_the_first_of_a_map(patch: Patch) -> None:
 @rounds.add("BUG-39", "Redpanda, https://github.com/redpanda-data/redpanda/commit/f59879f103", "LEAVE-07", "JOIN-27")
 def nobody_asks_whether_the_round_is_complete(patch: Patch) -> None:
     """When the last member that was waited for leaves or expires, the round goes on waiting for its timeout."""
-    expel, go_on = Rounds.expel, Leaving.go_on
+    expel, go_on = Rebalancer.expel, Leaving.rebalance_remaining
 
-    def expel_and_wait(rounds: Rounds, group: Group, member: Member) -> None:
+    def expel_and_wait(rounds: Rebalancer, group: Group, member: Member) -> None:
         if group.state is State.PREPARING:
             rounds.remove_member(group, member)
         else:
@@ -96,8 +96,8 @@ def nobody_asks_whether_the_round_is_complete(patch: Patch) -> None:
         if group.state is not State.PREPARING:
             go_on(leaving, group)
 
-    patch.replace(Rounds, "expel", expel_and_wait)
-    patch.replace(Leaving, "go_on", leave_and_wait)
+    patch.replace(Rebalancer, "expel", expel_and_wait)
+    patch.replace(Leaving, "rebalance_remaining", leave_and_wait)
 
 
 @rounds.add("BUG-47", "HStream, https://github.com/hstreamdb/hstream/commit/3309ba71", "LEAVE-04", "LEAVE-07")
@@ -121,16 +121,16 @@ def list_of_leavers_is_not_read(patch: Patch) -> None:
         return [{"member_id": request.body.get("member_id", "")}]
 
     def answer_one(leaving: Leaving, request: Request, entries: Sequence[Body], results: Sequence[Error]) -> None:
-        leaving._runtime.answer(request, {"error_code": results[0], "members": []})
+        leaving._runtime.respond(request, {"error_code": results[0], "members": []})
 
     patch.replace(Leaving, "read_entries", read_one)
-    patch.replace(Leaving, "answer", answer_one)
+    patch.replace(Leaving, "respond", answer_one)
 
 
 @rounds.add("BUG-02", "KAFKA-1740, https://github.com/apache/kafka/commit/9ca61d17915", "HB-06")
 def heartbeat_does_not_tell_of_a_round(patch: Patch) -> None:
     """Heartbeat ignores the group's state, and members never hear that they have to rejoin."""
-    patch.replace(Heartbeats, "tell", lambda heartbeats, group: Error.NONE)
+    patch.replace(Heartbeats, "rebalance_error", lambda heartbeats, group: Error.NONE)
 
 
 @rounds.add(
@@ -141,7 +141,7 @@ def heartbeat_does_not_tell_of_a_round(patch: Patch) -> None:
 )
 def parked_syncs_are_forgotten(patch: Patch) -> None:
     """When a new round interrupts the sync phase, nobody answers the SyncGroup requests that are parked."""
-    patch.replace(Rounds, "abort_sync_phase", lambda rounds, group, error: None)
+    patch.replace(Rebalancer, "abort_sync_phase", lambda rounds, group, error: None)
 
 
 @rounds.add("BUG-51", "SeaweedFS, https://github.com/seaweedfs/seaweedfs/commit/86c5e815d", "SYNC-10")
@@ -153,8 +153,8 @@ def follower_does_not_wait_for_the_leader(patch: Patch) -> None:
         if member.member_id == group.leader:
             await_assignment(syncing, group, member, request)
         else:
-            syncing._rounds.note_synced(group, member)
-            syncing._runtime.answer(request, responses.sync_accepted(group, member))
+            syncing._rounds.mark_synced(group, member)
+            syncing._runtime.respond(request, responses.sync_accepted(group, member))
 
     patch.replace(Syncing, "await_assignment", answer_followers)
 
@@ -164,7 +164,7 @@ def follower_does_not_wait_for_the_leader(patch: Patch) -> None:
     "Apache Kafka PR 451, https://github.com/apache/kafka/commit/83fb7346033",
     "SYNC-19",
     "GEN-16",
-    circumstances=SLOW_ASSIGNMENTS,
+    environment=SLOW_ASSIGNMENTS,
 )
 def old_plan_reaches_a_new_generation(patch: Patch) -> None:
     """An assignment that is stored late is handed out in whatever generation is waiting for one by then."""

@@ -4,27 +4,27 @@ from collections.abc import Callable
 
 from fencepost.adapters.bundled.classic.commits import Commits
 from fencepost.adapters.bundled.classic.group import Group, Member
-from fencepost.adapters.bundled.classic.rebalance import Rounds
+from fencepost.adapters.bundled.classic.rebalance import Rebalancer
 from fencepost.adapters.bundled.classic.syncing import Syncing
 from fencepost.adapters.bundled.classic.timers import Timers
-from fencepost.conformance.zoo.classic.bug import Collection
+from fencepost.conformance.zoo.classic.bug import BugFamily
 from fencepost.conformance.zoo.patching import Patch
 
-sessions = Collection()
+sessions = BugFamily()
 COARSE_TICK_MS = 30_000
 
 
 @sessions.add("BUG-04", "Apache Kafka PR 451, https://github.com/apache/kafka/commit/83fb7346033", "TIMER-05")
 def parked_sync_ends_the_timing(patch: Patch) -> None:
     """The answer to a parked SyncGroup starts no session, so one that ran out meanwhile never runs again."""
-    answer_parked = Syncing.answer_parked
+    answer_parked = Syncing.confirm_sync
 
     def answer_without_a_session(syncing: Syncing, group: Group, member: Member) -> None:
         with Patch() as quiet:
-            quiet.replace(Rounds, "touch_session", lambda rounds, group, member: None)
+            quiet.replace(Rebalancer, "touch_session", lambda rounds, group, member: None)
             answer_parked(syncing, group, member)
 
-    patch.replace(Syncing, "answer_parked", answer_without_a_session)
+    patch.replace(Syncing, "confirm_sync", answer_without_a_session)
 
 
 @sessions.add("BUG-06", "KAFKA-3470, https://github.com/apache/kafka/commit/f4d3d286589", "COMMIT-19")
@@ -37,10 +37,10 @@ def commit_is_no_sign_of_life(patch: Patch) -> None:
 def dropped_member_keeps_its_timer(patch: Patch) -> None:
     """The session timer of a member that did not rejoin runs on, and starts a rebalance for nobody."""
 
-    def drop(rounds: Rounds, group: Group) -> None:
+    def drop(rounds: Rebalancer, group: Group) -> None:
         def rebalance() -> None:
             if group.members:
-                rounds.trigger_round(group)
+                rounds.trigger_rebalance(group)
 
         runtime = rounds._runtime
         for member in list(group.members.values()):
@@ -49,21 +49,21 @@ def dropped_member_keeps_its_timer(patch: Patch) -> None:
                 key = ("dropped", group.group_id, member.member_id)
                 runtime.timers.arm(key, runtime.now + member.session_timeout, rebalance)
 
-    patch.replace(Rounds, "drop_absent_members", drop)
+    patch.replace(Rebalancer, "drop_absent_members", drop)
 
 
 @sessions.add("BUG-09", "KAFKA-7610, https://github.com/apache/kafka/commit/20069b39063", "TIMER-06")
 def first_join_waits_for_ever(patch: Patch) -> None:
     """A member whose first JoinGroup is parked is not timed, so that every request sent again leaves a ghost."""
-    patch.replace(Rounds, "start_new_member_timer", lambda rounds, group, member: None)
+    patch.replace(Rebalancer, "start_new_member_timer", lambda rounds, group, member: None)
 
 
 @sessions.add("BUG-14", "KAFKA-9232, https://github.com/apache/kafka/pull/7753", "TIMER-05")
 def new_member_timer_runs_on(patch: Patch) -> None:
     """The five minutes that a first JoinGroup may take go on afterwards, and end a member that is alive."""
-    start = Rounds.start_new_member_timer
+    start = Rebalancer.start_new_member_timer
 
-    def start_both(rounds: Rounds, group: Group, member: Member) -> None:
+    def start_both(rounds: Rebalancer, group: Group, member: Member) -> None:
         def end() -> None:
             if member.member_id in group.members:
                 rounds.expel(group, member)
@@ -73,21 +73,21 @@ def new_member_timer_runs_on(patch: Patch) -> None:
         key = ("new member", group.group_id, member.member_id)
         runtime.timers.arm(key, runtime.now + runtime.settings.new_member_timeout, end)
 
-    patch.replace(Rounds, "start_new_member_timer", start_both)
+    patch.replace(Rebalancer, "start_new_member_timer", start_both)
 
 
 @sessions.add("BUG-15", "KAFKA-9752, https://github.com/apache/kafka/commit/ef1cd3490a5", "TIMER-01", "TIMER-05")
 def new_member_gets_no_session(patch: Patch) -> None:
     """When a member's first join phase completes it still counts as alive, so that no timer is armed for it."""
-    touch = Rounds.touch_session
+    touch = Rebalancer.touch_session
 
-    def touch_unless_new(rounds: Rounds, group: Group, member: Member) -> None:
+    def touch_unless_new(rounds: Rebalancer, group: Group, member: Member) -> None:
         if member.is_new:
             rounds.stop_member_timer(group, member.member_id)
         else:
             touch(rounds, group, member)
 
-    patch.replace(Rounds, "touch_session", touch_unless_new)
+    patch.replace(Rebalancer, "touch_session", touch_unless_new)
 
 
 @sessions.add(
@@ -95,7 +95,7 @@ def new_member_gets_no_session(patch: Patch) -> None:
 )
 def nobody_has_to_sync(patch: Patch) -> None:
     """There is no timer for the sync phase, so a member that only heartbeats holds up the group for ever."""
-    patch.replace(Rounds, "start_sync_timer", lambda rounds, group: None)
+    patch.replace(Rebalancer, "start_sync_timer", lambda rounds, group: None)
 
 
 @sessions.add(
@@ -107,18 +107,18 @@ def nobody_has_to_sync(patch: Patch) -> None:
 def session_runs_while_parked(patch: Patch) -> None:
     """Members that wait for an answer are expelled for not sending heartbeats."""
 
-    def expel(rounds: Rounds, group_id: str, member_id: str) -> None:
+    def expel(rounds: Rebalancer, group_id: str, member_id: str) -> None:
         group = rounds._runtime.groups.get(group_id)
         if group is not None and member_id in group.members:
             rounds.expel(group, group.members[member_id])
 
-    patch.replace(Rounds, "on_member_timer", expel)
+    patch.replace(Rebalancer, "on_member_timer", expel)
 
 
 @sessions.add("BUG-36", "Redpanda, https://github.com/redpanda-data/redpanda/commit/6a11f7c4a2", "TIMER-08")
 def pending_ids_never_expire(patch: Patch) -> None:
     """An id that was handed out and not used holds up every round for as long as the round may take."""
-    patch.replace(Rounds, "start_pending_timer", lambda rounds, group, member_id, session_timeout: None)
+    patch.replace(Rebalancer, "start_pending_timer", lambda rounds, group, member_id, session_timeout: None)
 
 
 @sessions.add("BUG-38", "Redpanda, https://github.com/redpanda-data/redpanda/commit/263eef619e", "TIMER-26")
@@ -126,31 +126,31 @@ def join_timer_outlives_its_phase(patch: Patch) -> None:
     """When all have joined early the join timer runs on, and throws out members in the middle of normal operation."""
     cancel = Timers.cancel
 
-    def complete(rounds: Rounds, group_id: str) -> None:
+    def complete(rounds: Rebalancer, group_id: str) -> None:
         if (group := rounds._runtime.groups.get(group_id)) is not None:
             rounds.complete_join(group)
 
     patch.replace(Timers, "cancel", lambda timers, key: None if key[0] == "join" else cancel(timers, key))
-    patch.replace(Rounds, "on_join_timer", complete)
+    patch.replace(Rebalancer, "on_join_timer", complete)
 
 
 @sessions.add("BUG-41", "Redpanda, https://github.com/redpanda-data/redpanda/commit/a90cd758c7", "TIMER-17", "TIMER-18")
 def initial_delay_is_cut_short(patch: Patch) -> None:
     """The first round of a group ends as soon as all members known so far have joined, that is with the first one."""
-    patch.replace(Rounds, "try_complete_join", Rounds.complete_join_if_all_joined)
+    patch.replace(Rebalancer, "try_complete_join", Rebalancer.complete_join_if_all_joined)
 
 
 @sessions.add("BUG-48", "HStream, https://github.com/hstreamdb/hstream/commit/3309ba71", "JOIN-27", "JOIN-44")
 def every_join_phase_lasts_the_same(patch: Patch) -> None:
     """Every round lasts as long as the initial delay, whether all have joined or some need longer."""
 
-    def start_fixed_timer(rounds: Rounds, group: Group) -> None:
+    def start_fixed_timer(rounds: Rebalancer, group: Group) -> None:
         runtime, group_id = rounds._runtime, group.group_id
         deadline = runtime.now + runtime.settings.initial_rebalance_delay
         runtime.timers.arm(("join", group_id), deadline, lambda: rounds.on_join_timer(group_id))
 
     patch.replace(Group, "all_joined", False)
-    patch.replace(Rounds, "start_join_timer", start_fixed_timer)
+    patch.replace(Rebalancer, "start_join_timer", start_fixed_timer)
 
 
 @sessions.add("BUG-54", "SeaweedFS, https://github.com/seaweedfs/seaweedfs/commit/3f5b4814b", "TIMER-01")

@@ -5,24 +5,24 @@ from dataclasses import replace
 from functools import partial
 
 from fencepost.adapters.bundled.classic.commits import Commit, Commits, Results
-from fencepost.adapters.bundled.classic.coordinator_state import Runtime
+from fencepost.adapters.bundled.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.bundled.classic.group import Group
 from fencepost.adapters.bundled.classic.leaving import Leaving
 from fencepost.adapters.bundled.classic.loading import Loading
 from fencepost.adapters.bundled.classic.log import LogWriteError
-from fencepost.adapters.bundled.classic.messages import Answer, Error, Request
+from fencepost.adapters.bundled.classic.messages import Error, Request, Response
 from fencepost.adapters.bundled.classic.records import GroupRecord, OffsetRecord, Record
 from fencepost.conformance.zoo.classic import environments
-from fencepost.conformance.zoo.classic.bug import Collection
+from fencepost.conformance.zoo.classic.bug import BugFamily
 from fencepost.conformance.zoo.classic.environments import OFFSETS_REFUSED, SLOW_LOADING, SLOW_OFFSETS
-from fencepost.conformance.zoo.crashing_target import MortalTarget
+from fencepost.conformance.zoo.crashing_target import CrashingTarget
 from fencepost.conformance.zoo.patching import Patch
 
-storage = Collection()
+storage = BugFamily()
 UNLOADING_MS = 300
 """How late the end of a former term is noticed."""
 NO_EPOCH = -(2**31)
-MEMBERS_APIS = ("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit")
+MEMBER_APIS = ("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit")
 
 
 @storage.add(
@@ -57,14 +57,14 @@ def oldest_record_wins(patch: Patch) -> None:
     "BUG-11",
     "KAFKA-8386, https://github.com/apache/kafka/commit/fb1f74958d1",
     "FAILOVER-01",
-    circumstances=SLOW_LOADING,
+    environment=SLOW_LOADING,
 )
 def members_are_unknown_while_loading(patch: Patch) -> None:
     """A group that is not loaded is taken for dead: its members are told that nobody knows them."""
     refuse = environments.refuse_while_loading
 
     def refuse_as_dead(request: Request) -> int:
-        return Error.UNKNOWN_MEMBER_ID if request.api in MEMBERS_APIS else refuse(request)
+        return Error.UNKNOWN_MEMBER_ID if request.api in MEMBER_APIS else refuse(request)
 
     patch.replace(environments, "refuse_while_loading", refuse_as_dead)
 
@@ -91,36 +91,36 @@ def late_unloading_wipes_the_next_term(patch: Patch) -> None:
 )
 def closed_connection_is_a_crash(patch: Patch) -> None:
     """The answer to a parked request whose connection is gone brings the coordinator down."""
-    deliver = MortalTarget._deliver
+    deliver = CrashingTarget._deliver
 
-    def deliver_or_crash(target: MortalTarget, answers: Iterable[Answer]) -> None:
-        given = list(answers)
-        for answer in given:
-            flight = target._flights.get(answer.handle)
-            if flight is not None and flight.answer.done():
+    def deliver_or_crash(target: CrashingTarget, responses: Iterable[Response]) -> None:
+        given = list(responses)
+        for response in given:
+            flight = target._pending.get(response.handle)
+            if flight is not None and flight.response.done():
                 raise ConnectionError("nobody is there to be answered")
         deliver(target, given)
 
-    patch.replace(MortalTarget, "_deliver", deliver_or_crash)
+    patch.replace(CrashingTarget, "_deliver", deliver_or_crash)
 
 
 @storage.add("BUG-33", "franz-go kfake, https://github.com/twmb/franz-go/commit/12889e13", "FAILOVER-21")
 def restarted_group_is_stable(patch: Patch) -> None:
     """Every departure is stored, and a restarted group is Stable with whoever is left, though it was rebalancing."""
-    go_on = Leaving.go_on
+    go_on = Leaving.rebalance_remaining
 
     def store_and_go_on(leaving: Leaving, group: Group) -> None:
         leaving._runtime.write(group.record())
         go_on(leaving, group)
 
-    patch.replace(Leaving, "go_on", store_and_go_on)
+    patch.replace(Leaving, "rebalance_remaining", store_and_go_on)
 
 
 @storage.add(
     "BUG-42",
     "Redpanda, https://github.com/redpanda-data/redpanda/commit/b54ff1dea7",
     "FAILOVER-01",
-    circumstances=SLOW_LOADING,
+    environment=SLOW_LOADING,
 )
 def ready_before_it_is_loaded(patch: Patch) -> None:
     """The coordinator answers before the log is replayed, as if there were no groups and no offsets."""
@@ -144,7 +144,7 @@ def leader_epoch_is_not_restored(patch: Patch) -> None:
     "BUG-45",
     "Redpanda, https://github.com/redpanda-data/redpanda/commit/e693bead59",
     "FAILOVER-20",
-    circumstances=SLOW_OFFSETS,
+    environment=SLOW_OFFSETS,
 )
 def old_write_lands_in_a_new_term(patch: Patch) -> None:
     """A commit that was checked in one term is written in the next, whatever has happened in between."""
@@ -153,7 +153,7 @@ def old_write_lands_in_a_new_term(patch: Patch) -> None:
         def landing(batch: list[OffsetRecord]) -> None:
             loading._runtime.write(*batch)
             for record in batch:
-                loading._ledger.enter(record)
+                loading._ledger.add_offset(record)
 
         for number, (due, batch) in enumerate(under_way):
             loading._runtime.timers.arm(("landing", due, number), due, partial(landing, batch))
@@ -166,23 +166,23 @@ def old_write_lands_in_a_new_term(patch: Patch) -> None:
     "BUG-57",
     "SeaweedFS, handleOffsetCommit at cc8364a03 (offset_management.go)",
     "COMMIT-25",
-    circumstances=OFFSETS_REFUSED,
+    environment=OFFSETS_REFUSED,
 )
 def failed_write_is_only_logged(patch: Patch) -> None:
     """A commit that the log does not take is answered as if it had."""
     store = Commits.store
 
     def store_or_pretend(commits: Commits, commit: Commit) -> Results:
-        write = Runtime.write
+        write = CoordinatorState.write
 
-        def write_if_possible(runtime: Runtime, *batch: Record) -> None:
+        def write_if_possible(runtime: CoordinatorState, *batch: Record) -> None:
             try:
                 write(runtime, *batch)
             except LogWriteError:
                 return
 
         with Patch() as careless:
-            careless.replace(Runtime, "write", write_if_possible)
+            careless.replace(CoordinatorState, "write", write_if_possible)
             return store(commits, commit)
 
     patch.replace(Commits, "store", store_or_pretend)
