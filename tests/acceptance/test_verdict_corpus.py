@@ -1,0 +1,173 @@
+"""The verdict corpus: recordings of real brokers are judged as ever, and a verdict that is another one is seen."""
+
+import gzip
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fencepost.traces.events import FORMAT_VERSION
+from fencepost.traces.files.trace_files import TraceError
+from tests.acceptance.verdict_corpus.canonical import Plain
+from tests.acceptance.verdict_corpus.compare import RECORDINGS, compare, compare_trace, main, verdicts_in
+from tests.acceptance.verdict_corpus.conversion import (
+    RENAMED,
+    Renamed,
+    convert_event,
+    convert_header,
+    convert_trace,
+    convert_verdict,
+)
+
+KEPT = "kafka4.absent-member-is-waited-for"
+"""A recording in which nothing is wrong."""
+
+HEADER: Plain = {"fencepost_trace": 1, "order": "total", "settings": {"grace": 1}, "source": "here"}
+REQUEST: Plain = {"kind": "request", "api": "unknown", "body": {"reason": "a message may be called so"}}
+REMARK: Plain = {"kind": "internal", "api": "unknown", "body": {"reason": "a recording begins"}}
+
+
+@pytest.fixture(scope="module")
+def recorded() -> dict[str, dict[str, Plain]]:
+    return verdicts_in(RECORDINGS)
+
+
+@pytest.fixture
+def folder(recorded: dict[str, dict[str, Plain]], tmp_path: Path) -> Path:
+    """A complete corpus of one trace."""
+    (tmp_path / "traces").mkdir()
+    shutil.copy(trace(KEPT), tmp_path / "traces")
+    (tmp_path / "manifest.json").write_text("{}")
+    write(tmp_path, recorded[KEPT])
+    return tmp_path
+
+
+def trace(name: str) -> Path:
+    return RECORDINGS / "traces" / f"{name}.jsonl.gz"
+
+
+def write(folder: Path, verdicts: dict[str, Plain]) -> None:
+    """The verdicts on the one trace of a corpus."""
+    with gzip.open(folder / "verdicts.jsonl.gz", "wt") as lines:
+        for way, verdict in verdicts.items():
+            lines.write(json.dumps({"trace": KEPT, "way": way, "verdict": verdict}) + "\n")
+
+
+def altered(verdict: Plain) -> Iterator[tuple[str, Plain]]:
+    """The verdict with one thing changed."""
+    yield "an event more", verdict | {"events": verdict["events"] + 1}
+    yield "a check less", verdict | {"checks": verdict["checks"][1:]}
+    first, *others = verdict["checks"]
+    yield "another outcome", verdict | {"checks": [first | {"outcome": "fail"}, *others]}
+    yield "another rule", verdict | {"rules": verdict["rules"] | {"join.made-up": 1}}
+    yield "a transition less", verdict | {"transitions": verdict["transitions"][1:]}
+    yield "something left open", verdict | {"inconclusive": ["group 'g', request 1: who knows"]}
+
+
+def is_quick(name: str, way: str) -> bool:
+    """Judging this recording in this way takes no seconds."""
+    return way == "likely" or ".clients." in name or (way == "judge" and ".schedule-" not in name)
+
+
+@pytest.mark.parametrize("kafka", ["kafka4", "kafka3"])
+def test_recordings_are_judged_as_ever(kafka: str) -> None:
+    """In the quicker ways only; `python -m tests.acceptance.verdict_corpus` goes all ways."""
+    compared = compare(RECORDINGS, wanted=lambda name, way: name.startswith(kafka) and is_quick(name, way))
+    assert compared.traces > 300
+    assert [str(each) for each in compared.differences] == []
+
+
+def test_recordings_show_what_there_is_to_see(recorded: dict[str, dict[str, Plain]]) -> None:
+    verdicts = [verdict for ways in recorded.values() for verdict in ways.values()]
+    assert {path.name for path in (RECORDINGS / "traces").iterdir()} == {f"{name}.jsonl.gz" for name in recorded}
+    for part in ("violations", "checks", "rules", "transitions", "differences", "inconclusive"):
+        assert any(verdict[part] for verdict in verdicts), part
+
+
+def test_a_verdict_that_is_another_one_is_seen(recorded: dict[str, dict[str, Plain]]) -> None:
+    assert compare_trace(trace(KEPT), recorded[KEPT]) == []
+    for what, verdict in altered(recorded[KEPT]["judge"]):
+        (difference,) = compare_trace(trace(KEPT), {"judge": verdict})
+        assert difference.trace == KEPT and difference.way == "judge", what
+        assert any(line[:1] in "+-" for line in difference.diff), what
+
+
+def test_the_exit_code_says_whether_all_are_equal(
+    folder: Path, recorded: dict[str, dict[str, Plain]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["--folder", str(folder), "--jobs", "1", "--only", KEPT]
+    assert main(command) == 0
+    ways = recorded[KEPT]
+    write(folder, ways | {"judge": ways["judge"] | {"events": 1}})
+    assert main(command) == 1
+    shown = capsys.readouterr().out
+    assert f"{folder.name}: 1 traces, {len(ways)} verdicts: {len(ways) - 1} equal, 1 different" in shown
+    assert '- "events": 1,' in shown
+    assert main([*command[:-1], "no such trace"]) == 1
+
+
+def test_a_trace_that_is_missing_is_an_error(folder: Path) -> None:
+    (folder / "traces" / f"{KEPT}.jsonl.gz").unlink()
+    with pytest.raises(FileNotFoundError):
+        compare(folder)
+
+
+def test_another_way_of_judging_is_an_error(recorded: dict[str, dict[str, Plain]]) -> None:
+    with pytest.raises(ValueError, match="no way of judging: guess"):
+        compare_trace(trace(KEPT), {"guess": recorded[KEPT]["judge"]})
+
+
+def test_keys_and_values_of_a_trace_get_their_new_names() -> None:
+    renamed = Renamed(
+        header={"source": "seen_at"},
+        settings={"grace": "leeway"},
+        event={"kind": "type"},
+        orders={"total": "sequential"},
+        kinds={"request": "call", "internal": "remark"},
+        happenings={"unknown": "gap"},
+        bodies={"unknown": {"reason": "why"}},
+    )
+    header = {"fencepost_trace": FORMAT_VERSION, "order": "sequential", "settings": {"leeway": 1}, "seen_at": "here"}
+    assert convert_header(HEADER, renamed) == header
+    assert convert_event(REQUEST, renamed) == {"type": "call", "api": "unknown", "body": REQUEST["body"]}
+    assert convert_event(REMARK, renamed) == {"type": "remark", "api": "gap", "body": {"why": "a recording begins"}}
+
+
+def test_without_new_names_a_trace_stays_as_it_is() -> None:
+    lines = [b'{"any": "line"}\n', b"what is no JSON either\n"]
+    if RENAMED.leaves_traces:
+        assert list(convert_trace(lines)) == lines
+
+
+def test_what_is_converted_is_judged_by_its_new_names(recorded: dict[str, dict[str, Plain]], tmp_path: Path) -> None:
+    """A trace in which requests and answers have each other's names can be read only if that is converted."""
+    others, wrong = {"request": "answer", "answer": "request"}, tmp_path / f"{KEPT}.jsonl.gz"
+    with gzip.open(trace(KEPT)) as lines, gzip.open(wrong, "wt") as out:
+        for line in map(json.loads, lines):
+            kind = line.get("kind")
+            out.write(json.dumps(line | ({"kind": others[kind]} if kind in others else {})) + "\n")
+    with pytest.raises(TraceError):
+        compare_trace(wrong, recorded[KEPT])
+    back = {kind: RENAMED.kinds.get(other, other) for kind, other in others.items()}
+    assert compare_trace(wrong, recorded[KEPT], replace(RENAMED, kinds={**RENAMED.kinds, **back})) == []
+
+
+def test_words_of_a_verdict_are_replaced_whole_and_rows_sorted_again() -> None:
+    verdict: Plain = {
+        "violations": [],
+        "checks": [{"note": "a fault of the fault.kind, not faulty"}],
+        "rules": {"join.new": 1, "join.new-static": 2},
+        "transitions": [["a / by itself / join.new / b", 1], ["b / by itself / join.new / b", 2]],
+        "inconclusive": ["blocked by the fault."],
+    }
+    names = {"fault": "violation", "join.new": "join.fresh", "a / by itself": "z / alone"}
+    assert convert_verdict(verdict, Renamed(words=names)) == {
+        "violations": [],
+        "checks": [{"note": "a violation of the fault.kind, not faulty"}],
+        "rules": {"join.fresh": 1, "join.new-static": 2},
+        "transitions": [["b / by itself / join.fresh / b", 2], ["z / alone / join.fresh / b", 1]],
+        "inconclusive": ["blocked by the violation."],
+    }
