@@ -1,4 +1,4 @@
-"""`fencepost check_zoo`: hunt everything that is asked for, and say what was found, how fast and how short."""
+"""`fencepost zoo`: hunt everything that is asked for, and say what was found, how fast and how short."""
 
 import argparse
 import sys

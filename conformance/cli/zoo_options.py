@@ -1,4 +1,4 @@
-"""The options of `fencepost check_zoo`, apart from what does the work: help and usage errors should not wait for it."""
+"""The options of `fencepost zoo`, apart from what does the work: help and usage errors should not wait for it."""
 
 import argparse
 import os
