@@ -53,7 +53,7 @@ def is_found_again(row: ResultRow) -> bool:
 
 
 def test_the_mutants_are_those_of_the_bundled_coordinator() -> None:
-    # If it changed: `python -m tests.acceptance schedules mutants`, or `fencepost check_zoo --only PATTERN --record`.
+    # If it changed: `python -m tests.acceptance schedules mutants`, or `fencepost zoo --only PATTERN --record`.
     assert [row.name for row in MUTATED] == list(mutants_by_name())
 
 

@@ -68,7 +68,7 @@ class KitRun:
 
 
 def run_test_command(target: str, folder: Path, *options: str, run_folder: Path | None = None) -> KitRun:
-    """Run `fencepost run_test_command`."""
+    """Run `fencepost test`."""
     file = folder / "report.json"
     file.unlink(missing_ok=True)
     command = [sys.executable, "-m", "fencepost", "test", target, "--json", str(file), *options]

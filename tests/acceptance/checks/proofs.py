@@ -37,7 +37,7 @@ EXPECTED_VERDICTS = {"proved", "false, as it should be"}
 
 @dataclass(frozen=True, slots=True)
 class ProofRun:
-    """A run of `fencepost run_prove_command`: its exit code, seconds of the clock and of the one core it uses, and
+    """A run of `fencepost prove`: its exit code, seconds of the clock and of the one core it uses, and
     its report."""
 
     exit_code: int
@@ -47,7 +47,7 @@ class ProofRun:
 
 
 def run_prove_command(seed: int, folder: Path) -> ProofRun:
-    """Run `fencepost run_prove_command` in the size of the bar."""
+    """Run `fencepost prove` in the size of the bar."""
     file = folder / "proof.json"
     file.unlink(missing_ok=True)
     size = ["--slots", str(SLOTS), "--partitions", str(PARTITIONS)]
@@ -68,7 +68,7 @@ def children_cpu_seconds() -> float:
 
 
 def all_theorems(folder: Path) -> Iterator[Figure]:
-    """Everything that `fencepost run_prove_command` proves."""
+    """Everything that `fencepost prove` proves."""
     runs = [run_prove_command(seed, folder) for seed in SEEDS]
     verdicts = Counter(theorem["verdict"] for run in runs for theorem in run.report["theorems"])
     yield without_threshold("solver seeds", len(runs))

@@ -42,7 +42,7 @@ BUNDLED_SCHEDULES, KAFKA_SCHEDULES, THROUGHPUT_SCHEDULES = 10_000, 2_000, 1_000
 
 
 def run_hunts(folder: Path, patterns: Sequence[str], seeds: int, baseline_seeds: int, *more: str) -> ResultTable:
-    """What `fencepost check_zoo` found; it goes into the record."""
+    """What `fencepost zoo` found; it goes into the record."""
     file = folder / "zoo.json"
     options = [
         "--seeds",
