@@ -60,7 +60,10 @@ REQUESTS = {
     "TransactionalCommit": "TxnOffsetCommit",
 }
 """How transitions of the model name requests."""
-RENAMED = Renamed(kinds={"answer": "response"}, words={f"/ {old}": f"/ {new}" for old, new in REQUESTS.items()})
+RENAMED = Renamed(
+    kinds={"answer": "response"},
+    words={"Fresh": "FreshId", **{f"/ {old}": f"/ {new}" for old, new in REQUESTS.items()}},
+)
 
 
 def convert_trace(lines: Iterable[bytes], renamed: Renamed = RENAMED) -> Iterator[bytes]:
