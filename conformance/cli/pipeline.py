@@ -106,7 +106,7 @@ def run_watch(options: argparse.Namespace, show: Show, display: ProgressDisplay)
     options.to.mkdir(parents=True, exist_ok=True)
     before = list(read_findings(options.to))
     seen = {name for name, _ in before}
-    faults = sum(row["kind"] == "fault" for _, row in before)
+    violations = sum(row["kind"] == "violation" for _, row in before)
     with spark_session("watch", options.master, dict(options.conf)) as spark, as_pipeline_error():
         query = watch_folder(spark, options.landing, options.to, options.buckets, once=options.once)
         try:
@@ -115,16 +115,16 @@ def run_watch(options: argparse.Namespace, show: Show, display: ProgressDisplay)
                 ended = query.awaitTermination(1)
                 for name, row in list(read_findings(options.to, frozenset(seen))):
                     seen.add(name)
-                    faults += row["kind"] == "fault"
+                    violations += row["kind"] == "violation"
                     show(finding_line(row) + "\n")
         except KeyboardInterrupt:
             query.stop()
-    show(f"{faults} violations found so far; the tables are in {options.to}\n")
-    return ExitCode.VIOLATION if faults else ExitCode.CONFORMANT
+    show(f"{violations} violations found so far; the tables are in {options.to}\n")
+    return ExitCode.VIOLATION if violations else ExitCode.CONFORMANT
 
 
 def run_campaign(options: argparse.Namespace, show: Show, display: ProgressDisplay) -> int:
-    """`fencepost pipeline run_seeds`."""
+    """`fencepost pipeline campaign`."""
     plan = Plan(options.target, smoke=not options.full, schedules=options.schedules, profile=options.profile)
     corpus = Corpus.create(options.to, BUCKETS)
     with spark_session("campaign", options.master, dict(options.conf)) as spark:
@@ -148,7 +148,7 @@ def finding_line(row: Mapping[str, Any]) -> str:
     value = json.loads(row["value"])
     if row["kind"] == "quarantine":
         return f"{row['path']}:{value['line']}: in quarantine: {value['reason']}"
-    word = "VIOLATION" if row["kind"] == "fault" else "withdrawn"
+    word = "VIOLATION" if row["kind"] == "violation" else "withdrawn"
     broken = ", ".join(value["requirements"]) or "no requirement"
     told = f"observed {value['observed']}; allowed {' or '.join(value['allowed'])}"
     return escape_unprintable(

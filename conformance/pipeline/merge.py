@@ -40,10 +40,10 @@ class ReportBuilder:
                 self.add_verdict(finding.trace, value)
             case "inconclusive":
                 self.undecided.append((finding.trace, value["reason"]))
-            case "violation" if value["requirement"] in self.findings:
+            case "failure" if value["requirement"] in self.findings:
                 self.findings[value["requirement"]].failures.append(read_failure(value["failure"]))
-            case "evidence" if value["requirement"] in self.findings:
-                self.findings[value["requirement"]].add_check(CheckStatus(value["standing"]), value["note"])
+            case "check" if value["requirement"] in self.findings:
+                self.findings[value["requirement"]].add_check(CheckStatus(value["status"]), value["note"])
 
     def add_verdict(self, trace: str, value: Mapping[str, Any]) -> None:
         """A unit is over."""

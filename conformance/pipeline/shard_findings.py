@@ -77,9 +77,10 @@ class FindingRows:
             judge.rebalances.clear()
 
     def final_findings(self, header: Header, verdict: TraceVerdict, reading: TraceJudging) -> Iterator[Finding]:
-        """Faults, violations, evidence and counts, once the unit is over: until then a fault may be withdrawn."""
-        for fault in verdict.violations:
-            yield self.finding("fault", asdict(fault), sequence=fault.sequence, group=fault.group)
+        """Violations, failures of requirements, check results and counts, once the shard is over: before that, the
+        judge may still take a violation back."""
+        for wrong in verdict.violations:
+            yield self.finding("violation", asdict(wrong), sequence=wrong.sequence, group=wrong.group)
         origin = Origin(self.unit.trace, "")
         count: Counter[str] = Counter()
         for violation in violations_in(verdict):
@@ -88,11 +89,11 @@ class FindingRows:
                 shown = build_failure(reading.events_leading_to(violation), violation, origin, replayed=False)
                 value = {"requirement": violation.requirement, "failure": asdict(shown)}
                 group = violation.violation.group if violation.violation is not None else None
-                yield self.finding("violation", value, sequence=violation.sequence, group=group)
+                yield self.finding("failure", value, sequence=violation.sequence, group=group)
         for mark in verdict.check_results:
             if mark.status is not CheckStatus.FAIL:
-                value = {"requirement": mark.requirement, "standing": mark.status.value, "note": mark.note}
-                yield self.finding("evidence", value, sequence=mark.sequence)
+                value = {"requirement": mark.requirement, "status": mark.status.value, "note": mark.note}
+                yield self.finding("check", value, sequence=mark.sequence)
         summary = {
             "source": header.source,
             "implementation": dict(header.implementation),

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from fencepost.traces.pipeline.errors import PipelineError
 
-CORPUS_FORMAT = 2
+CORPUS_FORMAT = 3
 CORPUS_FILE = "corpus.json"
 MANIFEST = "manifest"
 EVENTS, QUARANTINE, TRACES = "events", "quarantine", "traces"

@@ -13,14 +13,14 @@ from pyspark.sql import functions as F
 
 Query: TypeAlias = Callable[[DataFrame], DataFrame]
 GROUP_COLUMNS = ("trace", "group")
-INCARNATION_COLUMNS = (*GROUP_COLUMNS, "life")
+INCARNATION_COLUMNS = (*GROUP_COLUMNS, "incarnation")
 
 
 def one_leader(events: DataFrame) -> DataFrame:
     """T1: any two members that are told who leads a generation are told of the same leader."""
     told = join_responses(events).select(*INCARNATION_COLUMNS, "generation", "sequence", F.col("leader").alias("id"))
     led = told.join(member_identities(events), [*GROUP_COLUMNS, "id"])
-    leaders = F.array_sort(F.collect_set("person"))
+    leaders = F.array_sort(F.collect_set("identity"))
     found = led.groupBy(*INCARNATION_COLUMNS, "generation").agg(
         leaders.alias("leaders"), F.max("sequence").alias("sequence")
     )
@@ -55,13 +55,13 @@ def one_owner(events: DataFrame) -> DataFrame:
         F.col("member_id").alias("id"),
         F.explode("owned").alias("partition"),
     )
-    doubled = events.where("intact AND doubled IS NOT NULL").select(
-        *GROUP_COLUMNS, "generation", F.explode("doubled").alias("partition")
+    double_assigned = events.where("intact AND double_assigned IS NOT NULL").select(
+        *GROUP_COLUMNS, "generation", F.explode("double_assigned").alias("partition")
     )
     owned = granted.join(member_identities(events), [*GROUP_COLUMNS, "id"]).join(
-        doubled.distinct(), [*GROUP_COLUMNS, "generation", "partition"], "left_anti"
+        double_assigned.distinct(), [*GROUP_COLUMNS, "generation", "partition"], "left_anti"
     )
-    owners = F.array_sort(F.collect_set("person"))
+    owners = F.array_sort(F.collect_set("identity"))
     found = owned.groupBy(*INCARNATION_COLUMNS, "generation", "partition").agg(
         owners.alias("owners"), F.max("sequence").alias("sequence")
     )
@@ -70,11 +70,11 @@ def one_owner(events: DataFrame) -> DataFrame:
 
 def longest_wait(events: DataFrame) -> DataFrame:
     """For each member that polls, the partition that waited longest with records buffered, in polls (KIP-41)."""
-    polls = events.where("intact AND polled IS NOT NULL")
+    polls = events.where("intact AND poll_counts IS NOT NULL")
     member = ("trace", "connection", "member")
     order = Window.partitionBy(*member).orderBy("sequence")
     numbered = polls.withColumn("number", F.row_number().over(order))
-    rows = numbered.select(*member, "number", F.explode("polled").alias("row"))
+    rows = numbered.select(*member, "number", F.explode("poll_counts").alias("row"))
     each = rows.select(*member, "number", "row.*")
     # A wait is a run of polls after each of which the same partition is buffered and nothing of it was returned.
     idle = each.where("buffered > 0 AND returned = 0")
@@ -104,16 +104,16 @@ def lag(events: DataFrame) -> DataFrame:
 
 def join_responses(events: DataFrame) -> DataFrame:
     """Answers that made somebody a member of a generation."""
-    return events.where("intact AND api = 'JoinGroup' AND kind = 'response' AND error = 0 AND life IS NOT NULL")
+    return events.where("intact AND api = 'JoinGroup' AND kind = 'response' AND error = 0 AND incarnation IS NOT NULL")
 
 
 def member_identities(events: DataFrame) -> DataFrame:
     """Who stands behind each member id, as far as the trace shows to whom it was given."""
-    person = F.when(F.col("instance").isNotNull(), F.concat(F.lit("i "), "instance")).otherwise(
+    identity = F.when(F.col("instance").isNotNull(), F.concat(F.lit("i "), "instance")).otherwise(
         F.concat(F.lit("m "), "member_id")
     )
     known = join_responses(events).groupBy(*GROUP_COLUMNS, F.col("member_id").alias("id"))
-    return known.agg(F.min(person).alias("person"))
+    return known.agg(F.min(identity).alias("identity"))
 
 
 INVARIANTS: Mapping[str, Query] = {

@@ -26,8 +26,8 @@ from fencepost.traces.pipeline.queries import INVARIANTS, VIEWS
 
 RESULTS_FILE = "judged.json"
 FINDINGS_FOLDER = "findings"
-MAX_SHOWN_VIOLATIONS = 20
-"""How many violations of a requirement are brought home; all are counted."""
+MAX_SHOWN_FAILURES = 20
+"""How many failures of a requirement are read for the report; all are counted."""
 StageProgress = Callable[[int, int, str], None]
 
 
@@ -89,14 +89,15 @@ class CorpusResults:
             yield {**json.loads(row["value"]), "trace": row["trace"]}
 
     def report_findings(self) -> Iterator[Finding]:
-        """What a report is made of: counts, evidence, what was left open, and some violations of each requirement."""
-        for kind in ("verdict", "evidence", "inconclusive"):
+        """The findings that a report is built from: counts, check results, reasons for an inconclusive verdict, and at
+        most `MAX_SHOWN_FAILURES` failures of each requirement."""
+        for kind in ("verdict", "check", "inconclusive"):
             yield from (Finding(**row) for row in self.findings(kind))
         shown: Counter[str] = Counter()
-        for row in self.findings("violation"):
+        for row in self.findings("failure"):
             requirement = json.loads(row["value"])["requirement"]
             shown[requirement] += 1
-            if shown[requirement] <= MAX_SHOWN_VIOLATIONS:
+            if shown[requirement] <= MAX_SHOWN_FAILURES:
                 yield Finding(**row)
 
     def rebalances(self) -> Iterator[dict[str, Any]]:

@@ -49,7 +49,7 @@ class Row(NamedTuple):
     intact: bool
     """Nothing before it is missing."""
     text: bytes
-    life: int | None = None
+    incarnation: int | None = None
     sent: int | None = None
     error: int | None = None
     member_id: str | None = None
@@ -58,9 +58,9 @@ class Row(NamedTuple):
     leader: str | None = None
     accepted: bool | None = None
     owned: list[str] | None = None
-    doubled: list[str] | None = None
+    double_assigned: list[str] | None = None
     offsets: list[tuple[str, int, int]] | None = None
-    polled: list[tuple[str, int, int]] | None = None
+    poll_counts: list[tuple[str, int, int]] | None = None
 
 
 class BadLine(NamedTuple):
@@ -166,7 +166,7 @@ class RowReader:
                 if event.api in ("unknown", "continued") and self.incarnations is not None:
                     self.incarnations.on_restart()
             case Kind.POLL:
-                return common._replace(polled=poll_counts(event.body))
+                return common._replace(poll_counts=poll_counts(event.body))
         request = self.open_requests.get(event.of) if event.of is not None else None
         if event.kind is Kind.FAULT and self.header is not None and self.header.order is Order.INTERVALS:
             self.open_requests.pop(event.of or 0, None)
@@ -187,7 +187,7 @@ class RowReader:
         found = common._replace(group=encodable_text(group))
         if event.api == "SyncGroup":
             return found._replace(
-                doubled=double_assigned(event.body), generation=int32(event.body.get("generation_id"))
+                double_assigned=double_assigned(event.body), generation=int32(event.body.get("generation_id"))
             )
         return found
 
@@ -205,12 +205,12 @@ class RowReader:
         if request.group is None or self.incarnations is None:
             return found
         self.groups[request.group] += 1
-        life = self.incarnations.on_response(event.api, body, response, request.group, request.time, event.time)
+        incarnation = self.incarnations.on_response(event.api, body, response, request.group, request.time, event.time)
         joined = event.api == "JoinGroup"
         generation = response.get("generation_id") if joined else body.get("generation_id", body.get(COMMIT_GENERATION))
         found = found._replace(
             group=encodable_text(request.group),
-            life=life,
+            incarnation=incarnation,
             member_id=encodable_text(response.get("member_id") if joined else body.get("member_id")),
             instance=encodable_text(body.get("group_instance_id")),
             generation=int32(generation),

@@ -30,7 +30,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
             ("group", pa.string()),
             ("intact", pa.bool_()),
             ("text", pa.binary()),
-            ("life", pa.int64()),
+            ("incarnation", pa.int64()),
             ("sent", pa.int64()),
             ("error", pa.int32()),
             ("member_id", pa.string()),
@@ -39,9 +39,9 @@ SCHEMAS: Mapping[str, pa.Schema] = {
             ("leader", pa.string()),
             ("accepted", pa.bool_()),
             ("owned", pa.list_(pa.string())),
-            ("doubled", pa.list_(pa.string())),
+            ("double_assigned", pa.list_(pa.string())),
             ("offsets", OFFSETS),
-            ("polled", POLL_COUNTS),
+            ("poll_counts", POLL_COUNTS),
         ]
     ),
     QUARANTINE: pa.schema(

@@ -115,14 +115,15 @@ class ShardState:
         self.judge.on_event(moment.event, moment.operation)
 
     def new_findings(self) -> Iterator[tuple[str, Violation]]:
-        """Faults found since last time; and those that were told and are withdrawn, as less is known than it seemed."""
+        """Yield ("violation", v) for each new violation, and ("withdrawn", v) for each reported one that the judge took
+        back, because the response may depend on members that the trace does not show."""
         now = dict.fromkeys(self.judge.violations)
-        for fault in now:
-            if fault not in self.reported:
-                yield "fault", fault
-        for fault in self.reported:
-            if fault not in now:
-                yield "withdrawn", fault
+        for violation in now:
+            if violation not in self.reported:
+                yield "violation", violation
+        for violation in self.reported:
+            if violation not in now:
+                yield "withdrawn", violation
         self.reported = now
 
 
@@ -208,8 +209,9 @@ def advance_shard(
         shard.add_events(part, events)
         if over:
             shard.end()
-        for kind, fault in shard.new_findings():
-            found.append((trace, bucket, path, kind, fault.sequence, fault.group, json.dumps(asdict(fault))))
+        for kind, violation in shard.new_findings():
+            value = json.dumps(asdict(violation))
+            found.append((trace, bucket, path, kind, violation.sequence, violation.group, value))
         shard = None if over else shard
     return shard
 

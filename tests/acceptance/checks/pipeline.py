@@ -36,26 +36,26 @@ RANDOM_TRACES = 1_000
 WARM_RUNS = 3
 DUCKDB = {
     "one-leader": """
-        with ids as (select trace, "group", member_id id, min(coalesce('i ' || instance, 'm ' || member_id)) person
+        with ids as (select trace, "group", member_id id, min(coalesce('i ' || instance, 'm ' || member_id)) identity
                      from joins group by all)
-        select count(*) from (select count(distinct person) n from joins j
+        select count(*) from (select count(distinct identity) n from joins j
             join ids on ids.trace = j.trace and ids."group" = j."group" and ids.id = j.leader
-            group by j.trace, j."group", j.life, j.generation) where n > 1""",
+            group by j.trace, j."group", j.incarnation, j.generation) where n > 1""",
     "no-stale-commit": """
-        with mixed as (select trace, "group", life, generation, sequence as place, false as commit from joins union all
-                      select trace, "group", life, generation, "of", true from events
+        with mixed as (select trace, "group", incarnation, generation, sequence as place, false as commit from joins
+                      union all select trace, "group", incarnation, generation, "of", true from events
                       where intact and accepted and generation >= 0)
         select count(*) from (select *, max(case when not commit then generation end)
-            over (partition by trace, "group", life order by place) given from mixed)
+            over (partition by trace, "group", incarnation order by place) given from mixed)
         where commit and generation < given""",
     "one-owner": """
-        with ids as (select trace, "group", member_id id, min(coalesce('i ' || instance, 'm ' || member_id)) person
+        with ids as (select trace, "group", member_id id, min(coalesce('i ' || instance, 'm ' || member_id)) identity
                      from joins group by all),
-        granted as (select trace, "group", life, generation, member_id id, unnest(owned) part from events
+        granted as (select trace, "group", incarnation, generation, member_id id, unnest(owned) part from events
                     where intact and api = 'SyncGroup' and owned is not null)
-        select count(*) from (select count(distinct person) n from granted g
+        select count(*) from (select count(distinct identity) n from granted g
             join ids on ids.trace = g.trace and ids."group" = g."group" and ids.id = g.id
-            group by g.trace, g."group", g.life, g.generation, g.part) where n > 1""",
+            group by g.trace, g."group", g.incarnation, g.generation, g.part) where n > 1""",
 }
 
 
@@ -165,7 +165,7 @@ def compare_with_seeded(judged: CorpusResults, expected: dict[str, list[int]]) -
     """All that was seeded, and nothing else."""
     missing, others = Counter[str](), Counter[str]()
     found: dict[str, set[int]] = {}
-    for row in judged.findings("fault", ("trace", "sequence")):
+    for row in judged.findings("violation", ("trace", "sequence")):
         found.setdefault(row["trace"], set()).add(row["sequence"])
     for trace, seeded in expected.items():
         missing[trace] = len(set(seeded) - found.get(trace, set()))
@@ -195,8 +195,8 @@ def compare_with_duckdb(corpus: Corpus, count: int, rates: list[tuple[str, int, 
     files = ", ".join(f"'{name}'" for name in corpus.files(EVENTS))
     connection.execute(f"create view events as select * from read_parquet([{files}])")
     connection.execute(
-        "create view joins as select * from events where intact and api = 'JoinGroup' and kind = 'answer' "
-        "and error = 0 and life is not null"
+        "create view joins as select * from events where intact and api = 'JoinGroup' and kind = 'response' "
+        "and error = 0 and incarnation is not null"
     )
     for name, cold, warm, rows in rates:
         query = partial(connection.execute, DUCKDB[name])
@@ -219,7 +219,7 @@ def check_identical(folder: Path) -> Iterator[Figure]:
         ingest(spark, corpus, paths, ignore_progress)
         judge_corpus(spark, corpus, out, shard_findings, ignore_progress, split=0)
     found: dict[str, Counter[str]] = {}
-    for row in CorpusResults(out).finding_values("fault"):
+    for row in CorpusResults(out).finding_values("violation"):
         found.setdefault(row.pop("trace"), Counter())[repr(sorted(row.items()))] += 1
     different = faulty = 0
     for path in paths:

@@ -28,7 +28,7 @@ def test_what_no_trace_shows_violated_is_kept() -> None:
 
 
 def test_sides_that_all_units_take_are_told() -> None:
-    marked = finding("a", "evidence", requirement="COMMIT-11", standing="pass", note="")
+    marked = finding("a", "check", requirement="COMMIT-11", status="pass", note="")
     (result,) = (each for each in merge_findings([verdict("a", {}), marked], 20, 1.0).results if each.id == "COMMIT-11")
     assert result.note.startswith("ambiguous in the sources: as the newer coordinator")
 

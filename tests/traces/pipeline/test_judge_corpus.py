@@ -103,9 +103,9 @@ def test_a_recording_in_parts_is_one_trace(seed: int, tmp_path: Path) -> None:
 
 def test_random_traces_cover_the_findings() -> None:
     found = [judge_alone(*altered_trace(seed)) for seed in range(20)]
-    assert sum(1 for faults, *_ in found if faults) > 5
-    assert sum(1 for faults, *_ in found if not faults) > 3
-    assert len({fault.group for faults, *_ in found for fault in faults}) > 1
+    assert sum(1 for violations, *_ in found if violations) > 5
+    assert sum(1 for violations, *_ in found if not violations) > 3
+    assert len({violation.group for violations, *_ in found for violation in violations}) > 1
 
 
 def test_a_unit_looks_as_far_ahead_as_all_of_the_trace() -> None:
@@ -154,11 +154,11 @@ def paths_of(corpus: Corpus) -> list[Path]:
 
 def test_findings_are_the_judges(corpus: Corpus, corpus_results: CorpusResults) -> None:
     found: dict[str, Counter[Violation]] = {}
-    for row in corpus_results.finding_values("fault"):
+    for row in corpus_results.finding_values("violation"):
         trace = row.pop("trace")
         fields: dict[str, Any] = {key: tuple(each) if isinstance(each, list) else each for key, each in row.items()}
-        fault = Violation(**fields)
-        found.setdefault(trace, Counter())[fault] += 1
+        violation = Violation(**fields)
+        found.setdefault(trace, Counter())[violation] += 1
     flawed: list[Path] = []
     for path in paths_of(corpus):
         reader = RowReader(str(path))
@@ -194,9 +194,9 @@ def test_the_report_is_the_one_of_fencepost_judge(corpus: Corpus, corpus_results
 
 
 def test_queries_find_nothing_that_the_judge_does_not(corpus_results: CorpusResults) -> None:
-    blamed = {(row["trace"], row["group"]) for row in corpus_results.finding_values("fault")}
+    violating = {(row["trace"], row["group"]) for row in corpus_results.finding_values("violation")}
     found = {(row["trace"], row["group"]) for name in INVARIANTS for row in corpus_results.query_rows(name)}
-    assert found <= blamed
+    assert found <= violating
 
 
 def test_lines_come_together_and_in_order(spark: SparkSession, corpus: Corpus) -> None:

@@ -151,7 +151,7 @@ def test_bodies_may_hold_anything() -> None:
 
 def incarnation_numbers(path: Path, events: Sequence[Event], header: Header = HEADER) -> list[int]:
     write_trace(path, header, events)
-    found = [row.life for row in read_rows(path)[0] if row.kind == "response"]
+    found = [row.incarnation for row in read_rows(path)[0] if row.kind == "response"]
     assert None not in found
     return [each for each in found if each is not None]
 

@@ -29,7 +29,7 @@ BUCKETS = 2
 def test_a_trace_in_parts_is_judged_as_a_whole(seed: int, count: int, tmp_path: Path) -> None:
     header, events = altered_trace(seed)
     known: dict[int, bytes] = {}
-    faults: Counter[str] = Counter()
+    violations: Counter[str] = Counter()
     for path in write_in_parts(tmp_path, header, events, count):
         seen = list(file_rows(str(path), BUCKETS))
         for bucket in (LOOKUPS_SHARD, *range(BUCKETS)):
@@ -39,12 +39,12 @@ def test_a_trace_in_parts_is_judged_as_a_whole(seed: int, count: int, tmp_path: 
             after = advance_shard("t", bucket, BUCKETS, before, news, found)
             assert after is not None
             known[bucket] = pickle.dumps(after)
-            faults.update(str(row[6]) for row in found)
+            violations.update(str(row[6]) for row in found)
     for each in known.values():
         watched = pickle.loads(each)
         watched.end()
-        faults.update(kind + str(sorted(asdict(fault).items())) for kind, fault in watched.new_findings())
-    assert faults.total() == judge_alone(header, events)[0].total()
+        violations.update(kind + str(sorted(asdict(each).items())) for kind, each in watched.new_findings())
+    assert violations.total() == judge_alone(header, events)[0].total()
 
 
 def rows(to: Path) -> list[tuple[str, str, int]]:
@@ -61,7 +61,8 @@ def test_a_watch_loses_and_repeats_nothing(spark: SparkSession, tmp_path: Path) 
             write_trace(path, *altered_trace(seed))
             header, events = open_trace(path)
             expected += [
-                (path.name, "fault", fault.sequence) for fault in Judge(header).judge_events(list(events)).violations
+                (path.name, "violation", violation.sequence)
+                for violation in Judge(header).judge_events(list(events)).violations
             ]
         (landing / "bad.jsonl").write_bytes(b"?\n")
         watch_folder(spark, landing, to, BUCKETS, once=True).awaitTermination()
