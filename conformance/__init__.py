@@ -1,5 +1,5 @@
-"""What people run: scenarios, the runner, reports, the command line.
+"""The conformance kit: scenarios, schedules, runs, analysis, reports, the zoo and the command line.
 
-This room joins the others: it chooses what to send, hands the resulting traces to the judge and tells a
-person what came of it. Protocol rules never live here.
+This layer joins the others: it chooses the requests to send, hands the traces to the judge and reports the verdicts.
+Protocol rules never live here.
 """

@@ -1,5 +1,5 @@
-"""Traces and the judge: what was seen on a target, held against what the model allows.
+"""Traces and the judge: observations of a target, compared with the behaviours that the model allows.
 
-Traces come in from adapters, importers and files; verdicts and explanations go out. Nothing here talks to
-a target: where a run is needed, it is handed in as a function.
+Traces come from adapters, importers and files; the results are verdicts and diagnoses. Nothing here talks to a
+target: code that needs a run takes a function that makes one.
 """

@@ -1,4 +1,4 @@
-"""What a trace is made of: a header that says how it was seen, and events in the order they were seen."""
+"""The parts of a trace: a header with the conditions of observation, and events in the order of observation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,16 +16,16 @@ lists and further bodies. A field that the version does not have is absent."""
 
 
 class Order(StrEnum):
-    """Where a trace was seen, and so what its order means."""
+    """Place of observation, which decides the meaning of the order of events."""
 
     TOTAL = "total"
     """Seen at the coordinator: a request event is the moment of its handling."""
     INTERVALS = "intervals"
-    """Seen at clients: a request is handled somewhere between its event and its answer's event."""
+    """Seen at clients: a request is handled somewhere between its event and its response's event."""
 
 
 class Kind(StrEnum):
-    """What an event reports."""
+    """Kind of an event."""
 
     REQUEST = "request"
     RESPONSE = "response"
@@ -39,8 +39,8 @@ class Kind(StrEnum):
 class Header:
     """First line of a trace.
 
-    `clock` is "virtual" or "wall"; `settings` are the target's; `grace` is how many milliseconds after its
-    deadline a timer may fire at the latest; `implementation` names what was watched.
+    `clock` is "virtual" or "wall"; `settings` are the target's; a timer may fire up to `grace` milliseconds after its
+    deadline; `implementation` describes the target.
     """
 
     source: str
@@ -54,10 +54,10 @@ class Header:
 @fast_frozen
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that was seen.
+    """One observation.
 
     `sequence` rises strictly within a trace; `time` is in milliseconds since the trace began and never falls;
-    `of` is the sequence number of the request that an answer (or a dropped connection) belongs to, else None.
+    `of` is the sequence number of the request that a response (or a dropped connection) belongs to, else None.
     `member` is the label of the actor in the schedule ("A", "B", ...), never a member id.
     """
 

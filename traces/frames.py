@@ -1,7 +1,7 @@
-"""From frames on the wire to events: what a recorder sees between clients and a cluster, and what a capture holds.
+"""Conversion of frames on the wire to events, for the recorder between clients and a cluster and for captures.
 
-Seen on the way, a request is handled between its event and its answer's (`Order.INTERVALS`). Nothing is refused: what
-cannot be decoded is kept as bytes, or told by its size where it may hold records or credentials.
+A request is handled between its event and its response's event (`Order.INTERVALS`). No frame is refused: one that
+cannot be decoded is kept as bytes, or as its size if it may hold records or credentials.
 """
 
 from collections import OrderedDict, deque
@@ -13,11 +13,11 @@ from fencepost.model.wire.codec import API_NAMES, decode_request, decode_respons
 from fencepost.traces.events import Body, Event, Kind
 
 RECORD_KEYS = frozenset({0, 1})
-"""Keys of Produce and Fetch: the records themselves are never kept."""
+"""API keys of Produce and Fetch: the records themselves are never kept."""
 CONSUMER_GROUP_KEYS = frozenset({68, 69})
-"""Keys of the newer group protocol (KIP-848), which the kit does not decode."""
+"""API keys of the newer group protocol (KIP-848), which the kit does not decode."""
 KEYS_KEPT_AS_BYTES = frozenset(API_NAMES) - RECORD_KEYS | CONSUMER_GROUP_KEYS
-"""Keys whose messages are kept as bytes where they cannot be decoded; others may hold credentials."""
+"""API keys of messages that are kept as bytes if they cannot be decoded; other messages may hold credentials."""
 GROUP_CHANGING_APIS = frozenset(
     {
         "JoinGroup",
@@ -31,20 +31,20 @@ GROUP_CHANGING_APIS = frozenset(
         "OffsetDelete",
     }
 )
-"""APIs by which a group changes: of one that cannot be read, nobody knows what it did."""
+"""APIs that change a group: after a message of theirs that cannot be read, the state of groups is unknown."""
 MAX_ACTORS = 10_000
-"""How many member ids are remembered to tell actors apart."""
+"""Maximum number of member ids remembered to label actors."""
 
 
 class ActorLabels:
-    """Labels for who sends: A, B, ... A member is known by its id, before it has one by its connection."""
+    """Labels of actors: A, B, ... A member is recognized by its id; before it has one, by its connection."""
 
     def __init__(self) -> None:
         self._labels: OrderedDict[str, str] = OrderedDict()
         self._count = 0
 
     def new_label(self) -> str:
-        """A label that nobody has."""
+        """The next unused label."""
         name, number = "", self._count
         while number >= 0:
             name = chr(ord("A") + number % 26) + name
@@ -53,11 +53,11 @@ class ActorLabels:
         return name
 
     def label_of(self, member: object) -> str | None:
-        """Whose member id this is, as far as anybody was seen with it."""
+        """The label of the actor with this member id; None if no actor was seen with it."""
         return self._labels.get(member) if isinstance(member, str) and member else None
 
     def learn_label(self, member: object, label: str) -> None:
-        """This is somebody's member id."""
+        """Remember `member` as the member id of the actor `label`."""
         if isinstance(member, str) and member:
             self._labels.setdefault(member, label)
             if len(self._labels) > MAX_ACTORS:
@@ -65,8 +65,11 @@ class ActorLabels:
 
 
 class WireTrace:
-    """Numbers events in the order in which they are seen. `now` gives milliseconds since the trace began; `write` takes
-    each event; with `keep_all_bytes`, also bytes are kept that may hold records or credentials."""
+    """Numbers and writes the events of all connections in the order of observation.
+
+    `now` returns milliseconds since the trace began; `write` is called with each event; `keep_all_bytes` also keeps
+    bytes that may hold records or credentials.
+    """
 
     def __init__(self, write: Callable[[Event], None], now: Callable[[], int], *, keep_all_bytes: bool = False) -> None:
         self.write = write
@@ -81,36 +84,36 @@ class WireTrace:
     def record_event(
         self, kind: Kind, api: str, version: int, body: Body, connection: int, member: str, of: int | None = None
     ) -> Event:
-        """Write one event at the present time."""
+        """Write one event at the current time and return it."""
         event = Event(self.events, self._now(), connection, member, kind, api, version, body, of)
         self.events += 1
         self.write(event)
         return event
 
     def mark_gap(self, reason: str) -> None:
-        """From here on nobody knows what state groups are in."""
+        """Write an event `unknown`: from here on the state of groups is unknown, for this `reason`."""
         self.record_event(Kind.INTERNAL, "unknown", 0, {"reason": reason}, 0, "")
 
     def open_connection(self) -> "ConnectionDecoder":
-        """A new connection."""
+        """The decoder of a new connection."""
         self._connection_count += 1
         begun = ConnectionDecoder(self, self._connection_count)
         self._connections[self._connection_count] = begun
         return begun
 
     def close_connection(self, number: int) -> None:
-        """A connection has ended."""
+        """Forget a connection that has ended."""
         self._connections.pop(number, None)
 
     def requests_in_flight(self) -> list[Event]:
-        """The requests in flight, in order."""
+        """The requests in flight on all connections, by sequence number."""
         flights = (flight for each in self._connections.values() for flight in each.pending)
         return sorted((flight.request for flight in flights), key=lambda event: event.sequence)
 
 
 @dataclass(frozen=True, slots=True)
 class PendingRequest:
-    """A request that has no answer yet."""
+    """A request without a response."""
 
     correlation: int
     key: int
@@ -118,18 +121,18 @@ class PendingRequest:
 
 
 class ConnectionDecoder:
-    """One connection: requests go one way, answers come back in the same order."""
+    """Decodes the frames of one connection; responses come in the order of their requests."""
 
     def __init__(self, trace: WireTrace, number: int) -> None:
         self.number = number
         self.pending: deque[PendingRequest] = deque()
         self.may_change_groups = False
-        """A request that can change a group came this way."""
+        """Whether a request that can change a group was sent on this connection."""
         self._trace = trace
         self._label = ""
 
     def on_request(self, frame: bytes) -> None:
-        """A request was seen, without the bytes of its length."""
+        """Record a request; `frame` is without its length prefix."""
         key, version = int.from_bytes(frame[:2], signed=True), int.from_bytes(frame[2:4], signed=True)
         correlation, api = int.from_bytes(frame[4:8], signed=True), API_NAMES.get(key)
         body: Body = {"_size": len(frame)}
@@ -144,7 +147,10 @@ class ConnectionDecoder:
         self._mark_if_unreadable(request)
 
     def on_response(self, frame: bytes) -> PendingRequest | None:
-        """An answer was seen; which request it belongs to. One without an answer (Produce with acks=0) is passed by."""
+        """Record a response and return its request, or None for a stray response.
+
+        Requests that get no response (Produce with acks=0) are skipped. `frame` is without its length prefix.
+        """
         correlation = int.from_bytes(frame[:4], signed=True)
         if all(flight.correlation != correlation for flight in self.pending):
             body: Body = {"_undecoded": frame} if self._trace.keep_all_bytes else {"_size": len(frame)}
@@ -166,7 +172,7 @@ class ConnectionDecoder:
         return flight
 
     def on_closed(self, cause: str, reason: str) -> None:
-        """The connection is gone: `cause` is "drop" if the client went, "lost" if it broke on the other side."""
+        """Record the end of the connection: `cause` is "drop" if the client closed it, "lost" if the other side did."""
         for flight in self.pending:
             request = flight.request
             self._trace.record_event(
@@ -186,7 +192,7 @@ class ConnectionDecoder:
         return self._body_to_keep(flight.key, frame, response.body, response.findings)
 
     def _body_to_keep(self, key: int, frame: bytes, body: Body, findings: tuple[str, ...]) -> Body:
-        """The body, with what could not be read of it; of records their size."""
+        """The body to record, with findings and undecoded bytes if it is malformed, and without records."""
         if not findings:
             return drop_records(body) if key in RECORD_KEYS else body
         self._trace.undecoded += 1
@@ -198,12 +204,12 @@ class ConnectionDecoder:
         return self._trace.keep_all_bytes or key in KEYS_KEPT_AS_BYTES
 
     def _mark_if_unreadable(self, event: Event) -> None:
-        """What an unreadable message did to a group is not known."""
+        """Mark a gap after a message that can change a group and could not be decoded at all."""
         if event.api in GROUP_CHANGING_APIS and "_undecoded" in event.body and len(event.body) == 2:
             self._trace.mark_gap(f"{event.api} v{event.version} cannot be read")
 
     def _actor_label(self, body: Body) -> str:
-        """Whose request this is."""
+        """The label of the sender of a request."""
         label = self._trace.labels.label_of(body.get("member_id")) or self._label or self._trace.labels.new_label()
         self._label = label
         self._trace.labels.learn_label(body.get("member_id"), label)
@@ -211,7 +217,7 @@ class ConnectionDecoder:
 
 
 def drop_records(body: Body) -> Body:
-    """An answer to Fetch without the records in it."""
+    """A Fetch response without its records; any other body unchanged."""
     return (
         {
             **body,
@@ -231,12 +237,15 @@ def drop_records(body: Body) -> Body:
 
 
 def fields_without_records(partition: Body) -> Iterator[tuple[str, Any]]:
-    """The fields of a partition, but for its records."""
+    """The fields of a partition in a Fetch response, except its records."""
     return ((name, value) for name, value in partition.items() if name != "records")
 
 
 class FrameSplitter:
-    """Cuts a stream of bytes into frames. `is_broken` is set once it cannot be Kafka's; the rest is not looked at."""
+    """Cuts a stream of bytes into frames.
+
+    `is_broken` is set at the first length that is negative or above `limit`; the rest of the stream is ignored.
+    """
 
     def __init__(self, limit: int) -> None:
         self.is_broken = False
@@ -244,7 +253,7 @@ class FrameSplitter:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The frames that these bytes complete, each without the bytes of its length."""
+        """Yield the frames that `data` completes, each without its length prefix."""
         buffer = self._buffer
         buffer += data
         start = 0
@@ -258,7 +267,7 @@ class FrameSplitter:
         del buffer[:start]
 
     def take_rest(self) -> bytes:
-        """What is left over of an unfinished frame; it is not given twice."""
+        """Return and forget the bytes of an unfinished frame."""
         rest = bytes(self._buffer)
         self._buffer.clear()
         return rest

@@ -1,8 +1,8 @@
-"""Transitions of the model: what a step does, as far as it matters to know whether a target was seen to do it.
+"""Transitions of the model: abstract steps, the units of coverage.
 
-A transition is the state of the group, what happened, the rule that applied and the phase after it. The state is the
-phase, whether its initial delay runs, whether the group has one member or several, whether ids are handed out whose
-owners are yet to come; what happened is a request, by whom in the eyes of the group, or a timer.
+A transition is the state of the group, the event, the rule that applied and the phase afterwards. The state is the
+phase, with three facts: the initial delay is running, the group has one or several members, member ids were issued that
+have not joined yet. The event is a request and the role of its sender in the group, or a timer.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from fencepost.model.classic.messages.requests import Request
 
 @dataclass(frozen=True, slots=True, order=True)
 class Transition:
-    """One kind of step, in words."""
+    """One kind of step, each part as text."""
 
     state: str
     event: str
@@ -28,34 +28,34 @@ class Transition:
 
     @classmethod
     def parse(cls, text: str) -> "Transition":
-        """The transition that was written so. Raises ValueError."""
+        """The transition with this text, the inverse of `str`. Raises `ValueError`."""
         state, event, rule, after = text.split(" / ")
         return cls(state, event, rule, after)
 
 
 PHASE_LABELS = {each: each.name.lower() for each in Phase}
 TransitionFields = tuple[str, str, str, str]
-"""The fields of a transition: quicker to make and to count, one for each step of a trace."""
+"""The fields of a transition; tuples are faster to make and to count, one for each step of a trace."""
 
 
 def transition_of(before: GroupState, request: Request | None, outcome: StepResult) -> Transition:
-    """What kind of step this is; without a request it is the coordinator's own."""
+    """The transition of a step; `request` is None for a step of the coordinator itself."""
     return Transition(*transition_fields(before, request, outcome))
 
 
 def transition_fields(before: GroupState, request: Request | None, outcome: StepResult) -> TransitionFields:
-    """The fields of the transition."""
+    """The fields of the transition of a step."""
     happened = "by itself" if request is None else event_label(before, request)
     return state_label(before), happened, outcome.rule, phase_label(outcome.state)
 
 
 def phase_label(world: GroupState) -> str:
-    """The phase of the group."""
+    """The phase of the group as text."""
     return "no group" if world.group is None else PHASE_LABELS[world.group.phase]
 
 
 def state_label(world: GroupState) -> str:
-    """The state of the group."""
+    """The state of the group as text."""
     group = world.group
     if group is None:
         return "no group"
@@ -66,7 +66,7 @@ def state_label(world: GroupState) -> str:
 
 @cache
 def format_state_label(phase: Phase, delayed: bool, members: int, handed_out: bool) -> str:
-    """The state of a group with so many members, two standing for several."""
+    """The text for a state; `members` is 0, 1 or 2, where 2 stands for several."""
     words = [PHASE_LABELS[phase]]
     if delayed:
         words.append("in its initial delay")
@@ -78,7 +78,7 @@ def format_state_label(phase: Phase, delayed: bool, members: int, handed_out: bo
 
 
 def event_label(world: GroupState, request: Request) -> str:
-    """The request, and who sends it."""
+    """The request and the role of its sender as text."""
     name = type(request).__name__
     core: Any = getattr(request, "core", None)
     if core is None or not hasattr(core, "member"):
@@ -88,7 +88,7 @@ def event_label(world: GroupState, request: Request) -> str:
 
 
 def role_of(group: Group | None, member: object) -> str:
-    """What an id is to the group."""
+    """The role of a member id in the group, as text."""
     if member is None:
         return "nobody"
     if group is None:

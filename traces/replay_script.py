@@ -1,7 +1,7 @@
-"""From a trace to a script that does the same again: what was sent, after which answers, with which gaps of time.
+"""Replay scripts: the schedule of a trace, with the responses that each request waited for and the gaps of time.
 
-Ids that a target makes up differ from run to run. A translation knows what the target said then and what it says now,
-and puts the one in the place of the other in every request.
+Ids issued by a target differ from run to run. An `IdTranslation` maps those in the trace to those of the replay, in
+every request.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -13,19 +13,19 @@ from fencepost.traces.events import Body, Event, Kind
 
 T = TypeVar("T", int, str)
 REPLAYED_FAULTS = frozenset({"drop", "restart", "torn"})
-"""Faults that the schedule brought about; all others were the target's."""
+"""Faults that the schedule caused; all others were the target's."""
 ID_ISSUING_ERRORS = frozenset({0, 79})
-"""Errors of JoinGroup answers that give out a member id: none, and MEMBER_ID_REQUIRED."""
+"""Error codes of JoinGroup responses that issue a member id: none, and MEMBER_ID_REQUIRED."""
 GROUP_KEY, TRANSACTION_KEY = 0, 1
 """Key types of FindCoordinator."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayStep:
-    """One thing to do again: send a request or a part of one, drop one, restart the target, or note a remark.
+    """One step: send a request or a part of one, drop one, restart the target, or write an internal event.
 
-    `after` are the requests whose answers had come since the step before; `gap` is the time from the last of these
-    answers, or else from the step before, in milliseconds.
+    `after` are the requests whose responses came since the step before; `gap` is the time in milliseconds from the last
+    of these responses, or else from the step before.
     """
 
     event: Event
@@ -35,10 +35,10 @@ class ReplayStep:
 
 @dataclass(frozen=True, slots=True)
 class ReplayScript:
-    """The schedule of a trace. Requests go by their sequence number in the trace.
+    """The schedule of a trace. Requests are identified by their sequence number in the trace.
 
-    `annotations` speak of a request and are repeated in the end; `answers` are those seen then; `routes` are the
-    nodes that requests were sent to where the schedule chose them.
+    `annotations` are internal events about a request, written again at the end; `responses` are those in the trace;
+    `routes` are the nodes of requests whose node the schedule chose.
     """
 
     steps: tuple[ReplayStep, ...]
@@ -48,7 +48,7 @@ class ReplayScript:
 
 
 def build_script(events: Iterable[Event], premature: Collection[int] = ()) -> ReplayScript:
-    """The script of a trace. An answer to a request in `premature` should not have come, so nothing waits for it.
+    """The script of a trace. No step waits for the responses to requests in `premature`: they should not have come.
 
     Raises ValueError for a request that does not fit the wire format.
     """
@@ -87,14 +87,17 @@ def build_script(events: Iterable[Event], premature: Collection[int] = ()) -> Re
 
 
 def is_replayed(event: Event) -> bool:
-    """The schedule did this, not the target."""
+    """Whether the schedule caused the event, and not the target."""
     if event.kind is Kind.FAULT:
         return event.api in REPLAYED_FAULTS
     return event.kind is Kind.REQUEST or event.kind is Kind.INTERNAL
 
 
 def with_defaults(event: Event) -> Event:
-    """A request with all fields of its version, those that were left out with their defaults."""
+    """A request with all fields of its version; absent fields get their defaults. Other events unchanged.
+
+    Raises `ValueError` for a request that does not fit the wire format.
+    """
     if event.kind is not Kind.REQUEST:
         return event
     name = event.api + "Request"
@@ -109,26 +112,26 @@ def with_defaults(event: Event) -> Event:
 
 @dataclass(slots=True)
 class IdTranslation:
-    """What was said then, in the words of now. `new_name` gives a group or a transaction a name of its own."""
+    """Maps names and ids in a trace to those of its replay. `new_name` renames groups and transactions."""
 
     new_name: Callable[[str], str]
     members: dict[str, str] = field(default_factory=dict)
     generations: dict[tuple[str, str | None], dict[int, int]] = field(default_factory=dict)
-    """By group and member id, and for the whole group by None."""
+    """By group and member id; the member id None stands for the whole group."""
     producers: dict[int, int] = field(default_factory=dict)
     epochs: dict[int, dict[int, int]] = field(default_factory=dict)
     nodes: dict[int, int] = field(default_factory=dict)
     topics: dict[str, str] = field(default_factory=dict)
-    """Ids of topics."""
+    """Topic ids."""
 
     # --- requests -----------------------------------------------------------------------------------------------
 
     def translate_request(self, body: Body) -> dict[str, Any]:
-        """The body of a request as it has to be sent now."""
+        """The body of a request with the ids of the replay."""
         return {name: self.translate_value(name, value, body) for name, value in body.items()}
 
     def translate_value(self, name: str, value: Any, body: Body) -> Any:
-        """One field of a body."""
+        """The field `name` of `body` with the ids of the replay."""
         if isinstance(value, list | tuple):
             return [self.translate_value(ITEM_FIELDS.get(name, ""), each, body) for each in value]
         if isinstance(value, Mapping):
@@ -151,16 +154,17 @@ class IdTranslation:
         return self.translate_name(value) if name == "group_id" or name.endswith("transactional_id") else value
 
     def translate_name(self, name: str | None) -> str | None:
-        """The name that a group or a transaction has now; no name stays none."""
+        """The name of a group or a transaction in the replay; None and "" are unchanged."""
         return self.new_name(name) if name else name
 
     def translate_generation(self, group: str, member: str | None, value: int) -> int:
-        """A generation, by what the member was told, else by what anyone in the group was."""
+        """The generation in the replay, by the responses to `member`, else by those to any member of `group`."""
         told = self.generations.get((group, member)) or self.generations.get((group, None)) or {}
         return translate_counter(value, told)
 
     def translate_node(self, then: int, brokers: Collection[int]) -> int | None:
-        """Which of today's brokers a node of then is; one that no lookup named may be any other one."""
+        """The broker in `brokers` that stands for a node of the trace; a node that no lookup named may be any
+        unassigned one. None if there is none left."""
         if then in self.nodes:
             return self.nodes[then]
         others = [broker for broker in brokers if broker not in self.nodes.values()]
@@ -169,12 +173,12 @@ class IdTranslation:
     # --- topics -------------------------------------------------------------------------------------------------
 
     def learn_topic_id(self, annotations: Iterable[Event], topic: str, topic_id: str) -> None:
-        """The topic's id now, in the place of those that a trace tells of it."""
+        """Map the ids of `topic` in the annotations to `topic_id`."""
         then = (remark.body.get("ids", {}) for remark in annotations if remark.api == "topics")
         self.topics |= {ids[topic]: topic_id for ids in then if topic in ids}
 
     def translate_annotation(self, body: Body) -> Body:
-        """What the schedule said of topics, with their ids of now."""
+        """The body of an annotation with the topic ids of the replay."""
         if "ids" not in body:
             return body
         return {**body, "ids": {name: self.topics.get(each, each) for name, each in body["ids"].items()}}
@@ -182,7 +186,7 @@ class IdTranslation:
     # --- answers ------------------------------------------------------------------------------------------------
 
     def learn_response(self, request: Event, then: Body, now: Body) -> None:
-        """The same request was answered `recorded` in the trace, and `now`."""
+        """Learn the ids in two responses to the same request: `then` in the trace, `now` in the replay."""
         if (
             request.api == "JoinGroup"
             and then.get("error_code") in ID_ISSUING_ERRORS
@@ -200,7 +204,7 @@ class IdTranslation:
                     self.nodes.update(value_pairs("node_id", int, before, after))
 
     def learn_member(self, request: Event, then: Body, now: Body) -> None:
-        """A member got an id, and a generation unless it has to come again with the id."""
+        """Learn member ids and generations from two JoinGroup responses that issue a member id."""
         self.members.update(value_pairs("member_id", str, then, now))
         if then.get("error_code") == 0 == now.get("error_code"):
             group = request.body.get("group_id", "")
@@ -209,9 +213,9 @@ class IdTranslation:
             self.learn_listed_members(then.get("members") or (), now.get("members") or ())
 
     def learn_listed_members(self, then: Iterable[Body], now: Iterable[Body]) -> None:
-        """A leader was told of members whose own answers may still be on their way."""
+        """Learn member ids from the leader's lists of members, whose own responses may still be on their way."""
         known = set(self.members.values())
-        # Nobody is in a list twice, whatever a target says.
+        # A faulty target may list a member twice.
         left = list({row.get("member_id"): row for row in now if row.get("member_id") not in known}.values())
         for row in then:
             twin = next((each for each in left if identifying_fields(each) == identifying_fields(row)), None)
@@ -221,28 +225,31 @@ class IdTranslation:
 
 
 ITEM_FIELDS: Mapping[str, str] = {"groups": "group_id", "groups_names": "group_id", "coordinator_keys": "key"}
-"""What one item of a list of names is."""
+"""The field name that an item of a list of names stands for."""
 
 
 def lookup_entries(response: Body) -> Sequence[Body]:
-    """The entries of a FindCoordinator answer."""
+    """The entries of a FindCoordinator response; before version 4, the response itself."""
     return response.get("coordinators") or (response,)
 
 
 def value_pairs(name: str, kind: type[T], then: Body, now: Body) -> Iterator[tuple[T, T]]:
-    """What a field was then and is now, if it is there both times and not empty."""
+    """Yield the values of the field `name` in both bodies, if both are of type `kind` and not empty."""
     before, after = then.get(name), now.get(name)
     if isinstance(before, kind) and isinstance(after, kind) and before != "" != after:
         yield before, after
 
 
 def identifying_fields(row: Body) -> tuple[object, object]:
-    """What tells members apart besides their ids."""
+    """The fields that distinguish members besides their ids."""
     return row.get("group_instance_id"), row.get("metadata")
 
 
 def translate_counter(value: int, known: Mapping[int, int]) -> int:
-    """A counter, as far from the nearest one told at or below it as it was then; negative ones mean none."""
+    """The counter in the replay: the distance from the nearest known counter at or below `value` is kept.
+
+    Negative values, which mean none, are unchanged.
+    """
     if value < 0 or not known:
         return value
     nearest = max((each for each in known if each <= value), default=min(known))

@@ -1,6 +1,6 @@
-"""Making what fails shorter: delta debugging over a sequence, with the run handed in.
+"""Shrinking of failing sequences: delta debugging (Zeller and Hildebrandt, 2002) with the test handed in.
 
-Candidates come in batches, so that a run may try many at once. Whoever drives this says which of a batch still fail.
+Candidates come in batches, so that many can be tried at once. The caller sends back which candidates of a batch fail.
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -9,13 +9,13 @@ from typing import TypeVar
 T = TypeVar("T")
 
 ShrinkSteps = Generator[list[tuple[T, ...]], list[int], tuple[T, ...]]
-"""Yields candidates that are worth a try, is sent the places of those that fail (at least of the first), and returns
-the shortest."""
+"""Yields batches of candidates, is sent the indices of those that fail (at least of the first), and returns the
+shortest failing sequence."""
 
 
 def shrink_steps(items: Sequence[T], simpler: Callable[[T], Iterable[T]] = lambda item: ()) -> ShrinkSteps[T]:
-    """Leave items out, then put simpler ones in their place, until neither helps. `simplifications` gives what to
-    try."""
+    """Remove items, then replace items by simpler ones, until neither helps. `simpler` returns the replacements for an
+    item, simplest first."""
     current = tuple(items)
     while True:
         before = current
@@ -26,7 +26,7 @@ def shrink_steps(items: Sequence[T], simpler: Callable[[T], Iterable[T]] = lambd
 
 
 def remove_items(items: tuple[T, ...]) -> ShrinkSteps[T]:
-    """Leave out half of the items, a quarter, ..., and in the end each single one, from the end to the beginning."""
+    """Remove half of the items, a quarter, ..., finally single items, from the end to the beginning."""
     size = max(len(items) // 2, 1)
     while items:
         place = len(items)
@@ -48,14 +48,14 @@ def remove_items(items: tuple[T, ...]) -> ShrinkSteps[T]:
 
 
 def remove_ranges(items: tuple[T, ...], cuts: Iterable[tuple[int, int]]) -> tuple[T, ...]:
-    """The items but for these ranges, which come last first."""
+    """The items without the ranges `cuts`, which are ordered last first."""
     for begin, end in cuts:
         items = items[:begin] + items[end:]
     return items
 
 
 def simplify_items(items: tuple[T, ...], simpler: Callable[[T], Iterable[T]]) -> ShrinkSteps[T]:
-    """Put the simplest item in the place of each with which it still fails."""
+    """Replace each item by the simplest one with which the sequence still fails."""
     place = 0
     while place < len(items):
         tries = [(*items[:place], each, *items[place + 1 :]) for each in simpler(items[place])]
@@ -73,7 +73,10 @@ def shrink(
     simpler: Callable[[T], Iterable[T]] = lambda item: (),
     may_continue: Callable[[], bool] = lambda: True,
 ) -> tuple[T, ...]:
-    """The shortest that still fails, trying one candidate after the other as long as `may_continue` says so."""
+    """The shortest failing sequence found, trying one candidate after another while `may_continue()` is true.
+
+    `fails` is called at most once for each candidate.
+    """
     steps = shrink_steps(items, simpler)
     best = tuple(items)
     known: dict[tuple[T, ...], bool] = {}

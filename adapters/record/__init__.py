@@ -1,5 +1,5 @@
-"""`fencepost record`: a proxy between real clients and a real cluster that writes down what it sees.
+"""`fencepost record`: a proxy between real clients and a real cluster that writes a trace.
 
-Only the addresses in Metadata and FindCoordinator answers are changed, so that clients stay on the proxy; every other
-byte passes as it came. No verdict is made here.
+Only the addresses in Metadata and FindCoordinator responses are changed, so that clients stay on the proxy; all other
+bytes are forwarded unchanged. No verdict is made here.
 """

@@ -1,5 +1,4 @@
 """`fencepost serve`: the bundled coordinator behind sockets, with as much of a broker as real clients need.
 
-One node, leader of everything, in memory. What a group may do is the coordinator's business and none of this room's;
-neither is any verdict.
+One node that leads every partition, in memory. Group handling belongs to the coordinator; no verdict is made here.
 """

@@ -1,4 +1,4 @@
-"""The command line: read arguments, hand the work to a runner, show what came of it."""
+"""The command line: parses arguments, calls the runner of a command, and prints its report."""
 
 import argparse
 import asyncio

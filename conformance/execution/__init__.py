@@ -1,4 +1,4 @@
 """Playing scenarios and schedules against a target: concurrency, pacing, restarts, loop lag, saved traces.
 
-What to play is decided above; verdicts come from the judge.
+The packages above decide the scenarios and schedules to play; verdicts come from the judge.
 """

@@ -1,4 +1,4 @@
-"""`fencepost pipeline`: the commands around the trace pipeline, and the reports of what it found.
+"""Findings of the trace pipeline: the analysis of a shard on a worker, and the merge of all findings into one report.
 
-What Spark does lives in `fencepost.traces.pipeline`; here is what people type and read.
+Spark itself is used in `fencepost.traces.pipeline` only.
 """

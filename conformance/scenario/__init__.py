@@ -1,4 +1,4 @@
-"""What a scenario is made of: its context, the requests it sends, its actors, and how scenarios are selected.
+"""The scenario framework: the context with its requests and checks, actors, and the selection of scenarios.
 
 The scenarios themselves live in `conformance/scenarios`.
 """

@@ -1,7 +1,7 @@
-"""The zoo: wrong implementations made of right ones, to see what the kit finds.
+"""The zoo: faulty implementations made from correct ones, to measure the power of the kit.
 
-Known bugs are put back, and small faults tried systematically, from outside: by replacing named functions for one run,
-or by rewriting syntax trees and loading the result beside the shipped modules. Shipped code outside this room carries
-no fault and no switch for one, and nothing here outlasts the run that it is for. There is a folder for each kind of
-implementation; judging, and whatever a run on a real target needs, belongs elsewhere.
+Known bugs are injected, and mutants are made systematically, from outside: by replacing named functions for one run, or
+by rewriting syntax trees and loading the result beside the shipped modules. Shipped code outside this package has no
+faults and no fault switches, and no change outlasts its run. There is a folder for each protocol; judging, and runs on
+real targets, belong elsewhere.
 """

@@ -1,4 +1,4 @@
-"""What a requirement is, and a folder of requirements for each protocol.
+"""Requirements: their type, and a catalogue for each protocol.
 
 Requirements are data. Judges, reports and documents read them; no code runs a protocol from them.
 """

@@ -1,5 +1,5 @@
-"""Proofs about the shipped functions of the model, by running them on symbolic values; the only room that imports z3.
+"""Proofs about the shipped functions of the model by symbolic execution; the only package that imports z3.
 
-The functions that are proved live elsewhere and know nothing of it. What belongs here: proxies, what is assumed, what
-is claimed, and the solver. No rule of the protocol is ever written down a second time.
+The functions to be proved live elsewhere and do not depend on this package. It holds symbolic values, assumptions,
+proof obligations and the solver. No rule of the protocol is written down a second time.
 """

@@ -1,5 +1,5 @@
-"""The Kafka wire format: what the messages look like, and a pure codec from bytes to plain dicts and back.
+"""The Kafka wire format: schemas of messages, and a pure codec between bytes and plain dicts.
 
-`tables` holds the facts (fields, types, versions), `codec` is the door. What a message *means*, sockets and time
-never belong in here.
+`tables` holds the schemas (fields, types, versions), `codec` is the interface. The meaning of messages, sockets and
+time do not belong here.
 """

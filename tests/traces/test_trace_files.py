@@ -107,16 +107,16 @@ def test_a_coordinator_may_answer_a_dropped_request_once(tmp_path: Path) -> None
     write_trace(tmp_path / "t", HEADER, [REQUEST, DROP, LATE])
     assert read_back(tmp_path / "t")[1] == [REQUEST, DROP, LATE]
     write_trace(tmp_path / "t", HEADER, [REQUEST, DROP, LATE, replace(LATE, sequence=3)])
-    with pytest.raises(TraceError, match="t:5: 'of' 0 is no request in flight"):
+    with pytest.raises(TraceError, match="t:5: 'of' is 0, but no request 0 is awaiting a response"):
         read_back(tmp_path / "t")
     write_trace(tmp_path / "t", HEADER, [REQUEST, DROP, replace(DROP, sequence=2)])
-    with pytest.raises(TraceError, match="t:4: 'of' 0 has lost its connection already"):
+    with pytest.raises(TraceError, match="t:4: 'of' is 0, but request 0 has lost its connection before"):
         read_back(tmp_path / "t")
 
 
 def test_a_client_sees_no_answer_to_a_dropped_request(tmp_path: Path) -> None:
     write_trace(tmp_path / "t", replace(HEADER, order=Order.INTERVALS), [REQUEST, DROP, LATE])
-    with pytest.raises(TraceError, match="t:4: 'of' 0 is no request in flight"):
+    with pytest.raises(TraceError, match="t:4: 'of' is 0, but no request 0 is awaiting a response"):
         read_back(tmp_path / "t")
 
 
@@ -125,7 +125,7 @@ def test_a_remark_may_be_about_a_request_that_is_over(tmp_path: Path) -> None:
     write_trace(tmp_path / "t", HEADER, [REQUEST, RESPONSE, remark])
     assert read_back(tmp_path / "t")[1][2] == remark
     write_trace(tmp_path / "t", HEADER, [REQUEST, RESPONSE, replace(remark, of=2)])
-    with pytest.raises(TraceError, match="t:4: 'of' 2 is no earlier event"):
+    with pytest.raises(TraceError, match="t:4: 'of' is 2, but no earlier event has that number"):
         read_back(tmp_path / "t")
 
 
@@ -220,19 +220,19 @@ FLAWS = {
     ),
     "sequence negative": ([H, event_line(sequence=-1)], "t:2: sequence -1 does not rise: -1 came before"),
     "time falls": ([H, E, event_line(sequence=1, time=9)], "t:3: time 9 falls: 10 came before"),
-    "of unknown": ([H, E, response_line(of=5)], "t:3: 'of' 5 is no request in flight: never sent, or over already"),
-    "of itself": ([H, response_line(sequence=0)], "t:2: 'of' 0 is no request in flight: never sent, or over already"),
+    "of unknown": ([H, E, response_line(of=5)], "t:3: 'of' is 5, but no request 5 is awaiting a response"),
+    "of itself": ([H, response_line(sequence=0)], "t:2: 'of' is 0, but no request 0 is awaiting a response"),
     "answered twice": (
         [H, E, response_line(), response_line(sequence=2)],
-        "t:4: 'of' 0 is no request in flight: never sent, or over already",
+        "t:4: 'of' is 0, but no request 0 is awaiting a response",
     ),
-    "of missing": ([H, E, response_line(of=...)], "t:3: an answer without 'of'"),
+    "of missing": ([H, E, response_line(of=...)], "t:3: a response without 'of'"),
     "of null": ([H, E, response_line(of=None)], "t:3: 'of' is not an integer"),
     "of on a poll": (
         [H, E, response_line(kind="poll")],
         "t:3: 'of' on an event of kind poll; only responses, faults and internal events have it",
     ),
-    "other api": ([H, E, response_line(api="SyncGroup")], "t:3: an answer of SyncGroup to a request of Heartbeat"),
+    "other api": ([H, E, response_line(api="SyncGroup")], "t:3: a response of SyncGroup to a request of Heartbeat"),
 }
 
 

@@ -1,6 +1,6 @@
-"""What a line of a trace says: headers and events to lines and back. FORMAT.md in this folder describes it for people.
+"""Encoding of headers and events as lines of JSON, and decoding. `traces/FORMAT.md` describes the format.
 
-Reading is strict: whatever does not fit the format is a `MalformedLineError`; nothing is skipped or guessed.
+Reading is strict: a line that does not fit the format raises `MalformedLineError`; nothing is skipped or guessed.
 """
 
 import json
@@ -17,23 +17,23 @@ CLOCKS = ("virtual", "wall")
 
 _BYTES_KEY = "base64"
 _ESCAPE = "~"
-"""Bytes are `{"base64": "..."}`; a body that has just such a key gets one more tilde in front of it."""
+"""Bytes are `{"base64": "..."}`; in a body with a single key of this form the key gets one more tilde in front."""
 
 
 class MalformedLineError(ValueError):
-    """What is wrong with one line."""
+    """A line does not fit the format; the message is the reason."""
 
 
 # --- writing
 
 
 def encode_header(header: Header) -> bytes:
-    """The first line of a trace."""
+    """The header as the first line of a trace."""
     return _encode_line(_header_json(header))
 
 
 def encode_event(event: Event) -> bytes:
-    """The line of an event. `TypeError` for a value the format does not have."""
+    """The event as a line. Raises `TypeError` for a value of a type that the format does not have."""
     return _encode_line(_event_json(event))
 
 
@@ -70,7 +70,7 @@ def _event_json(event: Event) -> dict[str, Any]:
 
 
 def _to_json(value: object) -> object:
-    """The JSON form of a body or of a value in it."""
+    """The JSON form of a body or of a value in a body."""
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, bytes | bytearray | memoryview):
@@ -96,12 +96,12 @@ def _is_reserved(key: str) -> bool:
 
 
 def decode_header(line: bytes) -> Header:
-    """The header that a line is. Raises `MalformedLineError`."""
+    """The header in `line`. Raises `MalformedLineError`."""
     return _header_from(_decode_line(line))
 
 
 def decode_event(line: bytes) -> Event:
-    """The event that a line is. Raises `MalformedLineError`."""
+    """The event in `line`. Raises `MalformedLineError`."""
     return _event_from(_decode_line(line))
 
 
@@ -111,9 +111,9 @@ def _decode_line(line: bytes) -> dict[str, Any]:
 
 
 def _decode_fast(line: bytes) -> dict[str, Any] | None:
-    """The object of a line that has nothing to unescape and no bytes in it, in half the time; None for all others.
+    """The JSON object in a line without escapes and without bytes, in half the time; None for any other line.
 
-    In such a line a quotation mark before a colon ends a key, so their number tells whether a key is given twice.
+    In such a line a quotation mark before a colon ends a key, so their number shows whether a key is given twice.
     """
     if b"\\" in line or _BYTES_MARKER in line:
         return None
@@ -127,7 +127,7 @@ def _decode_fast(line: bytes) -> dict[str, Any] | None:
 
 
 def _count_keys(value: dict[str, Any]) -> int:
-    """How many keys an object has, with the objects in it and in its arrays; fewer if arrays hold arrays."""
+    """The number of keys of an object and of the objects in it and in its arrays; too low if arrays hold arrays."""
     found = len(value)
     for item in value.values():
         if type(item) is dict:
@@ -138,7 +138,7 @@ def _count_keys(value: dict[str, Any]) -> int:
 
 
 def _decode_strictly(line: bytes) -> dict[str, Any]:
-    """The object of a line."""
+    """The JSON object in a line. Raises `MalformedLineError`."""
     try:
         value = _JSON.decode(line.decode("utf-8"))
     except MalformedLineError:
@@ -159,7 +159,7 @@ def _decode_strictly(line: bytes) -> dict[str, Any]:
 
 
 def _decode_object(pairs: list[tuple[str, Any]]) -> object:
-    """What a JSON object stands for: a body, or bytes."""
+    """The value that a JSON object stands for: a body, or bytes."""
     body = dict(pairs)
     if len(body) != len(pairs):
         keys = [key for key, _ in pairs]
@@ -186,7 +186,7 @@ _BYTES_MARKER = _BYTES_KEY.encode()
 _scan_json: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder(parse_constant=_refuse_constant).scan_once  # type: ignore[attr-defined]
 
 
-# --- what lines may say
+# --- checks of headers and events
 
 _KIND_BY_NAME = {kind.value: kind for kind in Kind}
 _ORDER_BY_NAME = {order.value: order for order in Order}
@@ -222,7 +222,7 @@ _TYPE_NAMES = {int: "an integer", str: "a string", dict: "an object", bytes: "by
 
 
 def _require_types(line: dict[str, Any], types: Mapping[str, type]) -> None:
-    """Every key is there with its exact type (True is not a number)."""
+    """Raise `MalformedLineError` unless every key is present with its exact type (True is not a number)."""
     for key, wanted in types.items():
         if type(line.get(key)) is not wanted:
             if key not in line:
@@ -278,7 +278,7 @@ def _check_annotation(api: str, body: dict[str, Any]) -> None:
 
 
 class EventOrder:
-    """What one event says about the next: numbers rise, time does not fall, answers belong to requests."""
+    """Checks the order of events: sequence numbers rise, time never falls, responses belong to requests."""
 
     __slots__ = ("_dropped", "_open", "_order", "_sequence", "_time")
 
@@ -301,13 +301,13 @@ class EventOrder:
         if event.of is not None:
             self._check_reference(event, event.of)
         elif event.kind is Kind.RESPONSE:
-            raise MalformedLineError("an answer without 'of'")
+            raise MalformedLineError("a response without 'of'")
 
     def _check_reference(self, event: Event, of: int) -> None:
         if event.kind is Kind.INTERNAL:
-            # A remark on a request that may be long over: to know them all would take memory without bound.
+            # It may refer to a request that ended long ago; remembering all requests would take unbounded memory.
             if not 0 <= of < event.sequence:
-                raise MalformedLineError(f"'of' {of} is no earlier event")
+                raise MalformedLineError(f"'of' is {of}, but no earlier event has that number")
             return
         if event.kind is not Kind.RESPONSE and event.kind is not Kind.FAULT:
             raise MalformedLineError(
@@ -315,11 +315,11 @@ class EventOrder:
             )
         api = self._open.get(of)
         if api is None:
-            raise MalformedLineError(f"'of' {of} is no request in flight: never sent, or over already")
+            raise MalformedLineError(f"'of' is {of}, but no request {of} is awaiting a response")
         if event.kind is Kind.RESPONSE and event.api != api:
-            raise MalformedLineError(f"an answer of {event.api} to a request of {api}")
+            raise MalformedLineError(f"a response of {event.api} to a request of {api}")
         if event.kind is Kind.FAULT and of in self._dropped:
-            raise MalformedLineError(f"'of' {of} has lost its connection already")
+            raise MalformedLineError(f"'of' is {of}, but request {of} has lost its connection before")
         if event.kind is Kind.FAULT and self._order is Order.TOTAL:
             self._dropped.add(of)  # a coordinator does not notice, and still answers
         else:
@@ -354,7 +354,7 @@ def _header_from(line: dict[str, Any]) -> Header:
 
 
 def _settings_from(line: dict[str, Any]) -> Settings:
-    """A setting that is not given has Kafka's default."""
+    """The settings in a header; a setting that is absent has Kafka's default."""
     _refuse_unknown_keys(line, _SETTING_NAMES, " in 'settings'")
     for key, value in line.items():
         if type(value) is not int:

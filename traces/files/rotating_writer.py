@@ -1,11 +1,11 @@
-"""A trace that is written while it happens: whole lines, in parts if it gets long.
+"""Writing of a trace while it is recorded: whole lines, in numbered parts if it gets long.
 
-Lines are collected and written together by `flush`, which whoever records calls again and again; `sync` brings what was
-written to the disk. A recorder that is killed loses what it saw since its last flush, and never leaves half a line
-(in a compressed file, half a block, which a reader refuses: leave long recordings uncompressed).
+Lines are collected and written together by `flush`, which the recorder calls regularly; `sync` forces the written
+bytes to the disk. A recorder that is killed loses the events since its last flush, and never leaves half a line
+(in a compressed file it may leave half a block, which a reader refuses: keep long recordings uncompressed).
 
-Each part is a trace of its own. It begins with the requests that were in flight, again, and an event `continued`;
-whoever has the part before it leaves these out and goes on.
+Each part is a trace of its own. It begins by repeating the requests in flight, followed by an event `continued`;
+a reader that has the part before skips them.
 """
 
 import gzip
@@ -22,10 +22,10 @@ from fencepost.traces.files.trace_files import open_trace
 
 
 class RotatingTraceWriter:
-    """An open recording. `max_file_bytes` is how many bytes of lines make a part full, None for any number. With it,
-    parts are numbered: NAME.0001.jsonl, NAME.0002.jsonl, ...
+    """An open recording. A part is full at `max_part_bytes` bytes of lines; None means one part without a limit.
+    With a limit, parts are numbered: NAME.0001.jsonl, NAME.0002.jsonl, ...
 
-    Raises OSError, here and in all methods; FileExistsError rather than to write over a file.
+    All methods raise `OSError`; an existing file is never overwritten, but raises `FileExistsError`.
     """
 
     def __init__(self, path: Path, header: Header, max_part_bytes: int | None = None) -> None:
@@ -40,24 +40,24 @@ class RotatingTraceWriter:
 
     @property
     def is_part_full(self) -> bool:
-        """The part has the size that it may have."""
+        """Whether the part has reached `max_part_bytes`."""
         return self._max_part_bytes is not None and self._size >= self._max_part_bytes
 
     def append(self, event: Event) -> None:
-        """Take an event in; it is on file after the next flush."""
+        """Buffer an event until the next flush."""
         line = encode_event(event)
         self._lines.append(line)
         self._size += len(line)
 
     def rotate(self, in_flight: Iterable[Event]) -> None:
-        """End this part and begin the next, with the requests in flight. The caller goes on with `continued`."""
+        """End this part and begin the next with the requests `in_flight`. The caller then appends `continued`."""
         self.close()
         self.part += 1
         self._begin_part()
         self._lines += map(encode_event, in_flight)
 
     def flush(self) -> None:
-        """Write what was taken in."""
+        """Write the buffered events to the file."""
         if self._lines:
             lines, self._lines = self._lines, []
             self._out.write(b"".join(lines))
@@ -65,12 +65,12 @@ class RotatingTraceWriter:
         self._raw.flush()
 
     def sync(self) -> None:
-        """Bring what was written to the disk; this may take a while, and may be done in another thread."""
+        """Force the written bytes to the disk (fsync). May take a while, and may be called in another thread."""
         with suppress(ValueError):  # closed meanwhile, and so on the disk
             os.fsync(self._raw.fileno())
 
     def close(self) -> None:
-        """Write what is left and close the file."""
+        """Flush, sync and close the file."""
         self.flush()
         if self._out is not self._raw:
             self._out.close()
@@ -91,9 +91,9 @@ class RotatingTraceWriter:
 
 
 class RecordingReader:
-    """Trace files in the order given; the parts of one recording, one after the other, are one trace.
+    """Reads trace files in the given order; consecutive parts of one recording are one trace.
 
-    `files` are the files of the trace that is being read. Files are opened when they are reached. Raises `TraceError`.
+    `files` are the files of the current trace. Files are opened when they are reached. Raises `TraceError`.
     """
 
     def __init__(self, paths: Iterable[Path]) -> None:
@@ -102,7 +102,7 @@ class RecordingReader:
         self._next: tuple[Path, Header, Iterator[Event]] | None = None
 
     def traces(self) -> Iterator[tuple[Path, Header, Iterator[Event]]]:
-        """Every trace: its first file, the header, and the events, to be read before the next trace is asked for."""
+        """Yield each trace: its first file, the header, and the events, which must be read before the next trace."""
         self._open_next()
         while self._next is not None:
             path, header, _ = self._next
@@ -116,7 +116,7 @@ class RecordingReader:
             part = recording_part_of(found)
             self.files.append(path)
             for event in events:
-                # A part repeats the requests in flight, and says so.
+                # A part repeats the requests in flight and marks them by `continued`.
                 if event.sequence > last and not (len(self.files) > 1 and event.api == "continued"):
                     yield event
                     last = event.sequence
@@ -131,18 +131,18 @@ RecordingPart: TypeAlias = tuple[str, int]
 
 
 def recording_part_of(header: Header) -> RecordingPart:
-    """Which recording a trace is part of, and which part."""
+    """The recording that a trace belongs to, and the number of its part; ("", 0) for a trace of its own."""
     told = header.implementation
     number = told.get("part", "")
     return told.get("recording", ""), int(number) if number.isdecimal() else 0
 
 
 def is_next_part(part: RecordingPart, candidate: RecordingPart) -> bool:
-    """The other part is the next of the same recording."""
+    """Whether `candidate` is the part after `part` in the same recording."""
     return bool(part[0]) and candidate == (part[0], part[1] + 1)
 
 
 def part_path(path: Path, part: int) -> Path:
-    """The path of one part: the number comes before the endings."""
+    """The path of one part: `path` with the number before its endings."""
     stem, dot, endings = path.name.partition(".jsonl")
     return path.with_name(f"{stem}.{part:04}{dot}{endings}")

@@ -1,8 +1,7 @@
-"""Traces as files: JSON Lines, optionally gzip. FORMAT.md in this folder is the description for people.
+"""Trace files: JSON Lines, optionally gzip. `traces/FORMAT.md` describes the format.
 
-Reading is strict. Whatever does not fit the format is a `TraceError` that names file, line and flaw; nothing
-is skipped or guessed. Reading and writing hold one event at a time, and of the past only the requests that
-have no answer yet.
+Reading is strict. A line that does not fit the format raises `TraceError` with file, line and reason; nothing is
+skipped or guessed. Memory holds one event at a time, and the requests without a response.
 """
 
 import gzip
@@ -29,7 +28,7 @@ MAX_LINE = 64 * 1024 * 1024
 
 
 class TraceError(ValueError):
-    """A trace cannot be read; the message is one line: file, line number, what is wrong."""
+    """A trace cannot be read; the message is one line: file, line number, reason."""
 
     def __init__(self, path: str, line: int, reason: str) -> None:
         super().__init__(f"{path}:{line}: {reason}" if line else f"{path}: {reason}")
@@ -42,7 +41,10 @@ class TraceError(ValueError):
 
 
 def write_trace(path: str | os.PathLike[str], header: Header, events: Iterable[Event]) -> None:
-    """Write a whole trace; gzip if the name ends with ".gz". `TypeError` for a value the format does not have."""
+    """Write a whole trace, compressed if the name ends with ".gz".
+
+    Raises `TypeError` for a value of a type that the format does not have.
+    """
     with trace_writer(path, header) as write:
         for event in events:
             write(event)
@@ -50,7 +52,7 @@ def write_trace(path: str | os.PathLike[str], header: Header, events: Iterable[E
 
 @contextmanager
 def trace_writer(path: str | os.PathLike[str], header: Header) -> Iterator[Callable[[Event], None]]:
-    """Open a trace for writing and hand out the function that appends one event."""
+    """Open a trace for writing; the value of the context is a function that appends one event."""
     with open(path, "wb") as raw:
         if not os.fspath(path).endswith(".gz"):
             yield _make_appender(raw, header)
@@ -74,10 +76,10 @@ def _make_appender(out: BinaryIO, header: Header) -> Callable[[Event], None]:
 
 
 def open_trace(path: str | os.PathLike[str]) -> tuple[Header, Iterator[Event]]:
-    """The header of a trace and its events, read as they are asked for.
+    """The header of a trace, and a lazy iterator over its events.
 
-    The file is closed after the last event, or when the iterator is let go. Raises `TraceError`, here for
-    the header and while iterating for the events.
+    The file is closed after the last event, or when the iterator is dropped. Raises `TraceError`: for the header
+    here, for an event during iteration.
     """
     stream = _read_strictly(os.fspath(path))
     # The generator is started here, so that dropping it closes the file.
@@ -86,7 +88,7 @@ def open_trace(path: str | os.PathLike[str]) -> tuple[Header, Iterator[Event]]:
 
 
 def _read_strictly(path: str) -> Generator[Header | Event, None, None]:
-    """First the header, then every event."""
+    """Yield the header, then every event. Raises `TraceError`."""
     for line in read_lines(path):
         if isinstance(line.content, MalformedLine):
             raise TraceError(path, line.number, line.content.reason)
@@ -95,15 +97,15 @@ def _read_strictly(path: str) -> Generator[Header | Event, None, None]:
 
 @dataclass(frozen=True, slots=True)
 class MalformedLine:
-    """What is wrong with a line, or with what should have come there."""
+    """The reason why a line, or a missing line, does not fit the format."""
 
     reason: str
 
 
 class TraceLine(NamedTuple):
-    """A line of a trace: its number from 1, its bytes (cut off at `MAX_LINE`), and what it says.
+    """A line of a trace: its number from 1, its bytes (cut off at `MAX_LINE`), and its content.
 
-    It is numbered 0 if the file cannot be read, and has no bytes if there is no such line.
+    The number is 0 if the file cannot be read; `text` is empty if the file ends before the line.
     """
 
     number: int
@@ -112,9 +114,9 @@ class TraceLine(NamedTuple):
 
 
 def read_lines(path: str) -> Generator[TraceLine, None, None]:
-    """Every line of a trace, also those that do not fit the format; nothing is raised.
+    """Yield every line of a trace, also lines that do not fit the format; raises nothing.
 
-    An event is held against the lines before it that do fit. Without a header nothing can be.
+    The order of events is checked against the well-formed lines before them. Without a header, all lines are malformed.
     """
     number = 1
     course: EventOrder | None = None
@@ -129,7 +131,7 @@ def read_lines(path: str) -> Generator[TraceLine, None, None]:
                         says = decode_header(text)
                         course = EventOrder(says.order)
                     elif course is None:
-                        says = MalformedLine("there is no header to read it by")
+                        says = MalformedLine("the trace has no header")
                     else:
                         says = decode_event(text)
                         course.check(says)
@@ -149,7 +151,7 @@ def read_lines(path: str) -> Generator[TraceLine, None, None]:
 
 @contextmanager
 def _open_bytes(path: str) -> Iterator[BinaryIO]:
-    """The text of the file; gzip is told by its first two bytes, whatever the name."""
+    """Open a file for reading, decompressed if its first two bytes are those of gzip."""
     with open(path, "rb") as raw:
         if raw.peek(2)[:2] != b"\x1f\x8b":
             yield raw

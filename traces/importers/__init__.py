@@ -1,1 +1,4 @@
-"""Importers: what others wrote down about groups, as traces. What a source does not show is left out, never guessed."""
+"""Importers: broker logs and packet captures as traces.
+
+Facts that a source does not show are left out, never guessed. Judging is not done here.
+"""

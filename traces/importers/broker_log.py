@@ -1,7 +1,7 @@
-"""Broker logs as traces: the steps that the group coordinator of Apache Kafka tells of (3.9 and 4.x).
+"""Broker logs as traces: the steps that the group coordinator of Apache Kafka logs (3.9 and 4.x).
 
-A log shows what a coordinator did with its groups, not what it was asked and what it answered: no requests, no
-heartbeats, no offsets, no assignments. Each line becomes an internal event `step`, in the order of the times in it.
+A log shows the steps of a coordinator, but no requests, responses, heartbeats, offsets or assignments. Each line
+becomes an internal event `step`, in the order of timestamps.
 """
 
 import gzip
@@ -21,14 +21,14 @@ from fencepost.traces.importers.broker_log_patterns import LogStep, parse_messag
 
 TIMESTAMP = re.compile(r"\[?(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[,.](\d{1,6}))?")
 LOGGER_SUFFIX = re.compile(r" \((?:[\w$]+\.)+[\w$]+\)$")
-"""The class behind the message, as Kafka's own layout has it."""
+"""The name of the logging class after the message, in Kafka's own log layout."""
 MAX_LINE_CHARACTERS = 1 << 20
-"""Of a longer line only the beginning is read."""
+"""Longer lines are cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line of a coordinator: when, from which file and line, and what it tells."""
+    """A line of a coordinator: its time, the index of its file, its number in the file, and its step."""
 
     time: datetime
     file: int
@@ -38,7 +38,7 @@ class LogLine:
 
 @dataclass(slots=True)
 class LogImportResult:
-    """What came of an import: events, the lines read, and those of a coordinator that the tables do not have."""
+    """Counts of an import: events written, lines read, unknown lines of coordinators, and lines by coordinator."""
 
     events: int = 0
     lines: int = 0
@@ -47,8 +47,11 @@ class LogImportResult:
 
 
 def import_log(paths: Sequence[Path], output: Path) -> LogImportResult:
-    """Write the steps in these logs as a trace. Raises `TraceError` if a file cannot be read or has no such line, and
-    OSError if the trace cannot be written."""
+    """Write the steps in these logs as a trace.
+
+    Raises `TraceError` if a file cannot be read or no file has a line of a coordinator, and `OSError` if the trace
+    cannot be written.
+    """
     imported = LogImportResult()
     steps = heapq.merge(
         *(read_steps(path, file, imported) for file, path in enumerate(paths)), key=lambda each: each.time
@@ -68,7 +71,7 @@ def import_log(paths: Sequence[Path], output: Path) -> LogImportResult:
 
 
 def read_steps(path: Path, file: int, imported: LogImportResult) -> Iterator[LogLine]:
-    """The lines of coordinators in one file."""
+    """Yield the known lines of coordinators in one file, and count lines in `imported`. Raises `TraceError`."""
     number = 0
     try:
         opened = gzip.open if path.suffix == ".gz" else open
@@ -90,7 +93,7 @@ def read_steps(path: Path, file: int, imported: LogImportResult) -> Iterator[Log
 
 
 def parse_line(row: str) -> tuple[datetime, LogStep] | None:
-    """When a line was written, and what it tells; None if it is no coordinator's."""
+    """The time and the step of a line; None if it is not a coordinator's."""
     start = row.find("[Group")
     stamp = TIMESTAMP.match(row)
     if start < 0 or stamp is None:
@@ -106,7 +109,7 @@ def parse_line(row: str) -> tuple[datetime, LogStep] | None:
 
 
 def to_events(first: LogLine, others: Iterable[LogLine]) -> Iterator[Event]:
-    """The events of a trace. A log begins in the middle, and so does a coordinator that loads its groups."""
+    """The events of the steps, with a gap (`unknown`) where the log begins and where a coordinator loads its groups."""
     latest, doubted = 0, False
     for number, each in enumerate(chain((first,), others)):
         # Lines are written by several threads, and may be a millisecond out of order.

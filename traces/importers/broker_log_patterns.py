@@ -1,8 +1,7 @@
-"""The lines that the group coordinators of Apache Kafka write to their logs, as one table for each of the two.
+"""The log lines of the two group coordinators of Apache Kafka, as a table for each.
 
-A line becomes a step of the coordinator. What stands in its holes are the fields of the step; what a line does not say
-is not among them. Both write at level INFO, in classes below `kafka.coordinator.group` and
-`org.apache.kafka.coordinator.group`.
+A line is a step of the coordinator; its placeholders are the fields of the step. Both coordinators log at level INFO,
+in classes below `kafka.coordinator.group` and `org.apache.kafka.coordinator.group`.
 """
 
 import re
@@ -63,7 +62,7 @@ SILENT_LINES = """
 -           Shutting down...
 -           Shutdown complete...
 """
-"""Lines of coordinators that tell of no step."""
+"""Lines of coordinators that are no steps."""
 
 PLACEHOLDERS: Mapping[str, str] = {
     "group": r"(?P<group>.*)",
@@ -75,12 +74,12 @@ PLACEHOLDERS: Mapping[str, str] = {
     "reason": r"(?P<reason>.*)",
     "word": r"\w+",
 }
-"""What stands in the holes of a line; three dots are any text, and where they are in brackets, they may be missing."""
+"""Regular expressions of the placeholders. Three dots are any text; in brackets they are optional."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinePattern:
-    """One kind of line: the step that it tells of, and how to read it."""
+    """One kind of line: the step and the regular expression."""
 
     step: str
     pattern: re.Pattern[str]
@@ -88,7 +87,7 @@ class LinePattern:
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorFormat:
-    """One of the two coordinators: how its lines begin, and the lines."""
+    """One of the two coordinators: the prefix of its lines, and the kinds of lines."""
 
     name: str
     prefix: re.Pattern[str]
@@ -96,13 +95,13 @@ class CoordinatorFormat:
 
 
 def parse_table(table: str) -> tuple[LinePattern, ...]:
-    """The lines of a table."""
+    """The patterns in the rows of a table."""
     rows = (row.split(maxsplit=1) for row in table.splitlines() if row)
     return tuple(LinePattern(step, re.compile(to_regex(text))) for step, text in rows)
 
 
 def to_regex(text: str) -> str:
-    """The regular expression for the text of a line."""
+    """The regular expression for the text of a line with placeholders."""
     found = re.escape(text).replace(r"\ \(\.\.\.\)", r"(?: \([^)]*\))?").replace(r"\.\.\.", ".*?")
     return re.sub("<([a-z]+)>", lambda hole: PLACEHOLDERS[hole[1]], found)
 
@@ -124,8 +123,8 @@ SILENT_PATTERNS = parse_table(SILENT_LINES)
 
 @dataclass(frozen=True, slots=True)
 class LogStep:
-    """What one line tells: the coordinator that wrote it, the step, and what the line says of it. Without a step, it is
-    a line of a coordinator that the tables do not have."""
+    """A step in a log: the coordinator, the name of the step, and its fields. The name is empty if the line is not in
+    the tables."""
 
     coordinator: str
     name: str
@@ -133,7 +132,7 @@ class LogStep:
 
 
 def parse_message(text: str) -> LogStep | None:
-    """What a message tells; None if it is not a coordinator's, or of no step."""
+    """The step in a message; None if the message is not a coordinator's, or not a step."""
     for writer in COORDINATOR_FORMATS:
         prefix = writer.prefix.match(text)
         if prefix is None:
@@ -149,5 +148,5 @@ def parse_message(text: str) -> LogStep | None:
 
 
 def parse_fields(found: re.Match[str]) -> dict[str, Any]:
-    """What a line says, numbers as such."""
+    """The fields of a matched line, with numbers as integers."""
     return {name: int(value) if name in NUMERIC_FIELDS else value for name, value in found.groupdict().items()}

@@ -1,8 +1,8 @@
 """Packet captures as traces: the Kafka messages on the wire, as a recorder between clients and brokers would see them.
 
-pcap and pcapng are read with dpkt, which the extra `capture` brings. Wherever bytes are missing, it is not known what
-happened to groups: the trace says so. A connection that began before the capture is read from the first packet on that
-looks like the beginning of a request.
+pcap and pcapng are read with dpkt, from the extra `capture`. Where bytes are missing, the trace has an event `unknown`:
+the state of groups is unknown. A connection that began before the capture is read from the first packet that looks like
+the beginning of a request.
 """
 
 import gzip
@@ -31,19 +31,19 @@ ETHERNET, NULL, LOOP, SLL, SLL2 = 1, 0, 108, 113, 276
 
 @dataclass(frozen=True, slots=True)
 class CaptureSource:
-    """What to read, and what is known of it. `ports` are those of the brokers; `grace` is in milliseconds."""
+    """The files of a capture, and facts about the cluster. `ports` are the brokers'; `grace` is in milliseconds."""
 
     paths: Sequence[Path]
     ports: frozenset[int]
     settings: Settings | None = None
-    """None if they are not known: Kafka's defaults are assumed then, and what depends on them is inconclusive."""
+    """None if unknown: Kafka's defaults are assumed then, and responses that contradict only them are inconclusive."""
     grace: int = DEFAULT_GRACE_MS
     keep_all_bytes: bool = False
 
 
 @dataclass(slots=True)
 class CaptureImportResult:
-    """What came of an import: events, packets read, connections, gaps, and messages that could not be decoded."""
+    """Counts of an import: events written, packets read, connections, gaps, and messages that were not decoded."""
 
     events: int = 0
     packets: int = 0
@@ -54,7 +54,7 @@ class CaptureImportResult:
 
 @dataclass(slots=True)
 class CapturedConnection:
-    """One connection: its two directions, and what was said on it."""
+    """One connection: the TCP streams and frames of its two directions, and the decoder of its messages."""
 
     decoder: ConnectionDecoder
     client_stream: TcpStream = field(default_factory=TcpStream)
@@ -62,13 +62,13 @@ class CapturedConnection:
     request_frames: FrameSplitter = field(default_factory=lambda: FrameSplitter(MAX_FRAME_BYTES))
     response_frames: FrameSplitter = field(default_factory=lambda: FrameSplitter(MAX_FRAME_BYTES))
     knows_request_start: bool = False
-    """It is known where a request begins."""
+    """Whether the reader knows where in the stream a request begins."""
     knows_response_start: bool = False
     closed_by: list[str] = field(default_factory=list)
 
 
 class CaptureReader:
-    """Turns segments into events on a tape."""
+    """Turns TCP segments into events of a trace."""
 
     def __init__(self, trace: WireTrace, ports: frozenset[int], result: CaptureImportResult) -> None:
         self.trace = trace
@@ -77,7 +77,7 @@ class CaptureReader:
         self.connections: dict[tuple[Address, Address], CapturedConnection] = {}
 
     def on_segment(self, segment: Segment) -> None:
-        """Take one segment in."""
+        """Read one segment, and the messages that it completes."""
         from_client = segment.target[1] in self.ports
         ends = (segment.source, segment.target) if from_client else (segment.target, segment.source)
         flow = self.connections.get(ends)
@@ -112,7 +112,7 @@ class CaptureReader:
                 self.on_closed(ends, flow)
 
     def finish(self) -> None:
-        """The capture ends: holes will not be filled."""
+        """Read the segments that still wait behind a gap, at the end of the capture."""
         for flow in self.connections.values():
             for stream, read in (
                 (flow.client_stream, self.on_client_bytes),
@@ -123,13 +123,13 @@ class CaptureReader:
                         read(flow, piece)
 
     def on_closed(self, ends: tuple[Address, Address], flow: CapturedConnection) -> None:
-        """A connection has ended."""
+        """Record the end of a connection, and the side that closed it first."""
         first = next(iter(flow.closed_by), "client")
         flow.decoder.on_closed("lost" if first == "broker" else "drop", f"the {first} closed the connection")
         del self.connections[ends]
 
     def on_client_bytes(self, flow: CapturedConnection, piece: bytes | Gap) -> None:
-        """Bytes from the client."""
+        """Decode the requests that bytes of the client complete."""
         if isinstance(piece, Gap):
             self.on_gap(flow)
         elif flow.knows_request_start or begins_request(piece):
@@ -140,7 +140,7 @@ class CaptureReader:
                 self.on_gap(flow)
 
     def on_broker_bytes(self, flow: CapturedConnection, piece: bytes | Gap) -> None:
-        """Bytes from the broker."""
+        """Decode the responses that bytes of the broker complete."""
         if isinstance(piece, Gap):
             self.on_gap(flow)
         elif flow.knows_response_start or begins_response(piece, flow.decoder):
@@ -151,7 +151,7 @@ class CaptureReader:
                 self.on_gap(flow)
 
     def on_gap(self, flow: CapturedConnection) -> None:
-        """Something is missing: what is in flight, and where messages begin, is not known any more."""
+        """Drop the requests in flight, and look for the beginning of a message anew."""
         self.result.gaps += 1
         concerned = flow.decoder.may_change_groups
         flow.decoder.on_closed("drop", "bytes are missing in the capture")
@@ -163,12 +163,12 @@ class CaptureReader:
 
 
 def is_new_connection(stream: TcpStream, syn: Segment) -> bool:
-    """Another connection begins, between the same ends; not the same packet comes once more."""
+    """Whether `syn` opens another connection between the same ends, and is no retransmission."""
     return stream.next_sequence is not None and stream.first_sequence != syn.sequence
 
 
 def begins_request(data: bytes) -> bool:
-    """A piece looks like the beginning of a request: nearly always clients send one in a packet of its own."""
+    """Whether `data` looks like the beginning of a request; clients nearly always send one in a packet of its own."""
     if len(data) < 14:
         return False
     size, key, version = (int.from_bytes(data[i : i + n], signed=True) for i, n in ((0, 4), (4, 2), (6, 2)))
@@ -178,7 +178,7 @@ def begins_request(data: bytes) -> bool:
 
 
 def begins_response(data: bytes, decoder: ConnectionDecoder) -> bool:
-    """A piece looks like the beginning of an answer to something in flight."""
+    """Whether `data` looks like the beginning of a response to a request in flight."""
     if len(data) < 8:
         return False
     size, correlation = (int.from_bytes(data[i : i + 4], signed=True) for i in (0, 4))
@@ -186,8 +186,11 @@ def begins_response(data: bytes, decoder: ConnectionDecoder) -> bool:
 
 
 def import_capture(source: CaptureSource, output: Path) -> CaptureImportResult:
-    """Write the Kafka messages in these captures as a trace. Raises `TraceError` if a file cannot be read or has
-    nothing of those ports, and OSError if the trace cannot be written."""
+    """Write the Kafka messages in these captures as a trace.
+
+    Raises `TraceError` if a file cannot be read or has no segment of the ports, and `OSError` if the trace cannot be
+    written.
+    """
     imported, begun, clock = CaptureImportResult(), 0, 0
     found = heapq.merge(
         *(read_segments(path, source.ports, imported) for path in source.paths), key=lambda each: each.time
@@ -218,7 +221,7 @@ def import_capture(source: CaptureSource, output: Path) -> CaptureImportResult:
 
 
 def read_segments(path: Path, ports: frozenset[int], result: CaptureImportResult) -> Iterator[Segment]:
-    """The TCP segments of some ports in one file."""
+    """Yield the TCP segments from and to `ports` in one file, and count packets in `result`. Raises `TraceError`."""
     try:
         import dpkt
     except ImportError:
@@ -241,7 +244,7 @@ def read_segments(path: Path, ports: frozenset[int], result: CaptureImportResult
 
 
 def open_capture(dpkt: Any, path: Path, file: Any) -> Any:
-    """The packets of a pcap or a pcapng file."""
+    """The reader of a pcap or pcapng file. Raises `TraceError` for any other file."""
     for kind in (dpkt.pcap.Reader, dpkt.pcapng.Reader):
         try:
             file.seek(0)
@@ -252,7 +255,7 @@ def open_capture(dpkt: Any, path: Path, file: Any) -> Any:
 
 
 def parse_segment(dpkt: Any, link: int, time: int, data: bytes) -> Segment | None:
-    """The TCP segment in a packet, if there is one."""
+    """The TCP segment in a packet; None if there is none."""
     try:
         packet = parse_network_packet(dpkt, link, data)
     except dpkt.Error:
@@ -276,7 +279,7 @@ def parse_segment(dpkt: Any, link: int, time: int, data: bytes) -> Segment | Non
 
 
 def parse_network_packet(dpkt: Any, link: int, data: bytes) -> Any:
-    """The IP packet in a frame."""
+    """The IP packet in a frame of the link type `link`."""
     if link == ETHERNET:
         return dpkt.ethernet.Ethernet(data).data
     if link in (NULL, LOOP):
@@ -289,8 +292,8 @@ def parse_network_packet(dpkt: Any, link: int, data: bytes) -> Any:
 
 
 def segment_length(dpkt: Any, packet: Any) -> int:
-    """How long the TCP segment is by its IP header; where the header does not say (segmentation by the network card),
-    as long as it was captured."""
+    """The length of the TCP segment by its IP header in bytes; without one in the header (segmentation by the network
+    card), the captured length."""
     if isinstance(packet, dpkt.ip6.IP6):
         return int(packet.plen) or len(packet.data)
     return int(packet.len) - packet.hl * 4 if packet.len else len(packet.data)

@@ -1,4 +1,4 @@
-"""TCP put together again from segments that come twice, out of order, or not at all."""
+"""Reassembly of TCP streams from segments that come twice, out of order, or not at all."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -7,15 +7,15 @@ from typing import TypeAlias
 Address: TypeAlias = tuple[bytes, int]
 """IP address and port."""
 MAX_WAITING_SEGMENTS = 256
-"""So many segments behind a hole, and the hole will not be filled."""
+"""A gap is final once this many segments wait behind it."""
 MAX_GAP_WAIT_MS = 200
-"""So long after the other side has had the bytes in a hole, and they are not in the capture."""
+"""A gap is final this many milliseconds after the other side acknowledged its bytes."""
 SEQUENCE_MODULUS = 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A TCP segment. `missing` is how many bytes of it were not captured; `time` is in milliseconds."""
+    """A TCP segment. `missing` is the number of its bytes that were not captured; `time` is in milliseconds."""
 
     time: int
     source: Address
@@ -37,12 +37,12 @@ GAP = Gap()
 
 
 def sequence_distance(one: int, other: int) -> int:
-    """How far the other sequence number is behind the one, which may have wrapped around."""
+    """The distance from sequence number `one` forward to `other`, negative if `other` is before it (RFC 1982)."""
     return (other - one + SEQUENCE_MODULUS // 2) % SEQUENCE_MODULUS - SEQUENCE_MODULUS // 2
 
 
 def sequence_length(segment: Segment) -> int:
-    """How many sequence numbers a segment takes; its end takes one."""
+    """The number of sequence numbers that a segment takes; FIN takes one."""
     return len(segment.data) + segment.missing + segment.fin
 
 
@@ -52,13 +52,13 @@ class TcpStream:
 
     next_sequence: int | None = None
     first_sequence: int | None = None
-    """The sequence number with which it began, if that was seen."""
+    """The sequence number of the SYN, if it was captured."""
     waiting: dict[int, Segment] = field(default_factory=dict)
     gap_since: int | None = None
-    """When the other side was first seen to have bytes that are not here."""
+    """Time of the first acknowledgement of bytes that are missing here, in milliseconds."""
 
     def feed(self, segment: Segment) -> Iterator[bytes | Gap]:
-        """Take a segment in; what can be read now, in order."""
+        """Add a segment; yield the bytes that can be read now, in order, and `GAP` where bytes are missing."""
         if segment.syn:
             if segment.sequence != self.first_sequence:
                 self.first_sequence, self.next_sequence = segment.sequence, (segment.sequence + 1) % SEQUENCE_MODULUS
@@ -79,7 +79,7 @@ class TcpStream:
         yield from self.drain_waiting()
 
     def on_acknowledgement(self, acknowledged: int, time: int) -> Iterator[bytes | Gap]:
-        """The other side has everything up to here: if that is not in the capture, it will not come any more."""
+        """Yield the bytes behind a gap that the other side acknowledged more than `MAX_GAP_WAIT_MS` ago."""
         if self.next_sequence is None or sequence_distance(self.next_sequence, acknowledged) <= 0:
             self.gap_since = None
         elif self.gap_since is None:
@@ -93,14 +93,14 @@ class TcpStream:
             self.gap_since = None
 
     def skip_gap(self) -> Iterator[bytes | Gap]:
-        """Go on behind the hole."""
+        """Yield `GAP` and the bytes behind the gap."""
         assert self.next_sequence is not None
         self.next_sequence = min(self.waiting, key=lambda each: sequence_distance(self.next_sequence or 0, each))
         yield GAP
         yield from self.drain_waiting()
 
     def drain_waiting(self) -> Iterator[bytes | Gap]:
-        """What was waiting and follows now."""
+        """Yield the bytes of waiting segments that follow without a gap."""
         while self.waiting:
             assert self.next_sequence is not None
             first = min(self.waiting, key=lambda each: sequence_distance(self.next_sequence or 0, each))
@@ -109,7 +109,7 @@ class TcpStream:
             yield from self.consume_segment(self.waiting.pop(first))
 
     def consume_segment(self, segment: Segment) -> Iterator[bytes | Gap]:
-        """What is new in a segment that begins here or before."""
+        """Yield the new bytes of a segment that begins at or before the next sequence number."""
         assert self.next_sequence is not None
         old = -sequence_distance(self.next_sequence, segment.sequence)
         if old < len(segment.data):

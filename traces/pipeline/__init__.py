@@ -1,5 +1,5 @@
-"""The trace pipeline on Spark: traces by the million, ingested into Parquet, judged and watched.
+"""The trace pipeline on Spark: large numbers of traces, ingested into Parquet, judged, queried and watched.
 
-The only room that knows Spark, Arrow and Java. How a trace is read and judged never lives here: the functions of
-`fencepost.traces` that read and judge one trace do it, on any number of machines.
+The only package that imports Spark, Arrow and Java. It distributes the functions of `fencepost.traces` that read and
+judge one trace; it has no judge of its own.
 """

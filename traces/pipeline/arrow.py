@@ -1,4 +1,4 @@
-"""Rows as Arrow has them."""
+"""Conversion of rows to Arrow record batches."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 
 def to_record_batches(rows: Iterable[Sequence[Any]], schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
-    """The rows, so many at a time; nothing if there are none."""
+    """Yield the rows as record batches of at most `size` rows; no batch if there are no rows."""
     source = iter(rows)
     while held := list(islice(source, size)):
         columns = zip(*held, strict=True)

@@ -1,7 +1,7 @@
 """A corpus on disk: tables of Parquet files, and a manifest of the batches that were committed.
 
-A file counts if a manifest names it. So a batch is there as a whole or not at all, whenever a writer is killed; what it
-left is swept away by the next one.
+Only files that a manifest names count. So a batch is committed as a whole or not at all, even if its writer is killed;
+the next writer removes the files left behind.
 """
 
 import json
@@ -24,23 +24,23 @@ TABLES = (EVENTS, QUARANTINE, TRACES)
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file as it was when it was read."""
+    """An input file: path, size in bytes and time of change when it was ingested."""
 
     path: str
     size: int
     changed: int
-    """When it was last written, in nanoseconds since 1970."""
+    """Time of the last change, in nanoseconds since 1970."""
 
     @classmethod
     def from_path(cls, path: Path) -> "InputFile":
-        """The file as it is. Raises `OSError`."""
+        """The file at `path` as it is now. Raises `OSError`."""
         status = path.stat()
         return cls(str(path.resolve()), status.st_size, status.st_mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Lines read, and what became of them: headers, events, quarantined."""
+    """Lines read, and of these headers, events and quarantined lines."""
 
     lines: int = 0
     headers: int = 0
@@ -57,13 +57,13 @@ class Counts:
 
     @property
     def is_balanced(self) -> bool:
-        """Nothing was lost and nothing was added."""
+        """Whether every line is a header, an event or quarantined."""
         return self.lines == self.headers + self.events + self.quarantined
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Files that were read, and the files of the corpus that hold what was in them."""
+    """Input files, and the files of the corpus that hold their rows."""
 
     inputs: tuple[InputFile, ...]
     files: tuple[str, ...]
@@ -72,14 +72,14 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """A corpus in a folder; `buckets` is over how many buckets groups are spread."""
+    """A corpus in a folder; `buckets` is the number of buckets that groups are spread over."""
 
     folder: Path
     buckets: int
 
     @classmethod
     def create(cls, folder: Path, buckets: int) -> "Corpus":
-        """The corpus in this folder, a new one if there is none. Raises `PipelineError` and `OSError`."""
+        """The corpus in `folder`, created if there is none. Raises `PipelineError` and `OSError`."""
         if not (folder / CORPUS_FILE).exists():
             if folder.exists() and any(folder.iterdir()):
                 raise PipelineError(f"{folder} is neither empty nor a corpus")
@@ -90,12 +90,12 @@ class Corpus:
 
     @classmethod
     def open(cls, folder: Path) -> "Corpus":
-        """The corpus in this folder. Raises `PipelineError`."""
+        """The corpus in `folder`. Raises `PipelineError`."""
         try:
             found = json.loads((folder / CORPUS_FILE).read_text(encoding="utf-8"))
             version, buckets = found["fencepost_corpus"], int(found["buckets"])
         except FileNotFoundError:
-            raise PipelineError(f"{folder} is no corpus: fencepost pipeline ingest makes one") from None
+            raise PipelineError(f"{folder} is not a corpus: make one with fencepost pipeline ingest") from None
         except (ValueError, KeyError, TypeError):
             raise PipelineError(f"{folder / CORPUS_FILE} is damaged") from None
         if version != CORPUS_FORMAT:
@@ -103,7 +103,7 @@ class Corpus:
         return cls(folder, buckets)
 
     def batches(self) -> list[Batch]:
-        """What was committed, in order."""
+        """The committed batches, in order."""
         found = []
         for path in sorted((self.folder / MANIFEST).glob("*.json")):
             row = json.loads(path.read_text(encoding="utf-8"))
@@ -112,17 +112,17 @@ class Corpus:
         return found
 
     def files(self, table: str) -> list[str]:
-        """The files of a table."""
+        """The paths of the committed files of a table."""
         names = (name for batch in self.batches() for name in batch.files)
         return [str(self.folder / name) for name in names if name.startswith(f"{table}/")]
 
     def commit(self, batch: Batch) -> None:
-        """Make a batch part of the corpus. Raises `PipelineError` if somebody else did so at the same time."""
+        """Commit a batch. Raises `PipelineError` if another process commits one at the same time."""
         number = 1 + max((int(path.stem) for path in (self.folder / MANIFEST).glob("*.json")), default=0)
         write_atomically(self.folder / MANIFEST / f"{number:08}.json", asdict(batch), only_new=True)
 
     def remove_uncommitted(self) -> None:
-        """Remove what no manifest names."""
+        """Remove files that no manifest names."""
         named = {name for batch in self.batches() for name in batch.files}
         for table in TABLES:
             for path in (self.folder / table).rglob("*"):
@@ -132,7 +132,7 @@ class Corpus:
             path.unlink(missing_ok=True)
 
     def bucket_of(self, group: str) -> int:
-        """Where a group belongs."""
+        """The bucket of a group, from 0."""
         return zlib.crc32(group.encode("utf-8", "surrogatepass")) % self.buckets
 
 
@@ -142,7 +142,10 @@ def partition_path(table: str, values: Sequence[tuple[str, Any]]) -> str:
 
 
 def write_atomically(path: Path, value: Any, *, only_new: bool = False) -> None:
-    """Write a file that is there as a whole, on disk, or not at all."""
+    """Write `value` as JSON to `path`, as a whole and synced, or not at all.
+
+    With `only_new`, raises `PipelineError` if the file exists.
+    """
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     with partial.open("w", encoding="utf-8") as out:
         json.dump(value, out, indent=1)
@@ -161,7 +164,7 @@ def write_atomically(path: Path, value: Any, *, only_new: bool = False) -> None:
 
 
 def batch_by_size(inputs: Sequence[InputFile], limit: int) -> Iterator[list[InputFile]]:
-    """The inputs in batches of about so many bytes."""
+    """Yield the inputs in batches of at most `limit` bytes; a larger input is a batch of its own."""
     batch: list[InputFile] = []
     for each in inputs:
         if batch and sum(one.size for one in batch) + each.size > limit:

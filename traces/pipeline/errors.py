@@ -1,5 +1,5 @@
-"""What a person can mend."""
+"""The error that the pipeline reports to its user."""
 
 
 class PipelineError(ValueError):
-    """The pipeline cannot do what was asked; the message is one line."""
+    """The pipeline cannot run a command; the message is one line."""

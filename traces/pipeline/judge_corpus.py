@@ -1,7 +1,7 @@
-"""The judge over a corpus: every unit as a stream of lines in order, on whichever worker, in memory for one event.
+"""The judge over a corpus: each shard is a stream of lines in order, in memory for one event, on any worker.
 
-Spark sorts the lines of a part by unit and line, on disk if need be, and hands them over a batch at a time. What a unit
-shows is left to an opinion, which is handed in.
+Spark sorts the lines of a part by shard and line, on disk if need be, and hands them over in batches. The findings of a
+shard come from a `ShardAnalysis`, which is handed in.
 """
 
 from collections import Counter
@@ -35,15 +35,15 @@ from fencepost.traces.pipeline.row_reader import SHARED_BUCKET
 from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, WHOLE_TRACE, LookupJudge, ShardJudge, pair_shard_operations
 
 DEFAULT_SPLIT_EVENTS = 50_000
-"""From how many events on the groups of a trace are judged beside each other."""
+"""A trace with more events is split into shards by bucket."""
 EVENTS_PER_PART = 250_000
-"""About how many events are sorted and judged in one go."""
+"""Target number of events that are sorted and judged in one task."""
 FINDINGS_PER_BATCH = 2_000
-"""How many findings leave a worker at once."""
+"""Number of findings in a record batch."""
 
 
 class Finding(NamedTuple):
-    """Something found in a unit. `value` is JSON, and what it holds depends on the kind."""
+    """A finding in a shard. `value` is JSON; its keys depend on `kind` (CORPUS.md lists the kinds)."""
 
     trace: str
     bucket: int
@@ -70,8 +70,11 @@ FINDING_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A unit: its trace, and the bucket of its groups, or `WHOLE_TRACE`, or `LOOKUPS_SHARD`. One of a trace tells
-    its flaw, the place from which on something is missing."""
+    """A unit of work: a trace, and the bucket of its groups, or `WHOLE_TRACE`, or `LOOKUPS_SHARD`.
+
+    `size` is its number of events. `flaw` is the place after which events of the trace are missing; only one shard of a
+    trace has it, so that it is reported once.
+    """
 
     trace: str
     bucket: int
@@ -80,13 +83,13 @@ class Shard:
 
 
 ShardAnalysis: TypeAlias = Callable[[Shard, Header, ShardJudge | LookupJudge, Iterator[PairedEvent]], Iterator[Finding]]
-"""Has the events of a unit judged, and says what came of it."""
+"""Feeds the events of a shard to its judge, and yields findings."""
 
 
 def corpus_findings(
     spark: SparkSession, corpus: Corpus, analyze: ShardAnalysis, split: int = DEFAULT_SPLIT_EVENTS
 ) -> DataFrame:
-    """What is found in all units, to be computed by whoever writes it down or counts it."""
+    """The findings in all shards, as a lazy data frame. Raises `PipelineError` if the corpus is empty."""
     wholes = group_recordings(corpus_files(spark, corpus))
     found = [unit for whole in wholes for unit in shards_of(whole, split)]
     lines = sorted_lines(spark, corpus, wholes, found)
@@ -105,7 +108,7 @@ def corpus_findings(
 def judge_shard(
     shard: Shard, corpus: Corpus, lines: Iterable[tuple[int, bytes]], analyze: ShardAnalysis
 ) -> Iterator[Finding]:
-    """What one unit shows: its lines are the header's and those of its events, in order."""
+    """Yield the findings of one shard; `lines` are the header's and those of its events, in order."""
     stream = iter(lines)
     header = decode_header(next(stream)[1])
     judge: ShardJudge | LookupJudge
@@ -122,11 +125,11 @@ def judge_shard(
 
     yield from analyze(shard, header, judge, pair_shard_operations(events()))
     for _ in stream:
-        pass  # whoever gave up early leaves the rest to nobody
+        pass  # an analysis that stopped early leaves lines, which the next shard must not see
 
 
 def corpus_files(spark: SparkSession, corpus: Corpus) -> list[TraceFile]:
-    """The trace files of a corpus."""
+    """The trace files of a corpus. Raises `PipelineError` if it is empty."""
     found = []
     for row in read_table(spark, corpus, TRACES).drop("source", "order", "header", "quarantined").collect():
         fields = row.asDict()
@@ -136,7 +139,7 @@ def corpus_files(spark: SparkSession, corpus: Corpus) -> list[TraceFile]:
 
 
 def shards_of(files: RecordingFiles, split: int) -> Iterator[Shard]:
-    """The units of a trace: one, unless it is long and nothing in it is about all of it."""
+    """The shards of a trace: a single one if it has checks, one group bucket, or at most `split` events."""
     trace, flawed, events = files[0].trace, describe_flaw(files), sum(file.events for file in files)
     sizes: Counter[int] = Counter()
     for file in files:
@@ -151,7 +154,7 @@ def shards_of(files: RecordingFiles, split: int) -> Iterator[Shard]:
 
 
 def read_table(spark: SparkSession, corpus: Corpus, table: str) -> DataFrame:
-    """A table of a corpus. Raises `PipelineError` if there is nothing in it."""
+    """A table of a corpus. Raises `PipelineError` if it is empty."""
     files = corpus.files(table)
     if not files:
         raise PipelineError(f"{corpus.folder} has no {table}")
@@ -161,7 +164,7 @@ def read_table(spark: SparkSession, corpus: Corpus, table: str) -> DataFrame:
 def sorted_lines(
     spark: SparkSession, corpus: Corpus, recordings: Sequence[RecordingFiles], shards: Sequence[Shard]
 ) -> DataFrame:
-    """The lines of every unit, by its number, together and in order, the header's first."""
+    """The lines of all shards (number of the shard, line, text): each shard in one task and in order, header first."""
     cores = spark.sparkContext.defaultParallelism
     total = sum(unit.size for unit in shards)
     numbers = {unit: number for number, unit in enumerate(shards)}
@@ -209,7 +212,7 @@ def sorted_lines(
 
 
 def buckets_of(shard: Shard, corpus: Corpus) -> Sequence[int]:
-    """The buckets that hold lines of a unit."""
+    """The buckets that hold lines of a shard."""
     if shard.bucket in (WHOLE_TRACE, LOOKUPS_SHARD):
         return range(SHARED_BUCKET, corpus.buckets)
     return (SHARED_BUCKET, shard.bucket)

@@ -1,4 +1,4 @@
-"""What queries ask of the bodies of messages. A body may hold anything: what is not as it should be is not seen."""
+"""Fields of message bodies for queries. A body may hold anything: values of the wrong type count as absent."""
 
 import struct
 from collections.abc import Iterator, Mapping
@@ -6,30 +6,30 @@ from typing import Any
 
 Body = Mapping[str, Any]
 PartitionOffsets = list[tuple[str, int, int]]
-"""Topic, partition, offset."""
+"""(topic, partition, offset) triples."""
 LATEST_TIMESTAMP = -1
 """The timestamp that asks ListOffsets for the end of the log."""
 
 
 def encodable_text(value: Any) -> Any:
-    """A string that can be encoded; anything else is None."""
+    """`value` as a string that UTF-8 can encode; None if it is not a string."""
     if not isinstance(value, str):
         return None
     return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def int32(value: Any) -> int | None:
-    """A number of 32 bits."""
+    """`value` if it is an integer of 32 bits, else None."""
     return value if type(value) is int and -(2**31) <= value < 2**31 else None
 
 
 def int64(value: Any) -> int | None:
-    """A number of 64 bits."""
+    """`value` if it is an integer of 64 bits, else None."""
     return value if type(value) is int and -(2**63) <= value < 2**63 else None
 
 
 def objects_in(body: Any, key: str) -> Iterator[Body]:
-    """The objects in an array."""
+    """Yield the objects in the array `body[key]`."""
     found = body.get(key)
     for row in found if isinstance(found, list) else ():
         if isinstance(row, dict):
@@ -37,7 +37,7 @@ def objects_in(body: Any, key: str) -> Iterator[Body]:
 
 
 def named_groups(body: Body) -> list[str]:
-    """The groups that a request names; none where it concerns all of them, or none."""
+    """The groups that a request names; empty if it concerns all groups or none."""
     group = body.get("group_id")
     if isinstance(group, str):
         return [group]
@@ -50,7 +50,7 @@ def named_groups(body: Body) -> list[str]:
 
 
 def common_error(response: Body) -> int | None:
-    """The error of the whole answer, else that of all of its rows, if they agree."""
+    """The error code of a response, else that of its partitions if all have the same, else None."""
     if "error_code" in response:
         return int32(response["error_code"])
     codes = {
@@ -62,13 +62,13 @@ def common_error(response: Body) -> int | None:
 
 
 def topic_names(response: Body) -> dict[str, str]:
-    """Topics by their ids, as Metadata tells them."""
+    """Topic names by id in a Metadata response."""
     found = ((topic.get("topic_id"), topic.get("name")) for topic in objects_in(response, "topics"))
     return {id: name for id, name in found if isinstance(id, str) and isinstance(name, str)}
 
 
 def topic_name_of(topic: Body, names: Mapping[str, str]) -> str | None:
-    """The name of a topic, else its id."""
+    """The name of a topic in a message; its id if the name is unknown."""
     name = topic.get("name", topic.get("topic"))
     id = topic.get("topic_id")
     found: str | None = encodable_text(
@@ -78,7 +78,7 @@ def topic_name_of(topic: Body, names: Mapping[str, str]) -> str | None:
 
 
 def accepted_offsets(request: Body, response: Body, names: Mapping[str, str]) -> PartitionOffsets | None:
-    """The offsets of a commit that were accepted, None if none was."""
+    """The accepted offsets of a commit; None if none was accepted."""
     kept = {
         (topic_name_of(topic, names), int32(row.get("partition_index")))
         for topic in objects_in(response, "topics")
@@ -97,7 +97,7 @@ def accepted_offsets(request: Body, response: Body, names: Mapping[str, str]) ->
 
 
 def log_end_offsets(api: str, request: Body, response: Body, names: Mapping[str, str]) -> PartitionOffsets | None:
-    """Where partitions end, by the answer to a Fetch, or to a ListOffsets that asked for the end."""
+    """The ends of partitions in a Fetch response, or in a ListOffsets response for the latest timestamp."""
     key, field = ("responses", "high_watermark") if api == "Fetch" else ("topics", "offset")
     asked = {
         (topic_name_of(topic, names), int32(row.get("partition_index")))
@@ -118,7 +118,7 @@ def log_end_offsets(api: str, request: Body, response: Body, names: Mapping[str,
 
 
 def partitions_in(assignment: Any) -> list[str]:
-    """The partitions in an assignment of Kafka's consumers (version 0 prefix), none if it is not one."""
+    """The partitions in an assignment of Kafka's consumer protocol, as `topic/number`; empty if it is malformed."""
     if not isinstance(assignment, bytes):
         return []
     found: list[str] = []
@@ -141,12 +141,12 @@ def partitions_in(assignment: Any) -> list[str]:
 
 
 def assigned_partitions(response: Body) -> list[str]:
-    """The partitions that the answer to a SyncGroup hands over."""
+    """The partitions that a SyncGroup response assigns, each once."""
     return list(dict.fromkeys(partitions_in(response.get("assignment"))))
 
 
 def double_assigned(request: Body) -> list[str] | None:
-    """The partitions that a SyncGroup assigns to more than one member."""
+    """The partitions that a SyncGroup request assigns to more than one member; None if there are none."""
     seen: set[str] = set()
     twice: dict[str, None] = {}
     for row in objects_in(request, "assignments"):
@@ -157,7 +157,7 @@ def double_assigned(request: Body) -> list[str] | None:
 
 
 def poll_counts(body: Body) -> PartitionOffsets | None:
-    """What a poll returned and left: partition, records still buffered, records returned."""
+    """The counts of a poll: (partition, records still buffered, records returned) triples; None if there are none."""
     left, returned = body.get("buffered"), body.get("returned")
     left, returned = (each if isinstance(each, dict) else {} for each in (left, returned))
     names = sorted(name for name in {*left, *returned} if isinstance(name, str))

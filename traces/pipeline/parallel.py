@@ -1,4 +1,4 @@
-"""Work for many workers: a list goes out in parts, and what comes of each part comes back."""
+"""Parallel work on Spark: a list is split into parts, and a function runs on each part."""
 
 import pickle
 import threading
@@ -16,20 +16,18 @@ from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.spark_session import first_error_line
 
 Spark: TypeAlias = SparkSession
-"""For rooms that know no more of Spark than that they hand it on."""
+"""For modules that only pass a Spark session on."""
 PartProgress = Callable[[int, int], None]
-"""Hears how many parts are done, of how many."""
+"""Called with the number of parts done and the number of parts in total."""
 POLL_SECONDS = 0.5
-"""Seconds between two looks at how far a job is."""
+"""Seconds between two queries of a job's progress."""
 
 
 class HasSize(Protocol):
-    """Something that takes about as long as it is big."""
+    """An item of work, which takes time in proportion to its size."""
 
     @property
-    def size(self) -> int:
-        """How big it is."""
-        ...
+    def size(self) -> int: ...
 
 
 Item = TypeVar("Item", bound=HasSize)
@@ -37,7 +35,7 @@ Result = TypeVar("Result")
 
 
 def core_count(spark: Spark) -> int:
-    """How many parts are worked on at once."""
+    """The number of parts that run at once."""
     return spark.sparkContext.defaultParallelism
 
 
@@ -48,10 +46,10 @@ def map_parallel(
     progress: PartProgress,
     parts_per_core: int = 2,
 ) -> list[Result]:
-    """Have workers do some work on the items, and bring home what came of it.
+    """Run `work` on the items in parts of about the same size, and return its results.
 
-    There are at most `parts_per_core` parts for each core. Raises `PipelineError` with the last line of what a
-    worker said.
+    There are at most `parts_per_core` parts for each core. Raises `PipelineError` with the last line of a worker's
+    traceback.
     """
     parts = split_evenly(items, parts_per_core * core_count(spark))
     rows = [(number, bytearray(pickle.dumps(part))) for number, part in enumerate(parts)]
@@ -68,7 +66,7 @@ def map_parallel(
 
 
 def split_evenly(items: Sequence[Item], max_parts: int) -> list[list[Item]]:
-    """The items in at most so many parts of about the same size, the biggest items first."""
+    """The items in at most `max_parts` parts of about the same total size."""
     parts: list[list[Item]] = [[] for _ in range(min(max_parts, len(items)))]
     sizes = [0] * len(parts)
     for item in sorted(items, key=lambda each: -each.size):
@@ -80,7 +78,7 @@ def split_evenly(items: Sequence[Item], max_parts: int) -> list[list[Item]]:
 
 @contextmanager
 def job_progress(spark: SparkSession, parts: int, progress: PartProgress) -> Iterator[None]:
-    """Tell from time to time how far the jobs of this block are, as tasks of all stages that are known."""
+    """Report the tasks done and known of the jobs in this block, every `POLL_SECONDS`."""
     group = f"fencepost-{time.monotonic_ns()}"
     spark.sparkContext.setJobGroup(group, "fencepost")
     tracker = spark.sparkContext.statusTracker()
@@ -107,7 +105,7 @@ def job_progress(spark: SparkSession, parts: int, progress: PartProgress) -> Ite
 
 @contextmanager
 def as_pipeline_error() -> Iterator[None]:
-    """What goes wrong in Spark or in a worker is a `PipelineError` of one line."""
+    """Turn errors of Spark and of workers in this block into `PipelineError`."""
     try:
         yield
     except (PySparkException, Py4JError) as cause:
@@ -115,7 +113,7 @@ def as_pipeline_error() -> Iterator[None]:
 
 
 def error_line(cause: BaseException) -> str:
-    """The last line of what a worker said, else the first of what Spark says."""
+    """The last line of a worker's traceback, else the first line of Spark's message."""
     text = str(cause)
     if "Traceback (most recent call last)" in text:
         said = text.rpartition("Traceback (most recent call last)")[2].splitlines()[1:]

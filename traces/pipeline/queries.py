@@ -1,8 +1,8 @@
-"""The invariants as queries over a whole corpus: no judge, no state, only what answers say of each other.
+"""The invariants as queries over a whole corpus: comparisons of responses, without a judge.
 
-Each has the scope in which it is true (model/PROOFS.md): one life of a group in one tenure of its coordinator, and a
-static member that comes back is the same person under its next id. A member id of which the trace never tells to whom
-it was given is nobody's. So what a query finds is a violation; what it does not find may be one all the same.
+Each query is limited to the scope of its theorem (model/PROOFS.md): one incarnation of a group, and a static member
+that returns has the same identity under its next id. Member ids that no response of the trace hands out are skipped.
+So every row is a violation, and some violations are not found.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ INCARNATION_COLUMNS = (*GROUP_COLUMNS, "incarnation")
 
 
 def one_leader(events: DataFrame) -> DataFrame:
-    """T1: any two members that are told who leads a generation are told of the same leader."""
+    """T1, one leader for each generation: the generations in which responses name different leaders."""
     told = join_responses(events).select(*INCARNATION_COLUMNS, "generation", "sequence", F.col("leader").alias("id"))
     led = told.join(member_identities(events), [*GROUP_COLUMNS, "id"])
     leaders = F.array_sort(F.collect_set("identity"))
@@ -28,7 +28,7 @@ def one_leader(events: DataFrame) -> DataFrame:
 
 
 def no_stale_commit(events: DataFrame) -> DataFrame:
-    """T2: an accepted commit with a generation carries the current one: none above it was given out before."""
+    """T2, no stale commit: the accepted commits below a generation that was handed out before they were sent."""
     joined = join_responses(events).select(
         *INCARNATION_COLUMNS, "generation", F.col("sequence").alias("at"), F.lit(None).alias("sequence")
     )
@@ -44,9 +44,9 @@ def no_stale_commit(events: DataFrame) -> DataFrame:
 
 
 def one_owner(events: DataFrame) -> DataFrame:
-    """T4: the assignments of one generation that two members receive share no partition.
+    """T4, one owner: the partitions in the assignments of two members of a generation.
 
-    Of what the leader itself assigned twice the coordinator is innocent.
+    Partitions that the leader itself assigned twice are skipped: the coordinator passes assignments on.
     """
     granted = events.where("intact AND api = 'SyncGroup' AND owned IS NOT NULL").select(
         *INCARNATION_COLUMNS,
@@ -69,7 +69,7 @@ def one_owner(events: DataFrame) -> DataFrame:
 
 
 def longest_wait(events: DataFrame) -> DataFrame:
-    """For each member that polls, the partition that waited longest with records buffered, in polls (KIP-41)."""
+    """For each member, the partition with the longest run of polls that left it buffered and returned none of it."""
     polls = events.where("intact AND poll_counts IS NOT NULL")
     member = ("trace", "connection", "member")
     order = Window.partitionBy(*member).orderBy("sequence")
@@ -86,8 +86,8 @@ def longest_wait(events: DataFrame) -> DataFrame:
 
 
 def lag(events: DataFrame) -> DataFrame:
-    """The last committed offset of each partition, and how far that is from the end of the log; null where the trace
-    does not tell the end."""
+    """The last committed offset, the end of the log and the lag of each partition; the last two are null if the trace
+    does not show the end."""
     seen = events.where("intact AND offsets IS NOT NULL")
     offsets = seen.select("trace", "group", "sequence", "time", "api", F.explode("offsets").alias("row")).select(
         "trace", "group", "sequence", "time", "api", "row.*"
@@ -103,12 +103,12 @@ def lag(events: DataFrame) -> DataFrame:
 
 
 def join_responses(events: DataFrame) -> DataFrame:
-    """Answers that made somebody a member of a generation."""
+    """The JoinGroup responses that admit a member to a generation."""
     return events.where("intact AND api = 'JoinGroup' AND kind = 'response' AND error = 0 AND incarnation IS NOT NULL")
 
 
 def member_identities(events: DataFrame) -> DataFrame:
-    """Who stands behind each member id, as far as the trace shows to whom it was given."""
+    """The identity behind each member id that a response of the trace hands out."""
     identity = F.when(F.col("instance").isNotNull(), F.concat(F.lit("i "), "instance")).otherwise(
         F.concat(F.lit("m "), "member_id")
     )
@@ -121,6 +121,6 @@ INVARIANTS: Mapping[str, Query] = {
     "no-stale-commit": no_stale_commit,
     "one-owner": one_owner,
 }
-"""What finds violations: a row for each."""
+"""Queries whose rows are violations."""
 VIEWS: Mapping[str, Query] = {"longest-wait": longest_wait, "lag": lag}
-"""What only tells."""
+"""Queries for information."""

@@ -1,6 +1,6 @@
-"""Trace files of a corpus put together: the parts of one recording that follow each other are one trace.
+"""Joining of trace files of a corpus: consecutive parts of one recording are one trace.
 
-A part repeats the requests that were in flight when it began; whoever has the part before leaves them out.
+A part begins by repeating the requests in flight; they are skipped after the part before.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,8 +13,8 @@ from fencepost.traces.files.rotating_writer import is_next_part
 
 @dataclass(frozen=True, slots=True)
 class TraceFile:
-    """A trace file: how many events and lines it has, the first line from which on something is missing, whether it is
-    judged as a whole, events by bucket, of which recording it is which part, and up to which line it repeats."""
+    """A trace file: numbers of events and lines, the first line after which events are missing, whether it is judged as
+    a whole, events by bucket, its recording and part, and the last line that repeats the part before."""
 
     trace: str
     events: int
@@ -32,7 +32,7 @@ RecordingFiles: TypeAlias = Sequence[TraceFile]
 
 
 def group_recordings(files: Iterable[TraceFile]) -> list[RecordingFiles]:
-    """Every trace. A part after which something is missing is the last of its trace."""
+    """The files of each trace. A part after which events are missing is the last of its trace."""
     found: list[list[TraceFile]] = []
     for file in sorted(files, key=lambda each: (each.recording, each.part, each.trace)):
         if not found or not continues_recording(found[-1][-1], file):
@@ -42,13 +42,13 @@ def group_recordings(files: Iterable[TraceFile]) -> list[RecordingFiles]:
 
 
 def continues_recording(before: TraceFile, file: TraceFile) -> bool:
-    """The file goes on where the one before it ended."""
+    """Whether `file` continues where `before` ended."""
     is_next = is_next_part((before.recording, before.part), (file.recording, file.part))
     return is_next and before.flawed is None and file.continued is not None
 
 
 def line_offsets(whole: RecordingFiles) -> list[tuple[TraceFile, int, int]]:
-    """Of each file the line up to which it says nothing new, and how many new lines come before it."""
+    """Each file with the number of its last repeated line, and the number of new lines in the files before it."""
     found: list[tuple[TraceFile, int, int]] = []
     before = 0
     for number, file in enumerate(whole):
@@ -59,7 +59,7 @@ def line_offsets(whole: RecordingFiles) -> list[tuple[TraceFile, int, int]]:
 
 
 def describe_flaw(whole: RecordingFiles) -> str | None:
-    """From where on something is missing, as a person is told."""
+    """The place after which events are missing, as text; None if the trace is intact."""
     last = whole[-1]
     if last.flawed is None:
         return None

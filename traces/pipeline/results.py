@@ -1,4 +1,4 @@
-"""The tables that come of judging a corpus: a folder that is there as a whole or not at all."""
+"""The tables with the results of judging a corpus: a folder that is written as a whole or not at all."""
 
 import json
 import shutil
@@ -33,9 +33,9 @@ StageProgress = Callable[[int, int, str], None]
 
 @contextmanager
 def create_folder(folder: Path) -> Iterator[Path]:
-    """A folder to fill, which takes this name once it is full. Raises `PipelineError` if something else has it."""
+    """Yield a temporary folder, renamed to `folder` at the end. Raises `PipelineError` if `folder` is not a result."""
     if folder.exists() and not (folder / RESULTS_FILE).exists():
-        raise PipelineError(f"{folder} is there already, and not by this command")
+        raise PipelineError(f"{folder} already exists and was not created by this command")
     partial = folder.with_name(f"{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -53,14 +53,14 @@ def judge_corpus(
     progress: StageProgress,
     split: int = DEFAULT_SPLIT_EVENTS,
 ) -> None:
-    """Judge a corpus, and write all that is found into a folder, by kind. Raises `PipelineError`."""
+    """Judge a corpus, and write the findings into `folder` by kind. Raises `PipelineError`."""
     with job_progress(spark, 1, lambda done, total: progress(done, total, "judging")), as_pipeline_error():
         found = corpus_findings(spark, corpus, analyze, split)
         found.write.partitionBy("kind").parquet(str(folder / FINDINGS_FOLDER))
 
 
 def query_corpus(spark: SparkSession, corpus: Corpus, folder: Path, progress: StageProgress) -> None:
-    """Query a corpus, and write what each query finds into a folder. Raises `PipelineError`."""
+    """Run all queries on a corpus, and write their rows into `folder`. Raises `PipelineError`."""
     queries = {**INVARIANTS, **VIEWS}
     with as_pipeline_error():
         events = read_table(spark, corpus, EVENTS)
@@ -71,12 +71,12 @@ def query_corpus(spark: SparkSession, corpus: Corpus, folder: Path, progress: St
 
 @dataclass(frozen=True, slots=True)
 class CorpusResults:
-    """The tables of a judged corpus, read without Spark: what was found is a small part of what was seen."""
+    """Reads the tables of a judged corpus, without Spark."""
 
     folder: Path
 
     def findings(self, kind: str, columns: Sequence[str] = Finding._fields) -> Iterator[dict[str, Any]]:
-        """The findings of one kind."""
+        """Yield the findings of one kind, with these columns."""
         files = sorted((self.folder / FINDINGS_FOLDER / f"kind={kind}").glob("*.parquet"))
         for file in files:
             for batch in pq.ParquetFile(file).iter_batches(columns=[each for each in columns if each != "kind"]):
@@ -84,7 +84,7 @@ class CorpusResults:
                     yield {**row, "kind": kind}
 
     def finding_values(self, kind: str) -> Iterator[dict[str, Any]]:
-        """What the findings of one kind say, and of which trace."""
+        """Yield the decoded values of the findings of one kind, each with its trace."""
         for row in self.findings(kind, ("trace", "value")):
             yield {**json.loads(row["value"]), "trace": row["trace"]}
 
@@ -101,16 +101,16 @@ class CorpusResults:
                 yield Finding(**row)
 
     def rebalances(self) -> Iterator[dict[str, Any]]:
-        """Every round that was over before its trace was; `format_duration` in milliseconds."""
+        """Yield every rebalance that ended within its trace, with its `duration` in milliseconds."""
         for row in self.finding_values("rebalance"):
             yield {**row, "duration": row["ended"] - row["began"]}
 
     def stuck_rebalances(self) -> Iterator[dict[str, Any]]:
-        """Every round that was not, and for whom it waits."""
+        """Yield every rebalance that did not end within its trace, with the members it waits for."""
         return self.finding_values("stuck")
 
     def query_rows(self, name: str) -> Iterator[dict[str, Any]]:
-        """What a query found."""
+        """Yield the rows of a query."""
         for file in sorted((self.folder / name).glob("*.parquet")):
             for batch in pq.ParquetFile(file).iter_batches():
                 yield from batch.to_pylist()

@@ -1,7 +1,7 @@
-"""A trace as rows: every line of it as a row of the table of events, or of the quarantine.
+"""Conversion of a trace to rows: each line is a row of the table of events or of the quarantine.
 
-A row has the line itself, which is what is judged, and beside it what queries ask for. An answer's row also has what
-its request said, so that no query needs to bring the two together.
+A row has the line itself, which the judge reads, and columns for queries. The row of a response also has fields of its
+request, so that queries need no join of the two.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,15 +25,15 @@ from fencepost.traces.pipeline.message_fields import (
 )
 
 SHARED_BUCKET = -1
-"""The bucket of what concerns no single group."""
+"""The bucket of events that concern no single group."""
 MAX_QUOTED_BYTES = 1_000
-"""How many bytes of a bad line are kept."""
+"""Maximum number of bytes kept of a bad line."""
 MAX_INT64 = 2**63 - 1
 REPEATED_LINE = "the same line again"
 
 
 class Row(NamedTuple):
-    """One event. Times in milliseconds since the trace began; None is unknown, or does not apply."""
+    """One event. Times are in milliseconds since the trace began; None means unknown or not applicable."""
 
     trace: str
     line: int
@@ -47,7 +47,7 @@ class Row(NamedTuple):
     of: int | None
     group: str | None
     intact: bool
-    """Nothing before it is missing."""
+    """Whether no earlier line of the trace is missing."""
     text: bytes
     incarnation: int | None = None
     sent: int | None = None
@@ -64,7 +64,7 @@ class Row(NamedTuple):
 
 
 class BadLine(NamedTuple):
-    """Lines that are no events: the first of them, how many, and why."""
+    """Lines that are not events: the number of the first, how many, and the reason."""
 
     trace: str
     line: int
@@ -75,7 +75,7 @@ class BadLine(NamedTuple):
 
 @dataclass(slots=True)
 class RequestContext:
-    """A request in flight, or the last thing known of it."""
+    """A request in flight: its fields that the row of its response needs."""
 
     api: str
     body: Mapping[str, Any]
@@ -85,7 +85,7 @@ class RequestContext:
 
 @dataclass(slots=True)
 class RowReader:
-    """Reads one trace; once it is read, says what there was to read."""
+    """Reads one trace; the other fields are complete once `rows` is exhausted."""
 
     trace: str
     header: Header | None = None
@@ -94,20 +94,20 @@ class RowReader:
     events: int = 0
     quarantined: int = 0
     flawed: int | None = None
-    """The first line from which on something is missing."""
+    """Number of the first line after which events are missing."""
     marked: bool = False
-    """It has remarks on single answers, which are about all of the trace."""
+    """Whether it has checks or routes, so that it must be judged as a whole."""
     continued: int | None = None
-    """The line that says that it goes on where another part of its recording ended."""
+    """Number of the line with the event `continued`."""
     groups: dict[str, int] = field(default_factory=dict)
-    """How many events each group has to itself; with others, it is only named."""
+    """Number of events that concern only this group, for each group; 0 for one named only together with others."""
     open_requests: dict[int, RequestContext] = field(default_factory=dict)
     topic_names: dict[str, str] = field(default_factory=dict)
-    """Topics by their ids."""
+    """Topic names by id."""
     incarnations: Incarnations | None = None
 
     def rows(self) -> Iterator[Row | BadLine]:
-        """Every line but the header."""
+        """Yield a row for every line but the header."""
         before, unheaded = b"", 0
         for line in read_lines(self.trace):
             says = line.content
@@ -126,17 +126,16 @@ class RowReader:
             before = line.text
         if unheaded:
             self.quarantined += unheaded
-            yield BadLine(self.trace, 2, unheaded, "there is no header to read it by", b"")
+            yield BadLine(self.trace, 2, unheaded, "the trace has no header", b"")
 
     def bad_line(self, number: int, line: bytes, reason: str, *, harmless: bool) -> BadLine:
-        """A line that is no event."""
+        """The row of a line that is not an event; unless `harmless`, the trace is flawed from here on."""
         self.quarantined += bool(line)
         if self.flawed is None and not harmless:
             self.flawed = number
         return BadLine(self.trace, number, int(bool(line)), reason, line[:MAX_QUOTED_BYTES])
 
     def event_row(self, number: int, line: bytes, event: Event) -> Row:
-        """The row of an event."""
         common = Row(
             self.trace,
             number,
@@ -173,7 +172,6 @@ class RowReader:
         return common if request is None else common._replace(group=request.group)
 
     def request_row(self, common: Row, event: Event) -> Row:
-        """The row of a request."""
         groups = named_groups(event.body)
         for each in groups:
             self.groups.setdefault(each, 0)
@@ -192,9 +190,8 @@ class RowReader:
         return found
 
     def response_row(self, common: Row, event: Event) -> Row:
-        """The row of an answer."""
         request = self.open_requests.pop(event.of or 0, None)
-        if request is None:  # its numbers did not fit
+        if request is None:  # the request is in quarantine, as its numbers do not fit into columns
             return common
         response, body = event.body, request.body
         found = common._replace(sent=request.time, error=common_error(response))
@@ -229,6 +226,6 @@ COMMIT_GENERATION = "generation_id_or_member_epoch"
 
 
 def is_in_range(event: Event) -> bool:
-    """Its numbers fit into columns."""
+    """Whether the numbers of an event fit into columns."""
     numbers = (event.sequence, event.time, event.connection, event.of or 0)
     return min(numbers) >= -MAX_INT64 and max(numbers) <= MAX_INT64 and int32(event.version) is not None

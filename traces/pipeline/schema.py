@@ -1,4 +1,4 @@
-"""The tables of a corpus as Arrow and Parquet know them, and a writer that takes rows."""
+"""The Arrow schemas of the tables of a corpus, and a writer of rows into Parquet files."""
 
 import uuid
 from collections.abc import Mapping
@@ -73,11 +73,11 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     ),
 }
 ROW_GROUP_SIZE = 16_384
-"""How many rows are written at once."""
+"""Number of rows in a row group."""
 MAX_HELD_ROWS = 32_768
-"""How many rows of all partitions are held; beyond that the longest row group is written as it is."""
+"""Maximum number of buffered rows of all partitions; beyond it the longest row group is written as it is."""
 MAX_OPEN_FILES = 200
-"""How many files are kept open from one trace to the next."""
+"""Maximum number of files kept open from one trace to the next."""
 
 
 @dataclass(slots=True)
@@ -90,7 +90,7 @@ class ParquetFileWriter:
     rows: list[tuple[Any, ...]] = field(default_factory=list)
 
     def flush(self) -> None:
-        """Write what is held."""
+        """Write the buffered rows."""
         if self.rows:
             columns = zip(*self.rows, strict=True)
             arrays = [pa.array(column, each.type) for column, each in zip(columns, self.schema, strict=True)]
@@ -99,7 +99,7 @@ class ParquetFileWriter:
 
 
 class TableWriter:
-    """Writes rows into new files of a corpus, one for each partition. The files' names are in `files`."""
+    """Writes rows into new files of a corpus, one for each partition. `files` are the names of the files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -108,7 +108,7 @@ class TableWriter:
         self.held_rows = 0
 
     def add_row(self, partition: str, row: tuple[Any, ...]) -> None:
-        """Write a row into a partition, which is a table's name or a folder in it."""
+        """Write a row into a partition: the name of a table, or a folder in it."""
         sheet = self.open_files.get(partition) or self.open_file(partition)
         sheet.rows.append(row)
         self.held_rows += 1
@@ -118,7 +118,7 @@ class TableWriter:
             self.flush_file(max(self.open_files.values(), key=lambda each: len(each.rows)))
 
     def open_file(self, partition: str) -> ParquetFileWriter:
-        """A new file."""
+        """Open a new file in a partition."""
         schema = SCHEMAS[partition.partition("/")[0]]
         name = f"{partition}/{uuid.uuid4().hex}.parquet"
         self.files.append(name)
@@ -128,17 +128,17 @@ class TableWriter:
         return self.open_files[partition]
 
     def flush_file(self, sheet: ParquetFileWriter) -> None:
-        """Write what is held of a file."""
+        """Write the buffered rows of a file."""
         self.held_rows -= len(sheet.rows)
         sheet.flush()
 
     def close_if_many(self) -> None:
-        """Close the files if there are many; what comes later goes into new ones."""
+        """Close all files if more than `MAX_OPEN_FILES` are open; later rows go into new files."""
         if len(self.open_files) > MAX_OPEN_FILES:
             self.close()
 
     def close(self) -> None:
-        """Write what is held, and close the files."""
+        """Write the buffered rows, and close all files."""
         for sheet in self.open_files.values():
             self.flush_file(sheet)
             sheet.writer.close()

@@ -1,7 +1,7 @@
-"""What is judged by itself: a trace, or the groups of one bucket in a long one, with all that concerns every group.
+"""Judges of shards. A shard is a trace, or the groups of one bucket of a long trace with the events about all groups.
 
-Groups do not know of each other, so the verdict on a group is the same whichever of the others are judged beside it.
-Lookups are an exception: which node coordinates which group is about all of them, and has a unit of its own.
+Groups are independent of each other, so the verdict on a group does not depend on the other groups in its shard.
+Lookups are an exception: they concern all groups, and have a shard of their own.
 """
 
 from collections import deque
@@ -17,13 +17,13 @@ from fencepost.traces.judge.search.configuration import GroupOperation
 from fencepost.traces.operations import MAX_LOOKAHEAD, Lookahead, Operation, PairedEvent
 
 WHOLE_TRACE = -2
-"""The unit that is a whole trace."""
+"""The bucket of a shard that is a whole trace."""
 LOOKUPS_SHARD = -1
-"""The unit of lookups, by the place of what concerns no single group."""
+"""The bucket of the shard of lookups, which is also that of events about no single group."""
 
 
 class StateChange(NamedTuple):
-    """A group is seen in another state: when, in milliseconds, which, and who brought it about."""
+    """A change of a group's phase or generation: time in milliseconds, the new state, and its cause `by`."""
 
     time: int
     sequence: int
@@ -35,7 +35,8 @@ class StateChange(NamedTuple):
 
 
 class Rebalance(NamedTuple):
-    """A round: when it began, when all had joined, when it ended, in which phase, and by whose request."""
+    """A rebalance: times of its beginning, of the end of the join phase and of its end, the phase after it, and the
+    request that ended it. Times in milliseconds."""
 
     began: int
     joined: int | None
@@ -48,7 +49,7 @@ class Rebalance(NamedTuple):
 
 
 class StuckRebalance(NamedTuple):
-    """A group whose round was not over when the trace was: since when, and for whom it waits."""
+    """A rebalance that did not end within the trace: the time of its last phase change, and the members awaited."""
 
     since: int
     group: str
@@ -59,7 +60,7 @@ class StuckRebalance(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ObservedState:
-    """The state of a group as last told."""
+    """The last recorded state of a group."""
 
     phase: Phase | None
     generation: int
@@ -67,9 +68,9 @@ class ObservedState:
 
 
 class ShardJudge(Judge):
-    """The judge, who looks at some groups of a trace alone and notes the states that they are in.
+    """The judge of some groups of a trace, which also records their changes of state.
 
-    `owns_group` says which groups; None is all of them.
+    It judges the groups for which `owns_group` is true; None means all groups.
     """
 
     def __init__(self, header: Header, owns_group: Callable[[str], bool] | None = None) -> None:
@@ -78,11 +79,11 @@ class ShardJudge(Judge):
         self.states: dict[str, ObservedState] = {}
         self.state_changes: list[StateChange] = []
         self.open_rebalances: dict[str, tuple[int, int | None]] = {}
-        """By group, when its present round began, and when all had joined."""
+        """By group, the times at which its current rebalance began and its join phase ended."""
         self.rebalances: list[Rebalance] = []
 
     def split_by_group(self, operation: Operation) -> Iterator[GroupOperation]:
-        """As `Judge.split_by_group`, for groups of this unit."""
+        """As `Judge.split_by_group`, for the groups of this shard."""
         for part in super().split_by_group(operation):
             if self.owns_group is None or self.owns_group(part.request.group):
                 yield part
@@ -90,26 +91,27 @@ class ShardJudge(Judge):
                 del self.searches[part.request.group]
 
     def on_annotation(self, event: Event) -> None:
-        """As `Judge.on_annotation`; what a coordinator tells of itself belongs to one unit of a trace, as lookups
-        do."""
+        """As `Judge.on_annotation`, without log steps if the shard is a part of a trace: the shard of lookups has
+        them."""
         if self.owns_group is None or event.api != "step":
             super().on_annotation(event)
 
     def check_lookup(self, operation: Operation) -> None:
-        """As `Judge.check_lookup`; what is wrong with lookups is said by one unit of a trace."""
+        """As `Judge.check_lookup`, without its violations if the shard is a part of a trace: the shard of lookups
+        reports them."""
         known = len(self.violations)
         super().check_lookup(operation)
         if self.owns_group is not None:
             del self.violations[known:]
 
     def advance_group(self, group: str, part: GroupOperation, time: int, *, sent: bool) -> None:
-        """As `Judge.advance_group`."""
+        """As `Judge.advance_group`; also records the state of the group."""
         super().advance_group(group, part, time, sent=sent)
         if group in self.searches and group not in self.stop_reasons:
             self.record_state(group, part.operation, time)
 
     def record_state(self, group: str, operation: Operation, time: int) -> None:
-        """Write down the state of a group, if all explanations agree on one and it is news."""
+        """Record the state of a group if it is new and all configurations agree on it."""
         configurations = self.searches[group].configurations
         first = configurations[0].world.group
         phase, generation = phase_and_generation(first)
@@ -128,7 +130,7 @@ class ShardJudge(Judge):
         self.update_rebalance(self.state_changes[-1], phase)
 
     def update_rebalance(self, change: StateChange, phase: Phase | None) -> None:
-        """A round begins, goes on or is over."""
+        """Begin, continue or end the rebalance of a group by a change of its state."""
         group, time = change.group, change.time
         began, joined = self.open_rebalances.pop(group, (None, None))
         if began is not None and (phase is not Phase.COMPLETING):
@@ -140,7 +142,7 @@ class ShardJudge(Judge):
             self.open_rebalances[group] = (time if began is None else began, time)
 
     def stuck_rebalances(self) -> Iterator[StuckRebalance]:
-        """The groups whose round is not over."""
+        """Yield the rebalances that are not over."""
         for group, state in self.states.items():
             if (
                 group in self.stop_reasons
@@ -155,17 +157,18 @@ class ShardJudge(Judge):
 
 
 def phase_and_generation(group: Group | None) -> tuple[Phase | None, int]:
-    """The phase and the generation of a group."""
+    """The phase and the generation of a group; (None, 0) if there is no group."""
     return (None, 0) if group is None else (group.phase, group.generation)
 
 
 def member_count(group: Group | None) -> int:
-    """How many members a group has."""
+    """The number of members of a group."""
     return 0 if group is None else sum(slot.holder is Holder.MEMBER for slot in group.slots)
 
 
 def awaited_members(group: Group) -> Iterator[str]:
-    """Who holds a round up: members that have not rejoined, or not sent SyncGroup; only the leader, if it has not."""
+    """The members that a rebalance waits for: those that have not rejoined, or have not sent SyncGroup (only the leader
+    if it has not)."""
     members = [slot for slot in group.slots if slot.holder is Holder.MEMBER]
     if group.phase is Phase.PREPARING:
         yield from (str(slot.id) for slot in members if not slot.join)
@@ -176,14 +179,14 @@ def awaited_members(group: Group) -> Iterator[str]:
 
 
 class LookupJudge(Judge):
-    """The judge of lookups: hears of everything that a lookup is held against, and of no group."""
+    """The judge of lookups alone; it judges no group."""
 
     def split_by_group(self, operation: Operation) -> Iterator[GroupOperation]:
-        """No group is looked at."""
+        """No operation: groups are not judged here."""
         yield from ()
 
     def on_event(self, event: Event, operation: Operation | None) -> None:
-        """As `Judge.on_event`; an answer whose request is not here says no more than that coordinators may have
+        """As `Judge.on_event`; a response without its request is here only because it shows that coordinators may have
         moved."""
         if event.kind is Kind.RESPONSE and operation is None and event.body.get("error_code") in NOT_READY_ERRORS:
             self.lookup.reset()
@@ -191,9 +194,9 @@ class LookupJudge(Judge):
 
 
 def pair_shard_operations(events: Iterable[tuple[int, Event]]) -> Iterator[PairedEvent]:
-    """As `Lookahead.pair_operations`, of events some of which were left out: each has its place among all of them.
+    """As `Lookahead.pair_operations`, for a part of the events of a trace, each with its place in the whole trace.
 
-    An answer is looked for as far ahead as if all were here, so that nothing comes out differently.
+    The lookahead is counted in places of the whole trace, so that the verdict is the same.
     """
     ahead = Lookahead(())
     waiting: deque[tuple[int, PairedEvent]] = deque()

@@ -1,4 +1,4 @@
-"""Where traces come from: a source finds trace files, or makes them of something else."""
+"""Sources of traces: a source finds trace files, or imports them from logs or captures."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,13 +12,13 @@ from fencepost.traces.importers.packet_capture import CaptureSource as Capture
 from fencepost.traces.pipeline.errors import PipelineError
 
 TraceSource: TypeAlias = Callable[[Path, Path], Iterator[Path]]
-"""Takes what a person named and a folder that lasts as long as the corpus, and yields trace files, in a fixed order;
-what it has to make it makes in the folder, the same for the same input."""
+"""Called with a path given by the user and a folder that lasts as long as the corpus; yields trace files in a fixed
+order. Imported traces are written into the folder, the same file for the same input."""
 TRACE_SUFFIXES = (".jsonl", ".jsonl.gz")
 
 
 def find_traces(path: Path, _: Path) -> Iterator[Path]:
-    """Trace files as they are: a file, or all that a folder holds."""
+    """Yield `path` if it is a file, else all trace files below the folder."""
     if not path.is_dir():
         yield path
         return
@@ -27,7 +27,7 @@ def find_traces(path: Path, _: Path) -> Iterator[Path]:
 
 
 def import_logs(path: Path, folder: Path) -> Iterator[Path]:
-    """Logs of Apache Kafka brokers: a file, or all that a folder holds, put together by time."""
+    """Import a broker log, or all logs below a folder, as one trace ordered by time."""
     files = [path] if not path.is_dir() else sorted(each for each in path.rglob("*") if each.is_file())
     if files:
         yield import_once(files, folder, lambda output: import_log(files, output))
@@ -36,8 +36,10 @@ def import_logs(path: Path, folder: Path) -> Iterator[Path]:
 def capture_source(
     ports: frozenset[int] = frozenset({DEFAULT_PORT}), settings: Settings | None = None, grace: int = DEFAULT_GRACE_MS
 ) -> TraceSource:
-    """Packet captures of these ports: a file, or all that a folder holds, put together. `settings` are the cluster's if
-    they are known; `grace` is in milliseconds."""
+    """A source that imports a packet capture, or all captures below a folder, as one trace of these ports.
+
+    `settings` are the cluster's, None if unknown; `grace` is in milliseconds.
+    """
 
     def import_captures(path: Path, folder: Path) -> Iterator[Path]:
         files = [path] if not path.is_dir() else sorted(each for each in path.rglob("*") if each.is_file())
@@ -51,7 +53,7 @@ def capture_source(
 
 
 def import_once(files: Sequence[Path], folder: Path, make: Callable[[Path], object], options: object = None) -> Path:
-    """The trace made of these files, as they are, with these options: made once, and whole or not at all."""
+    """The trace that `make` writes from these files and options: made once, and written as a whole or not at all."""
     state = [(str(each.resolve()), each.stat().st_size, each.stat().st_mtime_ns) for each in files]
     digest = hashlib.sha256(repr((state, options)).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     output = folder / f"{files[0].name}-{digest}.jsonl"
@@ -68,13 +70,13 @@ SOURCES: Mapping[str, TraceSource] = {"traces": find_traces, "logs": import_logs
 
 
 def trace_files(paths: Sequence[Path], folder: Path, source: TraceSource = find_traces) -> list[Path]:
-    """The trace files behind what was named, each once. Raises `PipelineError`."""
+    """The trace files of `source` for all paths, each once. Raises `PipelineError` for a path without any."""
     found: dict[Path, None] = {}
     for path in paths:
         if not path.exists():
             raise PipelineError(f"{path}: there is no such file or folder")
         mine = list(source(path, folder))
         if not mine:
-            raise PipelineError(f"{path}: there is nothing to read in it")
+            raise PipelineError(f"{path}: no input found")
         found.update((each.resolve(), None) for each in mine)
     return list(found)

@@ -1,4 +1,4 @@
-"""Starting Spark: on this machine by default, on a cluster if a master is named."""
+"""Spark sessions: on this machine by default, on a cluster if a master is named."""
 
 import os
 import signal
@@ -30,9 +30,9 @@ DEFAULT_CONF = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
 }
-"""What is set unless `--conf` says otherwise."""
+"""Defaults, which `--conf` overrides."""
 LOOPBACK_CONF = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-"""On this machine alone, nobody else needs to reach the driver."""
+"""Binds the driver of a local session to loopback."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 LOGGING_PROPERTIES = """rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = console
@@ -63,7 +63,7 @@ def spark_session(
 
 
 def spark_settings(master: str, conf: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Everything that Spark is told."""
+    """The Spark configuration: defaults, logging and `conf`. Writes the logging properties into `folder`."""
     quiet = folder / "log4j2.properties"
     quiet.write_text(LOGGING_PROPERTIES, encoding="utf-8")
     settings = DEFAULT_CONF | (LOOPBACK_CONF if master.startswith("local") else {})
@@ -74,7 +74,7 @@ def spark_settings(master: str, conf: Mapping[str, str], folder: Path) -> dict[s
 
 
 def start_spark(name: str, master: str, settings: Mapping[str, str]) -> SparkSession:
-    """Start Spark, or say in one line why not."""
+    """Start a Spark session. Raises `PipelineError` with the reason in one line."""
     builder = SparkSession.builder.appName(f"fencepost {name}").master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -87,7 +87,7 @@ def start_spark(name: str, master: str, settings: Mapping[str, str]) -> SparkSes
 
 @contextmanager
 def keep_interrupt_handler() -> Iterator[None]:
-    """Spark answers to Ctrl-C in its own way and never gives that up."""
+    """Restore the handler of SIGINT, which Spark replaces by its own."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -99,7 +99,7 @@ def keep_interrupt_handler() -> Iterator[None]:
 
 
 def stop_spark(spark: SparkSession) -> None:
-    """End the session and its Java, so that the next one may have other settings."""
+    """Stop the session and its Java process, so that the next session can have other settings."""
     gateway = SparkContext._gateway
     spark.stop()
     if gateway is None:
@@ -114,7 +114,7 @@ def stop_spark(spark: SparkSession) -> None:
 
 
 def worker_search_path() -> str:
-    """Where workers find Fencepost: where this process did, and what it was told besides."""
+    """The PYTHONPATH of workers: the folder of this Fencepost, then this process's PYTHONPATH."""
     own = str(Path(fencepost.__file__).parent.parent)
     others = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each and each != own]
     return os.pathsep.join([own, *others])
@@ -136,6 +136,6 @@ def set_environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def first_error_line(cause: BaseException) -> str:
-    """What an error of Java or Spark says, in a line."""
+    """The first line of the message of a Java or Spark error, else the name of its class."""
     text = str(getattr(cause, "java_exception", None) or cause).strip()
     return next((line.strip() for line in text.splitlines() if line.strip()), type(cause).__name__)

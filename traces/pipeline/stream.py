@@ -1,8 +1,8 @@
-"""Judging while traces land in a folder: Structured Streaming, with the judge's state of groups kept by Spark.
+"""Judging of traces as they land in a folder: Structured Streaming, with the state of judges kept by Spark.
 
-A trace file is there as a whole (rename it into the folder). The parts of one recording go on where the part before
-ended. An event is judged as soon as every request before it, of groups in its bucket, has its answer; or 4,096 events
-later. A checkpoint holds what was read and all states, so that a watch that is killed loses and repeats nothing.
+Trace files must appear as a whole (rename them into the folder). A part of a recording continues the part before. An
+event is judged as soon as all earlier requests of groups in its bucket have their responses, or 4,096 events later. A
+checkpoint holds the names of read files and all states, so that a watch that is killed loses and repeats nothing.
 """
 
 import json
@@ -33,7 +33,7 @@ from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, LookupJudge, ShardJu
 from fencepost.traces.verdict import Violation
 
 DEFAULT_FILES_PER_BATCH = 100
-"""How many files are judged before what was found in them is told."""
+"""Maximum number of files in one micro-batch."""
 TRACE_GLOB = "*.{jsonl,jsonl.gz}"
 EVENT_COLUMNS = "trace string, bucket int, path string, part int, line long, kind string, text binary"
 EVENT_SCHEMA = pa.schema(
@@ -48,14 +48,14 @@ EVENT_SCHEMA = pa.schema(
     ]
 )
 ROWS_PER_BATCH = 5_000
-"""How many rows Spark is handed at once."""
+"""Number of rows in a record batch."""
 NEWS_COLUMNS = "trace string, bucket int, path string, kind string, sequence long, `group` string, value string"
 NEWS_COLUMN_NAMES = ("trace", "bucket", "path", "kind", "sequence", "group", "value")
 
 
 @dataclass(frozen=True, slots=True)
 class BucketFilter:
-    """Which groups belong to a bucket."""
+    """A predicate: whether a group belongs to `bucket` out of `buckets`."""
 
     buckets: int
     bucket: int
@@ -66,7 +66,7 @@ class BucketFilter:
 
 @dataclass(slots=True)
 class ShardState:
-    """The groups of one bucket of a trace, as far as it has landed."""
+    """The state of judging one shard of a trace: its judge, the events that wait, and the violations reported."""
 
     judge: ShardJudge | LookupJudge
     part: int = 0
@@ -77,13 +77,13 @@ class ShardState:
 
     @classmethod
     def begin(cls, header: Header, bucket: int, buckets: int) -> "ShardState":
-        """A trace of which nothing was seen yet."""
+        """The state before the first event of a trace."""
         return cls(
             LookupJudge(header) if bucket == LOOKUPS_SHARD else ShardJudge(header, BucketFilter(buckets, bucket))
         )
 
     def add_events(self, part: int, events: Iterable[tuple[int, Event]]) -> None:
-        """Take in the events of one part, each with its place. What a part repeats of the one before is left out."""
+        """Judge the events of one part, each with its place; skip those that repeat the part before."""
         goes_on = part == self.part + 1 and self.last_sequence >= 0
         self.part = part
         for place, event in events:
@@ -97,20 +97,23 @@ class ShardState:
             self.judge_next()
 
     def is_awaiting_response(self, moment: PairedEvent) -> bool:
-        """It is a request whose answer may still come. A coordinator answers over a connection that is gone, too."""
+        """Whether `moment` is a request whose response may still come.
+
+        In a totally ordered trace a coordinator may respond although the connection is gone.
+        """
         if moment.event.kind is not Kind.REQUEST or moment.operation is None:
             return False
         gone = moment.operation.lost and self.judge.header.order is Order.INTERVALS
         return moment.event.sequence in self.ahead.open_operations and not gone
 
     def end(self) -> None:
-        """Nothing more will come."""
+        """Judge the waiting events at the end of the trace."""
         while self.waiting:
             self.judge_next()
         self.judge.finish()
 
     def judge_next(self) -> None:
-        """Judge what has waited longest."""
+        """Judge the event that has waited longest."""
         moment = self.waiting.popleft()[1]
         self.judge.on_event(moment.event, moment.operation)
 
@@ -128,7 +131,7 @@ class ShardState:
 
 
 def file_rows(path: str, buckets: int) -> Iterator[tuple[Any, ...]]:
-    """A file as rows for each bucket: its header, its events up to the first flaw, what is bad, and its end."""
+    """Yield the rows of a file for each bucket: its header, the events up to the first flaw, bad lines, and its end."""
     reader = RowReader(path)
     corpus = Corpus(Path(), buckets)
     every = (LOOKUPS_SHARD, *range(buckets))
@@ -154,17 +157,17 @@ def file_rows(path: str, buckets: int) -> Iterator[tuple[Any, ...]]:
 
 
 class ShardProcessor(StatefulProcessor):
-    """What Spark calls with the news of one bucket of one trace."""
+    """The stateful processor that Spark calls with new rows of one bucket of one trace."""
 
     def __init__(self, buckets: int) -> None:
         self.buckets = buckets
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Ask for the state."""
+        """Open the state of the key."""
         self.state: ValueState = handle.getValueState("watched", "watched binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
-        """Go on with a trace."""
+        """Judge new rows, yield findings, and store the state."""
         trace, bucket = str(key[0]), int(key[1])
         known = self.state.get() if self.state.exists() else None
         watched: ShardState | None = pickle.loads(known[0]) if known is not None else None
@@ -180,7 +183,7 @@ class ShardProcessor(StatefulProcessor):
         yield pd.DataFrame(found, columns=list(NEWS_COLUMN_NAMES)).astype({"sequence": "Int64"})
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Nothing to close."""
 
 
 def advance_shard(
@@ -191,7 +194,10 @@ def advance_shard(
     news: Iterable[tuple[int, str, int, str, bytes]],
     found: list[tuple[Any, ...]],
 ) -> ShardState | None:
-    """Take in news of a bucket of a trace, in order; says what is known then, None if the trace is over."""
+    """Judge new rows of a bucket of a trace, in order, and append findings to `found`.
+
+    Returns the new state; None if the trace is over.
+    """
     parts: dict[tuple[int, str], list[tuple[int, str, bytes]]] = {}
     for part, path, line, kind, text in news:
         parts.setdefault((part, path), []).append((line, kind, bytes(text)))
@@ -225,8 +231,11 @@ def watch_folder(
     once: bool,
     files_per_batch: int = DEFAULT_FILES_PER_BATCH,
 ) -> StreamingQuery:
-    """Begin to watch a folder. What is found goes to `output`/found as Parquet; the checkpoint is beside it. If much
-    has landed, so many files are taken `files_per_batch`."""
+    """Start a query that judges the traces in `landing`, at most `files_per_batch` files at a time.
+
+    Findings go to `output`/found as Parquet, the checkpoint to `output`/checkpoint. With `once`, the query ends after
+    the files that are present.
+    """
     files = (
         spark.readStream.format("binaryFile")
         .schema("path string, modificationTime timestamp, length long, content binary")
@@ -256,12 +265,12 @@ def watch_folder(
 
 
 def local_path(path: str) -> str:
-    """The file behind Spark's name for it."""
+    """The local path in a file URL of Spark."""
     return unquote(urlparse(path).path)
 
 
 def read_findings(output: Path, skip: Container[str] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What was found so far, as far as it was committed, but for some files: the file, and the row."""
+    """Yield the committed findings, each with the name of its file, except those of files in `skip`."""
     for file in committed_files(output / "found"):
         if file.name not in skip:
             for row in pq.ParquetFile(file).read().to_pylist():
@@ -269,7 +278,7 @@ def read_findings(output: Path, skip: Container[str] = ()) -> Iterator[tuple[str
 
 
 def committed_files(folder: Path) -> list[Path]:
-    """The files that Spark's log of the folder names; others are of a batch that was not finished."""
+    """The files that Spark's log of the folder names; others belong to a batch that was not finished."""
     names: dict[str, None] = {}
     for log in (folder / "_spark_metadata").glob("[0-9]*"):
         for line in log.read_text(encoding="utf-8").splitlines()[1:]:

@@ -1,6 +1,6 @@
-"""The scenarios by family: short schedules that show requirements of the catalogue on any target.
+"""The scenarios by family: short schedules that check requirements of the catalogue on any target.
 
-A scenario sends requests and marks answers as evidence; what an answer is worth is the judge's business.
+A scenario sends requests and adds checks to responses; the judge evaluates them.
 """
 
 from fencepost.conformance.scenario.scenario import Scenario

@@ -1,1 +1,1 @@
-"""What the zoo knows of classic coordinators: their bugs, environments and error responses."""
+"""The zoo's part for classic coordinators: bugs, fault-injection environments and error responses."""

@@ -1,6 +1,6 @@
-"""The requirement catalogue: what a coordinator of classic groups owes its clients, as data.
+"""The requirement catalogue: the duties of a coordinator of classic groups towards its clients, as data.
 
-One module per family. Whoever judges, reports or documents reads it; nobody interprets it to run the protocol.
+One module for each family. Judge, reports and documents read it; no code interprets it to run the protocol.
 """
 
 from collections.abc import Mapping

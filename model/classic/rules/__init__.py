@@ -1,8 +1,8 @@
 """The rules by which the reference coordinator acts: one row for each branch of its handlers.
 
-The handlers name a rule with every step; nobody runs the protocol from this table. Explanations, coverage and
-documents read it. `guard` says when the rule applies; `requirements` are those it answers to, and `fields` those that
-speak of one field of the answer.
+The handlers name a rule with every step; no code interprets the table to run the protocol. Diagnosis, coverage and
+documents read it. `guard` is the condition of the rule in words; `requirements` are those that it satisfies, and
+`fields` those about one field of the response.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
 """The classic group as a transition system: its states, actions, properties and reductions, and its transition tours.
 
-The engine that searches it lies one folder up and knows none of this.
+The search engine in `model/explore` does not depend on this package.
 """

@@ -1,1 +1,1 @@
-"""Who starves under greedy draining: theorems about `model.draining`."""
+"""Theorems about starvation under the draining rules of `model.draining`."""

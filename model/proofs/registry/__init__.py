@@ -1,1 +1,1 @@
-"""Every theorem of every protocol with its scope, and the results that people read."""
+"""The registry of all theorems with their scopes, and their results as text."""

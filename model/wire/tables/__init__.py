@@ -1,1 +1,1 @@
-"""The message schemas as text, one module a family; facts only, in the notation of `fencepost.model.wire.schema`."""
+"""The message schemas as text, one module for each family, in the notation of `fencepost.model.wire.schema`."""

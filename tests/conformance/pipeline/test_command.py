@@ -70,7 +70,7 @@ def test_mistakes_take_one_line(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "t.jsonl").touch()
     trace = str(tmp_path / "t.jsonl")
     for arguments, line in (
-        (["judge", str(tmp_path)], f"fencepost: {tmp_path} is no corpus: fencepost pipeline ingest makes one"),
+        (["judge", str(tmp_path)], f"fencepost: {tmp_path} is not a corpus: make one with fencepost pipeline ingest"),
         (
             ["ingest", trace, "--to", str(tmp_path / "full")],
             f"fencepost: {tmp_path}/full is neither empty nor a corpus",

@@ -35,7 +35,7 @@ def test_two_writers_do_not_both_commit(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_mistakes_are_one_line(tmp_path: Path) -> None:
-    with pytest.raises(PipelineError, match="is no corpus"):
+    with pytest.raises(PipelineError, match="is not a corpus"):
         Corpus.open(tmp_path)
     (tmp_path / "file").touch()
     with pytest.raises(PipelineError, match="neither empty nor a corpus"):
@@ -57,7 +57,7 @@ def test_folders_and_files_are_sources(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="no such file"):
         trace_files([tmp_path / "none"], tmp_path)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(PipelineError, match="nothing to read in it"):
+    with pytest.raises(PipelineError, match="no input found"):
         trace_files([tmp_path / "empty"], tmp_path)
 
 

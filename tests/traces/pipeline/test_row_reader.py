@@ -67,7 +67,7 @@ def test_a_good_trace_has_its_lines_as_rows(tmp_path: Path) -> None:
     [
         (lambda text: [text[0], b"{\n", *text[2:]], "not JSON", [2, 3]),
         (lambda text: [*text[:2], b"\xff\n", *text[3:]], "not UTF-8", [3]),
-        (lambda text: [text[0], *text[2:]], "no request in flight", [2]),
+        (lambda text: [text[0], *text[2:]], "awaiting a response", [2]),
         (lambda text: [*text[:3], text[1], *text[3:]], "does not rise", [4]),
         (lambda text: [*text[:2], b'{"sequence": 1}\n', *text[3:]], "is missing", [3]),
         (lambda text: [*text[:-1], text[-1][:20]], "not JSON", [5]),

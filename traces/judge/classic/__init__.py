@@ -1,1 +1,1 @@
-"""What the judge knows of the classic protocol: matching of responses, non-determinism, failover, expiry, reduction."""
+"""The judge's part for the classic protocol: matching of responses, non-determinism, failover, expiry, reduction."""

@@ -1,1 +1,1 @@
-"""Diagnosis: which response is wrong, which requirements it violates, and the words for it."""
+"""Diagnosis of a rejected trace: the response that is wrong, the requirements it violates, and the wording."""

@@ -1,1 +1,1 @@
-"""What a trace shows apart from groups' responses: topics, coordinators, log steps, and groups first seen half-way."""
+"""Observations besides the responses of groups: topics, coordinators, log steps, and groups in partial traces."""
