@@ -1,4 +1,4 @@
-"""What a scenario is made of: its context, the requests it sends, its actors, and how scenarios are selected.
+"""The parts of a scenario: its context, members, requests and checks, and the selection of scenarios for a run.
 
-The scenarios themselves live in `conformance/scenarios`.
+The scenarios themselves live in `conformance/scenarios`; how a run plays them does not belong here.
 """
