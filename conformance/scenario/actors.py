@@ -1,8 +1,8 @@
-"""Who acts in a scenario, and what comes back to them: members, calls, marks."""
+"""The plain data of a scenario: members, calls and checks."""
 
 import asyncio
-from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from collections.abc import Generator
+from dataclasses import dataclass
 from typing import Any
 
 from fencepost.adapters.target import Exchange
@@ -10,26 +10,26 @@ from fencepost.traces.events import Body
 
 CONSUMER, RANGE = "consumer", "range"
 RESPONSE_TIMEOUT_MS = 10_000
-"""How long a scenario waits for an answer that should have come; silence is never a verdict."""
+"""How long a scenario waits for an immediate response; silence is never a verdict."""
 
 
 class Blocked(Exception):
-    """The scenario cannot go on; its remaining requirements stay undecided."""
+    """Ends a scenario that cannot go on; the requirements it has not checked stay inconclusive."""
 
 
 class Unsupported(Exception):
-    """The target does not offer what the scenario needs."""
+    """Ends a scenario that needs a feature which the target lacks."""
 
 
 def subscription(*topics: str) -> bytes:
-    """Consumer metadata, version 0, for these topics and no user data."""
+    """Consumer metadata, version 0, that subscribe to the topics, without user data."""
     names = b"".join(len(topic).to_bytes(2, "big") + topic.encode() for topic in topics)
     return b"\0\0" + len(topics).to_bytes(4, "big") + names + b"\xff\xff\xff\xff"
 
 
 @dataclass(slots=True)
 class Member:
-    """An actor of the schedule: what it offers, and what it was last told. Times in milliseconds."""
+    """A client of the group: the protocols it offers, and its state by the last JoinGroup response. Milliseconds."""
 
     label: str
     protocols: tuple[tuple[str, bytes], ...]
@@ -45,19 +45,18 @@ class Member:
 
     @property
     def is_leader(self) -> bool:
-        """It was told that it is the leader."""
+        """Whether its last JoinGroup response named it the leader."""
         return self.leader is not None and self.leader == self.id
 
 
 @dataclass(slots=True)
 class Call:
-    """A request that was sent; awaiting it gives the body of the answer."""
+    """A request that was sent. Awaiting it gives the body of the response, or raises `Blocked` after `timeout` ms."""
 
     api: str
     version: int
     exchange: Exchange
     timeout: int
-    learn: Callable[[Body], None] = field(default=lambda body: None)
 
     def __await__(self) -> Generator[Any, None, Body]:
         return self._await_response().__await__()
@@ -73,12 +72,12 @@ class Call:
 
     @property
     def done(self) -> bool:
-        """The answer is there, or will never come."""
+        """Whether the response is here or can no longer come."""
         return self.exchange.response.done()
 
     @property
     def body(self) -> Body:
-        """The answer, which has to be there."""
+        """The body of the response. Raises `Blocked` if there is none yet."""
         body = self.exchange.response.result() if self.done else None
         if body is None:
             raise Blocked(f"no answer to {self.api} yet")
@@ -86,7 +85,7 @@ class Call:
 
     @property
     def error(self) -> int:
-        """The error code of the answer."""
+        """The error code of the response."""
         return int(self.body.get("error_code", 0))
 
     def drop_connection(self) -> None:
@@ -96,7 +95,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """An answer is evidence of a requirement, as far as `fields` go (all of them if empty); see `Stage.shows`."""
+    """The response of a call is evidence of a requirement; see `ScenarioContext.add_check`."""
 
     requirement: str
     call: Call

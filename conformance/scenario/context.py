@@ -1,11 +1,12 @@
-"""The stage of a scenario: its group, its members, and the requests they send.
+"""The context of a scenario: the group under test, its members, the requests they send, and the checks.
 
-A stage only sends and remembers; what the answers are worth is the judge's business. A mark says that an answer is
-evidence of a requirement, and the judge weighs it.
+A scenario only sends requests and checks responses. A check says that a response is evidence of a requirement; the
+judge weighs the evidence after the scenario has ended.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from fencepost.conformance.scenario.actors import (
     CONSUMER,
@@ -19,13 +20,16 @@ from fencepost.conformance.scenario.actors import (
     subscription,
 )
 from fencepost.conformance.scenario.admin_requests import AdminRequests
-from fencepost.conformance.scenario.membership_requests import MemberRequests
-from fencepost.model.errors import error_name
+from fencepost.conformance.scenario.membership_requests import MembershipRequests
+from fencepost.conformance.scenario.offset_requests import OffsetRequests
+from fencepost.model.errors import Error, error_name
+from fencepost.traces.events import Body, Kind
 from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
 from fencepost.traces.judge.diagnosis.wording import errors_in
 
 __all__ = [
     "CONSUMER",
+    "PREPARING",
     "RANGE",
     "RESPONSE_TIMEOUT_MS",
     "Blocked",
@@ -37,16 +41,71 @@ __all__ = [
     "subscription",
 ]
 
+OneOrMore = str | tuple[str, ...]
 
+PREPARING = "PreparingRebalance"
+"""The state in which a group waits for JoinGroup requests, as DescribeGroups names it."""
+MAX_STATE_POLLS = 8
+"""How often a scenario asks for a state before it goes on without it."""
 MAX_READY_ATTEMPTS = 120
-"""How often a target is asked whether it is ready again."""
+"""How often a restarted target is asked whether it is ready."""
 
 
-class ScenarioContext(MemberRequests, AdminRequests):
-    """One scenario's group and what its members do. Every scenario has a group id of its own."""
+class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
+    """The group under test of one scenario. Every scenario has a group id of its own."""
+
+    # --- members ------------------------------------------------------------------------------------------------
+
+    def member(
+        self,
+        label: str,
+        *protocols: tuple[str, bytes] | str,
+        session_timeout: int | None = None,
+        rebalance_timeout: int | None = None,
+        instance: str | None = None,
+        protocol_type: str = CONSUMER,
+    ) -> Member:
+        """A new member that offers the protocols: names, or pairs of name and metadata; none stand for `range`.
+
+        Metadata default to a subscription to the kit's topic, and timeouts, in milliseconds, to short ones. `instance`
+        makes it a static member.
+        """
+        offered = tuple(
+            (each, self.metadata(label)) if isinstance(each, str) else each for each in protocols or (RANGE,)
+        )
+        length = self.session_timeout if session_timeout is None else session_timeout
+        wait = max(2 * length, self.rebalance_timeout) if rebalance_timeout is None else rebalance_timeout
+        name = f"{instance}-{self.group_id}" if instance else None
+        return Member(label, offered, length, wait, name, protocol_type)
+
+    def member_without_heartbeats(
+        self,
+        label: str,
+        *protocols: tuple[str, bytes] | str,
+        instance: str | None = None,
+        protocol_type: str = CONSUMER,
+    ) -> Member:
+        """A new member with a session that outlasts the scenario, and with the usual rebalance timeout."""
+        return self.member(
+            label,
+            *protocols,
+            session_timeout=self.long_session_timeout,
+            rebalance_timeout=self.rebalance_timeout,
+            instance=instance,
+            protocol_type=protocol_type,
+        )
+
+    def replacement_of(self, member: Member) -> Member:
+        """A new member with the instance id of a static member, as its process has after a crash."""
+        return replace(member, label=f"{member.label}'", id="", generation=-1, protocol=None, leader=None, members=())
+
+    # --- states of the group ------------------------------------------------------------------------------------
 
     async def form_generation(self, *members: Member) -> tuple[Member, ...]:
-        """Bring new members into one generation that waits for SyncGroup; the leader comes first."""
+        """Bring new members into one generation that awaits SyncGroup; returns them, the leader first.
+
+        Raises `Blocked` if they do not reach one generation with one leader.
+        """
         if len(members) > self.settings.max_group_size:
             raise Unsupported(f"groups of {len(members)} members")
         calls = await asyncio.gather(*(self.join_new(member) for member in members))
@@ -73,18 +132,21 @@ class ScenarioContext(MemberRequests, AdminRequests):
 
     @staticmethod
     def is_behind(members: Sequence[Member], index: int, calls: Sequence[Call]) -> bool:
-        """A newer round has begun without this member."""
+        """Whether a newer generation has formed or a join phase has begun without this member."""
         newest = max(member.generation for member in members)
         return members[index].generation < newest or any(not call.done for call in calls)
 
     async def form_stable_group(self, *members: Member, plan: Mapping[str, bytes] | None = None) -> tuple[Member, ...]:
-        """Bring new members into one Stable generation; the leader comes first. Assignments are the labels."""
+        """Bring new members into one Stable generation; returns them, the leader first.
+
+        `plan` is the assignment by member id (None: the labels of the members).
+        """
         ordered = await self.form_generation(*members)
         await self.sync_all(*ordered, plan=plan)
         return ordered
 
     async def sync_all(self, leader: Member, *followers: Member, plan: Mapping[str, bytes] | None = None) -> None:
-        """All members of a completed join phase sync, the leader last; assignments are the labels but for a plan."""
+        """Send SyncGroup for all members of a completed join phase, the leader last, and await the responses."""
         calls = [self.sync(follower) for follower in followers]
         if followers:
             await self.sleep(self.short_pause)
@@ -94,7 +156,7 @@ class ScenarioContext(MemberRequests, AdminRequests):
             self.require(body["error_code"] == 0, f"SyncGroup got {error_name(body['error_code'])}")
 
     async def rebalance(self, leader: Member, *followers: Member) -> list[Call]:
-        """A further join phase of a Stable group, begun by its leader; the answered calls in the order given."""
+        """Run another join phase of a Stable group, begun by its leader; returns the calls, all with responses."""
         calls = [self.join(leader)]
         await self.sleep(self.short_pause)
         calls += [self.join(follower) for follower in followers]
@@ -103,7 +165,7 @@ class ScenarioContext(MemberRequests, AdminRequests):
         return calls
 
     async def keep_alive(self, members: Iterable[Member], milliseconds: int) -> None:
-        """Let time pass while members heartbeat often enough to stay."""
+        """Wait for that long while the members heartbeat often enough to keep their sessions."""
         left = milliseconds
         while left > 0:
             pause = min(left, max(100, self.session_timeout // 4))
@@ -112,10 +174,24 @@ class ScenarioContext(MemberRequests, AdminRequests):
             for call in [self.heartbeat(member) for member in members]:
                 await call
 
-    async def restart(self, **settings: int) -> None:
-        """Kill the target without warning and wait until it is back and has loaded the group.
+    async def wait_for_state(self, state: str) -> bool:
+        """Wait until DescribeGroups shows the group in the state: requests that lead there are then handled.
 
-        `settings` change with it where the target can do that (capability `resize`).
+        Returns False if the state does not come or the target lacks DescribeGroups.
+        """
+        for _ in range(MAX_STATE_POLLS):
+            await self.sleep(self.short_pause)
+            if "DescribeGroups" not in self.description.versions:
+                return False
+            body = await self.describe_groups()
+            if any(row.get("group_state") == state for row in body.get("groups") or ()):
+                return True
+        return False
+
+    async def restart(self, **settings: int) -> None:
+        """Kill the target without warning, restart it, and wait until it has loaded the group.
+
+        `settings` are in force from then on (capability `resize`). Raises `Unsupported` if it cannot be restarted.
         """
         if self.restart_hook is None:
             raise Unsupported("restart")
@@ -123,7 +199,7 @@ class ScenarioContext(MemberRequests, AdminRequests):
         await self.wait_until_ready()
 
     async def wait_until_ready(self) -> None:
-        """Wait until the group's coordinator answers for it again."""
+        """Wait until the coordinator of the group responds without an error. Raises `Blocked` if it does not."""
         for _ in range(MAX_READY_ATTEMPTS):
             probe = self.fetch()
             await asyncio.wait([probe.exchange.response], timeout=probe.timeout / 1000)
@@ -131,3 +207,72 @@ class ScenarioContext(MemberRequests, AdminRequests):
                 return
             await self.sleep(250)
         raise Blocked("the coordinator was not ready again in time")
+
+    # --- checks -------------------------------------------------------------------------------------------------
+
+    async def check(
+        self,
+        requirements: OneOrMore,
+        call: Call,
+        *,
+        fields: OneOrMore = (),
+        reached: bool = True,
+        note: str = "",
+        unusual: str = "",
+    ) -> Body:
+        """Await the response of a call and add a check of it; returns its body.
+
+        The arguments are those of `add_check`. Raises `Blocked` if no response comes, and then adds no check.
+        """
+        body = await call
+        self.add_check(requirements, call, fields=fields, reached=reached, note=note, unusual=unusual)
+        return body
+
+    def add_check(
+        self,
+        requirements: OneOrMore,
+        call: Call,
+        *,
+        fields: OneOrMore = (),
+        reached: bool = True,
+        note: str = "",
+        unusual: str = "",
+    ) -> None:
+        """Declare the response of a call, received or awaited elsewhere, evidence of each of the requirements.
+
+        The check passes if the model allows the response. `fields` limits it to mismatches in these fields of the
+        response ("error", "generation", "members", "time", ...); empty stands for all. `reached` is False if the
+        schedule missed the situation that the requirement is about: the requirement then counts as not observed,
+        never as failed, and `note` says why. `unusual` describes an allowed response that is not as it should be.
+        """
+        names = (fields,) if isinstance(fields, str) else fields
+        for requirement in (requirements,) if isinstance(requirements, str) else requirements:
+            self.checks.append(Check(requirement, call, names, reached, note, unusual))
+
+    async def check_rebalance_started(
+        self, requirement: str, *, observer: Member, request: Callable[[Member], Call] | None = None
+    ) -> None:
+        """Check that a request of an established member gets REBALANCE_IN_PROGRESS, as soon as a rebalance is seen.
+
+        `request` sends it (None: Heartbeat). If neither DescribeGroups nor the response shows a rebalance, the
+        requirement counts as not reached.
+        """
+        is_preparing = await self.wait_for_state(PREPARING)
+        call = (request or self.heartbeat)(observer)
+        body = await call
+        is_reached = is_preparing or body["error_code"] == Error.REBALANCE_IN_PROGRESS
+        self.add_check(requirement, call, reached=is_reached)
+
+    def record_checks(self) -> None:
+        """Append the checks to the trace, behind the responses that they are about."""
+        for check in self.checks:
+            request = check.call.exchange.request
+            if request is not None:
+                body = {
+                    "requirement": check.requirement,
+                    "fields": list(check.fields),
+                    "met": check.reached,
+                    "note": check.note,
+                    **({"unusual": check.unusual} if check.unusual else {}),
+                }
+                self.recorder.record(Kind.INTERNAL, "evidence", 0, body, of=request.sequence)

@@ -1,13 +1,10 @@
-"""The requests of members: joining, syncing, heartbeats, leaving."""
+"""The requests of membership: JoinGroup, SyncGroup, Heartbeat, LeaveGroup."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from fencepost.conformance.scenario.actors import (
-    CONSUMER,
-    RANGE,
     RESPONSE_TIMEOUT_MS,
     Blocked,
     Call,
@@ -15,57 +12,22 @@ from fencepost.conformance.scenario.actors import (
     subscription,
 )
 from fencepost.conformance.scenario.requests import RequestSender
-from fencepost.model.errors import error_name
+from fencepost.model.errors import Error, error_name
 from fencepost.traces.events import Body
 
 
-class MemberRequests(RequestSender):
-    """What members of the scenario's group send."""
-
-    def member(
-        self,
-        label: str,
-        *protocols: tuple[str, bytes] | str,
-        session_timeout: int | None = None,
-        rebalance_timeout: int | None = None,
-        instance: str | None = None,
-        protocol_type: str = CONSUMER,
-    ) -> Member:
-        """A new actor; it offers `range` with a subscription to the kit's topic unless protocols are given."""
-        offered = tuple(
-            (each, self.metadata(label)) if isinstance(each, str) else each for each in protocols or (RANGE,)
-        )
-        length = self.session_timeout if session_timeout is None else session_timeout
-        wait = max(2 * length, self.rebalance_timeout) if rebalance_timeout is None else rebalance_timeout
-        name = f"{instance}-{self.group}" if instance else None
-        return Member(label, offered, length, wait, name, protocol_type)
-
-    def member_without_heartbeats(
-        self,
-        label: str,
-        *protocols: tuple[str, bytes] | str,
-        instance: str | None = None,
-        protocol_type: str = CONSUMER,
-    ) -> Member:
-        """A new actor that need not heartbeat, in rounds that wait no longer for it than for others."""
-        return self.member(
-            label,
-            *protocols,
-            session_timeout=self.long_session_timeout,
-            rebalance_timeout=self.rebalance_timeout,
-            instance=instance,
-            protocol_type=protocol_type,
-        )
+class MembershipRequests(RequestSender):
+    """Sends the requests by which clients join, keep and leave the group under test."""
 
     def metadata(self, label: str, *topics: str) -> bytes:
-        """A subscription that tells the members apart by their user data."""
+        """Consumer metadata with the label as user data, which tells members apart (no topics: the kit's topic)."""
         return subscription(*(topics or (self.topic,)))[:-4] + len(label).to_bytes(4, "big") + label.encode()
 
     def join(self, member: Member, *, version: int | None = None, **changes: Any) -> Call:
-        """Send JoinGroup for a member; `changes` override fields of the body. The member learns from a success."""
+        """Send JoinGroup for a member; `changes` override fields of the body. The response updates the member."""
         number = self.highest_version("JoinGroup") if version is None else version
         body = {
-            "group_id": self.group,
+            "group_id": self.group_id,
             "session_timeout_ms": member.session_timeout,
             "rebalance_timeout_ms": member.rebalance_timeout,
             "member_id": member.id,
@@ -80,17 +42,17 @@ class MemberRequests(RequestSender):
         return call
 
     def join_with_new_metadata(self, member: Member, label: str = "changed") -> Call:
-        """Send JoinGroup with metadata changed for good: it begins a rebalance, whoever sends it (JOIN-30, JOIN-33)."""
+        """Change the metadata of a member and send its JoinGroup, which begins a rebalance (JOIN-30, JOIN-33)."""
         member.protocols = tuple((name, self.metadata(label)) for name, _ in member.protocols)
         return self.join(member)
 
     @staticmethod
     def learn_from_join(member: Member, response: "asyncio.Future[Body | None]") -> None:
-        """Learn from a JoinGroup answer: the id from a 79, the rest from a success."""
+        """Update a member by its JoinGroup response: the id by MEMBER_ID_REQUIRED, all of it by a success."""
         body = None if response.cancelled() else response.result()
         if body is None:
             return
-        if body.get("error_code") == 79:
+        if body.get("error_code") == Error.MEMBER_ID_REQUIRED:
             member.id = body.get("member_id") or ""
         elif body.get("error_code") == 0:
             member.id = body.get("member_id") or member.id
@@ -99,19 +61,15 @@ class MemberRequests(RequestSender):
             member.leader = body.get("leader")
             member.members = tuple(body.get("members") or ())
 
-    def replacement_of(self, member: Member) -> Member:
-        """Another actor that claims the instance id of a static member, as its process does after a crash."""
-        return replace(member, label=f"{member.label}'", id="", generation=-1, protocol=None, leader=None, members=())
-
     async def join_new(self, member: Member, *, version: int | None = None) -> Call:
-        """Join as a new member, asking for an id first where the version needs it; returns the JoinGroup to await."""
+        """Join as a new member, in two steps if the version requires a member id; returns the last call, to await."""
         number = self.highest_version("JoinGroup") if version is None else version
         member.id = ""
         first = self.join(member, version=number)
         if number < 4 or member.instance is not None:
             return first
         body = await first
-        if body["error_code"] != 79:
+        if body["error_code"] != Error.MEMBER_ID_REQUIRED:
             if body["error_code"] == 0:
                 return first
             raise Blocked(f"JoinGroup got {error_name(body['error_code'])} instead of MEMBER_ID_REQUIRED")
@@ -128,7 +86,7 @@ class MemberRequests(RequestSender):
         """Send SyncGroup for a member, with assignments by member id."""
         pairs = assignments.items() if isinstance(assignments, Mapping) else assignments
         body = {
-            "group_id": self.group,
+            "group_id": self.group_id,
             "generation_id": member.generation,
             "member_id": member.id,
             "group_instance_id": member.instance,
@@ -140,13 +98,13 @@ class MemberRequests(RequestSender):
         return self.send("SyncGroup", body | changes, version=version, member=member.label, timeout=patience)
 
     def sync_leader(self, leader: Member, *followers: Member) -> Call:
-        """Send SyncGroup for the leader, with an assignment for everyone: the labels."""
+        """Send SyncGroup for the leader; each member is assigned its label."""
         return self.sync(leader, {one.id: one.label.encode() for one in (leader, *followers)})
 
     def heartbeat(self, member: Member, *, version: int | None = None, **changes: Any) -> Call:
         """Send Heartbeat for a member."""
         body = {
-            "group_id": self.group,
+            "group_id": self.group_id,
             "generation_id": member.generation,
             "member_id": member.id,
             "group_instance_id": member.instance,
@@ -154,14 +112,14 @@ class MemberRequests(RequestSender):
         return self.send("Heartbeat", body | changes, version=version, member=member.label)
 
     def leave(self, *members: Member | Body, version: int | None = None, **changes: Any) -> Call:
-        """Send LeaveGroup for members, or for entries given as bodies."""
+        """Send LeaveGroup for members, or for entries of its body; versions before 3 carry the first alone."""
         number = self.highest_version("LeaveGroup") if version is None else version
         entries = [
             {"member_id": one.id, "group_instance_id": one.instance, "reason": None} if isinstance(one, Member) else one
             for one in members
         ]
         single = entries[0]["member_id"] if entries else ""
-        body = {"group_id": self.group, "member_id": single, "members": entries} | changes
+        body = {"group_id": self.group_id, "member_id": single, "members": entries} | changes
         label = members[0].label if members and isinstance(members[0], Member) else ""
         return self.send(
             "LeaveGroup", without_field(body, "member_id" if number >= 3 else "members"), version=number, member=label
@@ -169,5 +127,5 @@ class MemberRequests(RequestSender):
 
 
 def without_field(body: Body, name: str) -> dict[str, Any]:
-    """A body without one field."""
+    """A copy of the body without the field."""
     return {key: value for key, value in body.items() if key != name}

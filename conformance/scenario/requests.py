@@ -1,4 +1,4 @@
-"""The ground every scenario stands on: its group, time, versions, sending and marks."""
+"""Sends any request for one group under test, and knows its clock, its target's settings and its versions."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,14 +10,17 @@ from fencepost.traces.events import Body, Kind
 
 
 class RequestSender:
-    """One scenario's group id, its clock and its way to the target."""
+    """The group id of one scenario, its clock and its channel to the target.
+
+    `grace` is the judge's, in milliseconds; `restart` kills and restarts the target where that is possible.
+    """
 
     def __init__(
         self,
         description: Description,
         channel: Channel,
         recorder: TraceBuilder,
-        group: str,
+        group_id: str,
         *,
         grace: int = 0,
         restart: Callable[..., Awaitable[None]] | None = None,
@@ -26,12 +29,12 @@ class RequestSender:
         self.description = description
         self.settings = description.settings
         self.topic = description.topic
-        self.group = group
+        self.group_id = group_id
         self.channel = channel
         self.recorder = recorder
         self.checks: list[Check] = []
         self.share: int | None = None
-        """How much of the next requests is sent before their connections are cut, in percent; None if they are not."""
+        """How much of each request is sent before its connection is cut, in percent; None: requests are sent whole."""
         self.restart_hook = restart
         topics: dict[str, Body] = {"topics": {description.topic: 4}}
         if description.topic_id is not None:
@@ -42,27 +45,27 @@ class RequestSender:
 
     @property
     def initial_delay(self) -> int:
-        """The initial rebalance delay."""
+        """The initial rebalance delay of the target, in milliseconds."""
         return self.settings.initial_rebalance_delay
 
     @property
     def session_timeout(self) -> int:
-        """A session timeout that is short and allowed, and longer than a round takes."""
+        """A short session timeout that the target allows and that outlasts a rebalance, in milliseconds."""
         return max(self.settings.min_session_timeout, 1_500)
 
     @property
     def long_session_timeout(self) -> int:
-        """A session timeout that outlasts the scenario: its member may be silent."""
+        """A session timeout, in milliseconds, that outlasts a scenario: its member need not heartbeat."""
         return min(max(self.session_timeout, 30_000), self.settings.max_session_timeout)
 
     @property
     def rebalance_timeout(self) -> int:
-        """A rebalance timeout that is short, and long enough for members that come back."""
+        """A short rebalance timeout, in milliseconds, that leaves members enough time to rejoin."""
         return max(2 * self.session_timeout, 4_000)
 
     @property
     def short_pause(self) -> int:
-        """A while: long enough that what should happen at once has happened."""
+        """A pause, in milliseconds, in which immediate effects have taken place."""
         return 150
 
     @property
@@ -71,17 +74,17 @@ class RequestSender:
         return self.recorder.now()
 
     async def sleep(self, milliseconds: int) -> None:
-        """Let time pass."""
+        """Wait for that long on the clock of the target."""
         await asyncio.sleep(milliseconds / 1000)
 
     async def sleep_past(self, milliseconds: int) -> None:
-        """Let a deadline so far ahead pass for certain: the judge grants the target its grace, twice over."""
+        """Wait until a deadline that is `milliseconds` ahead has certainly passed: twice the judge's grace longer."""
         await self.sleep(milliseconds + 2 * self.grace + self.short_pause)
 
     # --- what the target offers ---------------------------------------------------------------------------------
 
     def highest_version(self, api: str, at_least: int = 0, at_most: int = 99) -> int:
-        """The highest version within bounds that the target and the kit know."""
+        """The highest version within the bounds that target and kit support. Raises `Unsupported` if there is none."""
         lowest, highest = self.description.versions.get(api, (0, -1))
         best = min(highest, at_most)
         if best < max(lowest, at_least):
@@ -90,7 +93,7 @@ class RequestSender:
         return best
 
     def require(self, condition: bool, reason: str) -> None:
-        """The scenario cannot go on unless this holds."""
+        """Raise `Blocked` with the reason unless the condition holds."""
         if not condition:
             raise Blocked(reason)
 
@@ -107,36 +110,13 @@ class RequestSender:
         broker: int | None = None,
         timeout: int = RESPONSE_TIMEOUT_MS,
     ) -> Call:
-        """Send any request, in the highest version unless one is given; fields that it does not have are left out."""
+        """Send a request in a version (None: the highest), without the fields that this version lacks.
+
+        `timeout`, in milliseconds, limits how long the returned call can be awaited. Raises `Unsupported`.
+        """
         number = self.highest_version(api) if version is None else self.highest_version(api, version, version)
         carried = fit_body(f"{api}Request", number, body)
         exchange = self.channel.send(
             api, number, carried, member=member, client_id=client_id, broker=broker, share=self.share
         )
         return Call(api, number, exchange, timeout)
-
-    def check(
-        self, requirement: str, call: Call, *fields: str, reached: bool = True, note: str = "", unusual: str = ""
-    ) -> None:
-        """Mark the answer of a call as evidence of a requirement.
-
-        The judge passes the evidence if the model allows the answer. `fields` limits it to differences in these
-        fields of a response ("error", "generation", "members", "time", ...). `reached` says whether the
-        schedule got to the point the requirement is about; if not, it counts as not observed, never as a failure.
-        `unusual` says what the schedule itself saw of an allowed answer that is not as it should be, if anything.
-        """
-        self.checks.append(Check(requirement, call, fields, reached, note, unusual))
-
-    def record_checks(self) -> None:
-        """Put the marks into the trace, behind the answers they speak of."""
-        for mark in self.checks:
-            request = mark.call.exchange.request
-            if request is not None:
-                body = {
-                    "requirement": mark.requirement,
-                    "fields": list(mark.fields),
-                    "met": mark.reached,
-                    "note": mark.note,
-                    **({"unusual": mark.unusual} if mark.unusual else {}),
-                }
-                self.recorder.record(Kind.INTERNAL, "evidence", 0, body, of=request.sequence)

@@ -1,21 +1,20 @@
-"""What a scenario is: a short schedule that brings a target to the point where requirements can be seen to hold."""
+"""Scenarios: short schedules that bring a target into the situations that requirements are about."""
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from fencepost.conformance.scenario.context import ScenarioContext
+from fencepost.conformance.scenario.context import ScenarioContext
 
-ScenarioFunction = Callable[["ScenarioContext"], Coroutine[Any, Any, None]]
+ScenarioFunction = Callable[[ScenarioContext], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A schedule and the requirements it gives evidence of.
+    """A schedule and the requirements that it checks.
 
-    `needs` are the capabilities of the catalogue without which the schedule cannot be played; `smoke` scenarios make
-    up the shortest run that means something.
+    `needs` are the capabilities of the catalogue that the schedule takes beyond those of its requirements; `smoke`
+    scenarios make up the shortest run.
     """
 
     name: str
@@ -26,7 +25,7 @@ class Scenario:
 
 
 class ScenarioFamily:
-    """The scenarios of one family, in the order they are written."""
+    """The scenarios of one module, in their order in the file."""
 
     def __init__(self) -> None:
         self._scenarios: list[Scenario] = []
@@ -34,7 +33,7 @@ class ScenarioFamily:
     def add(
         self, *requirements: str, needs: tuple[str, ...] = (), smoke: bool = False
     ) -> Callable[[ScenarioFunction], ScenarioFunction]:
-        """Decorate a schedule with the requirements it shows; its name is the function's."""
+        """Register a function as a scenario that checks the requirements; the scenario has the name of the function."""
 
         def register(play: ScenarioFunction) -> ScenarioFunction:
             name = play.__name__.replace("_", "-")
@@ -45,5 +44,5 @@ class ScenarioFamily:
 
     @property
     def scenarios(self) -> tuple[Scenario, ...]:
-        """Everything collected."""
+        """The registered scenarios."""
         return tuple(self._scenarios)

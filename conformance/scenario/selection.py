@@ -1,4 +1,4 @@
-"""Which scenarios a run plays, and why it leaves a requirement out."""
+"""Selects the scenarios of a run, and explains why requirements are left out."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ MAX_CLEANUP_PERIOD_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The scenarios to play, and the requirements asked for that none of them can show, with the reason."""
+    """The selected requirements, the scenarios to play, and why requirements have no scenario, by their ids."""
 
     requirements: tuple[Requirement, ...]
     scenarios: tuple[Scenario, ...]
@@ -23,7 +23,7 @@ class Selection:
 
 
 def select_requirements(patterns: Sequence[str]) -> tuple[Requirement, ...]:
-    """The requirements asked for, in catalogue order; all of them without patterns."""
+    """The requirements whose ids match a pattern, in catalogue order; all of them without patterns."""
     if not patterns:
         return tuple(CATALOGUE.values())
     chosen = {requirement.id for pattern in patterns for requirement in matching_requirements(pattern)}
@@ -31,7 +31,10 @@ def select_requirements(patterns: Sequence[str]) -> tuple[Requirement, ...]:
 
 
 def offered_capabilities(description: Description, declared: Iterable[str], *, slow: bool) -> frozenset[str]:
-    """What can be tested on this target; virtual time makes every wait short."""
+    """The capabilities of a target: the declared ones, and those that follow from its description.
+
+    `slow` permits long waits; on virtual time every wait is short.
+    """
     settings = description.settings
     virtual = description.clock == "virtual"
     found = set(declared)
@@ -51,7 +54,7 @@ def offered_capabilities(description: Description, declared: Iterable[str], *, s
 def select_scenarios(
     scenarios: Sequence[Scenario], requirements: Sequence[Requirement], offered: frozenset[str], *, smoke: bool
 ) -> Selection:
-    """Choose the scenarios that give evidence of the requirements and that the target can play."""
+    """The scenarios that check one of the requirements and need only the offered capabilities."""
     ids = {requirement.id for requirement in requirements}
     relevant = [scenario for scenario in scenarios if ids & set(scenario.requirements)]
     playable = tuple(one for one in relevant if required_capabilities(one) <= offered and (one.smoke or not smoke))
@@ -65,12 +68,12 @@ def select_scenarios(
 
 
 def required_capabilities(scenario: Scenario) -> set[str]:
-    """The capabilities that a scenario needs: its own, and those of the requirements it shows."""
+    """The capabilities that a scenario needs: its own, and those of its requirements."""
     return set(scenario.needs).union(*(CATALOGUE[each].needs for each in scenario.requirements))
 
 
 def reason_left_out(requirement: Requirement, relevant: Sequence[Scenario], offered: frozenset[str]) -> str:
-    """Why no scenario of this run shows the requirement; empty if one could, but was not asked for."""
+    """Why no scenario of the run checks the requirement; empty if one does but was not selected."""
     if requirement.testability is Verifiability.UNTESTABLE:
         return requirement.why
     own = [scenario for scenario in relevant if requirement.id in scenario.requirements]

@@ -9,223 +9,200 @@ INT32_MAX = 2**31 - 1
 
 
 @admission.add("JOIN-01")
-async def join_without_a_group(context: ScenarioContext) -> None:
+async def join_without_a_group(group: ScenarioContext) -> None:
     """J with the empty group id; the member id comes back."""
-    call = context.join(context.member("A"), group_id="", member_id="nobody")
-    await call
-    context.check("JOIN-01", call, "error", "member")
+    await group.check(
+        "JOIN-01", group.join(group.member("A"), group_id="", member_id="nobody"), fields=("error", "member")
+    )
 
 
 @admission.add("JOIN-02", smoke=True)
-async def session_timeout_bounds(context: ScenarioContext) -> None:
+async def session_timeout_bounds(group: ScenarioContext) -> None:
     """Both bounds are good, one millisecond beyond either is not."""
-    shortest, longest = context.settings.min_session_timeout, context.settings.max_session_timeout
+    shortest, longest = group.settings.min_session_timeout, group.settings.max_session_timeout
     for session in (shortest - 1, shortest, longest, longest + 1):
         if session <= INT32_MAX:
-            call = context.join(context.member("A"), session_timeout_ms=session)
-            await call
-            context.check("JOIN-02", call)
+            await group.check("JOIN-02", group.join(group.member("A"), session_timeout_ms=session))
 
 
 @admission.add("JOIN-03")
-async def session_timeout_without_a_group(context: ScenarioContext) -> None:
+async def session_timeout_without_a_group(group: ScenarioContext) -> None:
     """A bad session timeout is told even if there is no group, and there is none afterwards."""
-    call = context.join(context.member("A"), session_timeout_ms=context.settings.min_session_timeout - 1)
-    await call
-    context.check("JOIN-03", call)
-    described = context.describe_groups()
-    await described
-    context.check("JOIN-03", described, "state")
+    await group.check(
+        "JOIN-03", group.join(group.member("A"), session_timeout_ms=group.settings.min_session_timeout - 1)
+    )
+    await group.check("JOIN-03", group.describe_groups(), fields="state")
 
 
 @admission.add("JOIN-04")
-async def rebalance_timeout_is_free(context: ScenarioContext) -> None:
+async def rebalance_timeout_is_free(group: ScenarioContext) -> None:
     """Rebalance timeouts far outside the bounds of the session timeout."""
-    longer = min(context.settings.max_session_timeout * 2, INT32_MAX)
+    longer = min(group.settings.max_session_timeout * 2, INT32_MAX)
     for rebalance in (1, longer):
-        member = context.member("A", rebalance_timeout=rebalance)
-        call = await context.join_new(member)
-        await call
-        context.check("JOIN-04", call)
-        await context.leave(member)
+        member = group.member("A", rebalance_timeout=rebalance)
+        await group.check("JOIN-04", await group.join_new(member))
+        await group.leave(member)
 
 
 @admission.add("JOIN-05")
-async def id_for_an_unknown_group(context: ScenarioContext) -> None:
+async def id_for_an_unknown_group(group: ScenarioContext) -> None:
     """An id that cannot be known, with an instance id and without."""
-    member = context.member("A")
+    member = group.member("A")
     for instance in (None, "instance"):
-        call = context.join(member, member_id="nobody", group_instance_id=instance)
-        await call
-        context.check("JOIN-05", call, "error", "member")
-    described = context.describe_groups()
-    await described
-    context.check("JOIN-05", described, "state")
+        await group.check(
+            "JOIN-05", group.join(member, member_id="nobody", group_instance_id=instance), fields=("error", "member")
+        )
+    await group.check("JOIN-05", group.describe_groups(), fields="state")
 
 
 @admission.add("JOIN-06")
-async def joining_makes_the_group(context: ScenarioContext) -> None:
+async def joining_makes_the_group(group: ScenarioContext) -> None:
     """A group nobody has heard of takes a member in."""
-    (member,) = await context.form_generation(context.member("A"))
-    call = context.heartbeat(member)
-    await call
-    context.check("JOIN-06", call)
+    (member,) = await group.form_generation(group.member("A"))
+    await group.check("JOIN-06", group.heartbeat(member))
 
 
 @admission.add("JOIN-15")
-async def no_protocol_type(context: ScenarioContext) -> None:
+async def no_protocol_type(group: ScenarioContext) -> None:
     """An empty protocol type does not make a group."""
-    call = context.join(context.member("A"), protocol_type="")
-    context.check("JOIN-15", call)
+    call = group.join(group.member("A"), protocol_type="")
+    group.add_check("JOIN-15", call)
     await call
 
 
 @admission.add("JOIN-15")
-async def nothing_to_offer(context: ScenarioContext) -> None:
+async def nothing_to_offer(group: ScenarioContext) -> None:
     """Nor does an empty list."""
-    call = context.join(context.member("A"), protocols=[])
-    context.check("JOIN-15", call)
+    call = group.join(group.member("A"), protocols=[])
+    group.add_check("JOIN-15", call)
     await call
 
 
 @admission.add("JOIN-16")
-async def foreign_protocol_type(context: ScenarioContext) -> None:
+async def foreign_protocol_type(group: ScenarioContext) -> None:
     """A worker of another kind knocks at a consumer group."""
-    await context.form_stable_group(context.member("A"))
-    call = context.join(context.member("B"), protocol_type="connect")
-    await call
-    context.check("JOIN-16", call)
+    await group.form_stable_group(group.member("A"))
+    await group.check("JOIN-16", group.join(group.member("B"), protocol_type="connect"))
 
 
 @admission.add("JOIN-17")
-async def no_common_protocol(context: ScenarioContext) -> None:
+async def no_common_protocol(group: ScenarioContext) -> None:
     """The newcomer offers what one member has and the other lacks."""
-    await context.form_stable_group(context.member("A", "p", "q"), context.member("B", "p"))
-    call = context.join(context.member("C", "q"))
-    await call
-    context.check("JOIN-17", call)
+    await group.form_stable_group(group.member("A", "p", "q"), group.member("B", "p"))
+    await group.check("JOIN-17", group.join(group.member("C", "q")))
 
 
 @admission.add("JOIN-17")
-async def nothing_in_common(context: ScenarioContext) -> None:
+async def nothing_in_common(group: ScenarioContext) -> None:
     """The newcomer offers what the only member, which rejoins, lacks."""
-    (a,) = await context.form_stable_group(context.member("A", "p"))
-    rejoined, call = context.join(a), context.join(context.member("B", "q"))
-    context.check("JOIN-17", call)
+    (a,) = await group.form_stable_group(group.member("A", "p"))
+    rejoined, call = group.join(a), group.join(group.member("B", "q"))
+    group.add_check("JOIN-17", call)
     await call
     await rejoined
 
 
 @admission.add("JOIN-18")
-async def one_common_protocol(context: ScenarioContext) -> None:
+async def one_common_protocol(group: ScenarioContext) -> None:
     """Lists that share one name."""
-    (a,) = await context.form_stable_group(context.member("A", "p", "q"))
-    newcomer = await context.join_new(context.member("B", "q", "r"))
-    await context.sleep(context.short_pause)
-    await context.join(a)
-    await newcomer
-    context.check("JOIN-18", newcomer)
+    (a,) = await group.form_stable_group(group.member("A", "p", "q"))
+    newcomer = await group.join_new(group.member("B", "q", "r"))
+    await group.sleep(group.short_pause)
+    await group.join(a)
+    await group.check("JOIN-18", newcomer)
 
 
 @admission.add("JOIN-19")
-async def protocols_before_membership(context: ScenarioContext) -> None:
+async def protocols_before_membership(group: ScenarioContext) -> None:
     """A stranger with a foreign protocol type is told of the protocol, not of the id."""
-    await context.form_stable_group(context.member("A"))
-    call = context.join(context.member("B"), member_id="nobody", protocol_type="connect")
-    await call
-    context.check("JOIN-19", call)
+    await group.form_stable_group(group.member("A"))
+    await group.check("JOIN-19", group.join(group.member("B"), member_id="nobody", protocol_type="connect"))
 
 
 @admission.add("JOIN-20")
-async def lone_member_changes_its_list(context: ScenarioContext) -> None:
+async def lone_member_changes_its_list(group: ScenarioContext) -> None:
     """The stored list of the member itself counts among those of all members."""
-    (a,) = await context.form_stable_group(context.member("A", "p"))
-    call = context.join(a, protocols=[{"name": "q", "metadata": context.metadata("A")}])
-    await call
-    context.check("JOIN-20", call)
+    (a,) = await group.form_stable_group(group.member("A", "p"))
+    await group.check("JOIN-20", group.join(a, protocols=[{"name": "q", "metadata": group.metadata("A")}]))
 
 
 @admission.add("JOIN-21")
-async def refusals_change_nothing(context: ScenarioContext) -> None:
+async def refusals_change_nothing(group: ScenarioContext) -> None:
     """Whatever the reason of the refusal, the group stays Stable in its generation."""
-    (a,) = await context.form_stable_group(context.member("A", "p"))
-    newcomer = context.member("B", "p")
+    (a,) = await group.form_stable_group(group.member("A", "p"))
+    newcomer = group.member("B", "p")
     for changes in (
         {"protocol_type": "connect"},
         {"protocols": [{"name": "q", "metadata": b""}]},
         {"member_id": "nobody"},
-        {"session_timeout_ms": context.settings.min_session_timeout - 1},
+        {"session_timeout_ms": group.settings.min_session_timeout - 1},
     ):
-        refused = await context.join(newcomer, **changes)
-        after = context.heartbeat(a)
-        await after
-        context.check("JOIN-21", after, reached=refused["error_code"] != 0)
+        refused = await group.join(newcomer, **changes)
+        await group.check("JOIN-21", group.heartbeat(a), reached=refused["error_code"] != 0)
 
 
 @admission.add("JOIN-22")
-async def emptied_group_changes_type(context: ScenarioContext) -> None:
+async def emptied_group_changes_type(group: ScenarioContext) -> None:
     """Once everyone has left, another protocol type is welcome."""
-    (a,) = await context.form_stable_group(context.member("A"))
-    await context.leave(a)
-    call = await context.join_new(context.member("B", protocol_type="connect"))
-    await call
-    context.check("JOIN-22", call)
+    (a,) = await group.form_stable_group(group.member("A"))
+    await group.leave(a)
+    await group.check("JOIN-22", await group.join_new(group.member("B", protocol_type="connect")))
 
 
 @admission.add("JOIN-23")
-async def unknown_id(context: ScenarioContext) -> None:
+async def unknown_id(group: ScenarioContext) -> None:
     """An id that was never given out, in a Stable group."""
-    await context.form_stable_group(context.member("A"))
-    call = context.join(context.member("B"), member_id="nobody")
-    await call
-    context.check("JOIN-23", call, "error", "member")
+    await group.form_stable_group(group.member("A"))
+    await group.check("JOIN-23", group.join(group.member("B"), member_id="nobody"), fields=("error", "member"))
 
 
 @admission.add("JOIN-53")
-async def former_member_of_an_empty_group(context: ScenarioContext) -> None:
+async def former_member_of_an_empty_group(group: ScenarioContext) -> None:
     """The id of the last member, after it left."""
-    (a,) = await context.form_stable_group(context.member("A"))
-    await context.leave(a)
-    call = context.join(a)
-    await call
-    context.check("JOIN-53", call)
+    (a,) = await group.form_stable_group(group.member("A"))
+    await group.leave(a)
+    await group.check("JOIN-53", group.join(a))
 
 
 @admission.add("JOIN-41")
-async def shape_of_a_refusal(context: ScenarioContext) -> None:
+async def shape_of_a_refusal(group: ScenarioContext) -> None:
     """A refusal has no protocol name and no generation, in old versions and in new ones."""
-    await context.form_stable_group(context.member("A"))
+    await group.form_stable_group(group.member("A"))
     seen = 0
     for lowest, highest in ((0, 6), (7, 99)):
         try:
-            version = context.highest_version("JoinGroup", lowest, highest)
+            version = group.highest_version("JoinGroup", lowest, highest)
         except Unsupported:
             continue
-        call = context.join(context.member("B"), member_id="nobody", version=version)
-        await call
-        context.check("JOIN-41", call, "protocol", "generation")
+        await group.check(
+            "JOIN-41",
+            group.join(group.member("B"), member_id="nobody", version=version),
+            fields=("protocol", "generation"),
+        )
         seen += 1
-    context.require(seen > 0, "no version of JoinGroup")
+    group.require(seen > 0, "no version of JoinGroup")
 
 
 @admission.add("JOIN-40")
-async def protocol_type_in_answers(context: ScenarioContext) -> None:
+async def protocol_type_in_answers(group: ScenarioContext) -> None:
     """From version 7 on: there in a success, absent in a refusal."""
-    version = context.highest_version("JoinGroup", 7)
-    success = await context.join_new(context.member("A", protocol_type="worker"), version=version)
-    await success
-    context.check("JOIN-40", success, "protocol_type")
-    refusal = context.join(context.member("B", protocol_type="worker"), member_id="nobody", version=version)
-    await refusal
-    context.check("JOIN-40", refusal, "protocol_type")
+    version = group.highest_version("JoinGroup", 7)
+    await group.check(
+        "JOIN-40",
+        await group.join_new(group.member("A", protocol_type="worker"), version=version),
+        fields="protocol_type",
+    )
+    await group.check(
+        "JOIN-40",
+        group.join(group.member("B", protocol_type="worker"), member_id="nobody", version=version),
+        fields="protocol_type",
+    )
 
 
 @admission.add("JOIN-43")
-async def reason_is_ignored(context: ScenarioContext) -> None:
+async def reason_is_ignored(group: ScenarioContext) -> None:
     """No reason, an empty one and a very long one make no difference."""
-    version = context.highest_version("JoinGroup", 8)
-    (a,) = await context.form_stable_group(context.member("A"))
+    version = group.highest_version("JoinGroup", 8)
+    (a,) = await group.form_stable_group(group.member("A"))
     for reason in (None, "", "because " * 1_250):
-        call = context.join(a, reason=reason, version=version)
-        await call
-        context.check("JOIN-43", call)
+        await group.check("JOIN-43", group.join(a, reason=reason, version=version))

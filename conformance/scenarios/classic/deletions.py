@@ -18,194 +18,150 @@ async def is_deletion_accepted(call: Call) -> bool:
 
 
 @deletions.add("ADMIN-16")
-async def delete_an_unknown_group(context: ScenarioContext) -> None:
+async def delete_an_unknown_group(group: ScenarioContext) -> None:
     """There is nothing to delete."""
-    call = context.delete_groups()
-    await call
-    context.check("ADMIN-16", call)
+    await group.check("ADMIN-16", group.delete_groups())
 
 
 @deletions.add("ADMIN-17")
-async def delete_an_active_group(context: ScenarioContext) -> None:
+async def delete_an_active_group(group: ScenarioContext) -> None:
     """Not in CompletingRebalance, Stable or PreparingRebalance; the members do not notice."""
-    a, b = await context.form_generation(context.member("A"), context.member("B"))
-    await check_deletion_refused(context, b)
-    await context.sync_all(a, b)
-    await check_deletion_refused(context, b)
-    context.join(a)
-    await context.sleep(context.short_pause)
-    await check_deletion_refused(context, b)
+    a, b = await group.form_generation(group.member("A"), group.member("B"))
+    await check_deletion_refused(group, b)
+    await group.sync_all(a, b)
+    await check_deletion_refused(group, b)
+    group.join(a)
+    await group.sleep(group.short_pause)
+    await check_deletion_refused(group, b)
 
 
-async def check_deletion_refused(context: ScenarioContext, member: Member) -> None:
+async def check_deletion_refused(group: ScenarioContext, member: Member) -> None:
     """The deletion is refused, and a member finds everything as it was."""
-    call = context.delete_groups()
-    await call
-    context.check("ADMIN-17", call)
-    unharmed = context.heartbeat(member)
-    await unharmed
-    context.check("ADMIN-17", unharmed)
+    await group.check("ADMIN-17", group.delete_groups())
+    await group.check("ADMIN-17", group.heartbeat(member))
 
 
 @deletions.add("ADMIN-18", "ADMIN-20", smoke=True)
-async def delete_an_emptied_group(context: ScenarioContext) -> None:
+async def delete_an_emptied_group(group: ScenarioContext) -> None:
     """It is gone with its offsets, and cannot be deleted again."""
-    (a,) = await context.form_stable_group(context.member("A"))
-    stored = await is_commit_accepted(context.commit(a, {0: 7}))
-    await context.leave(a)
-    call = context.delete_groups()
-    await call
-    context.check("ADMIN-18", call, reached=stored)
-    described = context.describe_groups()
-    await described
-    context.check("ADMIN-18", described, "state", reached=stored)
-    fetched = context.fetch()
-    await fetched
-    context.check("ADMIN-18", fetched, "offset", reached=stored)
-    again = context.delete_groups()
-    await again
-    context.check("ADMIN-20", again, reached=stored)
+    (a,) = await group.form_stable_group(group.member("A"))
+    stored = await is_commit_accepted(group.commit(a, {0: 7}))
+    await group.leave(a)
+    await group.check("ADMIN-18", group.delete_groups(), reached=stored)
+    await group.check("ADMIN-18", group.describe_groups(), fields="state", reached=stored)
+    await group.check("ADMIN-18", group.fetch(), fields="offset", reached=stored)
+    await group.check("ADMIN-20", group.delete_groups(), reached=stored)
 
 
 @deletions.add("ADMIN-19")
-async def delete_several_groups(context: ScenarioContext) -> None:
+async def delete_several_groups(group: ScenarioContext) -> None:
     """One is active, one is not, one does not exist."""
-    simple, unknown = await find_neighbours(context, 2)
-    stored = await is_commit_accepted(context.commit(None, {0: 7}, group_id=simple))
-    await context.form_stable_group(context.member("A"))
-    call = context.delete_groups(context.group, simple, unknown)
-    await call
-    context.check("ADMIN-19", call, reached=stored)
+    simple, unknown = await find_neighbours(group, 2)
+    stored = await is_commit_accepted(group.commit(None, {0: 7}, group_id=simple))
+    await group.form_stable_group(group.member("A"))
+    await group.check("ADMIN-19", group.delete_groups(group.group_id, simple, unknown), reached=stored)
 
 
 @deletions.add("ADMIN-21")
-async def delete_a_simple_group(context: ScenarioContext) -> None:
+async def delete_a_simple_group(group: ScenarioContext) -> None:
     """A group that never had members."""
-    stored = await is_commit_accepted(context.commit(None, {0: 7}))
-    call = context.delete_groups()
-    await call
-    context.check("ADMIN-21", call, reached=stored)
+    stored = await is_commit_accepted(group.commit(None, {0: 7}))
+    await group.check("ADMIN-21", group.delete_groups(), reached=stored)
 
 
 @deletions.add("ADMIN-22")
-async def members_of_a_deleted_group(context: ScenarioContext) -> None:
+async def members_of_a_deleted_group(group: ScenarioContext) -> None:
     """Neither a former member nor an id that was handed out is known any more."""
-    (a,) = await context.form_stable_group(context.member("A"))
-    await is_commit_accepted(context.commit(a, {0: 7}))
-    await context.leave(a)
-    pending = context.member("P")
-    await context.join(pending)
-    gone = await is_deletion_accepted(context.delete_groups())
+    (a,) = await group.form_stable_group(group.member("A"))
+    await is_commit_accepted(group.commit(a, {0: 7}))
+    await group.leave(a)
+    pending = group.member("P")
+    await group.join(pending)
+    gone = await is_deletion_accepted(group.delete_groups())
     for call in (
-        context.join(a),
-        context.join(pending),
-        context.heartbeat(a),
-        context.sync(a),
-        context.commit(a, {0: 8}),
+        group.join(a),
+        group.join(pending),
+        group.heartbeat(a),
+        group.sync(a),
+        group.commit(a, {0: 8}),
     ):
-        await call
-        context.check("ADMIN-22", call, "error", reached=gone)
+        await group.check("ADMIN-22", call, fields="error", reached=gone)
 
 
 @deletions.add("ADMIN-23")
-async def delete_offsets_without_a_group(context: ScenarioContext) -> None:
+async def delete_offsets_without_a_group(group: ScenarioContext) -> None:
     """The empty id and an unknown group are refused as a whole."""
-    for call in (context.delete_offsets([0], group_id=""), context.delete_offsets([0])):
-        await call
-        context.check("ADMIN-23", call, "error", "partitions")
+    for call in (group.delete_offsets([0], group_id=""), group.delete_offsets([0])):
+        await group.check("ADMIN-23", call, fields=("error", "partitions"))
 
 
 @deletions.add("ADMIN-24")
-async def delete_offsets_of_another_kind_of_group(context: ScenarioContext) -> None:
+async def delete_offsets_of_another_kind_of_group(group: ScenarioContext) -> None:
     """Nobody knows what the members of such a group subscribe to."""
-    (a,) = await context.form_stable_group(context.member("A", ("plan", b"anything"), protocol_type="connect"))
-    await is_commit_accepted(context.commit(a, {0: 7}))
-    call = context.delete_offsets([0])
-    await call
-    context.check("ADMIN-24", call, "error")
+    (a,) = await group.form_stable_group(group.member("A", ("plan", b"anything"), protocol_type="connect"))
+    await is_commit_accepted(group.commit(a, {0: 7}))
+    await group.check("ADMIN-24", group.delete_offsets([0]), fields="error")
 
 
 @deletions.add("ADMIN-25")
-async def delete_offsets_of_a_subscribed_topic(context: ScenarioContext) -> None:
+async def delete_offsets_of_a_subscribed_topic(group: ScenarioContext) -> None:
     """The topic is in use, so its offset stays."""
-    (a,) = await context.form_stable_group(context.member("A"))
-    stored = await is_commit_accepted(context.commit(a, {0: 7}))
-    call = context.delete_offsets([0, 1])
-    await call
-    context.check("ADMIN-25", call)
-    fetched = context.fetch()
-    await fetched
-    context.check("ADMIN-25", fetched, "offset", reached=stored)
+    (a,) = await group.form_stable_group(group.member("A"))
+    stored = await is_commit_accepted(group.commit(a, {0: 7}))
+    await group.check("ADMIN-25", group.delete_offsets([0, 1]))
+    await group.check("ADMIN-25", group.fetch(), fields="offset", reached=stored)
 
 
 @deletions.add("ADMIN-26")
-async def delete_offsets_of_another_topic(context: ScenarioContext) -> None:
+async def delete_offsets_of_another_topic(group: ScenarioContext) -> None:
     """Members that subscribe to something else are no obstacle."""
-    (a,) = await context.form_stable_group(context.member("A", ("range", context.metadata("A", OTHER_TOPIC))))
-    stored = await is_commit_accepted(context.commit(a, {0: 7, 1: 8}))
-    call = context.delete_offsets([0])
-    await call
-    context.check("ADMIN-26", call)
-    fetched = context.fetch([0, 1])
-    await fetched
-    context.check("ADMIN-26", fetched, "offset", reached=stored)
+    (a,) = await group.form_stable_group(group.member("A", ("range", group.metadata("A", OTHER_TOPIC))))
+    stored = await is_commit_accepted(group.commit(a, {0: 7, 1: 8}))
+    await group.check("ADMIN-26", group.delete_offsets([0]))
+    await group.check("ADMIN-26", group.fetch([0, 1]), fields="offset", reached=stored)
 
 
 @deletions.add("ADMIN-27")
-async def delete_offsets_of_an_emptied_group(context: ScenarioContext) -> None:
+async def delete_offsets_of_an_emptied_group(group: ScenarioContext) -> None:
     """Who has left subscribes to nothing."""
-    (a,) = await context.form_stable_group(context.member("A"))
-    await is_commit_accepted(context.commit(a, {0: 7, 1: 8}))
-    await context.leave(a)
-    call = context.delete_offsets([0])
-    await call
-    context.check("ADMIN-27", call)
+    (a,) = await group.form_stable_group(group.member("A"))
+    await is_commit_accepted(group.commit(a, {0: 7, 1: 8}))
+    await group.leave(a)
+    await group.check("ADMIN-27", group.delete_offsets([0]))
 
 
 @deletions.add("ADMIN-28", "ADMIN-29")
-async def delete_offsets_that_are_not_there(context: ScenarioContext) -> None:
+async def delete_offsets_that_are_not_there(group: ScenarioContext) -> None:
     """Nothing committed is no error; nothing there is one, for its partition."""
-    stored = await is_commit_accepted(context.commit(None, {0: 7}))
-    nothing = context.delete_offsets([1])
-    await nothing
-    context.check("ADMIN-28", nothing, reached=stored)
-    unknown = context.delete_offsets([(ABSENT_TOPIC, 0), 1, 99])
-    await unknown
-    context.check("ADMIN-29", unknown, reached=stored)
+    stored = await is_commit_accepted(group.commit(None, {0: 7}))
+    await group.check("ADMIN-28", group.delete_offsets([1]), reached=stored)
+    await group.check("ADMIN-29", group.delete_offsets([(ABSENT_TOPIC, 0), 1, 99]), reached=stored)
 
 
 @deletions.add("ADMIN-29")
-async def delete_unknown_offsets_of_an_unknown_group(context: ScenarioContext) -> None:
+async def delete_unknown_offsets_of_an_unknown_group(group: ScenarioContext) -> None:
     """What is wrong with the group comes first."""
-    call = context.delete_offsets([(ABSENT_TOPIC, 0)])
-    await call
-    context.check("ADMIN-29", call, "error", "partitions")
+    await group.check("ADMIN-29", group.delete_offsets([(ABSENT_TOPIC, 0)]), fields=("error", "partitions"))
 
 
 @deletions.add("ADMIN-30")
-async def delete_offsets_under_an_unreadable_subscription(context: ScenarioContext) -> None:
+async def delete_offsets_under_an_unreadable_subscription(group: ScenarioContext) -> None:
     """Who cannot be understood may subscribe to anything."""
-    (a,) = await context.form_stable_group(context.member("A", ("range", b"\0")))
-    await is_commit_accepted(context.commit(a, {0: 7}))
-    call = context.delete_offsets([0])
-    await call
-    context.check("ADMIN-30", call)
+    (a,) = await group.form_stable_group(group.member("A", ("range", b"\0")))
+    await is_commit_accepted(group.commit(a, {0: 7}))
+    await group.check("ADMIN-30", group.delete_offsets([0]))
 
 
 @deletions.add("ADMIN-31")
-async def subscriptions_add_up(context: ScenarioContext) -> None:
+async def subscriptions_add_up(group: ScenarioContext) -> None:
     """Whether the leader or a follower subscribes to a topic, it is in use."""
-    a, b = await context.form_generation(
-        context.member("A"), context.member("B", ("range", context.metadata("B", OTHER_TOPIC)))
+    a, b = await group.form_generation(
+        group.member("A"), group.member("B", ("range", group.metadata("B", OTHER_TOPIC)))
     )
-    first = context.delete_offsets([0])
-    await first
-    context.check("ADMIN-31", first)
+    await group.check("ADMIN-31", group.delete_offsets([0]))
     a.protocols, b.protocols = b.protocols, a.protocols
-    rejoin = context.join(a)
-    await context.sleep(context.short_pause)
-    await context.join(b)
+    rejoin = group.join(a)
+    await group.sleep(group.short_pause)
+    await group.join(b)
     await rejoin
-    swapped = context.delete_offsets([0])
-    await swapped
-    context.check("ADMIN-31", swapped, reached=a.generation == b.generation)
+    await group.check("ADMIN-31", group.delete_offsets([0]), reached=a.generation == b.generation)

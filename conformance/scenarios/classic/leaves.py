@@ -14,256 +14,218 @@ def leave_entry(member_id: str, instance: str | None = None, reason: str | None 
     return {"member_id": member_id, "group_instance_id": instance, "reason": reason}
 
 
-async def form_pair(context: ScenarioContext) -> tuple[Member, Member]:
+async def form_pair(group: ScenarioContext) -> tuple[Member, Member]:
     """A Stable group of leader and follower."""
-    leader, follower = await context.form_stable_group(context.member("A"), context.member("B"))
+    leader, follower = await group.form_stable_group(group.member("A"), group.member("B"))
     return leader, follower
 
 
 @leaves.add("LEAVE-01")
-async def leave_without_a_group(context: ScenarioContext) -> None:
+async def leave_without_a_group(group: ScenarioContext) -> None:
     """L with the empty group id."""
-    version = context.highest_version("LeaveGroup", at_least=BATCH_VERSION)
-    call = context.leave(leave_entry("nobody"), leave_entry("nobody-else"), version=version, group_id="")
-    await call
-    context.check("LEAVE-01", call)
+    version = group.highest_version("LeaveGroup", at_least=BATCH_VERSION)
+    await group.check(
+        "LEAVE-01", group.leave(leave_entry("nobody"), leave_entry("nobody-else"), version=version, group_id="")
+    )
 
 
 @leaves.add("LEAVE-02")
-async def leave_an_unknown_group(context: ScenarioContext) -> None:
+async def leave_an_unknown_group(group: ScenarioContext) -> None:
     """Every entry is unknown."""
-    call = context.leave(
-        leave_entry("nobody"), leave_entry(""), version=context.highest_version("LeaveGroup", at_least=BATCH_VERSION)
+    await group.check(
+        "LEAVE-02",
+        group.leave(
+            leave_entry("nobody"), leave_entry(""), version=group.highest_version("LeaveGroup", at_least=BATCH_VERSION)
+        ),
     )
-    await call
-    context.check("LEAVE-02", call)
 
 
 @leaves.add("LEAVE-02")
-async def leave_an_unknown_group_in_old_versions(context: ScenarioContext) -> None:
+async def leave_an_unknown_group_in_old_versions(group: ScenarioContext) -> None:
     """The only entry's error is the answer's."""
-    call = context.leave(
-        leave_entry("nobody"), version=context.highest_version("LeaveGroup", at_most=BATCH_VERSION - 1)
+    await group.check(
+        "LEAVE-02",
+        group.leave(leave_entry("nobody"), version=group.highest_version("LeaveGroup", at_most=BATCH_VERSION - 1)),
     )
-    await call
-    context.check("LEAVE-02", call)
 
 
 @leaves.add("LEAVE-03", "LEAVE-13", "LEAVE-16")
-async def leave_of_nobody(context: ScenarioContext) -> None:
+async def leave_of_nobody(group: ScenarioContext) -> None:
     """An unknown id, no id at all, nobody at all: the member that is there stays."""
-    version = context.highest_version("LeaveGroup", at_least=BATCH_VERSION)
-    (a,) = await context.form_stable_group(context.member("A"))
+    version = group.highest_version("LeaveGroup", at_least=BATCH_VERSION)
+    (a,) = await group.form_stable_group(group.member("A"))
     batches: tuple[tuple[str, tuple[Body, ...]], ...] = (
         ("LEAVE-03", (leave_entry("nobody"),)),
         ("LEAVE-13", (leave_entry(""),)),
         ("LEAVE-16", ()),
     )
     for requirement, entries in batches:
-        call = context.leave(*entries, version=version)
-        await call
-        context.check(requirement, call)
-        unharmed = context.heartbeat(a)
-        await unharmed
-        context.check(requirement, unharmed)
+        await group.check(requirement, group.leave(*entries, version=version))
+        await group.check(requirement, group.heartbeat(a))
 
 
 @leaves.add("LEAVE-04", "LEAVE-05", smoke=True)
-async def leave_in_stable(context: ScenarioContext) -> None:
+async def leave_in_stable(group: ScenarioContext) -> None:
     """The member is gone at once, and the other has to rejoin."""
-    a, b = await form_pair(context)
-    call = context.leave(b)
-    await call
-    context.check("LEAVE-04", call)
-    gone, told = context.heartbeat(b), context.heartbeat(a)
-    await gone
-    await told
-    context.check("LEAVE-04", gone)
-    context.check("LEAVE-05", told)
+    a, b = await form_pair(group)
+    await group.check("LEAVE-04", group.leave(b))
+    gone, told = group.heartbeat(b), group.heartbeat(a)
+    await group.check("LEAVE-04", gone)
+    await group.check("LEAVE-05", told)
 
 
 @leaves.add("LEAVE-05")
-async def leave_in_completing(context: ScenarioContext) -> None:
+async def leave_in_completing(group: ScenarioContext) -> None:
     """A round that waits for its leader begins anew."""
-    a, b = await context.form_generation(context.member("A"), context.member("B"))
-    await context.leave(b)
-    told = context.heartbeat(a)
-    await told
-    context.check("LEAVE-05", told)
+    a, b = await group.form_generation(group.member("A"), group.member("B"))
+    await group.leave(b)
+    await group.check("LEAVE-05", group.heartbeat(a))
 
 
 @leaves.add("LEAVE-06", smoke=True)
-async def last_member_leaves(context: ScenarioContext) -> None:
+async def last_member_leaves(group: ScenarioContext) -> None:
     """The group is Empty, and the departure counted as a generation."""
-    (a,) = await context.form_stable_group(context.member("A"))
+    (a,) = await group.form_stable_group(group.member("A"))
     before = a.generation
-    await context.leave(a)
-    described = context.describe_groups()
-    await described
-    context.check("LEAVE-06", described, "state")
-    again = await context.join_new(a)
+    await group.leave(a)
+    await group.check("LEAVE-06", group.describe_groups(), fields="state")
+    again = await group.join_new(a)
     await again
-    context.check("LEAVE-06", again, "generation", reached=a.generation != before)
+    await group.check("LEAVE-06", again, fields="generation", reached=a.generation != before)
 
 
 @leaves.add("LEAVE-07", "LEAVE-17")
-async def leave_completes_the_join_phase(context: ScenarioContext) -> None:
+async def leave_completes_the_join_phase(group: ScenarioContext) -> None:
     """The last one waited for leaves; it was the leader, so the other takes over."""
-    a, b = await form_pair(context)
-    changed = (("range", context.metadata("changed")),)
+    a, b = await form_pair(group)
+    changed = (("range", group.metadata("changed")),)
     b.protocols = changed
-    parked = context.join(b)
-    await context.sleep(context.short_pause)
+    parked = group.join(b)
+    await group.sleep(group.short_pause)
     waited = not parked.done
-    await context.leave(a)
-    await parked
-    context.check("LEAVE-07", parked, "error", "time", "generation", reached=waited)
-    context.check("LEAVE-17", parked, "leader", reached=waited)
+    await group.leave(a)
+    await group.check("LEAVE-07", parked, fields=("error", "time", "generation"), reached=waited)
+    await group.check("LEAVE-17", parked, fields="leader", reached=waited)
 
 
 @leaves.add("LEAVE-08", needs=("initial-delay",))
-async def leave_keeps_the_initial_delay(context: ScenarioContext) -> None:
+async def leave_keeps_the_initial_delay(group: ScenarioContext) -> None:
     """Of two that wait for the delay one leaves; the other still waits."""
-    a, b = context.member("A"), context.member("B")
-    parked = await context.join_new(a)
-    other = await context.join_new(b)
-    await context.sleep(min(context.short_pause, context.initial_delay // 4))
+    a, b = group.member("A"), group.member("B")
+    parked = await group.join_new(a)
+    other = await group.join_new(b)
+    await group.sleep(min(group.short_pause, group.initial_delay // 4))
     waited = not parked.done and not other.done
-    await context.leave(b)
-    await parked
-    context.check("LEAVE-08", parked, "time", reached=waited)
+    await group.leave(b)
+    await group.check("LEAVE-08", parked, fields="time", reached=waited)
 
 
 @leaves.add("LEAVE-09")
-async def leave_answers_the_parked_join(context: ScenarioContext) -> None:
+async def leave_answers_the_parked_join(group: ScenarioContext) -> None:
     """Whoever waits to join and leaves is told that it is unknown."""
-    a, _ = await form_pair(context)
-    parked = context.join(a)
-    await context.sleep(context.short_pause)
+    a, _ = await form_pair(group)
+    parked = group.join(a)
+    await group.sleep(group.short_pause)
     waited = not parked.done
-    await context.leave(a)
-    await parked
-    context.check("LEAVE-09", parked, "error", "member", "time", reached=waited)
+    await group.leave(a)
+    await group.check("LEAVE-09", parked, fields=("error", "member", "time"), reached=waited)
 
 
 @leaves.add("LEAVE-10")
-async def pending_id_leaves(context: ScenarioContext) -> None:
+async def pending_id_leaves(group: ScenarioContext) -> None:
     """An id that was only handed out can be given back."""
-    a = context.member("A")
-    first = context.join(a, version=context.highest_version("JoinGroup", at_least=4))
-    context.require((await first)["error_code"] == 79, "no id was handed out")
-    given_back = context.leave(a)
-    await given_back
-    context.check("LEAVE-10", given_back)
-    again = context.join(a)
-    await again
-    context.check("LEAVE-10", again, "error")
+    a = group.member("A")
+    first = group.join(a, version=group.highest_version("JoinGroup", at_least=4))
+    group.require((await first)["error_code"] == 79, "no id was handed out")
+    await group.check("LEAVE-10", group.leave(a))
+    await group.check("LEAVE-10", group.join(a), fields="error")
 
 
 @leaves.add("LEAVE-11")
-async def batch_goes_on_after_a_failure(context: ScenarioContext) -> None:
+async def batch_goes_on_after_a_failure(group: ScenarioContext) -> None:
     """A stranger between two members: both go, ids are echoed in order."""
-    version = context.highest_version("LeaveGroup", at_least=BATCH_VERSION)
-    a, b = await form_pair(context)
-    call = context.leave(b, leave_entry("nobody", "unknown"), a, version=version)
-    await call
-    context.check("LEAVE-11", call, "error", "entries", "echo")
-    gone = context.heartbeat(a)
-    await gone
-    context.check("LEAVE-11", gone)
+    version = group.highest_version("LeaveGroup", at_least=BATCH_VERSION)
+    a, b = await form_pair(group)
+    await group.check(
+        "LEAVE-11",
+        group.leave(b, leave_entry("nobody", "unknown"), a, version=version),
+        fields=("error", "entries", "echo"),
+    )
+    await group.check("LEAVE-11", group.heartbeat(a))
 
 
 @leaves.add("LEAVE-12")
-async def batch_names_a_member_twice(context: ScenarioContext) -> None:
+async def batch_names_a_member_twice(group: ScenarioContext) -> None:
     """The second time it is unknown."""
-    version = context.highest_version("LeaveGroup", at_least=BATCH_VERSION)
-    (a,) = await context.form_stable_group(context.member("A"))
-    call = context.leave(a, a, version=version)
-    await call
-    context.check("LEAVE-12", call)
+    version = group.highest_version("LeaveGroup", at_least=BATCH_VERSION)
+    (a,) = await group.form_stable_group(group.member("A"))
+    await group.check("LEAVE-12", group.leave(a, a, version=version))
 
 
 @leaves.add("LEAVE-14")
-async def removal_by_instance_id(context: ScenarioContext) -> None:
+async def removal_by_instance_id(group: ScenarioContext) -> None:
     """An administrator needs only the instance id; the empty member id is echoed."""
-    version = context.highest_version("LeaveGroup", at_least=BATCH_VERSION)
-    (a,) = await context.form_stable_group(context.member("A", instance="a"))
-    call = context.leave(leave_entry("", a.instance), version=version)
-    await call
-    context.check("LEAVE-14", call, "error", "entries", "echo")
-    gone = context.heartbeat(a)
-    await gone
-    context.check("LEAVE-14", gone)
+    version = group.highest_version("LeaveGroup", at_least=BATCH_VERSION)
+    (a,) = await group.form_stable_group(group.member("A", instance="a"))
+    await group.check(
+        "LEAVE-14", group.leave(leave_entry("", a.instance), version=version), fields=("error", "entries", "echo")
+    )
+    await group.check("LEAVE-14", group.heartbeat(a))
 
 
 @leaves.add("LEAVE-15")
-async def leave_with_another_instance_id(context: ScenarioContext) -> None:
+async def leave_with_another_instance_id(group: ScenarioContext) -> None:
     """An unknown instance id, and a known one with an id that does not hold it."""
-    version = context.highest_version("LeaveGroup", at_least=BATCH_VERSION)
-    (a,) = await context.form_stable_group(context.member("A", instance="a"))
+    version = group.highest_version("LeaveGroup", at_least=BATCH_VERSION)
+    (a,) = await group.form_stable_group(group.member("A", instance="a"))
     for wrong in (leave_entry(a.id, "unknown"), leave_entry("", "unknown"), leave_entry("nobody", a.instance)):
-        call = context.leave(wrong, version=version)
-        await call
-        context.check("LEAVE-15", call)
+        await group.check("LEAVE-15", group.leave(wrong, version=version))
 
 
 @leaves.add("LEAVE-18")
-async def leave_with_a_reason(context: ScenarioContext) -> None:
+async def leave_with_a_reason(group: ScenarioContext) -> None:
     """None, empty or long: the member goes."""
-    version = context.highest_version("LeaveGroup", at_least=5)
-    members = [context.member(label) for label in "ABC"]
-    await context.form_stable_group(*members)
+    version = group.highest_version("LeaveGroup", at_least=5)
+    members = [group.member(label) for label in "ABC"]
+    await group.form_stable_group(*members)
     for member, reason in zip(members, (None, "", "because " * 1_000), strict=True):
-        call = context.leave(leave_entry(member.id, None, reason), version=version)
-        await call
-        context.check("LEAVE-18", call)
-    gone = context.heartbeat(members[-1])
-    await gone
-    context.check("LEAVE-18", gone)
+        await group.check("LEAVE-18", group.leave(leave_entry(member.id, None, reason), version=version))
+    await group.check("LEAVE-18", group.heartbeat(members[-1]))
 
 
 @leaves.add("LEAVE-19")
-async def leader_leaves_in_completing(context: ScenarioContext) -> None:
+async def leader_leaves_in_completing(group: ScenarioContext) -> None:
     """Who waits for its assignment has to rejoin."""
-    a, b = await context.form_generation(context.member("A"), context.member("B"))
-    parked = context.sync(b)
-    await context.sleep(context.short_pause)
+    a, b = await group.form_generation(group.member("A"), group.member("B"))
+    parked = group.sync(b)
+    await group.sleep(group.short_pause)
     waited = not parked.done
-    await context.leave(a)
-    await parked
-    context.check("LEAVE-19", parked, reached=waited)
+    await group.leave(a)
+    await group.check("LEAVE-19", parked, reached=waited)
 
 
 @leaves.add("LEAVE-20")
-async def static_member_leaves_by_its_id(context: ScenarioContext) -> None:
+async def static_member_leaves_by_its_id(group: ScenarioContext) -> None:
     """Old versions know no instance ids and need none; no version asks for a generation."""
-    version = context.highest_version("LeaveGroup", at_most=BATCH_VERSION - 1)
-    (a,) = await context.form_stable_group(context.member("A", instance="a"))
-    call = context.leave(leave_entry(a.id), version=version)
-    await call
-    context.check("LEAVE-20", call)
-    gone = context.heartbeat(a)
-    await gone
-    context.check("LEAVE-20", gone)
+    version = group.highest_version("LeaveGroup", at_most=BATCH_VERSION - 1)
+    (a,) = await group.form_stable_group(group.member("A", instance="a"))
+    await group.check("LEAVE-20", group.leave(leave_entry(a.id), version=version))
+    await group.check("LEAVE-20", group.heartbeat(a))
 
 
 @leaves.add("LEAVE-21")
-async def offsets_outlive_members(context: ScenarioContext) -> None:
+async def offsets_outlive_members(group: ScenarioContext) -> None:
     """What a member committed is still there when it has left."""
-    (a,) = await context.form_stable_group(context.member("A"))
-    committed = (await context.commit(a, {0: 7}))["topics"][0]["partitions"][0]["error_code"] == 0
-    await context.leave(a)
-    fetched = context.fetch()
-    await fetched
-    context.check("LEAVE-21", fetched, "offset", reached=committed)
+    (a,) = await group.form_stable_group(group.member("A"))
+    committed = (await group.commit(a, {0: 7}))["topics"][0]["partitions"][0]["error_code"] == 0
+    await group.leave(a)
+    await group.check("LEAVE-21", group.fetch(), fields="offset", reached=committed)
 
 
 @leaves.add("LEAVE-22")
-async def batch_empties_the_group(context: ScenarioContext) -> None:
+async def batch_empties_the_group(group: ScenarioContext) -> None:
     """All leave in one request."""
-    version = context.highest_version("LeaveGroup", at_least=BATCH_VERSION)
-    a, b = await form_pair(context)
-    await context.leave(a, b, version=version)
-    described = context.describe_groups()
-    await described
-    context.check("LEAVE-22", described, "state")
+    version = group.highest_version("LeaveGroup", at_least=BATCH_VERSION)
+    a, b = await form_pair(group)
+    await group.leave(a, b, version=version)
+    await group.check("LEAVE-22", group.describe_groups(), fields="state")

@@ -1,181 +1,159 @@
 """The two steps in which a dynamic member joins (KIP-394): ids handed out, used, and gone."""
 
-from fencepost.conformance.scenario.admin_requests import PREPARING
-from fencepost.conformance.scenario.context import Member, ScenarioContext
+from fencepost.conformance.scenario.context import PREPARING, Member, ScenarioContext
 from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.model.errors import Error
 
 member_ids = ScenarioFamily()
 
 
-async def reserve_id(context: ScenarioContext, label: str = "P", *, session: int | None = None) -> Member:
+async def reserve_id(group: ScenarioContext, label: str = "P", *, session: int | None = None) -> Member:
     """Somebody who was handed an id and does not come back yet."""
-    member = context.member(label, session_timeout=session, rebalance_timeout=context.rebalance_timeout)
-    body = await context.join(member, version=context.highest_version("JoinGroup", 4))
-    context.require(body["error_code"] == 79, "no id was handed out")
+    member = group.member(label, session_timeout=session, rebalance_timeout=group.rebalance_timeout)
+    body = await group.join(member, version=group.highest_version("JoinGroup", 4))
+    group.require(body["error_code"] == Error.MEMBER_ID_REQUIRED, "no id was handed out")
     return member
 
 
 @member_ids.add("JOIN-07", smoke=True)
-async def id_is_required_in_every_state(context: ScenarioContext) -> None:
+async def id_is_required_in_every_state(group: ScenarioContext) -> None:
     """A stranger asks while there is no group, while it is Stable, in the join phase and in the sync phase."""
-    version = context.highest_version("JoinGroup", 4)
+    version = group.highest_version("JoinGroup", 4)
 
     async def ask() -> Member:
-        stranger = context.member("P", session_timeout=context.long_session_timeout)
-        call = context.join(stranger, version=version)
-        await call
-        context.check("JOIN-07", call)
-        context.check("JOIN-07", call, "generation")
+        stranger = group.member("P", session_timeout=group.long_session_timeout)
+        call = group.join(stranger, version=version)
+        await group.check("JOIN-07", call)
+        await group.check("JOIN-07", call, fields="generation")
         return stranger
 
-    await context.leave(await ask())
-    a, b = await context.form_stable_group(context.member("A"), context.member("B"))
-    await context.leave(await ask())
+    await group.leave(await ask())
+    a, b = await group.form_stable_group(group.member("A"), group.member("B"))
+    await group.leave(await ask())
     # Where that was taken for a departure, a rebalance is under way already (DIV-07).
-    rejoined = context.join(a)
-    await context.wait_for_state(PREPARING)
-    await context.leave(await ask())
-    await context.join(b)
+    rejoined = group.join(a)
+    await group.wait_for_state(PREPARING)
+    await group.leave(await ask())
+    await group.join(b)
     await rejoined
     await ask()
 
 
 @member_ids.add("JOIN-08")
-async def old_versions_join_in_one_step(context: ScenarioContext) -> None:
+async def old_versions_join_in_one_step(group: ScenarioContext) -> None:
     """Up to version 3 the first JoinGroup parks like any other, and is answered with a success."""
-    version = context.highest_version("JoinGroup", 0, 3)
-    (a,) = await context.form_stable_group(context.member("A"))
-    call = context.join(context.member("B"), version=version)
-    await context.wait_for_state(PREPARING)
-    await context.join(a)
-    await call
-    context.check("JOIN-08", call, "error", "time")
+    version = group.highest_version("JoinGroup", 0, 3)
+    (a,) = await group.form_stable_group(group.member("A"))
+    call = group.join(group.member("B"), version=version)
+    await group.wait_for_state(PREPARING)
+    await group.join(a)
+    await group.check("JOIN-08", call, fields=("error", "time"))
 
 
 @member_ids.add("JOIN-09")
-async def handing_out_an_id_disturbs_nobody(context: ScenarioContext) -> None:
+async def handing_out_an_id_disturbs_nobody(group: ScenarioContext) -> None:
     """The members of a Stable group notice nothing."""
-    (a,) = await context.form_stable_group(context.member("A"))
-    await reserve_id(context)
-    await context.sleep(context.short_pause)
-    call = context.heartbeat(a)
-    await call
-    context.check("JOIN-09", call)
+    (a,) = await group.form_stable_group(group.member("A"))
+    await reserve_id(group)
+    await group.sleep(group.short_pause)
+    await group.check("JOIN-09", group.heartbeat(a))
 
 
 @member_ids.add("JOIN-10")
-async def handed_out_ids_are_fresh(context: ScenarioContext) -> None:
+async def handed_out_ids_are_fresh(group: ScenarioContext) -> None:
     """Twenty strangers get twenty ids."""
-    version = context.highest_version("JoinGroup", 4)
-    (a,) = await context.form_stable_group(context.member("A"))
-    ids = [a.id]
+    version = group.highest_version("JoinGroup", 4)
+    await group.form_stable_group(group.member("A"))
     for number in range(20):
-        call = context.join(context.member(f"P{number}"), version=version)
-        ids.append((await call)["member_id"])
-        context.check("JOIN-10", call, "member")
+        await group.check("JOIN-10", group.join(group.member(f"P{number}"), version=version), fields="member")
 
 
 @member_ids.add("JOIN-11")
-async def pending_id_joins(context: ScenarioContext) -> None:
+async def pending_id_joins(group: ScenarioContext) -> None:
     """The id that was handed out is the one the member has."""
-    (a,) = await context.form_stable_group(context.member("A"))
-    newcomer = await reserve_id(context)
-    call = context.join(newcomer)
-    await context.sleep(context.short_pause)
-    await context.join(a)
-    await call
-    context.check("JOIN-11", call, "error", "member")
+    (a,) = await group.form_stable_group(group.member("A"))
+    newcomer = await reserve_id(group)
+    call = group.join(newcomer)
+    await group.sleep(group.short_pause)
+    await group.join(a)
+    await group.check("JOIN-11", call, fields=("error", "member"))
 
 
 @member_ids.add("JOIN-12")
-async def second_request_counts(context: ScenarioContext) -> None:
+async def second_request_counts(group: ScenarioContext) -> None:
     """What the first request offered, and its session timeout, are forgotten."""
-    version = context.highest_version("JoinGroup", 4)
-    member = context.member("A")
-    first = await context.join(
+    version = group.highest_version("JoinGroup", 4)
+    member = group.member("A")
+    first = await group.join(
         member,
         version=version,
-        session_timeout_ms=context.long_session_timeout,
+        session_timeout_ms=group.long_session_timeout,
         protocols=[{"name": "other", "metadata": b""}, {"name": "range", "metadata": b""}],
     )
-    context.require(first["error_code"] == 79, "no id was handed out")
-    call = context.join(member, version=version)
-    await call
-    context.check("JOIN-12", call, "members")
-    await context.sync_all(member)
-    await context.sleep_past(member.session_timeout)
-    late = context.heartbeat(member)
-    await late
-    context.check(
+    group.require(first["error_code"] == Error.MEMBER_ID_REQUIRED, "no id was handed out")
+    await group.check("JOIN-12", group.join(member, version=version), fields="members")
+    await group.sync_all(member)
+    await group.sleep_past(member.session_timeout)
+    await group.check(
         "JOIN-12",
-        late,
-        reached=context.long_session_timeout > member.session_timeout + 2 * context.grace + context.short_pause,
+        group.heartbeat(member),
+        reached=group.long_session_timeout > member.session_timeout + 2 * group.grace + group.short_pause,
     )
 
 
 @member_ids.add("JOIN-13")
-async def pending_id_that_left(context: ScenarioContext) -> None:
+async def pending_id_that_left(group: ScenarioContext) -> None:
     """An id given back is gone."""
-    member = await reserve_id(context)
-    await context.leave(member)
-    call = context.join(member)
-    await call
-    context.check("JOIN-13", call)
+    member = await reserve_id(group)
+    await group.leave(member)
+    await group.check("JOIN-13", group.join(member))
 
 
 @member_ids.add("JOIN-13")
-async def pending_id_that_expired(context: ScenarioContext) -> None:
+async def pending_id_that_expired(group: ScenarioContext) -> None:
     """An id not used for a session timeout is gone."""
-    await context.form_stable_group(
-        context.member("A", session_timeout=context.long_session_timeout, rebalance_timeout=context.rebalance_timeout)
+    await group.form_stable_group(
+        group.member("A", session_timeout=group.long_session_timeout, rebalance_timeout=group.rebalance_timeout)
     )
-    member = await reserve_id(context)
-    await context.sleep_past(member.session_timeout)
-    call = context.join(member)
-    await call
-    context.check("JOIN-13", call)
+    member = await reserve_id(group)
+    await group.sleep_past(member.session_timeout)
+    await group.check("JOIN-13", group.join(member))
 
 
 @member_ids.add("JOIN-13")
-async def pending_id_of_a_deleted_group(context: ScenarioContext) -> None:
+async def pending_id_of_a_deleted_group(group: ScenarioContext) -> None:
     """Nothing is left of a group that was deleted."""
-    member = await reserve_id(context)
-    await context.delete_groups()
-    call = context.join(member)
-    await call
-    context.check("JOIN-13", call)
+    member = await reserve_id(group)
+    await group.delete_groups()
+    await group.check("JOIN-13", group.join(member))
 
 
 @member_ids.add("JOIN-14")
-async def pending_id_with_an_instance(context: ScenarioContext) -> None:
+async def pending_id_with_an_instance(group: ScenarioContext) -> None:
     """An id handed out to a dynamic member does not suit a static one."""
-    version = context.highest_version("JoinGroup", 5)
-    await context.form_stable_group(context.member("A"))
-    member = await reserve_id(context)
-    call = context.join(member, group_instance_id="instance", version=version)
-    await call
-    context.check("JOIN-14", call)
+    version = group.highest_version("JoinGroup", 5)
+    await group.form_stable_group(group.member("A"))
+    member = await reserve_id(group)
+    await group.check("JOIN-14", group.join(member, group_instance_id="instance", version=version))
 
 
 @member_ids.add("JOIN-28")
-async def pending_id_holds_up_the_phase(context: ScenarioContext) -> None:
+async def pending_id_holds_up_the_phase(group: ScenarioContext) -> None:
     """Everyone has rejoined, but the round waits until the owner of the id says that it will not come."""
-    (a,) = await context.form_stable_group(context.member("A"))
-    stranger = await reserve_id(context, session=context.long_session_timeout)
-    call = context.join(a)
-    await context.sleep(3 * context.short_pause)
-    await context.leave(stranger)
-    await call
-    context.check("JOIN-28", call, "time")
+    (a,) = await group.form_stable_group(group.member("A"))
+    stranger = await reserve_id(group, session=group.long_session_timeout)
+    call = group.join(a)
+    await group.sleep(3 * group.short_pause)
+    await group.leave(stranger)
+    await group.check("JOIN-28", call, fields="time")
 
 
 @member_ids.add("JOIN-28")
-async def pending_id_completes_the_phase(context: ScenarioContext) -> None:
+async def pending_id_completes_the_phase(group: ScenarioContext) -> None:
     """The round waits until the owner of the id comes, and is then complete."""
-    (a,) = await context.form_stable_group(context.member("A"))
-    stranger = await reserve_id(context, session=context.long_session_timeout)
-    call = context.join(a)
-    await context.sleep(3 * context.short_pause)
-    await context.join(stranger)
-    await call
-    context.check("JOIN-28", call, "time", "members")
+    (a,) = await group.form_stable_group(group.member("A"))
+    stranger = await reserve_id(group, session=group.long_session_timeout)
+    call = group.join(a)
+    await group.sleep(3 * group.short_pause)
+    await group.join(stranger)
+    await group.check("JOIN-28", call, fields=("time", "members"))

@@ -7,29 +7,29 @@ MAX_LOOKUPS = 200
 """How many names are looked up for a neighbour; on a cluster of ten nodes a tenth of them will do."""
 
 
-async def own_node(context: ScenarioContext) -> int | None:
+async def own_node(group: ScenarioContext) -> int | None:
     """The node that coordinates the stage's group; None where there is just one."""
-    return await coordinator_of(context, context.group) if len(context.description.brokers) > 1 else None
+    return await coordinator_of(group, group.group_id) if len(group.description.brokers) > 1 else None
 
 
-async def find_neighbours(context: ScenarioContext, count: int) -> list[str]:
+async def find_neighbours(group: ScenarioContext, count: int) -> list[str]:
     """Unused group ids that are coordinated where the stage's group is."""
-    here = await own_node(context)
+    here = await own_node(group)
     found: list[str] = []
     for number in range(MAX_LOOKUPS):
-        name = f"{context.group}-{number}"
-        if here is None or await coordinator_of(context, name) == here:
+        name = f"{group.group_id}-{number}"
+        if here is None or await coordinator_of(group, name) == here:
             found.append(name)
         if len(found) == count:
             break
-    context.require(len(found) == count, "no other groups were found on the node of this one")
+    group.require(len(found) == count, "no other groups were found on the node of this one")
     return found
 
 
-async def coordinator_of(context: ScenarioContext, group: str) -> int:
+async def coordinator_of(group: ScenarioContext, group_id: str) -> int:
     """The node that coordinates a group."""
-    row = first_coordinator(await context.send("FindCoordinator", find_coordinator_body(group)))
-    context.require(row["error_code"] == 0, "no coordinator was named")
+    row = first_coordinator(await group.send("FindCoordinator", find_coordinator_body(group_id)))
+    group.require(row["error_code"] == 0, "no coordinator was named")
     return int(row["node_id"])
 
 

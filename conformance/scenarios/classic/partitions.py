@@ -17,186 +17,157 @@ CLEANUP_PASSES = 2
 
 
 @partitions.add("COMMIT-12", "ADMIN-21")
-async def empty_group_id_holds_offsets(context: ScenarioContext) -> None:
+async def empty_group_id_holds_offsets(group: ScenarioContext) -> None:
     """The empty id is an ordinary one: it takes offsets, gives them back, and can be deleted.
 
     The only scenario that leaves its own group: no other may store anything under the empty id.
     """
-    call = context.commit(None, {0: 7}, group_id="")
+    call = group.commit(None, {0: 7}, group_id="")
     stored = await is_commit_accepted(call)
-    context.check("COMMIT-12", call)
-    fetched = context.fetch(groups=[""])
-    await fetched
-    context.check("COMMIT-12", fetched, "error", "offset", reached=stored)
-    deleted = context.delete_groups("")
-    await deleted
-    context.check("ADMIN-21", deleted, reached=stored)
+    await group.check("COMMIT-12", call)
+    await group.check("COMMIT-12", group.fetch(groups=[""]), fields=("error", "offset"), reached=stored)
+    await group.check("ADMIN-21", group.delete_groups(""), reached=stored)
 
 
 @partitions.add("COMMIT-13")
-async def commit_of_unknown_partitions(context: ScenarioContext) -> None:
+async def commit_of_unknown_partitions(group: ScenarioContext) -> None:
     """What the cluster does not have is refused by itself."""
-    call = context.commit(None, {0: 7, (ABSENT_TOPIC, 0): 8, 99: 9})
-    await call
-    context.check("COMMIT-13", call)
-    fetched = context.fetch()
-    await fetched
-    context.check("COMMIT-13", fetched, "offset")
+    await group.check("COMMIT-13", group.commit(None, {0: 7, (ABSENT_TOPIC, 0): 8, 99: 9}))
+    await group.check("COMMIT-13", group.fetch(), fields="offset")
 
 
 @partitions.add("COMMIT-14")
-async def commit_of_nothing(context: ScenarioContext) -> None:
+async def commit_of_nothing(group: ScenarioContext) -> None:
     """With nothing to commit nobody asks about the group, and none is made."""
     nothing: tuple[dict[tuple[str, int] | int, int | Body], ...] = ({}, {(ABSENT_TOPIC, 0): 7})
     for offsets in nothing:
-        call = context.commit(None, offsets, generation_id_or_member_epoch=5, member_id="nobody")
-        await call
-        context.check("COMMIT-14", call)
-        simple = context.commit(None, offsets)
-        await simple
-        context.check("COMMIT-14", simple)
-    described = context.describe_groups()
-    await described
-    context.check("COMMIT-14", described, "state")
+        await group.check("COMMIT-14", group.commit(None, offsets, generation_id_or_member_epoch=5, member_id="nobody"))
+        await group.check("COMMIT-14", group.commit(None, offsets))
+    await group.check("COMMIT-14", group.describe_groups(), fields="state")
 
 
 @partitions.add("COMMIT-14")
-async def commits_of_nothing_do_not_extend_the_session(context: ScenarioContext) -> None:
+async def commits_of_nothing_do_not_extend_the_session(group: ScenarioContext) -> None:
     """A member that commits only what does not exist is not heard."""
-    (a,) = await context.form_stable_group(context.member("A"))
+    (a,) = await group.form_stable_group(group.member("A"))
 
     async def commit() -> None:
-        call = context.commit(a, {(ABSENT_TOPIC, 0): 7})
-        await call
-        context.check("COMMIT-14", call)
+        await group.check("COMMIT-14", group.commit(a, {(ABSENT_TOPIC, 0): 7}))
 
-    await act_regularly(context, time_past_session(context), commit)
-    gone = context.heartbeat(a)
-    await gone
-    context.check("COMMIT-14", gone)
+    await act_regularly(group, time_past_session(group), commit)
+    await group.check("COMMIT-14", group.heartbeat(a))
 
 
 @partitions.add("COMMIT-15")
-async def metadata_has_a_limit(context: ScenarioContext) -> None:
+async def metadata_has_a_limit(group: ScenarioContext) -> None:
     """The longest that is allowed is stored; one character more is not, and only for its partition."""
-    limit = context.settings.max_offset_metadata
-    call = context.commit(
-        None,
-        {
-            0: {"committed_offset": 7, "committed_metadata": "m" * limit},
-            1: {"committed_offset": 8, "committed_metadata": "m" * (limit + 1)},
-        },
+    limit = group.settings.max_offset_metadata
+    await group.check(
+        "COMMIT-15",
+        group.commit(
+            None,
+            {
+                0: {"committed_offset": 7, "committed_metadata": "m" * limit},
+                1: {"committed_offset": 8, "committed_metadata": "m" * (limit + 1)},
+            },
+        ),
     )
-    await call
-    context.check("COMMIT-15", call)
-    fetched = context.fetch([0, 1])
-    await fetched
-    context.check("COMMIT-15", fetched, "offset", "metadata")
+    await group.check("COMMIT-15", group.fetch([0, 1]), fields=("offset", "metadata"))
 
 
 @partitions.add("COMMIT-15")
-async def refused_offset_is_not_under_way(context: ScenarioContext) -> None:
+async def refused_offset_is_not_under_way(group: ScenarioContext) -> None:
     """A fetch that requires stable offsets does not wait for what was refused."""
-    too_long = "m" * (context.settings.max_offset_metadata + 1)
-    await context.commit(None, {0: 7, 1: {"committed_offset": 8, "committed_metadata": too_long}})
-    fetched = context.fetch([0, 1], stable=True, version=context.highest_version("OffsetFetch", at_least=7))
-    await fetched
-    context.check("COMMIT-15", fetched, "error", "offset")
+    too_long = "m" * (group.settings.max_offset_metadata + 1)
+    await group.commit(None, {0: 7, 1: {"committed_offset": 8, "committed_metadata": too_long}})
+    await group.check(
+        "COMMIT-15",
+        group.fetch([0, 1], stable=True, version=group.highest_version("OffsetFetch", at_least=7)),
+        fields=("error", "offset"),
+    )
 
 
 @partitions.add("COMMIT-16")
-async def null_metadata_comes_back_empty(context: ScenarioContext) -> None:
+async def null_metadata_comes_back_empty(group: ScenarioContext) -> None:
     """There is no null where a string is promised."""
-    stored = await is_commit_accepted(context.commit(None, {0: {"committed_offset": 7, "committed_metadata": None}}))
-    fetched = context.fetch()
-    await fetched
-    context.check("COMMIT-16", fetched, "metadata", reached=stored)
+    stored = await is_commit_accepted(group.commit(None, {0: {"committed_offset": 7, "committed_metadata": None}}))
+    await group.check("COMMIT-16", group.fetch(), fields="metadata", reached=stored)
 
 
 @partitions.add("COMMIT-17")
-async def any_offset_is_stored(context: ScenarioContext) -> None:
+async def any_offset_is_stored(group: ScenarioContext) -> None:
     """High, then low again, then as far as it goes on either side."""
     for offset in (100, 5, MAX_OFFSET, -5, -MAX_OFFSET - 1):
-        stored = await is_commit_accepted(context.commit(None, {0: offset}))
-        fetched = context.fetch()
-        await fetched
-        context.check("COMMIT-17", fetched, "offset", reached=stored)
+        stored = await is_commit_accepted(group.commit(None, {0: offset}))
+        await group.check("COMMIT-17", group.fetch(), fields="offset", reached=stored)
 
 
 @partitions.add("COMMIT-18")
-async def leader_epoch_is_kept(context: ScenarioContext) -> None:
+async def leader_epoch_is_kept(group: ScenarioContext) -> None:
     """Given, it comes back; not given, it is -1, also where there was one before."""
-    commit = context.highest_version("OffsetCommit", at_least=6)
-    fetch = context.highest_version("OffsetFetch", at_least=5)
+    commit = group.highest_version("OffsetCommit", at_least=6)
+    fetch = group.highest_version("OffsetFetch", at_least=5)
     for row in ({"committed_offset": 7, "committed_leader_epoch": 7}, {"committed_offset": 8}):
-        committed = context.commit(None, {0: row}, version=commit)
+        committed = group.commit(None, {0: row}, version=commit)
         stored = await is_commit_accepted(committed)
-        context.check("COMMIT-18", committed)
-        fetched = context.fetch(version=fetch)
-        await fetched
-        context.check("COMMIT-18", fetched, "epoch", reached=stored)
+        await group.check("COMMIT-18", committed)
+        await group.check("COMMIT-18", group.fetch(version=fetch), fields="epoch", reached=stored)
 
 
 @partitions.add("COMMIT-25", needs=("restart",))
-async def commits_survive_a_restart(context: ScenarioContext) -> None:
+async def commits_survive_a_restart(group: ScenarioContext) -> None:
     """What was promised is still there when the coordinator was killed."""
-    stored = await is_commit_accepted(context.commit(None, {0: {"committed_offset": 7, "committed_metadata": "kept"}}))
-    visible = context.fetch()
-    await visible
-    context.check("COMMIT-25", visible, "offset", reached=stored)
-    await context.restart()
-    kept = context.fetch()
-    await kept
-    context.check("COMMIT-25", kept, "offset", "metadata", reached=stored)
+    stored = await is_commit_accepted(group.commit(None, {0: {"committed_offset": 7, "committed_metadata": "kept"}}))
+    await group.check("COMMIT-25", group.fetch(), fields="offset", reached=stored)
+    await group.restart()
+    await group.check("COMMIT-25", group.fetch(), fields=("offset", "metadata"), reached=stored)
 
 
 @partitions.add("COMMIT-25", needs=("restart",))
-async def commits_after_a_restart_survive_another(context: ScenarioContext) -> None:
+async def commits_after_a_restart_survive_another(group: ScenarioContext) -> None:
     """A coordinator that has just come up keeps what it accepts as well as one that has run for a while."""
-    await context.commit(None, {0: 5})
-    await context.restart()
-    stored = await is_commit_accepted(context.commit(None, {0: 7}))
-    await context.restart()
-    kept = context.fetch()
-    await kept
-    context.check("COMMIT-25", kept, "offset", reached=stored)
+    await group.commit(None, {0: 5})
+    await group.restart()
+    stored = await is_commit_accepted(group.commit(None, {0: 7}))
+    await group.restart()
+    await group.check("COMMIT-25", group.fetch(), fields="offset", reached=stored)
 
 
 @partitions.add("COMMIT-25", needs=("retention", "slow"))
-async def commits_outlast_a_rebalance(context: ScenarioContext) -> None:
+async def commits_outlast_a_rebalance(group: ScenarioContext) -> None:
     """No clean-up takes an offset away while it is not settled who consumes its topic."""
-    retention, interval = context.settings.offsets_retention, context.settings.retention_check_interval
+    retention, interval = group.settings.offsets_retention, group.settings.retention_check_interval
     if retention + interval > MAX_WAIT_MS:
         raise Unsupported("offsets that expire within a few minutes")
-    a, b = (context.member(label, (RANGE, context.metadata(label, ABSENT_TOPIC))) for label in "AB")
+    a, b = (group.member(label, (RANGE, group.metadata(label, ABSENT_TOPIC))) for label in "AB")
     a.rebalance_timeout = b.rebalance_timeout = retention + 4 * interval
-    await context.form_stable_group(a, b)
-    stored = await is_commit_accepted(context.commit(a, {0: 7}))
-    parked = context.join_with_new_metadata(b)
-    await context.keep_alive([a], retention + interval + 2 * context.grace)
-    fetched = context.fetch()
+    await group.form_stable_group(a, b)
+    stored = await is_commit_accepted(group.commit(a, {0: 7}))
+    parked = group.join_with_new_metadata(b)
+    await group.keep_alive([a], retention + interval + 2 * group.grace)
+    fetched = group.fetch()
     await fetched
-    context.check("COMMIT-25", fetched, "offset", reached=stored and not parked.done)
+    await group.check("COMMIT-25", fetched, fields="offset", reached=stored and not parked.done)
 
 
 @partitions.add("COMMIT-26", "FETCH-01", needs=("retention",))
-async def explicit_retention_expires(context: ScenarioContext) -> None:
+async def explicit_retention_expires(group: ScenarioContext) -> None:
     """Of three offsets the one whose time is over goes with one of the next clean-up passes, and no other."""
-    version = context.highest_version("OffsetCommit", at_least=2, at_most=4)
-    interval = context.settings.retention_check_interval
+    version = group.highest_version("OffsetCommit", at_least=2, at_most=4)
+    interval = group.settings.retention_check_interval
     long = 10 * interval + 60_000
-    stored = await is_commit_accepted(context.commit(None, {0: 7}, version=version, retention_time_ms=1))
-    await context.commit(None, {1: 8}, version=version, retention_time_ms=long)
-    await context.commit(None, {2: 9}, version=version, retention_time_ms=-1)
+    stored = await is_commit_accepted(group.commit(None, {0: 7}, version=version, retention_time_ms=1))
+    await group.commit(None, {1: 8}, version=version, retention_time_ms=long)
+    await group.commit(None, {2: 9}, version=version, retention_time_ms=-1)
     for _ in range(CLEANUP_PASSES):
-        await context.sleep_past(interval)
-        fetched = context.fetch([0, 1, 2])
+        await group.sleep_past(interval)
+        fetched = group.fetch([0, 1, 2])
         gone = offsets_in(await fetched)[0] == -1
         if gone:
             break
     kept = f"{CLEANUP_PASSES} clean-up intervals after its time was over the offset is still there"
-    context.check("COMMIT-26", fetched, "offset", reached=stored, unusual="" if gone else kept)
-    context.check("FETCH-01", fetched, "offset", reached=stored)
+    await group.check("COMMIT-26", fetched, fields="offset", reached=stored, unusual="" if gone else kept)
+    await group.check("FETCH-01", fetched, fields="offset", reached=stored)
 
 
 def offsets_in(body: Body) -> list[int]:
@@ -206,8 +177,6 @@ def offsets_in(body: Body) -> list[int]:
 
 
 @partitions.add("COMMIT-27")
-async def commit_in_version_0(context: ScenarioContext) -> None:
+async def commit_in_version_0(group: ScenarioContext) -> None:
     """Stored, or refused because that version went elsewhere."""
-    call = context.commit(None, {0: 7}, version=context.highest_version("OffsetCommit", at_most=0))
-    await call
-    context.check("COMMIT-27", call)
+    await group.check("COMMIT-27", group.commit(None, {0: 7}, version=group.highest_version("OffsetCommit", at_most=0)))

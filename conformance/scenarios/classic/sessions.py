@@ -2,6 +2,7 @@
 
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.model.errors import Error
 
 sessions = ScenarioFamily()
 EARLY_MS = 400
@@ -9,234 +10,193 @@ EARLY_MS = 400
 
 
 @sessions.add("TIMER-01", smoke=True)
-async def silence_ends_a_session(context: ScenarioContext) -> None:
+async def silence_ends_a_session(group: ScenarioContext) -> None:
     """A lone member is known until shortly before its session timeout, and gone after it."""
-    (a,) = await context.form_stable_group(context.member("A"))
-    await context.sleep(a.session_timeout - EARLY_MS)
-    before = context.heartbeat(a)
-    await before
-    context.check("TIMER-01", before)
-    await context.sleep_past(a.session_timeout)
-    after = context.heartbeat(a)
-    await after
-    context.check("TIMER-01", after)
+    (a,) = await group.form_stable_group(group.member("A"))
+    await group.sleep(a.session_timeout - EARLY_MS)
+    await group.check("TIMER-01", group.heartbeat(a))
+    await group.sleep_past(a.session_timeout)
+    await group.check("TIMER-01", group.heartbeat(a))
 
 
 @sessions.add("TIMER-01")
-async def silence_before_the_first_sync(context: ScenarioContext) -> None:
+async def silence_before_the_first_sync(group: ScenarioContext) -> None:
     """A member that dies before it ever synced is gone after its session timeout, not after that of the sync phase."""
-    (a,) = await context.form_generation(context.member("A", rebalance_timeout=context.long_session_timeout))
-    await context.sleep_past(a.session_timeout)
-    gone = context.heartbeat(a)
-    await gone
-    context.check("TIMER-01", gone)
+    (a,) = await group.form_generation(group.member("A", rebalance_timeout=group.long_session_timeout))
+    await group.sleep_past(a.session_timeout)
+    await group.check("TIMER-01", group.heartbeat(a))
 
 
 @sessions.add("TIMER-02")
-async def expiry_in_stable(context: ScenarioContext) -> None:
+async def expiry_in_stable(group: ScenarioContext) -> None:
     """When one member of a stable group expires, the other is told to rejoin."""
-    a, b = context.member_without_heartbeats("A"), context.member("B")
-    await context.form_stable_group(a, b)
-    await context.sleep_past(b.session_timeout)
-    told = context.heartbeat(a)
-    await told
-    context.check("TIMER-02", told)
+    a, b = group.member_without_heartbeats("A"), group.member("B")
+    await group.form_stable_group(a, b)
+    await group.sleep_past(b.session_timeout)
+    await group.check("TIMER-02", group.heartbeat(a))
 
 
 @sessions.add("TIMER-02")
-async def expiry_in_completing(context: ScenarioContext) -> None:
+async def expiry_in_completing(group: ScenarioContext) -> None:
     """The same in the sync phase, well before its own timeout."""
-    a, b = context.member_without_heartbeats("A"), context.member("B")
-    a.rebalance_timeout = b.rebalance_timeout = context.long_session_timeout
-    await context.form_generation(a, b)
-    await context.sleep_past(b.session_timeout)
-    told = context.heartbeat(a)
-    await told
-    context.check("TIMER-02", told)
+    a, b = group.member_without_heartbeats("A"), group.member("B")
+    a.rebalance_timeout = b.rebalance_timeout = group.long_session_timeout
+    await group.form_generation(a, b)
+    await group.sleep_past(b.session_timeout)
+    await group.check("TIMER-02", group.heartbeat(a))
 
 
 @sessions.add("TIMER-02")
-async def expiry_of_the_last_member(context: ScenarioContext) -> None:
+async def expiry_of_the_last_member(group: ScenarioContext) -> None:
     """It leaves the group Empty, and that round counts."""
-    (a,) = await context.form_stable_group(context.member("A"))
-    await context.sleep_past(a.session_timeout)
-    described = context.describe_groups()
-    await described
-    context.check("TIMER-02", described, "state")
-    joined = await context.join_new(context.member("B"))
-    await joined
-    context.check("TIMER-02", joined, "generation")
+    (a,) = await group.form_stable_group(group.member("A"))
+    await group.sleep_past(a.session_timeout)
+    await group.check("TIMER-02", group.describe_groups(), fields="state")
+    await group.check("TIMER-02", await group.join_new(group.member("B")), fields="generation")
 
 
 @sessions.add("TIMER-03")
-async def parked_join_protects_the_session(context: ScenarioContext) -> None:
+async def parked_join_protects_the_session(group: ScenarioContext) -> None:
     """A member that waits for the others is not expected to heartbeat."""
-    a, b = context.member_without_heartbeats("A"), context.member("B", rebalance_timeout=context.long_session_timeout)
-    await context.form_stable_group(a, b)
-    parked = context.join_with_new_metadata(b)
-    await context.sleep_past(b.session_timeout)
-    await context.join(a)
-    await parked
-    context.check("TIMER-03", parked, "error", "members")
+    a, b = group.member_without_heartbeats("A"), group.member("B", rebalance_timeout=group.long_session_timeout)
+    await group.form_stable_group(a, b)
+    parked = group.join_with_new_metadata(b)
+    await group.sleep_past(b.session_timeout)
+    await group.join(a)
+    await group.check("TIMER-03", parked, fields=("error", "members"))
 
 
 @sessions.add("TIMER-04")
-async def parked_sync_protects_the_session(context: ScenarioContext) -> None:
+async def parked_sync_protects_the_session(group: ScenarioContext) -> None:
     """A follower that waits for the assignment is not expected to heartbeat."""
-    a, b = (context.member(label, rebalance_timeout=context.long_session_timeout) for label in "AB")
-    leader, follower = await context.form_generation(a, b)
-    parked = context.sync(follower)
-    left = follower.session_timeout + 2 * context.grace + context.short_pause
+    a, b = (group.member(label, rebalance_timeout=group.long_session_timeout) for label in "AB")
+    leader, follower = await group.form_generation(a, b)
+    parked = group.sync(follower)
+    left = follower.session_timeout + 2 * group.grace + group.short_pause
     while left > 0:
-        await context.sleep(leader.session_timeout // 4)
+        await group.sleep(leader.session_timeout // 4)
         left -= leader.session_timeout // 4
-        undisturbed = context.heartbeat(leader)
-        await undisturbed
-        context.check("TIMER-04", undisturbed)
-    await context.sync_leader(leader, follower)
-    await parked
-    context.check("TIMER-04", parked)
+        await group.check("TIMER-04", group.heartbeat(leader))
+    await group.sync_leader(leader, follower)
+    await group.check("TIMER-04", parked)
 
 
 @sessions.add("TIMER-05")
-async def full_session_after_a_parked_join(context: ScenarioContext) -> None:
+async def full_session_after_a_parked_join(group: ScenarioContext) -> None:
     """A session begins when the join phase ends, not when the request came."""
-    a, b = context.member_without_heartbeats("A"), context.member("B", rebalance_timeout=context.long_session_timeout)
-    await context.form_stable_group(a, b)
-    parked = context.join_with_new_metadata(b)
-    await context.sleep(b.session_timeout - EARLY_MS)
-    await context.join(a)
+    a, b = group.member_without_heartbeats("A"), group.member("B", rebalance_timeout=group.long_session_timeout)
+    await group.form_stable_group(a, b)
+    parked = group.join_with_new_metadata(b)
+    await group.sleep(b.session_timeout - EARLY_MS)
+    await group.join(a)
     await parked
-    await context.sleep(b.session_timeout - EARLY_MS)
-    call = context.heartbeat(b)
-    await call
-    context.check("TIMER-05", call)
+    await group.sleep(b.session_timeout - EARLY_MS)
+    await group.check("TIMER-05", group.heartbeat(b))
 
 
 @sessions.add("TIMER-05")
-async def full_session_after_a_parked_sync(context: ScenarioContext) -> None:
+async def full_session_after_a_parked_sync(group: ScenarioContext) -> None:
     """A session begins when a parked SyncGroup is answered."""
-    a, b = (context.member(label, rebalance_timeout=context.long_session_timeout) for label in "AB")
-    leader, follower = await context.form_generation(a, b)
-    parked = context.sync(follower)
-    await context.keep_alive([leader], follower.session_timeout - EARLY_MS)
-    await context.sync_leader(leader, follower)
+    a, b = (group.member(label, rebalance_timeout=group.long_session_timeout) for label in "AB")
+    leader, follower = await group.form_generation(a, b)
+    parked = group.sync(follower)
+    await group.keep_alive([leader], follower.session_timeout - EARLY_MS)
+    await group.sync_leader(leader, follower)
     await parked
-    await context.sleep(follower.session_timeout - EARLY_MS)
-    call = context.heartbeat(follower)
-    await call
-    context.check("TIMER-05", call)
+    await group.sleep(follower.session_timeout - EARLY_MS)
+    await group.check("TIMER-05", group.heartbeat(follower))
 
 
 @sessions.add("TIMER-06", needs=("slow",))
-async def new_member_is_dropped_after_five_minutes(context: ScenarioContext) -> None:
+async def new_member_is_dropped_after_five_minutes(group: ScenarioContext) -> None:
     """A first JoinGroup may be parked for 300 s, however long the round takes."""
-    limit = context.settings.new_member_timeout
-    a, b = context.member_without_heartbeats("A"), context.member("B")
+    limit = group.settings.new_member_timeout
+    a, b = group.member_without_heartbeats("A"), group.member("B")
     a.rebalance_timeout = b.rebalance_timeout = limit + 60_000
-    await context.form_stable_group(a)
-    parked = await context.join_new(b)
+    await group.form_stable_group(a)
+    parked = await group.join_new(b)
     begun = 0
-    while begun < limit + 2 * context.grace and not parked.done:
-        await context.sleep(a.session_timeout // 4)
+    while begun < limit + 2 * group.grace and not parked.done:
+        await group.sleep(a.session_timeout // 4)
         begun += a.session_timeout // 4
-        await context.heartbeat(a)
-    await parked
-    context.check("TIMER-06", parked)
-    gone = context.heartbeat(b, generation_id=a.generation)
-    await gone
-    context.check("TIMER-06", gone)
+        await group.heartbeat(a)
+    await group.check("TIMER-06", parked)
+    await group.check("TIMER-06", group.heartbeat(b, generation_id=a.generation))
 
 
 @sessions.add("TIMER-05", needs=("slow",))
-async def live_member_outlasts_five_minutes(context: ScenarioContext) -> None:
+async def live_member_outlasts_five_minutes(group: ScenarioContext) -> None:
     """What was granted to its first JoinGroup does not end a member that has sessions since."""
-    (a,) = await context.form_stable_group(context.member_without_heartbeats("A"))
-    left = context.settings.new_member_timeout + 2 * context.grace
+    (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+    left = group.settings.new_member_timeout + 2 * group.grace
     while left > 0:
-        await context.sleep(a.session_timeout // 2)
+        await group.sleep(a.session_timeout // 2)
         left -= a.session_timeout // 2
-        alive = context.heartbeat(a)
-        await alive
-        context.check("TIMER-05", alive)
+        await group.check("TIMER-05", group.heartbeat(a))
 
 
 @sessions.add("TIMER-07")
-async def new_member_needs_no_session(context: ScenarioContext) -> None:
+async def new_member_needs_no_session(group: ScenarioContext) -> None:
     """A first JoinGroup may be parked for longer than the session timeout that it names."""
-    (a,) = await context.form_stable_group(context.member_without_heartbeats("A"))
-    b = context.member("B")
-    a.rebalance_timeout = b.rebalance_timeout = context.long_session_timeout
-    parked = await context.join_new(b)
-    await context.sleep(context.short_pause)
-    await context.keep_alive([a], b.session_timeout + 2 * context.grace)
-    await context.join(a)
-    await parked
-    context.check("TIMER-07", parked)
+    (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+    b = group.member("B")
+    a.rebalance_timeout = b.rebalance_timeout = group.long_session_timeout
+    parked = await group.join_new(b)
+    await group.sleep(group.short_pause)
+    await group.keep_alive([a], b.session_timeout + 2 * group.grace)
+    await group.join(a)
+    await group.check("TIMER-07", parked)
 
 
 @sessions.add("TIMER-08")
-async def pending_id_expires(context: ScenarioContext) -> None:
+async def pending_id_expires(group: ScenarioContext) -> None:
     """An id that is handed out holds up the round for its session timeout and no longer."""
-    a, x = context.member_without_heartbeats("A"), context.member("X")
-    a.rebalance_timeout = context.long_session_timeout
-    await context.form_stable_group(a)
-    handed_out = context.join(x, version=context.highest_version("JoinGroup", at_least=4))
+    a, x = group.member_without_heartbeats("A"), group.member("X")
+    a.rebalance_timeout = group.long_session_timeout
+    await group.form_stable_group(a)
+    handed_out = group.join(x, version=group.highest_version("JoinGroup", at_least=4))
     await handed_out
-    parked = context.join(a)
-    await parked
-    context.check("TIMER-08", parked, "time", reached=handed_out.error == 79)
-    used = context.join(x)
-    await used
-    context.check("TIMER-08", used)
+    await group.check("TIMER-08", group.join(a), fields="time", reached=handed_out.error == Error.MEMBER_ID_REQUIRED)
+    await group.check("TIMER-08", group.join(x))
 
 
 @sessions.add("TIMER-21")
-async def expiry_completes_the_join_phase(context: ScenarioContext) -> None:
+async def expiry_completes_the_join_phase(group: ScenarioContext) -> None:
     """The round waits for a silent member until its session is over, not for the whole rebalance timeout."""
-    a, b = context.member_without_heartbeats("A"), context.member("B")
-    a.rebalance_timeout = context.long_session_timeout
-    await context.form_stable_group(a, b)
-    parked = context.join_with_new_metadata(a)
-    await parked
-    context.check("TIMER-21", parked, "time")
+    a, b = group.member_without_heartbeats("A"), group.member("B")
+    a.rebalance_timeout = group.long_session_timeout
+    await group.form_stable_group(a, b)
+    await group.check("TIMER-21", group.join_with_new_metadata(a), fields="time")
 
 
 @sessions.add("HB-05", "TIMER-25")
-async def dropped_member_has_no_session(context: ScenarioContext) -> None:
+async def dropped_member_has_no_session(group: ScenarioContext) -> None:
     """Nothing happens when the session would end of a member that was dropped for not coming back."""
     a, b = (
-        context.member_without_heartbeats("A"),
-        context.member("B", session_timeout=max(context.session_timeout, 5_000)),
+        group.member_without_heartbeats("A"),
+        group.member("B", session_timeout=max(group.session_timeout, 5_000)),
     )
     a.rebalance_timeout = b.rebalance_timeout = 2_000
-    await context.form_stable_group(a, b)
-    await context.join_with_new_metadata(a)
-    await context.sync_all(a)
-    await context.sleep_past(b.session_timeout)
-    call = context.heartbeat(a)
-    await call
-    context.check("HB-05", call)
-    context.check("TIMER-25", call)
+    await group.form_stable_group(a, b)
+    await group.join_with_new_metadata(a)
+    await group.sync_all(a)
+    await group.sleep_past(b.session_timeout)
+    await group.check(("HB-05", "TIMER-25"), group.heartbeat(a))
 
 
 @sessions.add("TIMER-22")
-async def sessions_are_independent(context: ScenarioContext) -> None:
+async def sessions_are_independent(group: ScenarioContext) -> None:
     """The heartbeats of one member do nothing for another."""
-    a, b = await context.form_stable_group(context.member("A"), context.member("B"))
-    await context.keep_alive([a], b.session_timeout + 2 * context.grace + context.short_pause)
-    call = context.heartbeat(b)
-    await call
-    context.check("TIMER-22", call)
+    a, b = await group.form_stable_group(group.member("A"), group.member("B"))
+    await group.keep_alive([a], b.session_timeout + 2 * group.grace + group.short_pause)
+    await group.check("TIMER-22", group.heartbeat(b))
 
 
 @sessions.add("TIMER-24")
-async def every_member_has_its_own_session(context: ScenarioContext) -> None:
+async def every_member_has_its_own_session(group: ScenarioContext) -> None:
     """Of two silent members the one with the short session expires."""
-    a, b = context.member_without_heartbeats("A"), context.member("B")
-    await context.form_stable_group(a, b)
-    await context.sleep_past(b.session_timeout)
+    a, b = group.member_without_heartbeats("A"), group.member("B")
+    await group.form_stable_group(a, b)
+    await group.sleep_past(b.session_timeout)
     for member in (b, a):
-        call = context.heartbeat(member)
-        await call
-        context.check("TIMER-24", call)
+        await group.check("TIMER-24", group.heartbeat(member))

@@ -16,103 +16,88 @@ RESTART = ("restart",)
 
 
 @takeovers.add("FAILOVER-16", needs=RESTART)
-async def instance_ids_survive(context: ScenarioContext) -> None:
+async def instance_ids_survive(group: ScenarioContext) -> None:
     """A static member that restarts too is taken for the one of before."""
-    a, old = context.member_without_heartbeats("A"), static_member(context, "B")
-    await context.form_stable_group(a, old)
-    await context.restart()
-    taken = context.join(context.replacement_of(old))
-    await taken
-    context.check("FAILOVER-16", taken, "error", "generation", "time")
-    beaten = context.heartbeat(a)
-    await beaten
-    context.check("FAILOVER-16", beaten)
+    a, old = group.member_without_heartbeats("A"), static_member(group, "B")
+    await group.form_stable_group(a, old)
+    await group.restart()
+    await group.check("FAILOVER-16", group.join(group.replacement_of(old)), fields=("error", "generation", "time"))
+    await group.check("FAILOVER-16", group.heartbeat(a))
 
 
 @takeovers.add("STATIC-28", needs=RESTART)
-async def replacement_survives(context: ScenarioContext) -> None:
+async def replacement_survives(group: ScenarioContext) -> None:
     """The id that was given last is the one that counts."""
-    (old,) = await context.form_stable_group(static_member(context, "A"))
-    heir = await replace_static_member(context, old)
-    await context.restart()
-    known = context.sync(heir)
-    await known
-    context.check("STATIC-28", known)
-    fenced = context.heartbeat(old)
-    await fenced
-    context.check("STATIC-28", fenced)
+    (old,) = await group.form_stable_group(static_member(group, "A"))
+    heir = await replace_static_member(group, old)
+    await group.restart()
+    await group.check("STATIC-28", group.sync(heir))
+    await group.check("STATIC-28", group.heartbeat(old))
 
 
 @takeovers.add("FAILOVER-19", needs=RESTART)
-async def session_timeout_survives(context: ScenarioContext) -> None:
+async def session_timeout_survives(group: ScenarioContext) -> None:
     """A member that is silent after the failover expires when its own timeout says so."""
-    a = context.member("A", session_timeout=max(context.session_timeout, 6_000))
-    await context.form_stable_group(a)
-    await poll_until_done(context, asyncio.ensure_future(context.restart()), (lambda: context.heartbeat(a),))
-    first = context.heartbeat(a)
+    a = group.member("A", session_timeout=max(group.session_timeout, 6_000))
+    await group.form_stable_group(a)
+    await poll_until_done(group, asyncio.ensure_future(group.restart()), (lambda: group.heartbeat(a),))
+    first = group.heartbeat(a)
     await first
-    context.require(first.error == 0, "the member was not known")
-    await context.sleep(a.session_timeout - 500)
-    before = context.heartbeat(a)
-    await before
-    context.check("FAILOVER-19", before)
-    await context.sleep_past(a.session_timeout)
-    after = context.heartbeat(a)
-    await after
-    context.check("FAILOVER-19", after)
+    group.require(first.error == 0, "the member was not known")
+    await group.sleep(a.session_timeout - 500)
+    await group.check("FAILOVER-19", group.heartbeat(a))
+    await group.sleep_past(a.session_timeout)
+    await group.check("FAILOVER-19", group.heartbeat(a))
 
 
 @takeovers.add("FAILOVER-17", needs=("restart", "resize"))
-async def group_above_the_limit(context: ScenarioContext) -> None:
+async def group_above_the_limit(group: ScenarioContext) -> None:
     """The one that rejoins last finds no place any more."""
-    members = await context.form_stable_group(*(context.member_without_heartbeats(label) for label in "ABC"))
-    await context.restart(max_group_size=2)
-    told = context.heartbeat(members[0])
-    await told
-    context.check("FAILOVER-17", told)
-    calls = [context.join(member) for member in members]
+    members = await group.form_stable_group(*(group.member_without_heartbeats(label) for label in "ABC"))
+    await group.restart(max_group_size=2)
+    await group.check("FAILOVER-17", group.heartbeat(members[0]))
+    calls = [group.join(member) for member in members]
     for call in reversed(calls):
-        await call
-        context.check("FAILOVER-17", call)
+        await group.check("FAILOVER-17", call)
 
 
 @takeovers.add("FAILOVER-01", "HB-12", needs=RESTART)
-async def answers_from_the_first_moment(context: ScenarioContext) -> None:
+async def answers_from_the_first_moment(group: ScenarioContext) -> None:
     """A coordinator that does not know its groups yet says so, or says yes to heartbeats; it never says no."""
-    (a,) = await context.form_stable_group(context.member_without_heartbeats("A"))
-    await context.commit(a, {0: 5})
+    (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+    await group.commit(a, {0: 5})
     asked: tuple[Callable[[], Call], ...] = (
-        lambda: context.heartbeat(a, member_id="nobody"),
-        lambda: context.heartbeat(a),
-        context.fetch,
+        lambda: group.heartbeat(a, member_id="nobody"),
+        lambda: group.heartbeat(a),
+        group.fetch,
     )
-    answered = await poll_until_done(context, asyncio.ensure_future(context.restart()), asked)
-    fetch = context.fetch()
+    answered = await poll_until_done(group, asyncio.ensure_future(group.restart()), asked)
+    fetch = group.fetch()
     await fetch
     first = next((call for call in answered if call.api == "OffsetFetch"), fetch)
-    context.check("FAILOVER-01", first)
+    await group.check("FAILOVER-01", first)
     for call in answered:
         unready = bool(errors_in(call.body) & NOT_READY_ERRORS)
         is_member = call.api == "Heartbeat" and is_sent_by(call, a)
         if is_member or (unready and call is not first):
-            context.check("FAILOVER-01", call)
+            await group.check("FAILOVER-01", call)
         if call.api == "Heartbeat" and not is_member and (unready or call.error == 0):
-            context.check("HB-12", call)
-    stable = context.fetch(stable=True)
-    await stable
-    context.check("FAILOVER-01", stable)
-    context.check("HB-12", first, "time", reached=False, note="the coordinator may have been ready all the time")
+            await group.check("HB-12", call)
+    await group.check("FAILOVER-01", group.fetch(stable=True))
+    await group.check(
+        "HB-12", first, fields="time", reached=False, note="the coordinator may have been ready all the time"
+    )
 
 
 async def poll_until_done(
-    context: ScenarioContext, going: "asyncio.Future[None]", asked: tuple[Callable[[], Call], ...]
+    group: ScenarioContext, going: "asyncio.Future[None]", asked: tuple[Callable[[], Call], ...]
 ) -> tuple[Call, ...]:
     """Ask over and over until this is done, more often once the target is down: it may be ready soon after it is up.
 
     Returns the calls that the restarted target answered.
     """
     calls: list[Call] = []
-    pause = context.short_pause
+    pause = group.short_pause
     while not going.done():
         for ask in asked:
             call = ask()
@@ -120,11 +105,11 @@ async def poll_until_done(
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             calls.append(call)
         if not has_response(calls[-1]):
-            pause = context.short_pause // 10
-        await context.sleep(pause)
+            pause = group.short_pause // 10
+        await group.sleep(pause)
     await going
     restart = max(
-        event.sequence for event in context.recorder.events if event.kind is Kind.FAULT and event.api == "restart"
+        event.sequence for event in group.recorder.events if event.kind is Kind.FAULT and event.api == "restart"
     )
     return tuple(call for call in calls if has_response(call) and sent_after(call, restart))
 

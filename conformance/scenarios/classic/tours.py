@@ -80,15 +80,15 @@ class TourRunner:
     tour: Sequence[TourStep[Input]]
     universe: Universe
 
-    async def __call__(self, context: ScenarioContext) -> None:
+    async def __call__(self, group: ScenarioContext) -> None:
         """Send everything, waiting for the answers that come at once; a real clock needs more time for a timer."""
-        cast = TourMembers(context, self.universe)
-        leeway = 0 if context.description.clock == "virtual" else LEEWAY_MS
+        cast = TourMembers(group, self.universe)
+        leeway = 0 if group.description.clock == "virtual" else LEEWAY_MS
         for step in self.tour:
             if step.input.kind in TIMED_KINDS:
-                await context.sleep(step.milliseconds + leeway)
+                await group.sleep(step.milliseconds + leeway)
                 continue
-            if step.input.kind == "look" and "DescribeGroups" not in context.description.versions:
+            if step.input.kind == "look" and "DescribeGroups" not in group.description.versions:
                 continue
             at_once = cast.expects_response(step)
             call = cast.send(step)
@@ -100,7 +100,7 @@ class TourRunner:
 class TourMembers:
     """The members of a tour, by the order in which they got their ids; some learn theirs only when a round ends."""
 
-    context: ScenarioContext
+    group: ScenarioContext
     universe: Universe
     ids: list[Call] = field(default_factory=list)
 
@@ -117,22 +117,22 @@ class TourMembers:
         member = self.member_for(given)
         match given.kind:
             case "join":
-                call = self.context.join(member)
+                call = self.group.join(member)
                 if assigns_id(step.rule):
                     self.ids.append(call)
                 return call
             case "sync":
                 present = range(1, len(self.ids) + 1)
                 owners = {self.member_id(one): b"all" if one == given.variant else b"" for one in present}
-                return self.context.sync(member, owners if given.variant else {})
+                return self.group.sync(member, owners if given.variant else {})
             case "heartbeat":
-                return self.context.heartbeat(member)
+                return self.group.heartbeat(member)
             case "commit":
-                return self.context.commit(member, {0: 1})
+                return self.group.commit(member, {0: 1})
             case "look":
-                return self.context.describe_groups()
+                return self.group.describe_groups()
             case _:
-                return self.context.leave(member)
+                return self.group.leave(member)
 
     def member_id(self, number: int) -> str:
         """The id that was handed out so many-th, as far as its owner knows it."""
@@ -147,10 +147,10 @@ class TourMembers:
         how = self.universe.joinings[given.variant if given.kind == "join" else 0]
         return Member(
             f"M{given.member}" if given.member else "new",
-            tuple((name, self.context.metadata(f"variant {how.metadata}")) for name in how.names),
+            tuple((name, self.group.metadata(f"variant {how.metadata}")) for name in how.names),
             how.session_timeout,
             how.rebalance_timeout,
-            instance=f"{given.instance}-{self.context.group}" if given.instance else None,
+            instance=f"{given.instance}-{self.group.group_id}" if given.instance else None,
             protocol_type=how.protocol_type,
             id=self.member_id(given.member) if given.member else "",
             generation=given.generation,

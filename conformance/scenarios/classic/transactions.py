@@ -22,14 +22,14 @@ LAST_EXPLICIT_VERSION = 4
 class Producer:
     """A transactional producer and its one transaction in the stage's group."""
 
-    context: ScenarioContext
+    group: ScenarioContext
     id: int = -1
     epoch: int = -1
 
     @property
     def name(self) -> str:
         """Its transactional id."""
-        return f"{self.context.group}-producer"
+        return f"{self.group.group_id}-producer"
 
     async def begin(self) -> None:
         """Get an id, and tell the transaction of the group."""
@@ -37,7 +37,7 @@ class Producer:
             "InitProducerId", {"transactional_id": self.name, "transaction_timeout_ms": 30_000}
         )
         self.id, self.epoch = body["producer_id"], body["producer_epoch"]
-        await self.send_when_ready("AddOffsetsToTxn", {**self.producer_fields(), "group_id": self.context.group})
+        await self.send_when_ready("AddOffsetsToTxn", {**self.producer_fields(), "group_id": self.group.group_id})
 
     def producer_fields(self) -> Body:
         """Who it is, in every request."""
@@ -45,39 +45,39 @@ class Producer:
 
     async def send_when_ready(self, api: str, body: Body) -> Body:
         """Ask the transaction coordinator, who may need some time."""
-        version = self.context.highest_version(api, at_most=LAST_EXPLICIT_VERSION)
+        version = self.group.highest_version(api, at_most=LAST_EXPLICIT_VERSION)
         response: Body = {}
         for _ in range(MAX_ATTEMPTS):
-            response = await self.context.send(api, body, version=version)
+            response = await self.group.send(api, body, version=version)
             if response["error_code"] not in TRANSIENT:
                 break
-            await self.context.sleep(self.context.short_pause)
-        self.context.require(response["error_code"] == 0, f"{api} got {error_name(response['error_code'])}")
+            await self.group.sleep(self.group.short_pause)
+        self.group.require(response["error_code"] == 0, f"{api} got {error_name(response['error_code'])}")
         return response
 
     async def commit(self, partition: int, offset: int) -> bool:
         """Commit an offset in the transaction; was it accepted?"""
-        version = self.context.highest_version("TxnOffsetCommit", at_least=3, at_most=LAST_EXPLICIT_VERSION)
+        version = self.group.highest_version("TxnOffsetCommit", at_least=3, at_most=LAST_EXPLICIT_VERSION)
         rows: dict[tuple[str, int] | int, Body] = {
             partition: {"committed_offset": offset, "committed_metadata": "", "committed_leader_epoch": -1}
         }
         body = {
             **self.producer_fields(),
-            "group_id": self.context.group,
-            "topics": self.context.partitions_by_topic(rows, {}),
+            "group_id": self.group.group_id,
+            "topics": self.group.partitions_by_topic(rows, {}),
         }
         body |= {"generation_id": -1, "member_id": "", "group_instance_id": None}
-        return await is_commit_accepted(self.context.send("TxnOffsetCommit", body, version=version))
+        return await is_commit_accepted(self.group.send("TxnOffsetCommit", body, version=version))
 
     async def end(self, *, committed: bool) -> None:
         """Commit or abort the transaction."""
         await self.send_when_ready("EndTxn", {**self.producer_fields(), "committed": committed})
 
 
-async def begin_transaction(context: ScenarioContext) -> tuple[Producer, bool]:
+async def begin_transaction(group: ScenarioContext) -> tuple[Producer, bool]:
     """An offset, and an open transaction that would change it; the flag says that both were taken."""
-    stored = await is_commit_accepted(context.commit(None, {0: 7, 1: 8}))
-    producer = Producer(context)
+    stored = await is_commit_accepted(group.commit(None, {0: 7, 1: 8}))
+    producer = Producer(group)
     await producer.begin()
     return producer, await producer.commit(0, 70) and stored
 
@@ -89,57 +89,49 @@ def partition_error(body: Body, partition: int) -> int:
     return int(rows[0]["error_code"])
 
 
-async def fetch_when_stable(context: ScenarioContext) -> Call:
+async def fetch_when_stable(group: ScenarioContext) -> Call:
     """A fetch of the offset once no transaction is open any more."""
-    call = context.fetch(stable=True)
+    call = group.fetch(stable=True)
     for _ in range(MAX_ATTEMPTS):
         if partition_error(await call, 0) != Error.UNSTABLE_OFFSET_COMMIT:
             break
-        await context.sleep(context.short_pause)
-        call = context.fetch(stable=True)
+        await group.sleep(group.short_pause)
+        call = group.fetch(stable=True)
     return call
 
 
 @transactions.add("FETCH-10", "FETCH-11", needs=("transactions",))
-async def fetch_during_a_transaction(context: ScenarioContext) -> None:
+async def fetch_during_a_transaction(group: ScenarioContext) -> None:
     """Who requires stable offsets is told to wait; others get what was committed before."""
-    context.highest_version("OffsetFetch", at_least=7)
-    _, pending = await begin_transaction(context)
-    stable = context.fetch([0, 1], stable=True)
-    await stable
-    context.check("FETCH-10", stable, "error", "offset", reached=pending)
-    plain = context.fetch([0, 1])
-    await plain
-    context.check("FETCH-11", plain, "offset", "error", reached=pending)
+    group.highest_version("OffsetFetch", at_least=7)
+    _, pending = await begin_transaction(group)
+    await group.check("FETCH-10", group.fetch([0, 1], stable=True), fields=("error", "offset"), reached=pending)
+    await group.check("FETCH-11", group.fetch([0, 1]), fields=("offset", "error"), reached=pending)
 
 
 @transactions.add("FETCH-10", needs=("transactions",))
-async def fetch_of_a_first_transactional_offset(context: ScenarioContext) -> None:
+async def fetch_of_a_first_transactional_offset(group: ScenarioContext) -> None:
     """Unstable also where nothing was ever committed."""
-    context.highest_version("OffsetFetch", at_least=7)
-    producer = Producer(context)
+    group.highest_version("OffsetFetch", at_least=7)
+    producer = Producer(group)
     await producer.begin()
     pending = await producer.commit(2, 70)
-    stable = context.fetch([2], stable=True)
-    await stable
-    context.check("FETCH-10", stable, "error", "offset", reached=pending)
+    await group.check("FETCH-10", group.fetch([2], stable=True), fields=("error", "offset"), reached=pending)
 
 
 @transactions.add("FETCH-12", needs=("transactions",))
-async def fetch_after_a_committed_transaction(context: ScenarioContext) -> None:
+async def fetch_after_a_committed_transaction(group: ScenarioContext) -> None:
     """The transaction's offset has taken the place of the old one."""
-    context.highest_version("OffsetFetch", at_least=7)
-    producer, pending = await begin_transaction(context)
+    group.highest_version("OffsetFetch", at_least=7)
+    producer, pending = await begin_transaction(group)
     await producer.end(committed=True)
-    fetched = await fetch_when_stable(context)
-    context.check("FETCH-12", fetched, "offset", "error", reached=pending)
+    await group.check("FETCH-12", await fetch_when_stable(group), fields=("offset", "error"), reached=pending)
 
 
 @transactions.add("FETCH-12", needs=("transactions",))
-async def fetch_after_an_aborted_transaction(context: ScenarioContext) -> None:
+async def fetch_after_an_aborted_transaction(group: ScenarioContext) -> None:
     """The old offset is as if nothing had been."""
-    context.highest_version("OffsetFetch", at_least=7)
-    producer, pending = await begin_transaction(context)
+    group.highest_version("OffsetFetch", at_least=7)
+    producer, pending = await begin_transaction(group)
     await producer.end(committed=False)
-    fetched = await fetch_when_stable(context)
-    context.check("FETCH-12", fetched, "offset", "error", reached=pending)
+    await group.check("FETCH-12", await fetch_when_stable(group), fields=("offset", "error"), reached=pending)

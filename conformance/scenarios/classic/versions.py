@@ -32,36 +32,36 @@ FIRST_VERSIONS = {"OffsetCommit": 1, "OffsetFetch": 1}
 
 
 @versions.add(*REQUIREMENT_BY_API.values())
-async def every_advertised_version(context: ScenarioContext) -> None:
+async def every_advertised_version(group: ScenarioContext) -> None:
     """A request about a group that does not exist, in each version of each API."""
     calls: list[tuple[str, Call]] = []
     for api, requirement in REQUIREMENT_BY_API.items():
-        lowest, highest = context.description.versions.get(api, (0, -1))
+        lowest, highest = group.description.versions.get(api, (0, -1))
         for version in range(max(lowest, FIRST_VERSIONS.get(api, 0)), highest + 1):
-            calls.append((requirement, send_minimal(context, api, version)))
+            calls.append((requirement, send_minimal(group, api, version)))
     for requirement, call in calls:
         with suppress(Blocked):
             await call
-        context.check(requirement, call, *CHECKED_FIELDS.get(call.api, ()))
+        group.add_check(requirement, call, fields=CHECKED_FIELDS.get(call.api, ()))
 
 
-def send_minimal(context: ScenarioContext, api: str, version: int) -> Call:
+def send_minimal(group: ScenarioContext, api: str, version: int) -> Call:
     """A request about a group of its own that nobody made."""
-    stranger = context.member("A")
+    stranger = group.member("A")
     stranger.id, stranger.generation, stranger.protocol = "stranger", 1, "range"
-    group = f"{context.group}-{api}-{version}"
-    changes: Body = {"group_id": group}
+    group_id = f"{group.group_id}-{api}-{version}"
+    changes: Body = {"group_id": group_id}
     calls: dict[str, Any] = {
-        "JoinGroup": lambda: context.join(stranger, version=version, **changes),
-        "SyncGroup": lambda: context.sync(stranger, version=version, **changes),
-        "Heartbeat": lambda: context.heartbeat(stranger, version=version, **changes),
-        "LeaveGroup": lambda: context.leave(stranger, version=version, **changes),
-        "OffsetCommit": lambda: context.commit(stranger, {0: 5}, version=version, **changes),
-        "OffsetFetch": lambda: context.fetch(groups=[group], version=version),
-        "DescribeGroups": lambda: context.describe_groups(group, version=version),
-        "ListGroups": lambda: context.list_groups(version=version),
-        "DeleteGroups": lambda: context.delete_groups(group, version=version),
-        "OffsetDelete": lambda: context.delete_offsets([0], **changes),
+        "JoinGroup": lambda: group.join(stranger, version=version, **changes),
+        "SyncGroup": lambda: group.sync(stranger, version=version, **changes),
+        "Heartbeat": lambda: group.heartbeat(stranger, version=version, **changes),
+        "LeaveGroup": lambda: group.leave(stranger, version=version, **changes),
+        "OffsetCommit": lambda: group.commit(stranger, {0: 5}, version=version, **changes),
+        "OffsetFetch": lambda: group.fetch(groups=[group_id], version=version),
+        "DescribeGroups": lambda: group.describe_groups(group_id, version=version),
+        "ListGroups": lambda: group.list_groups(version=version),
+        "DeleteGroups": lambda: group.delete_groups(group_id, version=version),
+        "OffsetDelete": lambda: group.delete_offsets([0], **changes),
     }
     call: Call = calls[api]()
     return call

@@ -180,7 +180,7 @@ class ScheduleInterpreter:
             case "none":
                 changes["group_instance_id"] = None
             case "stranger":
-                changes["group_instance_id"] = f"{UNKNOWN_ID}-{self.context.group}"
+                changes["group_instance_id"] = f"{UNKNOWN_ID}-{self.context.group_id}"
             case other:
                 changes["group_instance_id"] = self.actor_at(other).member.instance
         offset = move.get("generation")
@@ -324,14 +324,14 @@ class ScheduleInterpreter:
         version = self.version_for("OffsetFetch", move)
         if asked is None and version < 2:
             asked = [0, 1]
-        groups = None if "groups" not in dict(move.options) else [self.context.group, self.absent_group]
+        groups = None if "groups" not in dict(move.options) else [self.context.group_id, self.absent_group]
         call = self.context.fetch(asked, stable=bool(move.get("stable")), groups=groups, version=version)
         await self.track_request(call, None, {})
 
     @property
     def absent_group(self) -> str:
         """A group that does not exist."""
-        return f"{self.context.group}-nothing"
+        return f"{self.context.group_id}-nothing"
 
     async def commit_in_transaction(self, move: Move) -> None:
         """TxnOffsetCommit, in the one transaction of the schedule."""
@@ -346,7 +346,7 @@ class ScheduleInterpreter:
         row = {"committed_offset": move.number("offset", 1), "committed_metadata": "", "committed_leader_epoch": -1}
         body: dict[str, Any] = {
             **self.producer.producer_fields(),
-            "group_id": self.context.group,
+            "group_id": self.context.group_id,
             "topics": self.context.partitions_by_topic({move.number("partition"): row}, {}),
             "generation_id": actor.member.generation,
             "member_id": actor.member.id,
@@ -367,7 +367,7 @@ class ScheduleInterpreter:
 
     def groups_of(self, move: Move) -> tuple[str, ...]:
         """The groups that a call is about."""
-        return (self.context.group, self.absent_group) if move.get("groups") else (self.context.group,)
+        return (self.context.group_id, self.absent_group) if move.get("groups") else (self.context.group_id,)
 
     async def describe(self, move: Move) -> None:
         """DescribeGroups."""
