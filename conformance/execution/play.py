@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from fencepost.adapters.target import Channel, Description, Target, TargetError, TraceBuilder
 from fencepost.conformance.scenario.context import Blocked, ScenarioContext, Unsupported
 from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import TraceVerdict
+
+__all__ = ["DEFAULT_GRACE_MS", "Completion", "JudgeFunction", "ScenarioRun", "play_scenario", "run_schedule"]
 
 DEFAULT_GRACE_MS = 2_000
 """How late a timer of a real target may fire, and how long it may take over an answer."""
@@ -17,24 +20,6 @@ DEFAULT_GRACE_MS = 2_000
 
 JudgeFunction = Callable[[Header, tuple[Event, ...]], Awaitable[TraceVerdict]]
 """Has a trace judged."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScenarioRun:
-    """A scenario that was played: its trace, the judge's findings, and why it ended early if it did.
-
-    `unsupported` names what the target does not offer; `blocked` says what was in the way; `crashed` that the
-    target was gone afterwards; `loop_lag` is how many milliseconds the kit itself was late at worst.
-    """
-
-    scenario: Scenario
-    header: Header
-    events: tuple[Event, ...]
-    verdict: TraceVerdict
-    unsupported: str = ""
-    blocked: str = ""
-    crashed: bool = False
-    loop_lag: int = 0
 
 
 @dataclass(frozen=True, slots=True)

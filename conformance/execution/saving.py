@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from fencepost.conformance.analysis.root_cause import violated_requirements
-from fencepost.conformance.execution.play import ScenarioRun
 from fencepost.conformance.plan import Plan
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import write_trace
 

@@ -16,18 +16,19 @@ from fencepost.adapters.target import Description
 from fencepost.adapters.wire.process_control import ProcessControl
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
 from fencepost.conformance.analysis.root_cause import violated_requirements
+from fencepost.conformance.events import Progress
 from fencepost.conformance.execution.loop_lag import LoopLagMonitor, discard_if_lagging, is_inconclusive
 from fencepost.conformance.execution.pacing import Pacer
-from fencepost.conformance.execution.play import DEFAULT_GRACE_MS, JudgeFunction, ScenarioRun, play_scenario
+from fencepost.conformance.execution.play import DEFAULT_GRACE_MS, JudgeFunction, play_scenario
 from fencepost.conformance.execution.restart_barrier import RestartBarrier
 from fencepost.conformance.execution.saving import save_run
 from fencepost.conformance.execution.signals import ignore_interrupts, start_workers
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.reports.progress import Progress
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.run_state import RunState, order_scenarios
 from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import offered_capabilities, required_capabilities, select_scenarios
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.scenarios.classic.tours import with_tours
@@ -89,7 +90,8 @@ class RemoteRun:
             if not self.profile.survives_restarts:
                 offered -= {"restart"}
             selection = select_scenarios(ALL, requirements, offered, smoke=self.plan.smoke)
-            course = RunState(self.plan, with_tours(selection, description.settings, self.plan), progress)
+            selection = with_tours(selection, description.settings, self.plan.tours, self.plan.seed)
+            course = RunState(self.plan, selection, progress)
             cut_short = False
             try:
                 await self.play_and_confirm(course, description, first)

@@ -15,8 +15,8 @@ from fencepost.adapters.target import Description
 from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.execution.loop_lag import discard_if_lagging
 from fencepost.conformance.execution.pacing import Pacer
-from fencepost.conformance.execution.play import ScenarioRun
 from fencepost.conformance.execution.saving import save_trace
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.classic.generation import GeneratedSchedule, ScheduleScope
 from fencepost.conformance.schedules.classic.interpreter import scenario_of
 from fencepost.conformance.schedules.engine import ScheduleEngine

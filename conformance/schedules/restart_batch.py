@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from fencepost.adapters.target import Description
-from fencepost.conformance.execution.play import ScenarioRun
 from fencepost.conformance.execution.restart_barrier import RestartBarrier
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.classic.generation import GeneratedSchedule
 from fencepost.conformance.schedules.classic.interpreter import scenario_of
 

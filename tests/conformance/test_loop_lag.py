@@ -10,13 +10,13 @@ import pytest
 from fencepost.adapters.virtual_clock import VirtualClock, run_virtual
 from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.execution.loop_lag import LoopLagMonitor, discard_if_lagging, is_inconclusive
-from fencepost.conformance.execution.play import ScenarioRun
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.run_state import RunState
 from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import select_scenarios
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.schedules.falsify import Bench

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from fencepost.conformance.analysis.root_cause import violated_requirements
-from fencepost.conformance.execution.play import ScenarioRun
 from fencepost.conformance.execution.signals import start_workers
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.remote import JUDGE_PROCESSES, RemoteRun
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.classic.generation import ScheduleScope
 from fencepost.conformance.schedules.concurrent_engine import ConcurrentEngine
 from fencepost.conformance.schedules.schedule import LONG, Move, Role, Schedule
