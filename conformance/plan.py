@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from fencepost.conformance.reports.progress import Progress
+from fencepost.conformance.events import Progress
 from fencepost.conformance.results import Failure, Report
 
 BUNDLED = "bundled"

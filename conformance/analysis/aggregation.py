@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fencepost.conformance.analysis.root_cause import RequirementViolation, RootCauses, violations_in
-from fencepost.conformance.execution.play import ScenarioRun
 from fencepost.conformance.results import Failure, RequirementResult, RuleCoverage, Verdict
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import Selection
 from fencepost.model.classic.rules import RULES
 from fencepost.traces.events import Event, Kind

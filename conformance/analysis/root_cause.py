@@ -7,7 +7,7 @@ else. Only the requirement that speaks of the wrong thing is to be reported for 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fencepost.conformance.execution.play import ScenarioRun
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.model.catalogue.classic import is_recommendation
 from fencepost.model.catalogue.classic.prerequisites import PREREQUISITES
 from fencepost.model.classic.rules import RULES

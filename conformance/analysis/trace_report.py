@@ -19,7 +19,7 @@ from fencepost.conformance.analysis.aggregation import (
 from fencepost.conformance.analysis.reference_differences import common_decisions, note_ambiguities
 from fencepost.conformance.analysis.root_cause import RequirementViolation, violations_in
 from fencepost.conformance.analysis.together import count_rule_checks, describe_target
-from fencepost.conformance.reports.progress import Progress
+from fencepost.conformance.events import Progress
 from fencepost.conformance.results import Report, RequirementResult
 from fencepost.model.catalogue.classic import CATALOGUE
 from fencepost.model.classic.messages.parsing import read_requests

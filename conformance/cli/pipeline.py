@@ -9,16 +9,17 @@ from typing import Any
 
 from fencepost.conformance.cli.importing import cluster_options
 from fencepost.conformance.cli.pipeline_options import BUCKETS
+from fencepost.conformance.events import Progress
+from fencepost.conformance.pipeline.campaign import run_seeds
 from fencepost.conformance.pipeline.merge import merge_findings
 from fencepost.conformance.pipeline.shard_findings import shard_findings
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.reports.junit import to_junit
 from fencepost.conformance.reports.pipeline import query_lines, report_lines
-from fencepost.conformance.reports.progress import Progress, ProgressDisplay
+from fencepost.conformance.reports.progress import ProgressDisplay
 from fencepost.conformance.reports.text import escape_unprintable, render_report
 from fencepost.conformance.results import ExitCode, Report
-from fencepost.conformance.run.campaign import run_seeds
 from fencepost.traces.pipeline.corpus import Corpus, Counts
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.ingest import ingest

@@ -5,7 +5,7 @@ from collections import deque
 from dataclasses import replace
 
 from fencepost.conformance.analysis.root_cause import satisfied_requirements, violated_requirements
-from fencepost.conformance.execution.play import ScenarioRun
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.traces.verdict import TraceVerdict
 
 TICK_SECONDS = 0.02

@@ -2,14 +2,17 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from fencepost.adapters.target import Channel, Description, Target, TargetError, TraceBuilder
+from fencepost.adapters.target import Description, Target, TargetError, TraceBuilder
 from fencepost.conformance.scenario.context import Blocked, ScenarioContext, Unsupported
 from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import TraceVerdict
+
+__all__ = ["DEFAULT_GRACE_MS", "Completion", "JudgeFunction", "ScenarioRun", "play_scenario", "record_scenario"]
 
 DEFAULT_GRACE_MS = 2_000
 """How late a timer of a real target may fire, and how long it may take over an answer."""
@@ -20,24 +23,6 @@ JudgeFunction = Callable[[Header, tuple[Event, ...]], Awaitable[TraceVerdict]]
 
 
 @dataclass(frozen=True, slots=True)
-class ScenarioRun:
-    """A scenario that was played: its trace, the judge's findings, and why it ended early if it did.
-
-    `unsupported` names what the target does not offer; `blocked` says what was in the way; `crashed` that the
-    target was gone afterwards; `loop_lag` is how many milliseconds the kit itself was late at worst.
-    """
-
-    scenario: Scenario
-    header: Header
-    events: tuple[Event, ...]
-    verdict: TraceVerdict
-    unsupported: str = ""
-    blocked: str = ""
-    crashed: bool = False
-    loop_lag: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Completion:
     """How a play ended."""
 
@@ -45,7 +30,7 @@ class Completion:
     blocked: str = ""
 
 
-async def play_scenario(
+async def record_scenario(
     scenario: Scenario,
     target: Target,
     description: Description,
@@ -53,9 +38,8 @@ async def play_scenario(
     *,
     grace: int,
     restart: Callable[..., Awaitable[None]] | None = None,
-    judge_trace: JudgeFunction | None = None,
 ) -> ScenarioRun:
-    """Play a scenario in a group of its own and judge the trace: here, unless `judge_trace` does it elsewhere."""
+    """Play a scenario in a group of its own and return the run, not judged yet. `grace` is in milliseconds."""
     loop = asyncio.get_running_loop()
     begun = loop.time()
     recorder = TraceBuilder(lambda: int((loop.time() - begun) * 1000 + 1e-6))
@@ -68,17 +52,33 @@ async def play_scenario(
         implementation=description.implementation,
     )
     channel = target.channel(recorder)
-    stage = ScenarioContext(description, channel, recorder, group, grace=grace, restart=restart)
+    context = ScenarioContext(description, channel, recorder, group, grace=grace, restart=restart)
     try:
-        ending = await run_schedule(scenario, stage, channel)
+        completion = await run_schedule(scenario, context)
     finally:
         await channel.close()
-    stage.record_checks()
-    verdict = judge(header, recorder.events) if judge_trace is None else await judge_trace(header, recorder.events)
-    return ScenarioRun(scenario, header, recorder.events, verdict, ending.unsupported, ending.blocked)
+    context.record_checks()
+    unjudged = TraceVerdict((), (), {}, events=len(recorder.events))
+    return ScenarioRun(scenario, header, recorder.events, unjudged, completion.unsupported, completion.blocked)
 
 
-async def run_schedule(scenario: Scenario, context: ScenarioContext, channel: Channel) -> Completion:
+async def play_scenario(
+    scenario: Scenario,
+    target: Target,
+    description: Description,
+    group: str,
+    *,
+    grace: int,
+    restart: Callable[..., Awaitable[None]] | None = None,
+    judge_trace: JudgeFunction | None = None,
+) -> ScenarioRun:
+    """Play a scenario in a group of its own and judge its trace: here, unless `judge_trace` does it elsewhere."""
+    run = await record_scenario(scenario, target, description, group, grace=grace, restart=restart)
+    verdict = judge(run.header, run.events) if judge_trace is None else await judge_trace(run.header, run.events)
+    return replace(run, verdict=verdict)
+
+
+async def run_schedule(scenario: Scenario, context: ScenarioContext) -> Completion:
     """Run the schedule to its end, or to where it cannot go on."""
     try:
         await scenario.play(context)

@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from fencepost.conformance.analysis.root_cause import violated_requirements
-from fencepost.conformance.execution.play import ScenarioRun
 from fencepost.conformance.plan import Plan
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import write_trace
 
@@ -23,6 +23,11 @@ def trace_path(folder: Path, run: ScenarioRun) -> Path:
     return folder / f"{run.scenario.name}.jsonl"
 
 
+def write_run(folder: Path, run: ScenarioRun) -> None:
+    """Write the trace of a run into a folder."""
+    write_trace(trace_path(folder, run), run.header, run.events)
+
+
 def save_run(plan: Plan, run: ScenarioRun) -> None:
     """Write the trace where the plan wants it."""
     save_trace(plan, run)
@@ -32,10 +37,10 @@ def save_run(plan: Plan, run: ScenarioRun) -> None:
 def save_trace(plan: Plan, run: ScenarioRun) -> None:
     """Write the trace where every trace goes."""
     if plan.traces is not None:
-        write_trace(trace_path(plan.traces, run), run.header, run.events)
+        write_run(plan.traces, run)
 
 
 def save_failure(plan: Plan, run: ScenarioRun) -> None:
     """Write the trace where those of failures go, if it is one."""
     if plan.save is not None and violated_requirements(run):
-        write_trace(trace_path(plan.save, run), run.header, run.events)
+        write_run(plan.save, run)

@@ -1,31 +1,13 @@
 """Telling a person how far a run has come."""
 
-from dataclasses import dataclass
 from typing import TextIO
+
+from fencepost.conformance.events import Progress
+
+__all__ = ["Progress", "ProgressDisplay", "format_duration", "progress_line"]
 
 _CLEAR = "\r\x1b[K"
 _TERMINAL_WIDTH = 79
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a run has come: schedules (or `unit` it does) done of those planned, after so many seconds.
-
-    `failures` counts the requirements found violated so far; `current` says what is being tested now.
-    """
-
-    done: int
-    total: int
-    seconds: float
-    failures: int = 0
-    current: str = ""
-    unit: str = "schedules"
-
-    def seconds_left(self) -> float | None:
-        """Seconds left if the rest goes on at the present pace; None while that cannot be told."""
-        if self.done == 0 or self.total < self.done:
-            return None
-        return self.seconds / self.done * (self.total - self.done)
 
 
 class ProgressDisplay:

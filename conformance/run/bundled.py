@@ -8,14 +8,15 @@ from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Description, Target
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
 from fencepost.conformance.analysis.root_cause import violated_requirements
-from fencepost.conformance.execution.play import ScenarioRun, play_scenario
+from fencepost.conformance.events import Progress
+from fencepost.conformance.execution.play import play_scenario
 from fencepost.conformance.execution.saving import save_run
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.reports.progress import Progress
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.run_state import RunState, order_scenarios
 from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import offered_capabilities, required_capabilities, select_scenarios
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.scenarios.classic.tours import with_tours
@@ -56,7 +57,8 @@ class BundledRun:
         description = await run_virtual_in_thread(self.describe_target())
         offered = offered_capabilities(description, ("no-initial-delay", "resize"), slow=True)
         selection = select_scenarios(ALL, requirements, offered, smoke=self.plan.smoke)
-        course = RunState(self.plan, with_tours(selection, description.settings, self.plan), progress)
+        selection = with_tours(selection, description.settings, self.plan.tours, self.plan.seed)
+        course = RunState(self.plan, selection, progress)
         cut_short = False
         try:
             for scenario in order_scenarios(course.selection.scenarios, self.plan.seed):

@@ -10,12 +10,12 @@ from fencepost.conformance.analysis import aggregation
 from fencepost.conformance.analysis.aggregation import Origin
 from fencepost.conformance.analysis.reference_differences import note_ambiguities
 from fencepost.conformance.analysis.root_cause import RootCauses, is_crash, violated_requirements, violations_in
-from fencepost.conformance.execution.play import ScenarioRun
+from fencepost.conformance.events import Progress
 from fencepost.conformance.execution.saving import save_failure, trace_path, with_decisions
 from fencepost.conformance.plan import Plan
-from fencepost.conformance.reports.progress import Progress
 from fencepost.conformance.results import Report
 from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import Selection
 from fencepost.conformance.scenarios.classic.tours import TourRunner
 from fencepost.conformance.schedules.coverage import measure_coverage

@@ -7,9 +7,9 @@ from fencepost.adapters.bundled.classic.log import CorruptLogError
 from fencepost.adapters.serve.server import serve_forever as run_server
 from fencepost.adapters.target import TargetError
 from fencepost.conformance.analysis import trace_report
+from fencepost.conformance.events import Progress
 from fencepost.conformance.plan import BUNDLED, Plan, ReplayResult
 from fencepost.conformance.profile import Profile, load_profile
-from fencepost.conformance.reports.progress import Progress
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.remote import RemoteRun

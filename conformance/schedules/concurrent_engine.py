@@ -1,22 +1,21 @@
-"""A series over the network: hundreds of groups at once, and one restart a season for all schedules that need it.
+"""Random schedules over the network: hundreds of groups at once, and one restart per batch for all that need it.
 
-While a season is played the next one is drawn and the last one judged, in processes beside this one.
+While a batch is played the next one is generated and the last one judged, in processes beside this one.
 """
 
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import count as counting
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from fencepost.adapters.target import Description
 from fencepost.conformance.analysis.root_cause import violated_requirements
+from fencepost.conformance.execution.judge_pool import JudgePool
 from fencepost.conformance.execution.loop_lag import discard_if_lagging
-from fencepost.conformance.execution.pacing import Pacer
-from fencepost.conformance.execution.play import ScenarioRun
-from fencepost.conformance.execution.saving import save_trace
+from fencepost.conformance.execution.pool import ScenarioPool
+from fencepost.conformance.execution.saving import write_run
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.classic.generation import GeneratedSchedule, ScheduleScope
 from fencepost.conformance.schedules.classic.interpreter import scenario_of
 from fencepost.conformance.schedules.engine import ScheduleEngine
@@ -24,79 +23,74 @@ from fencepost.conformance.schedules.guidance import BatchSpec, generate_batch
 from fencepost.conformance.schedules.restart_batch import RestartBatch
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.schedules.statistics import ScheduleResult
-from fencepost.traces.events import Event, Header
-from fencepost.traces.judge.judge import judge
-from fencepost.traces.verdict import TraceVerdict
 
-if TYPE_CHECKING:
-    from fencepost.conformance.run.remote import RemoteRun
-
-MAX_CONCURRENCY = 400
-"""How many schedules are in flight."""
 MAX_SHRINK_CONCURRENCY = 40
 """How many shorter schedules are tried side by side."""
 
 
 class ConcurrentEngine(ScheduleEngine):
-    """Schedules on a Kafka address."""
+    """Schedules on the target of a pool that leaves its runs unjudged: this engine judges them while others are played.
+
+    `judges` also generate the schedules. The traces of schedules go to the folder `traces` if there is one.
+    """
 
     batches_per_round = 30
     shrink_seconds = 90.0
 
     def __init__(
         self,
-        remote: "RemoteRun",
-        description: Description,
+        pool: ScenarioPool,
+        judges: JudgePool,
         scope: ScheduleScope,
+        seed: int,
         count: int,
         decisions: dict[str, bool],
+        traces: Path | None = None,
     ) -> None:
-        super().__init__(scope, remote.plan.seed, count, decisions)
-        self.remote = remote
-        self.description = description
+        super().__init__(scope, seed, count, decisions)
+        self.pool = pool
+        self.judges = judges
+        self.judge = judges.judge_with(decisions)
+        self.traces = traces
         self.replay_numbers = counting(1)
-        remote.max_concurrency = MAX_CONCURRENCY
-        remote.pacer = Pacer(remote.target.measure_response_time)
-        remote.judge = partial(judge, decisions=decisions, eager=True)
         self.generated: dict[str, GeneratedSchedule] = {}
-        self.restart_batch = RestartBatch(remote, description, self.judge_in_background)
+        self.restart_batch = RestartBatch(pool, self.judge_in_background)
         self.judging_tasks: list[asyncio.Task[None]] = []
-        self.on_result: Callable[[ScheduleResult], None] = lambda outcome: None
+        self.on_result: Callable[[ScheduleResult], None] = lambda result: None
 
     async def play(self, rounds: Iterator[list[BatchSpec]], on_result: Callable[[ScheduleResult], None]) -> None:
         """As `ScheduleEngine.play`."""
-        self.remote.judge_run_trace, self.on_result = skip_judging, on_result
-        drawing = self.start_generating(next(rounds, []))
+        self.on_result = on_result
+        generating = self.start_generating(next(rounds, []))
         try:
-            while drawn := await drawing:
-                drawing = self.start_generating(next(rounds, []))
-                await self.play_restart_batch(drawn)
+            while generated := await generating:
+                generating = self.start_generating(next(rounds, []))
+                await self.play_restart_batch(generated)
             await self.restart_batch.finish()
             await asyncio.gather(*self.judging_tasks)
         finally:
-            self.remote.judge_run_trace = self.remote.judge_in_pool
             self.restart_batch.cancel()
-            for each in (drawing, *self.judging_tasks):
-                each.cancel()
+            for task in (generating, *self.judging_tasks):
+                task.cancel()
 
     def start_generating(self, specs: Sequence[BatchSpec]) -> "asyncio.Task[list[GeneratedSchedule]]":
-        """Have some chunks drawn."""
+        """Start a task that generates some batches."""
         return asyncio.create_task(self.generate(specs))
 
     async def generate(self, specs: Sequence[BatchSpec]) -> list[GeneratedSchedule]:
-        """The schedules of some chunks."""
+        """The schedules of some batches."""
         loop = asyncio.get_running_loop()
-        chunks = await asyncio.gather(
-            *(loop.run_in_executor(self.remote.judge_pool, generate_batch, order) for order in specs)
+        batches = await asyncio.gather(
+            *(loop.run_in_executor(self.judges.executor, generate_batch, spec) for spec in specs)
         )
-        return [each for chunk in chunks for each in chunk]
+        return [generated for batch in batches for generated in batch]
 
     async def play_restart_batch(self, generated: Sequence[GeneratedSchedule]) -> None:
-        """Play up to the restart, and wait for what the season before has left to be judged."""
+        """Play up to the restart, and wait until all runs of the batch before are judged."""
         self.generated.update((each.schedule.name, each) for each in generated)
         before, left = self.restart_batch, self.judging_tasks
         self.judging_tasks = []
-        self.restart_batch = RestartBatch(self.remote, self.description, self.judge_in_background)
+        self.restart_batch = RestartBatch(self.pool, self.judge_in_background)
         try:
             await self.restart_batch.play(generated, before)
         finally:
@@ -104,44 +98,44 @@ class ConcurrentEngine(ScheduleEngine):
         await asyncio.gather(*left)
 
     def judge_in_background(self, run: ScenarioRun) -> None:
-        """Have judged what was played, and go on."""
-        self.judging_tasks.append(asyncio.create_task(self.judge_run(run)))
+        """Start a task that judges a run and reports its result."""
+        self.judging_tasks.append(asyncio.create_task(self.report_result(run)))
 
-    async def judge_run(self, run: ScenarioRun) -> None:
-        """Judge what was played."""
-        verdict = await self.remote.judge_in_pool(run.header, run.events)
-        judged = discard_if_lagging(replace(run, verdict=verdict))
+    async def report_result(self, run: ScenarioRun) -> None:
+        """Judge a run, report its result and save its trace."""
+        judged = await self.judge_run(run)
         self.on_result(ScheduleResult.from_run(self.generated.pop(run.scenario.name), judged))
-        save_trace(self.remote.plan, judged)
+        if self.traces is not None:
+            write_run(self.traces, judged)
 
-    async def play_schedules(
-        self, schedules: Sequence[Schedule], attempt: str, on_run: Callable[[ScenarioRun], None]
-    ) -> None:
-        """Play schedules side by side, then those that need a restart."""
-        await self.remote.play_batch([scenario_of(each) for each in schedules], attempt, self.description, on_run)
+    async def judge_run(self, run: ScenarioRun) -> ScenarioRun:
+        """The run with its verdict."""
+        return discard_if_lagging(replace(run, verdict=await self.judge(run.header, run.events)))
 
     async def replay(self, schedules: Sequence[Schedule]) -> list[ScenarioRun]:
-        """As `ScheduleEngine.replay`."""
-        found: list[ScenarioRun] = []
+        """As `ScheduleEngine.replay`: side by side, then those that need a restart."""
         attempt = f"replay-{next(self.replay_numbers)}"
-        alike = [replace(each, name=f"{each.name}-{place}") for place, each in enumerate(schedules)]
-        await self.play_schedules(alike, attempt, found.append)
-        places = {each.name: place for place, each in enumerate(alike)}
-        found.sort(key=lambda played: places[played.scenario.name])
-        return [replace(each, scenario=scenario_of(one)) for each, one in zip(found, schedules, strict=True)]
+        scenarios = [scenario_of(replace(each, name=f"{each.name}-{place}")) for place, each in enumerate(schedules)]
+        judging: dict[str, asyncio.Task[ScenarioRun]] = {}
+
+        def start_judging(run: ScenarioRun) -> None:
+            judging[run.scenario.name] = asyncio.create_task(self.judge_run(run))
+
+        try:
+            await self.pool.play_all(scenarios, attempt, start_judging)
+            runs = [await judging[scenario.name] for scenario in scenarios]
+        finally:
+            for task in judging.values():
+                task.cancel()
+        return [replace(run, scenario=scenario_of(each)) for run, each in zip(runs, schedules, strict=True)]
 
     async def failing_indices(self, candidates: Sequence[Schedule], requirement: str, deadline: float) -> list[int]:
         """As `ScheduleEngine.failing_indices`, many at once."""
         for begin in range(0, len(candidates), MAX_SHRINK_CONCURRENCY):
             if time.monotonic() > deadline:
                 break
-            played = await self.replay(candidates[begin : begin + MAX_SHRINK_CONCURRENCY])
-            found = [begin + place for place, each in enumerate(played) if requirement in violated_requirements(each)]
-            if found:
-                return found
+            runs = await self.replay(candidates[begin : begin + MAX_SHRINK_CONCURRENCY])
+            failing = [begin + place for place, run in enumerate(runs) if requirement in violated_requirements(run)]
+            if failing:
+                return failing
         return []
-
-
-async def skip_judging(header: Header, events: tuple[Event, ...]) -> TraceVerdict:
-    """Nothing yet."""
-    return TraceVerdict((), (), {}, events=len(events))

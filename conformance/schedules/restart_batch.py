@@ -5,17 +5,12 @@ that do begin so late that none of them waits long for the others, for members t
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from fencepost.adapters.target import Description
-from fencepost.conformance.execution.play import ScenarioRun
+from fencepost.conformance.execution.pool import RunCallback, ScenarioPool
 from fencepost.conformance.execution.restart_barrier import RestartBarrier
 from fencepost.conformance.schedules.classic.generation import GeneratedSchedule
 from fencepost.conformance.schedules.classic.interpreter import scenario_of
-
-if TYPE_CHECKING:
-    from fencepost.conformance.run.remote import RemoteRun
 
 Tasks = list[asyncio.Task[None]]
 
@@ -29,34 +24,31 @@ def start_delays(generated: Sequence[GeneratedSchedule]) -> list[int]:
 class RestartBatch:
     """Some schedules on a target that can be restarted."""
 
-    def __init__(self, remote: "RemoteRun", description: Description, keep: Callable[[ScenarioRun], None]) -> None:
-        self.remote = remote
-        self.description = description
-        self.on_run = keep
+    def __init__(self, pool: ScenarioPool, on_run: RunCallback) -> None:
+        self.pool = pool
+        self.on_run = on_run
         self.after_restart: Tasks = []
         """Those that go on after the restart."""
 
     async def play(self, generated: Sequence[GeneratedSchedule], previous: "RestartBatch") -> None:
         """Play them up to the restart; `previous` has to end until then."""
-        meeting = RestartBarrier(1 + sum(each.restart_at > 0 for each in generated), self.remote.target.restart)
+        meeting = RestartBarrier(1 + sum(each.restart_at > 0 for each in generated), self.pool.target.restart)
         late = zip(generated, start_delays(generated), strict=True)
         self.after_restart = [
             asyncio.create_task(self.play_delayed(each, delay, meeting)) for each, delay in late if each.restart_at
         ]
         calm = [scenario_of(each.schedule) for each in generated if not each.restart_at]
-        await self.remote.play_concurrently(calm, "run", self.description, self.on_run)
+        await self.pool.play_concurrently(calm, "run", self.on_run)
         await previous.finish()
         await meeting.leave()
         if self.after_restart:
             await meeting.done.wait()
 
-    async def play_delayed(self, generated: GeneratedSchedule, delay: int, barrier: "RestartBarrier") -> None:
+    async def play_delayed(self, generated: GeneratedSchedule, delay: int, barrier: RestartBarrier) -> None:
         """One that needs the restart."""
         await asyncio.sleep(delay / 1000)
-        await self.remote.pacer.wait()
-        await self.remote.play_with_restart(
-            scenario_of(generated.schedule), "run", self.description, self.on_run, barrier
-        )
+        await self.pool.pacer.wait()
+        await self.pool.play_with_restart(scenario_of(generated.schedule), "run", self.on_run, barrier)
 
     async def finish(self) -> None:
         """Wait for those that go on after the restart."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fencepost.conformance.pipeline.campaign import finished_seeds, merge_reports, report_path, run_seeds
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.reports.json_report import from_json, to_json
-from fencepost.conformance.run.campaign import finished_seeds, merge_reports, report_path, run_seeds
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.corpus import TABLES, Corpus
 from fencepost.traces.pipeline.ingest import ingest

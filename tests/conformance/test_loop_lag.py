@@ -7,16 +7,19 @@ from typing import Any
 
 import pytest
 
+from fencepost.adapters.target import Description
 from fencepost.adapters.virtual_clock import VirtualClock, run_virtual
 from fencepost.conformance.analysis.root_cause import violated_requirements
+from fencepost.conformance.execution.crash_monitor import CrashMonitor
 from fencepost.conformance.execution.loop_lag import LoopLagMonitor, discard_if_lagging, is_inconclusive
-from fencepost.conformance.execution.play import ScenarioRun
+from fencepost.conformance.execution.pool import ScenarioPool
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.run_state import RunState
 from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import select_scenarios
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.schedules.falsify import Bench
@@ -24,6 +27,7 @@ from fencepost.conformance.schedules.schedule import Move, Role, Schedule
 from fencepost.conformance.zoo.crashing_target import CrashingTarget
 from fencepost.conformance.zoo.faulty import faulty_coordinator
 from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.traces.events import Order
 from fencepost.traces.verdict import CheckResult, CheckStatus, TraceVerdict
 
 EXPIRED = Schedule(
@@ -32,6 +36,7 @@ EXPIRED = Schedule(
     (Move("join"), Move("join"), Move("wait", 1, (("for", "session"),)), Move("commit")),
 )
 """A member that never synced is given up, and the group with it; then it commits."""
+DESCRIPTION = Description("target", Order.INTERVALS, "monotonic", {}, BUNDLED_SETTINGS, "topic")
 CHOSEN = next(one for one in ALL if one.requirements)
 
 
@@ -101,16 +106,18 @@ def attempts_made(state: RunState, first: ScenarioRun, *outcomes: ScenarioRun) -
     """Play the chosen scenario, which goes as told time and again; the attempts that were made."""
     attempts: list[str] = []
 
-    class Run(RemoteRun):
-        async def play_batch(self, scenarios: Any, attempt: str, description: Any, on_run: Any) -> None:
+    class FakePool(ScenarioPool):
+        async def play_all(self, scenarios: Any, attempt: str, on_run: Any) -> None:
             for scenario in scenarios:
                 attempts.append(attempt)
                 on_run(replace(outcomes[len(attempts) - 1], scenario=scenario))
 
     async def story() -> None:
-        run = Run(state.plan, Profile())
-        await run.play_and_confirm(state, None, first)  # type: ignore[arg-type]
-        run.judge_pool.shutdown()
+        run = RemoteRun(state.plan, Profile())
+        monitor = CrashMonitor(run.target, can_restart=False)
+        pool = FakePool(run.target, DESCRIPTION, monitor, LoopLagMonitor(), None, "token", 2_000)
+        await run.play_and_confirm(state, pool, first)
+        run.judges.close()
 
     asyncio.run(story())
     return attempts

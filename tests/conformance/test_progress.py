@@ -2,7 +2,8 @@ import io
 
 import pytest
 
-from fencepost.conformance.reports.progress import Progress, ProgressDisplay, format_duration, progress_line
+from fencepost.conformance.events import Progress
+from fencepost.conformance.reports.progress import ProgressDisplay, format_duration, progress_line
 
 
 @pytest.mark.parametrize(

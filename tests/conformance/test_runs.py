@@ -13,14 +13,18 @@ from typing import Any
 
 import pytest
 
+from fencepost.adapters.target import Description
+from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.conformance.cli import main
+from fencepost.conformance.execution.crash_monitor import CrashMonitor
+from fencepost.conformance.execution.loop_lag import LoopLagMonitor
+from fencepost.conformance.execution.pool import ScenarioPool
 from fencepost.conformance.execution.restart_barrier import RestartBarrier
-from fencepost.conformance.plan import Plan
-from fencepost.conformance.profile import Profile
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.model.settings import Settings
+from fencepost.traces.events import Order
 from tests.support.faulty_coordinators import FORGIVING, install
 from tests.support.served_coordinator import serve_in_thread
 
@@ -134,35 +138,33 @@ def test_ctrl_c_in_a_run_on_the_wire(tmp_path: Path, monkeypatch: Patch, capsys:
 
 def test_a_run_that_is_cut_short_restarts_nothing(monkeypatch: Patch) -> None:
     """One of two scenarios waits for the restart, the other is on its way, when both are cancelled."""
-    from fencepost.conformance.run import remote
-
     restarts = 0
     arrived = asyncio.Event()
 
-    async def restart() -> None:
+    async def restart(self: KafkaTarget) -> None:
         nonlocal restarts
         restarts += 1
 
-    class Run(remote.RemoteRun):
-        async def play(
-            self, scenario: Scenario, description: Any, attempt: str, restart: Any = None, *, alone: bool = True
-        ) -> Any:
+    class WaitingPool(ScenarioPool):
+        async def play(self, scenario: Scenario, attempt: str, restart: Any = None, *, alone: bool = True) -> Any:
             if scenario.name == "first":
                 arrived.set()
                 await restart()
             await asyncio.Event().wait()
 
     async def story() -> None:
-        run = Run(Plan("kafka://127.0.0.1:1"), Profile())
-        monkeypatch.setattr(run.target, "restart", restart)
+        target = KafkaTarget(("127.0.0.1", 1))
+        description = Description("target", Order.INTERVALS, "monotonic", {}, Settings(), "topic")
+        monitor = CrashMonitor(target, can_restart=True)
+        pool = WaitingPool(target, description, monitor, LoopLagMonitor(), None, "token", 0)
         rough = [Scenario(name, (), STABLE.play, needs=("restart",)) for name in ("first", "second")]
-        batch: Any = run.play_batch(rough, "run", None, print)  # type: ignore[arg-type]
-        task = asyncio.get_running_loop().create_task(batch)
+        task = asyncio.get_running_loop().create_task(pool.play_all(rough, "run", print))
         await arrived.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
+    monkeypatch.setattr(KafkaTarget, "restart", restart)
     asyncio.run(story())
     assert restarts == 0
 

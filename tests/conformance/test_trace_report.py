@@ -10,8 +10,8 @@ import pytest
 
 from fencepost.conformance.analysis.trace_report import MAX_SHOWN_EVENTS, PROGRESS_INTERVAL, judge_files
 from fencepost.conformance.cli import main
+from fencepost.conformance.events import Progress
 from fencepost.conformance.reports.json_report import from_json, to_json
-from fencepost.conformance.reports.progress import Progress
 from fencepost.conformance.reports.text import render_report
 from fencepost.conformance.results import Report, Verdict
 from fencepost.model.settings import Settings

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from fencepost.conformance.plan import Plan
 from fencepost.conformance.scenario.actors import Call, Member
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario
@@ -35,9 +34,9 @@ UNIVERSES = (
 """What the tours of a run are over: two members, and a static one beside a dynamic one."""
 
 
-def with_tours(selection: Selection, settings: Settings, plan: Plan) -> Selection:
-    """The selection, and the tours that the plan asks for."""
-    tours = sample_tours(settings, plan.tours, plan.seed) if plan.tours else ()
+def with_tours(selection: Selection, settings: Settings, count: int, seed: int) -> Selection:
+    """The selection with `count` tours added, drawn by the seed."""
+    tours = sample_tours(settings, count, seed) if count else ()
     return replace(selection, scenarios=(*selection.scenarios, *tours))
 
 

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from fencepost.conformance.analysis.root_cause import violated_requirements
-from fencepost.conformance.execution.play import ScenarioRun
-from fencepost.conformance.execution.signals import start_workers
+from fencepost.conformance.execution.loop_lag import LoopLagMonitor
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.run.remote import JUDGE_PROCESSES, RemoteRun
+from fencepost.conformance.run.remote import RemoteRun
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.classic.generation import ScheduleScope
-from fencepost.conformance.schedules.concurrent_engine import ConcurrentEngine
 from fencepost.conformance.schedules.schedule import LONG, Move, Role, Schedule
 from fencepost.traces.events import Kind
 from tests.targets.running import RunningTarget
@@ -69,14 +68,12 @@ def replay_on_server(schedules: list[Schedule], address: str, profile: Profile) 
     async def performance() -> list[ScenarioRun]:
         remote = RemoteRun(Plan(f"kafka://{address}"), profile)
         try:
-            description = await remote.target.open()
-            start_workers(remote.judge_pool, JUDGE_PROCESSES)
-            return await ConcurrentEngine(remote, description, ScheduleScope(description.settings), 0, {}).replay(
-                schedules
-            )
+            pool = remote.scenario_pool(await remote.target.open(), LoopLagMonitor())
+            remote.judges.start()
+            return await remote.schedule_engine(pool, ScheduleScope(pool.description.settings), {}).replay(schedules)
         finally:
             await remote.target.close()
-            remote.judge_pool.shutdown()
+            remote.judges.close()
 
     return asyncio.run(performance())
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from fencepost.conformance.pipeline import campaign as module
+from fencepost.conformance.pipeline.campaign import check_same_campaign, finished_seeds, merge_reports, run_seeds
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.results import Report, RequirementResult, Verdict
-from fencepost.conformance.run import campaign as module
-from fencepost.conformance.run.campaign import check_same_campaign, finished_seeds, merge_reports, run_seeds
 from fencepost.traces.pipeline.corpus import Batch, Corpus
 from fencepost.traces.pipeline.errors import PipelineError
 from tests.traces.pipeline.test_ingest import ProcessKilled, read_rows
