@@ -78,7 +78,7 @@ class TraceJudging:
             self.recent_events.append(event)
         elif is_annotation(event) and event.api != "step":
             self.annotations.append(event)
-        faults = self.judge.violations
+        faults = self.judge.found
         known = len(faults)
         try:
             self.judge.on_event(event, moment.operation)

@@ -14,37 +14,32 @@ from fencepost.traces.events import Header
 from fencepost.traces.files.trace_files import TraceError
 from fencepost.traces.operations import PairedEvent
 from fencepost.traces.pipeline.judge_corpus import Finding, Shard
-from fencepost.traces.pipeline.shards import LookupJudge, ShardJudge
+from fencepost.traces.pipeline.shards import ShardJudge, StateHistory
 from fencepost.traces.verdict import CheckStatus, TraceVerdict
 
 MAX_SHOWN = 5
 """How many violations of a requirement are shown of one unit; all are counted."""
 
 
-def shard_findings(
-    unit: Shard, header: Header, judge: ShardJudge | LookupJudge, moments: Iterator[PairedEvent]
-) -> Iterator[Finding]:
+def shard_findings(unit: Shard, header: Header, judge: ShardJudge, moments: Iterator[PairedEvent]) -> Iterator[Finding]:
     """Have the events of a unit judged, and say what came of it."""
-    reading = TraceJudging(Path(unit.trace), judge)
+    reading = TraceJudging(Path(unit.trace), judge.judge)
     told = FindingRows(unit)
     doubts: list[str] = []
-    changes = judge.state_changes if isinstance(judge, ShardJudge) else ()
     try:
         for moment in moments:
             reading.judge_event(moment)
-            if changes:
-                yield from told.new_findings(judge)
+            yield from told.new_findings(judge.history)
     except TraceError as mistake:
         doubts.append(str(mistake))
-    verdict = reading.finish() if not doubts else judge.finish()
-    yield from told.new_findings(judge)
+    verdict = reading.finish() if not doubts else judge.judge.finish()
+    yield from told.new_findings(judge.history)
     if unit.flaw is not None:
         doubts.append(f"{unit.flaw} is in quarantine; what comes after it is not judged")
     for doubt in (*verdict.inconclusive, *doubts):
         yield told.finding("inconclusive", {"reason": doubt})
-    if isinstance(judge, ShardJudge):
-        for stuck in judge.stuck_rebalances():
-            yield told.finding("stuck", stuck._asdict(), time=stuck.since, group=stuck.group)
+    for stuck in judge.history.stuck_rebalances():
+        yield told.finding("stuck", stuck._asdict(), time=stuck.since, group=stuck.group)
     yield from told.final_findings(header, verdict, reading)
 
 
@@ -66,15 +61,15 @@ class FindingRows:
         named = None if group is None else group.encode("utf-8", "backslashreplace").decode("utf-8")
         return Finding(self.unit.trace, self.unit.bucket, kind, sequence, time, named, json.dumps(value))
 
-    def new_findings(self, judge: ShardJudge | LookupJudge) -> Iterator[Finding]:
+    def new_findings(self, history: StateHistory) -> Iterator[Finding]:
         """What was seen since last time."""
-        if isinstance(judge, ShardJudge) and judge.state_changes:
-            for change in judge.state_changes:
+        if history.state_changes:
+            for change in history.state_changes:
                 yield self.finding("state", change._asdict(), change.sequence, change.time, change.group)
-            for round in judge.rebalances:
+            for round in history.rebalances:
                 yield self.finding("rebalance", round._asdict(), time=round.began, group=round.group)
-            judge.state_changes.clear()
-            judge.rebalances.clear()
+            history.state_changes.clear()
+            history.rebalances.clear()
 
     def final_findings(self, header: Header, verdict: TraceVerdict, reading: TraceJudging) -> Iterator[Finding]:
         """Violations, failures of requirements, check results and counts, once the shard is over: before that, the

@@ -1,11 +1,11 @@
 """What is known of each operation, and what that says of the requirements for which its answer is marked."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from fencepost.model.catalogue.classic import is_recommendation
 from fencepost.model.classic.rules import RULES
 from fencepost.traces.events import Event
+from fencepost.traces.judge.groups.records import OperationRecord
 from fencepost.traces.verdict import CheckResult, CheckStatus, Violation
 
 UNAVAILABLE_RULES = frozenset(name for name in RULES if name.startswith("gate."))
@@ -15,19 +15,6 @@ UNAVAILABLE_REQUIREMENTS = frozenset(
 )
 VARYING_FIELDS = frozenset({"member"})
 """What Apache Kafka itself has in different ways: the member id beside an error is the one sent, or none (LAT-11)."""
-
-
-@dataclass(slots=True)
-class OperationRecord:
-    """What is known of an operation: the rule that explained it, soft differences, and the fault if there is one."""
-
-    rules: frozenset[str] = frozenset()
-    unusual_fields: frozenset[str] = frozenset()
-    violation: Violation | None = None
-    tolerated: tuple[Violation, ...] = ()
-    """Faults that leave what else the answer shows as it is."""
-    has_response: bool = False
-    undecided_reason: str = ""
 
 
 def checked_sequence(check: Event) -> int:

@@ -1,53 +1,32 @@
-"""Judging a trace: every group's search side by side, what the marks in the trace say, and what went wrong."""
+"""Judging a trace: a judge for each of its groups, what concerns no single group, and the verdict on all of it."""
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 
-from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.messages.parsing import read_requests
-from fencepost.model.frozen import evolve, evolver
+from fencepost.model.classic.messages.requests import Request
+from fencepost.model.frozen import evolve
 from fencepost.traces.events import Event, Header, Kind, Order
-from fencepost.traces.judge.checks import OperationRecord, checked_sequence, evaluate_check
-from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
-from fencepost.traces.judge.classic.restart import configurations_after_restart
-from fencepost.traces.judge.diagnosis.attribution import build_violation
-from fencepost.traces.judge.diagnosis.diagnosis import Diagnoser, recover
-from fencepost.traces.judge.diagnosis.wording import errors_in
+from fencepost.traces.judge.checks import checked_sequence, evaluate_check
+from fencepost.traces.judge.groups.group_judge import AdvanceObserver, GroupJudge, StepObserver, TraceContext
+from fencepost.traces.judge.groups.records import GroupFindings
 from fencepost.traces.judge.observe.coordinator_lookup import LookupCheck, unusual_lookup_fields
 from fencepost.traces.judge.observe.log_steps import LogStepCheck
-from fencepost.traces.judge.observe.partial_trace import PartialTrace
-from fencepost.traces.judge.observe.topics import KnownTopics
-from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch, Path
+from fencepost.traces.judge.observe.partial_trace import PartialGroup, TraceGap
+from fencepost.traces.judge.search.configuration import GroupOperation
 from fencepost.traces.judge.search.eager import EAGER_BEAM_WIDTH
-from fencepost.traces.judge.search.search import (
-    MAX_CONFIGURATIONS,
-    MAX_EAGER_CONFIGURATIONS,
-    Search,
-    SearchLimitExceeded,
-)
-from fencepost.traces.model_transitions import Transition, TransitionFields, transition_fields
+from fencepost.traces.judge.search.search import MAX_CONFIGURATIONS, MAX_EAGER_CONFIGURATIONS
+from fencepost.traces.model_transitions import Transition, TransitionFields
 from fencepost.traces.operations import Lookahead, Operation
 from fencepost.traces.verdict import CheckResult, TraceVerdict, Violation
 
-NO_FIELDS: frozenset[tuple[int, str]] = frozenset()
-MAX_RECORDS = 20_000
-"""How many judged operations are remembered for marks that come later."""
-MAX_PENDING_STEPS = 1_000
-"""After how many requests and answers one of several explanations is taken for what happened, to forget the past."""
-replace_history = evolver(Configuration, "path", "unusual")
-GAP_ANNOTATIONS = frozenset({"unknown", "continued"})
-"""Remarks by which a trace says that it does not show what was before."""
-
-
-@cache
-def rule_set(rule: str) -> frozenset[str]:
-    """This rule alone."""
-    return frozenset((rule,))
-
 
 class Judge:
-    """Takes the events of one trace in order and says in the end what they show."""
+    """Hands the events of one trace, in order, to the judges of its groups, and sums up what they found.
+
+    `only` says which groups to judge (default: all). Without `is_shared_judged` nothing is said about what concerns no
+    single group: lookups, and the steps that a coordinator itself logs.
+    """
 
     def __init__(
         self,
@@ -57,31 +36,29 @@ class Judge:
         *,
         max_configurations: int = MAX_CONFIGURATIONS,
         eager: bool = False,
+        only: Callable[[str], bool] | None = None,
+        is_shared_judged: bool = True,
+        on_step: StepObserver | None = None,
+        on_advance: AdvanceObserver | None = None,
     ) -> None:
-        self.beam_width = beam_width
-        self.max_configurations = max_configurations
-        self.eager = eager
         self.header = header
-        self.decisions = tuple(sorted((decisions or {}).items()))
-        self.topics = KnownTopics()
-        self.searches: dict[str, Search] = {}
-        self.stop_reasons: dict[str, str] = {}
+        self.only = only
+        self.is_shared_judged = is_shared_judged
+        self.trace = TraceContext(
+            header, header.settings, decisions or {}, beam_width, max_configurations, eager, on_step, on_advance
+        )
+        self.records = self.trace.records
+        self.found = self.trace.found
+        self.groups: dict[str, GroupJudge | PartialGroup] = {}
+        self.gap: TraceGap | None = None
         self.lookup = LookupCheck()
-        self.partial_trace = PartialTrace(settings_assumed=header.implementation.get("settings") == "assumed")
         self.log_steps = LogStepCheck()
-        self.records: OrderedDict[int, OperationRecord] = OrderedDict()
-        self.violations: list[Violation] = []
+        self.shared_violations: list[Violation] = []
+        """Violations in what concerns no single group."""
         self.waiting_groups: dict[int, list[str]] = {}
-        """The groups in which an operation waits for its answer."""
+        """By handle, the groups in which an operation waits for its response."""
         self.check_results: list[CheckResult] = []
-        self.rules: Counter[str] = Counter()
-        self.transitions: Counter[TransitionFields] = Counter()
-        self.inconclusive: list[str] = []
         self.events = 0
-        self.restarts = 0
-        self.settings = header.settings
-        self.observer: Callable[[str, Path], None] | None = None
-        """Is told of every step that is settled, by group and in order."""
 
     # --- events -------------------------------------------------------------------------------------------------
 
@@ -92,279 +69,197 @@ class Judge:
         return self.finish()
 
     def on_event(self, event: Event, operation: Operation | None) -> None:
-        """Judge one event."""
+        """Judge one event; `operation` is the one that it begins or ends."""
         self.events += 1
-        if event.kind is Kind.REQUEST and operation is not None:
-            self.record_of(operation.handle)
-            for part in self.split_by_group(operation):
-                self.advance_group(part.request.group, part, event.time, sent=True)
-        elif event.kind is Kind.RESPONSE and operation is not None:
-            self.record_of(operation.handle).has_response = True
-            self.check_lookup(operation)
-            for group in self.waiting_groups.pop(operation.handle, ()):
-                known = self.searches[group].open_operations.get(operation.handle) if group in self.searches else None
-                if known is not None:
-                    self.advance_group(group, known, event.time, sent=False)
-            if self.partial_trace.is_partial:
-                self.partial_trace.on_response(self, operation, event.time)
-        elif event.kind is Kind.FAULT and event.api == "closed" and operation is not None:
-            self.on_connection_closed(operation)
-        elif event.kind is Kind.FAULT and event.api == "restart":
-            self.lookup.reset()
-            self.restarts += 1
-            self.update_size_limit(event)
-            for group in self.searches:
-                self.on_restart(group, event.time)
-        elif event.kind is Kind.FAULT and operation is not None and self.partial_trace.is_partial:
-            self.partial_trace.on_connection_lost(operation)
-        elif event.kind is Kind.INTERNAL:
-            self.on_annotation(event)
+        if event.kind is Kind.REQUEST:
+            if operation is not None:
+                self.on_request(operation)
+        elif event.kind is Kind.RESPONSE:
+            if operation is not None:
+                self.on_response(operation, event.time)
+            elif self.only is not None and self.is_shared_judged:
+                self.lookup.on_unpaired_response(event.body)
+        else:
+            handle = HANDLERS.get((event.kind, event.api)) or HANDLERS.get((event.kind, ANY_API))
+            if handle is not None:
+                handle(self, event, operation)
 
-    def on_annotation(self, event: Event) -> None:
-        """What the schedule says about itself: what was known before it, and what an answer is evidence of."""
-        if event.api == "topics":
-            self.topics.learn_from_annotation(event.body)
-            decided = {**dict(self.decisions), **event.body.get("decisions", {})}
-            self.decisions = tuple(sorted(decided.items()))
-        elif event.api in GAP_ANNOTATIONS:
-            self.partial_trace.reset(self, event.time)
-            self.log_steps.reset()
-        elif event.api == "step":
-            self.violations.extend(self.log_steps.check_step(event))
-        elif event.api == "evidence":
-            self.check_results.append(
-                evaluate_check(event, self.records.get(checked_sequence(event) + 1), self.commit_all_histories)
-            )
+    def on_request(self, operation: Operation) -> None:
+        """Hand a request to every group that it concerns."""
+        handle = operation.handle
+        self.records.of(handle)
+        for request in self.requests_in(operation):
+            name, part = request.group, GroupOperation(operation, request)
+            if self.only is not None and not self.only(name):
+                continue
+            if self.gap is None or not self.partial_group(name, self.gap).defer(part):
+                if self.lookup.is_sent_elsewhere(operation, request):
+                    continue
+                group = self.groups.get(name)
+                if group is None:
+                    group = self.groups[name] = GroupJudge(self.trace, name)
+                self.waiting_groups.setdefault(handle, []).append(name)
+                group.on_request(part)
+            else:
+                self.waiting_groups.setdefault(handle, []).append(name)
 
-    def record_of(self, handle: int) -> OperationRecord:
-        """The record of an operation."""
-        known = self.records.get(handle)
-        if known is None:
-            known = self.records[handle] = OperationRecord()
-            if len(self.records) > MAX_RECORDS:
-                self.records.popitem(last=False)
-        return known
-
-    def split_by_group(self, operation: Operation) -> Iterator[GroupOperation]:
-        """The operation as each group sees it. A request no coordinator could read is left alone."""
+    def requests_in(self, operation: Operation) -> Sequence[Request]:
+        """The request as each group sees it. One that no coordinator could read concerns none."""
         try:
-            requests = read_requests(
+            return read_requests(
                 operation.api,
                 operation.version,
                 operation.body,
                 operation.handle,
-                tuple(self.searches),
-                self.topics.names,
+                self.followed_groups(),
+                self.trace.topics.names,
             )
         except (KeyError, TypeError, AttributeError):
-            self.record_of(operation.handle).undecided_reason = "the request is not well formed"
-            return
-        for request in requests:
-            if self.partial_trace.is_partial and self.partial_trace.defer(self, operation, request):
-                continue
-            if not self.lookup.is_sent_elsewhere(operation, request):
-                self.search_for(request.group)
-                yield GroupOperation(operation, request)
+            self.records.of(operation.handle).undecided_reason = "the request is not well formed"
+            return ()
 
-    def search_for(self, group: str) -> Search:
-        """The search for a group."""
-        if group not in self.searches:
-            start = Configuration(GroupState(), decisions=self.decisions, loading=self.restarts > 0)
-            cluster = self.topics.cluster(self.settings)
-            search = Search(group, cluster, self.header.order, self.header.grace, [start], beam_width=self.beam_width)
-            search.max_configurations, search.eager = self.max_configurations, self.eager
-            search.was_restarted = self.restarts > 0
-            self.searches[group] = search
-        return self.searches[group]
+    def followed_groups(self) -> Iterator[str]:
+        """The names of the groups whose state is known."""
+        return (judge.group for judge in self.judges())
 
-    # --- one group ----------------------------------------------------------------------------------------------
+    def judges(self) -> Iterator[GroupJudge]:
+        """The judges of the groups whose state is known."""
+        for group in self.groups.values():
+            judge = group.judge if isinstance(group, PartialGroup) else group
+            if judge is not None:
+                yield judge
 
-    def advance_group(self, group: str, part: GroupOperation, time: int, *, sent: bool) -> None:
-        """Take a request or an answer into the group's search; explain it if nothing fits."""
-        search = self.searches[group]
-        if sent:
-            self.waiting_groups.setdefault(part.operation.handle, []).append(group)
-        if group in self.stop_reasons:
-            self.record_of(part.operation.handle).undecided_reason = self.stop_reasons[group]
-            return
-        if self.topics.has_unknown_ids(part.operation):
-            self.abandon_at_request(group, part, "the trace does not tell which topics the ids in it are of")
-            return
-        try:
-            after = search.on_request(part) if sent else search.on_response(part, time)
-        except SearchLimitExceeded as reason:
-            self.abandon_at_request(group, part, str(reason))
-            return
-        if not after:
-            self.diagnose(group, part, time)
-            return
-        search.configurations = after
-        search.pending_steps += 1
-        if (len(after) == 1 and after[0].path is not None) or search.pending_steps > MAX_PENDING_STEPS:
-            self.commit_history(search)
-
-    def on_restart(self, group: str, time: int) -> None:
-        """The target was killed and started again."""
-        if group in self.stop_reasons:
-            return
-        try:
-            self.searches[group].configurations = configurations_after_restart(self.searches[group], time)
-        except SearchLimitExceeded as reason:
-            self.abandon_group(group, "a restart", str(reason))
-
-    def update_size_limit(self, event: Event) -> None:
-        """A restart may come with another size limit (FAILOVER-17)."""
-        if "max_group_size" in event.body:
-            self.settings = evolve(self.settings, max_group_size=event.body["max_group_size"])
-            for search in self.searches.values():
-                search.cluster = evolve(search.cluster, settings=self.settings)
-
-    def commit_history(self, search: Search) -> None:
-        """One explanation is left (or taken): what it says of the past is what happened."""
-        if not search.configurations:
-            return
-        search.pending_steps = 0
-        steps: list[Path] = []
-        trail = search.configurations[0].path
-        while trail is not None:
-            steps.append(trail)
-            trail = trail.previous
-        for step in reversed(steps):
-            self.count_step(search.group, step)
-        # An answer is unusual if it is so whatever happened.
-        first, *others = search.configurations
-        for handle, name in first.unusual.intersection(*(one.unusual for one in others)) if others else first.unusual:
-            self.record_of(handle).unusual_fields |= {name}
-        plain = [replace_history(one, None, NO_FIELDS) for one in search.configurations]
-        search.configurations = list(dict.fromkeys(plain)) if others else plain
-
-    def count_step(self, group: str, step: Path) -> None:
-        """Take note of a step that is settled."""
-        if step.rule:
-            self.rules[step.rule] += 1
-            if step.handle:
-                record = self.record_of(step.handle)
-                record.rules = record.rules | rule_set(step.rule) if record.rules else rule_set(step.rule)
-        if step.start is not None and step.outcome is not None:
-            self.transitions[transition_fields(step.start, step.request, step.outcome)] += 1
-        if self.observer is not None:
-            self.observer(group, step)
-
-    def commit_all_histories(self) -> None:
-        """What is left of the past of every group is settled."""
-        for search in self.searches.values():
-            self.commit_history(search)
-
-    def abandon_at_request(self, group: str, part: GroupOperation, reason: str) -> None:
-        """Nothing more can be said about this group from this request on."""
-        self.abandon_group(group, f"request {part.operation.handle - 1}", reason)
-        self.record_of(part.operation.handle).undecided_reason = reason
-
-    def abandon_group(self, group: str, where: str, reason: str) -> None:
-        """Nothing more can be said about this group."""
-        self.commit_history(self.searches[group])
-        self.stop_reasons[group] = reason
-        self.inconclusive.append(f"group {group!r}, {where}: {reason}")
-
-    def diagnose(self, group: str, part: GroupOperation, time: int) -> None:
-        """No explanation is left: find the answer that is wrong and say what would have been right."""
-        search = self.searches[group]
-        operation = part.operation
-        if self.partial_trace.is_partial and self.partial_trace.explains_mismatch(self, group, part):
-            return
-        if (
-            operation.response is not None
-            and self.header.clock == "wall"
-            and errors_in(operation.response) <= NOT_READY_ERRORS
-        ):
-            self.abandon_at_request(group, part, "the target said that it was not ready")
-            return
-        finding = Diagnoser(search).diagnose(part, time)
-        if self.partial_trace.is_partial and self.partial_trace.may_predate_trace(self, part, finding.mismatch, time):
-            return
-        last = search.open_operations.get(finding.mismatches[-1].handle, part)
-        adoption = recover(finding, last.operation.response or {}, search.open_operations)
-        if adoption is None:
-            fault = self.record_violation(search, part, finding.mismatch)
-            self.commit_history(search)
-            self.stop_group(group, fault, operation)
-            return
-        for misfit in finding.mismatches:
-            self.record_violation(search, part, misfit, tolerated=misfit in adoption.tolerated)
-        search.configurations = [adoption.after]
-        search.open_operations.pop(operation.handle, None)
-        self.commit_history(search)
-
-    def record_violation(
-        self, search: Search, part: GroupOperation, mismatch: Mismatch, *, tolerated: bool = False
-    ) -> Violation:
-        """Put a wrong answer on record; a waived fault leaves what else the answer shows as it is."""
-        record = self.record_of(mismatch.handle)
-        fault = build_violation(search.group, search.open_operations.get(mismatch.handle, part), mismatch, record.rules)
-        fault = evolve(fault, tolerated=tolerated)
-        self.violations.append(fault)
-        if tolerated:
-            record.tolerated += (fault,)
-        else:
-            record.violation = fault
-        return fault
-
-    def stop_group(self, group: str, violation: Violation, operation: Operation) -> None:
-        """Nothing that comes after this fault can be judged in its group."""
-        self.stop_reasons[group] = (
-            "blocked by " + ", ".join(violation.requirements) + f" at request {violation.sequence}"
-        )
-        self.record_of(operation.handle).undecided_reason = self.stop_reasons[group]
-
-    def on_connection_closed(self, operation: Operation) -> None:
-        """The target closed a connection instead of answering; the latest request left so is to blame."""
-        for group, search in self.searches.items():
-            left = [
-                part
-                for part in search.open_operations.values()
-                if part.operation.lost and part.operation.response is None
-            ]
-            if group in self.stop_reasons or search.was_restarted or operation.handle not in search.open_operations:
-                continue
-            last = max(left, key=lambda part: part.operation.handle, default=search.open_operations[operation.handle])
-            fault = self.record_violation(search, last, Diagnoser(search).mismatch_without_response(last, "closed"))
-            self.commit_history(search)
-            self.stop_group(group, fault, last.operation)
+    def on_response(self, operation: Operation, time: int) -> None:
+        """Hand a response to the groups in which its request waits."""
+        self.records.of(operation.handle).has_response = True
+        self.check_lookup(operation)
+        for group in self.waiting_groups.pop(operation.handle, ()):
+            self.groups[group].on_response(operation, time)
 
     def check_lookup(self, operation: Operation) -> None:
-        """FindCoordinator answers to no group, nor does the wrong node; they have a check of their own."""
+        """Check what concerns no group: responses to FindCoordinator, and responses of the wrong node."""
         if operation.api == "Metadata" and operation.response is not None:
-            self.topics.learn_from_metadata(operation.response)
+            self.trace.topics.learn_from_metadata(operation.response)
         if operation.api == "FindCoordinator" and operation.response is not None:
-            self.record_of(operation.handle).unusual_fields |= unusual_lookup_fields(operation.response)
-        for fault in self.lookup.check_response(operation):
-            self.violations.append(fault)
-            self.record_of(operation.handle).violation = fault
+            self.records.of(operation.handle).unusual_fields |= unusual_lookup_fields(operation.response)
+        for violation in self.lookup.check_response(operation):
+            self.record_shared(violation)
+            self.records.of(operation.handle).violation = violation
+
+    def record_shared(self, violation: Violation) -> None:
+        """Put a violation on record that concerns no single group."""
+        if self.is_shared_judged:
+            self.shared_violations.append(violation)
+            self.found.append(violation)
+
+    # --- faults and annotations ---------------------------------------------------------------------------------
+
+    def on_connection_closed(self, event: Event, operation: Operation | None) -> None:
+        """The target closed a connection instead of responding."""
+        if operation is not None:
+            for judge in self.judges():
+                judge.on_connection_closed(operation)
+
+    def on_connection_lost(self, event: Event, operation: Operation | None) -> None:
+        """A request lost its connection."""
+        if operation is not None:
+            for group in self.groups.values():
+                if isinstance(group, PartialGroup):
+                    group.on_connection_lost(operation)
+
+    def on_restart(self, event: Event, operation: Operation | None) -> None:
+        """The target was killed and started again, perhaps with another size limit (FAILOVER-17)."""
+        self.lookup.reset()
+        self.trace.restarts += 1
+        if "max_group_size" in event.body:
+            self.trace.settings = evolve(self.trace.settings, max_group_size=event.body["max_group_size"])
+        for judge in self.judges():
+            judge.on_restart(event.time)
+
+    def on_topics(self, event: Event, operation: Operation | None) -> None:
+        """The schedule says which topics there are, and which decisions are settled for its target."""
+        self.trace.topics.learn_from_annotation(event.body)
+        self.trace.decisions = {**self.trace.decisions, **event.body.get("decisions", {})}
+
+    def on_gap(self, event: Event, operation: Operation | None) -> None:
+        """The trace does not show what was before: whatever is known of groups holds no more."""
+        self.lookup.reset()
+        self.log_steps.reset()
+        self.gap = self.gap or TraceGap(self.header.implementation.get("settings") == "assumed")
+        self.gap.time = event.time
+        for name in self.groups:
+            self.partial_group(name, self.gap).on_gap()
+
+    def partial_group(self, name: str, gap: TraceGap) -> PartialGroup:
+        """The group of a trace that does not show everything; its state is unknown if it is new."""
+        group = self.groups.get(name)
+        if not isinstance(group, PartialGroup):
+            group = self.groups[name] = PartialGroup(self.trace, name, gap, group)
+        return group
+
+    def on_step(self, event: Event, operation: Operation | None) -> None:
+        """A coordinator's log shows a step."""
+        if self.is_shared_judged:
+            for violation in self.log_steps.check_step(event):
+                self.record_shared(violation)
+
+    def on_check(self, event: Event, operation: Operation | None) -> None:
+        """The schedule says which requirement a response puts to the test."""
+        record = self.records.get(checked_sequence(event) + 1)
+        self.check_results.append(evaluate_check(event, record, self.commit_histories))
 
     # --- the end ------------------------------------------------------------------------------------------------
 
+    def commit_histories(self) -> None:
+        """Settle what is left of the past of every group."""
+        for judge in self.judges():
+            judge.commit_history()
+
     def finish(self) -> TraceVerdict:
         """Everything found, once the trace is over."""
-        self.commit_all_histories()
+        self.commit_histories()
+        rules, transitions = Counter[str](), Counter[TransitionFields]()
+        inconclusive: list[str] = []
+        for findings in self.findings():
+            rules.update(findings.rules)
+            transitions.update(findings.transitions)
+            inconclusive += findings.inconclusive
+        partial = [group for group in self.groups.values() if isinstance(group, PartialGroup)]
+        inconclusive += filter(None, (group.undecided_reason() for group in partial))
         return TraceVerdict(
             violations=tuple(self.violations),
             check_results=(*self.check_results, *self.log_steps.check_results()),
-            rules=dict(self.rules),
+            rules=dict(rules),
             decisions=self.agreed_decisions(),
-            inconclusive=(*self.inconclusive, *self.partial_trace.undecided_reasons()),
+            inconclusive=tuple(inconclusive),
             events=self.events,
-            transitions={Transition(*each): count for each, count in self.transitions.items()},
+            transitions={Transition(*each): count for each, count in transitions.items()},
         )
+
+    def findings(self) -> Iterator[GroupFindings]:
+        """What came to light in the groups."""
+        for group in self.groups.values():
+            yield group.findings
+            if isinstance(group, PartialGroup) and group.judge is not None:
+                yield group.judge.findings
+
+    @property
+    def violations(self) -> list[Violation]:
+        """The violations that stand, in the order found."""
+        standing = {id(each) for each in self.shared_violations}
+        standing.update(id(each) for findings in self.findings() for each in findings.violations)
+        return [each for each in self.found if id(each) in standing]
 
     @property
     def truncated(self) -> bool:
         """Some explanations were not followed."""
-        return any(search.truncated for search in self.searches.values())
+        return any(judge.search.truncated for judge in self.judges())
 
     def agreed_decisions(self) -> dict[str, bool]:
         """The reference differences on which all explanations of some group agree, and groups do not disagree."""
         found: set[tuple[str, bool]] = set()
-        for search in self.searches.values():
+        for judge in self.judges():
+            search = judge.search
             if search.truncated:
                 continue
             common = set(search.configurations[0].decisions) if search.configurations else set()
@@ -374,6 +269,18 @@ class Judge:
         return {name: side for name, side in sorted(found) if (name, not side) not in found}
 
 
+ANY_API = ""
+HANDLERS: Mapping[tuple[Kind, str], Callable[[Judge, Event, Operation | None], None]] = {
+    (Kind.FAULT, "closed"): Judge.on_connection_closed,
+    (Kind.FAULT, "restart"): Judge.on_restart,
+    (Kind.FAULT, ANY_API): Judge.on_connection_lost,
+    (Kind.INTERNAL, "topics"): Judge.on_topics,
+    (Kind.INTERNAL, "unknown"): Judge.on_gap,
+    (Kind.INTERNAL, "continued"): Judge.on_gap,
+    (Kind.INTERNAL, "step"): Judge.on_step,
+    (Kind.INTERNAL, "evidence"): Judge.on_check,
+}
+"""What to do at an event that is neither a request nor a response."""
 BEAM_WIDTHS = (12, 60, 400)
 """How many explanations of an answer are kept, in one pass after the other; nearly always one of the first is what
 happened."""

@@ -94,7 +94,6 @@ def apply_commit(shadow: KernelRun, request: OffsetCommit) -> KernelRun:
 
 def check_against_kernel(header: Header, events: Iterable[Event]) -> KernelCheck:
     """The shadows of a trace, as far as the judge could follow it. Raises RefinementError."""
-    judge, shadowed = Judge(header), KernelCheck()
-    judge.observer = shadowed
-    judge.judge_events(events)
-    return shadowed
+    check = KernelCheck()
+    Judge(header, on_step=check).judge_events(events)
+    return check

@@ -32,7 +32,13 @@ from fencepost.traces.pipeline.recordings import (
     line_offsets,
 )
 from fencepost.traces.pipeline.row_reader import SHARED_BUCKET
-from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, WHOLE_TRACE, LookupJudge, ShardJudge, pair_shard_operations
+from fencepost.traces.pipeline.shards import (
+    LOOKUPS_SHARD,
+    WHOLE_TRACE,
+    ShardJudge,
+    owns_no_group,
+    pair_shard_operations,
+)
 
 DEFAULT_SPLIT_EVENTS = 50_000
 """A trace with more events is split into shards by bucket."""
@@ -82,8 +88,8 @@ class Shard:
     flaw: str | None
 
 
-ShardAnalysis: TypeAlias = Callable[[Shard, Header, ShardJudge | LookupJudge, Iterator[PairedEvent]], Iterator[Finding]]
-"""Feeds the events of a shard to its judge, and yields findings."""
+ShardAnalysis: TypeAlias = Callable[[Shard, Header, ShardJudge, Iterator[PairedEvent]], Iterator[Finding]]
+"""Has the events of a unit judged, and says what came of it."""
 
 
 def corpus_findings(
@@ -111,9 +117,8 @@ def judge_shard(
     """Yield the findings of one shard; `lines` are the header's and those of its events, in order."""
     stream = iter(lines)
     header = decode_header(next(stream)[1])
-    judge: ShardJudge | LookupJudge
     if shard.bucket == LOOKUPS_SHARD:
-        judge = LookupJudge(header)
+        judge = ShardJudge(header, owns_no_group)
     elif shard.bucket == WHOLE_TRACE:
         judge = ShardJudge(header)
     else:

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from fencepost.model.classic.core.state import Group, Holder, Phase
-from fencepost.traces.events import Event, Header, Kind
-from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
+from fencepost.traces.events import Event, Header
+from fencepost.traces.judge.groups.group_judge import GroupJudge
 from fencepost.traces.judge.judge import Judge
-from fencepost.traces.judge.search.configuration import GroupOperation
 from fencepost.traces.operations import MAX_LOOKAHEAD, Lookahead, Operation, PairedEvent
 
 WHOLE_TRACE = -2
@@ -67,52 +66,22 @@ class ObservedState:
     since: int
 
 
-class ShardJudge(Judge):
-    """The judge of some groups of a trace, which also records their changes of state.
+class StateHistory:
+    """The states that groups were seen in, as far as all explanations agree."""
 
-    It judges the groups for which `owns_group` is true; None means all groups.
-    """
-
-    def __init__(self, header: Header, owns_group: Callable[[str], bool] | None = None) -> None:
-        super().__init__(header)
-        self.owns_group = owns_group
+    def __init__(self) -> None:
+        self.judges: dict[str, GroupJudge] = {}
+        """By group, the judge that follows it, or did at last."""
         self.states: dict[str, ObservedState] = {}
         self.state_changes: list[StateChange] = []
         self.open_rebalances: dict[str, tuple[int, int | None]] = {}
-        """By group, the times at which its current rebalance began and its join phase ended."""
+        """By group, when its present rebalance began, and when all had joined."""
         self.rebalances: list[Rebalance] = []
 
-    def split_by_group(self, operation: Operation) -> Iterator[GroupOperation]:
-        """As `Judge.split_by_group`, for the groups of this shard."""
-        for part in super().split_by_group(operation):
-            if self.owns_group is None or self.owns_group(part.request.group):
-                yield part
-            else:
-                del self.searches[part.request.group]
-
-    def on_annotation(self, event: Event) -> None:
-        """As `Judge.on_annotation`, without log steps if the shard is a part of a trace: the shard of lookups has
-        them."""
-        if self.owns_group is None or event.api != "step":
-            super().on_annotation(event)
-
-    def check_lookup(self, operation: Operation) -> None:
-        """As `Judge.check_lookup`, without its violations if the shard is a part of a trace: the shard of lookups
-        reports them."""
-        known = len(self.violations)
-        super().check_lookup(operation)
-        if self.owns_group is not None:
-            del self.violations[known:]
-
-    def advance_group(self, group: str, part: GroupOperation, time: int, *, sent: bool) -> None:
-        """As `Judge.advance_group`; also records the state of the group."""
-        super().advance_group(group, part, time, sent=sent)
-        if group in self.searches and group not in self.stop_reasons:
-            self.record_state(group, part.operation, time)
-
-    def record_state(self, group: str, operation: Operation, time: int) -> None:
-        """Record the state of a group if it is new and all configurations agree on it."""
-        configurations = self.searches[group].configurations
+    def record_state(self, judge: GroupJudge, operation: Operation, time: int) -> None:
+        """Record the state of a group after an operation, if all explanations agree on one and it is new."""
+        group, configurations = judge.group, judge.search.configurations
+        self.judges[group] = judge
         first = configurations[0].world.group
         phase, generation = phase_and_generation(first)
         known = self.states.get(group)
@@ -144,13 +113,10 @@ class ShardJudge(Judge):
     def stuck_rebalances(self) -> Iterator[StuckRebalance]:
         """Yield the rebalances that are not over."""
         for group, state in self.states.items():
-            if (
-                group in self.stop_reasons
-                or group not in self.searches
-                or state.phase not in (Phase.PREPARING, Phase.COMPLETING)
-            ):
+            judge = self.judges[group]
+            if judge.stop_reason or state.phase not in (Phase.PREPARING, Phase.COMPLETING):
                 continue
-            found = self.searches[group].configurations[0].world.group
+            found = judge.search.configurations[0].world.group
             if found is not None and found.phase is state.phase:
                 awaited = tuple(awaited_members(found))
                 yield StuckRebalance(state.since, group, state.phase.name.capitalize(), state.generation, awaited)
@@ -178,19 +144,26 @@ def awaited_members(group: Group) -> Iterator[str]:
     yield from [each for each in silent if each == group.leader] or silent
 
 
-class LookupJudge(Judge):
-    """The judge of lookups alone; it judges no group."""
+class ShardJudge:
+    """The judge of one unit, and the states that it sees groups in.
 
-    def split_by_group(self, operation: Operation) -> Iterator[GroupOperation]:
-        """No operation: groups are not judged here."""
-        yield from ()
+    `owns_group` says which groups are in the unit; None is all of them. What concerns no single group is in the unit of
+    the whole trace, or in that of lookups.
+    """
 
-    def on_event(self, event: Event, operation: Operation | None) -> None:
-        """As `Judge.on_event`; a response without its request is here only because it shows that coordinators may have
-        moved."""
-        if event.kind is Kind.RESPONSE and operation is None and event.body.get("error_code") in NOT_READY_ERRORS:
-            self.lookup.reset()
-        super().on_event(event, operation)
+    def __init__(self, header: Header, owns_group: Callable[[str], bool] | None = None) -> None:
+        self.history = StateHistory()
+        self.judge = Judge(
+            header,
+            only=owns_group,
+            is_shared_judged=owns_group in (None, owns_no_group),
+            on_advance=self.history.record_state,
+        )
+
+
+def owns_no_group(group: str) -> bool:
+    """In the unit of lookups there is no group."""
+    return False
 
 
 def pair_shard_operations(events: Iterable[tuple[int, Event]]) -> Iterator[PairedEvent]:

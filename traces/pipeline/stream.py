@@ -25,11 +25,12 @@ from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.jsonl import decode_event, decode_header
 from fencepost.traces.files.rotating_writer import recording_part_of
 from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
+from fencepost.traces.judge.judge import Judge
 from fencepost.traces.operations import MAX_LOOKAHEAD, Lookahead, PairedEvent
 from fencepost.traces.pipeline.arrow import to_record_batches
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.row_reader import BadLine, RowReader
-from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, LookupJudge, ShardJudge
+from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, ShardJudge, owns_no_group
 from fencepost.traces.verdict import Violation
 
 DEFAULT_FILES_PER_BATCH = 100
@@ -68,7 +69,7 @@ class BucketFilter:
 class ShardState:
     """The state of judging one shard of a trace: its judge, the events that wait, and the violations reported."""
 
-    judge: ShardJudge | LookupJudge
+    judge: Judge
     part: int = 0
     last_sequence: int = -1
     ahead: Lookahead = field(default_factory=lambda: Lookahead(()))
@@ -77,10 +78,9 @@ class ShardState:
 
     @classmethod
     def begin(cls, header: Header, bucket: int, buckets: int) -> "ShardState":
-        """The state before the first event of a trace."""
-        return cls(
-            LookupJudge(header) if bucket == LOOKUPS_SHARD else ShardJudge(header, BucketFilter(buckets, bucket))
-        )
+        """A trace of which nothing was seen yet."""
+        owns_group = owns_no_group if bucket == LOOKUPS_SHARD else BucketFilter(buckets, bucket)
+        return cls(ShardJudge(header, owns_group).judge)
 
     def add_events(self, part: int, events: Iterable[tuple[int, Event]]) -> None:
         """Judge the events of one part, each with its place; skip those that repeat the part before."""

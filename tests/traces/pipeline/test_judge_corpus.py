@@ -27,7 +27,7 @@ from fencepost.traces.pipeline.queries import INVARIANTS
 from fencepost.traces.pipeline.recordings import TraceFile, group_recordings, line_offsets
 from fencepost.traces.pipeline.results import CorpusResults, judge_corpus, query_corpus
 from fencepost.traces.pipeline.row_reader import SHARED_BUCKET, Row, RowReader
-from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, LookupJudge, ShardJudge, pair_shard_operations
+from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, ShardJudge, pair_shard_operations
 from fencepost.traces.verdict import TraceVerdict, Violation
 from tests.support.altered_traces import altered_trace, judge_alone, summarize_verdicts, write_in_parts
 
@@ -55,12 +55,10 @@ def verdicts(corpus: Corpus, paths: Sequence[Path], split: int) -> Iterator[Trac
     rows = {name: [row for row in reader.rows() if isinstance(row, Row)] for name, reader in readers.items()}
     found: list[TraceVerdict] = []
 
-    def keep(
-        unit: Shard, header: Header, judge: ShardJudge | LookupJudge, events: Iterator[PairedEvent]
-    ) -> Iterator[Finding]:
+    def keep(unit: Shard, header: Header, judge: ShardJudge, events: Iterator[PairedEvent]) -> Iterator[Finding]:
         for moment in events:
-            judge.on_event(moment.event, moment.operation)
-        found.append(judge.finish())
+            judge.judge.on_event(moment.event, moment.operation)
+        found.append(judge.judge.finish())
         yield from ()
 
     (whole,) = group_recordings(file_of(corpus, reader) for reader in readers.values())

@@ -8,7 +8,7 @@ show at all make everything about their group uncertain.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import FREE, Group, Phase
@@ -20,7 +20,6 @@ from fencepost.model.classic.messages.requests import (
     OffsetCommit,
     OffsetFetch,
     Partition,
-    Request,
     SyncGroup,
 )
 from fencepost.model.errors import Error
@@ -30,12 +29,11 @@ from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
 from fencepost.traces.judge.classic.matching import offset_fetch_bodies, offset_fetch_rows
 from fencepost.traces.judge.classic.offset_expiry import is_offset_unset
 from fencepost.traces.judge.diagnosis.wording import errors_in
+from fencepost.traces.judge.groups.group_judge import GroupJudge, TraceContext
+from fencepost.traces.judge.groups.records import GroupFindings
 from fencepost.traces.judge.observe.round_reconstruction import ReconstructedRebalance
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch
 from fencepost.traces.operations import Operation
-
-if TYPE_CHECKING:
-    from fencepost.traces.judge.judge import Judge
 
 MAX_HISTORY = 20_000
 """How much of a group is kept until its first round is seen."""
@@ -80,215 +78,232 @@ class UnknownGroup:
                 self.history = None
 
 
-class PartialTrace:
-    """What is known of the groups of one trace. As long as nothing is said to be unknown, it has no part in judging."""
+@dataclass(slots=True)
+class TraceGap:
+    """The latest moment before which the trace does not show everything."""
 
-    def __init__(self, *, settings_assumed: bool = False) -> None:
-        self.is_partial = False
-        self.settings_assumed = settings_assumed
-        self.since = 0
-        self.unknown_groups: dict[str, UnknownGroup] = {}
-        self.member_ids: dict[str, dict[str, None]] = {}
-        self.known_offsets: dict[str, set[Partition]] = {}
-        """Offsets that are known, by group."""
-        self.violation_counts: dict[str, int] = {}
-        """How many faults there were when a group was taken up."""
+    settings_assumed: bool = False
+    time: int = 0
+
+
+class PartialGroup:
+    """One group of such a trace: its state is unknown, or a judge follows it as long as nothing unseen matters."""
+
+    def __init__(self, trace: TraceContext, group: str, gap: TraceGap, judge: GroupJudge | None = None) -> None:
+        self.trace = trace
+        self.group = group
+        self.gap = gap
+        self.judge = judge
+        self.findings = GroupFindings()
+        """What came to light before the state was last known."""
+        self.unknown = UnknownGroup()
+        self.member_ids: dict[str, None] = {}
+        self.known_offsets: set[Partition] = set()
 
     # --- what is lost -------------------------------------------------------------------------------------------
 
-    def reset(self, judge: "Judge", time: int) -> None:
-        """Nothing that was known of groups holds any more."""
-        self.is_partial = True
-        self.since = time
-        judge.lookup.reset()
-        self.unknown_groups = {
-            group: UnknownGroup(open_operations=unseen.open_operations, history=None)
-            for group, unseen in self.unknown_groups.items()
-        }
-        for group in list(judge.searches):
-            self.untrack(judge, group)
+    def on_gap(self) -> None:
+        """Nothing that was known of the group holds any more."""
+        if self.judge is not None:
+            self.untrack(self.judge)
+        else:
+            self.unknown = UnknownGroup(open_operations=self.unknown.open_operations, history=None)
 
-    def untrack(self, judge: "Judge", group: str) -> None:
-        """Nothing that was known of this group holds any more."""
-        search = judge.searches.pop(group)
-        judge.commit_history(search)
-        judge.stop_reasons.pop(group, None)
-        left = {handle: part for handle, part in search.open_operations.items() if not part.operation.lost}
-        self.unknown_groups[group] = UnknownGroup(open_operations=left, history=None if left else [])
-        self.known_offsets.pop(group, None)
+    def untrack(self, judge: GroupJudge, reason: str = "") -> None:
+        """Stop following the group; what came to light stays, and so does the reason, if there is one."""
+        judge.commit_history()
+        judge.stop_reason = "the state of the group is not known"
+        if reason:
+            judge.findings.inconclusive.append(f"group {self.group!r}: {reason}")
+        self.findings.add(judge.findings)
+        waiting = judge.search.open_operations
+        left = {handle: part for handle, part in waiting.items() if not part.operation.lost}
+        self.unknown = UnknownGroup(open_operations=left, history=None if left else [])
+        self.judge = None
 
-    def retract(self, judge: "Judge", group: str) -> None:
-        """Whatever was said of this group may be owed to somebody unseen."""
-        before = self.violation_counts.get(group, 0)
-        judge.violations[before:] = [fault for fault in judge.violations[before:] if fault.group != group]
-        judge.inconclusive.append(f"group {group!r}: {UNSEEN_MEMBERS_REASON}")
-        self.untrack(judge, group)
+    def retract(self, judge: GroupJudge) -> None:
+        """Stop following the group; members that the trace does not show may account for every violation."""
+        judge.findings.violations.clear()
+        self.untrack(judge, UNSEEN_MEMBERS_REASON)
 
-    def explains_mismatch(self, judge: "Judge", group: str, part: GroupOperation) -> bool:
-        """An answer that fits nothing says no more than that less is known than was thought."""
+    def excuse(self, part: GroupOperation, mismatch: Mismatch | None, time: int) -> bool:
+        """A response without an explanation may show no more than that less is known than it seemed."""
+        assert self.judge is not None
+        if mismatch is None:
+            return self.is_explained_by_unseen(self.judge, part)
+        return self.may_predate_trace(self.judge, part, mismatch, time)
+
+    def is_explained_by_unseen(self, judge: GroupJudge, part: GroupOperation) -> bool:
+        """The coordinator moved, or members act that the trace does not show."""
         response = part.operation.response or {}
         if response and errors_in(response) <= NOT_READY_ERRORS:
-            self.untrack(judge, group)
+            self.untrack(judge)
             return True
         sender = getattr(getattr(part.request, "core", None), "member", None)
-        if (sender is not None and sender not in self.member_ids[group]) or self.has_unseen_members(
-            judge, group, part.operation
-        ):
-            self.retract(judge, group)
+        unseen = sender is not None and sender not in self.member_ids
+        if unseen or self.has_unseen_members(judge, part.operation):
+            self.retract(judge)
             return True
         return False
 
-    def may_predate_trace(self, judge: "Judge", part: GroupOperation, mismatch: Mismatch, time: int) -> bool:
-        """A round may have waited for an id that was handed out before, an offset may be of an older transaction."""
-        group, touched = (
-            part.request.group,
-            isinstance(part.request, OffsetFetch) or mismatch.fields & {"time", "state"},
-        )
+    def may_predate_trace(self, judge: GroupJudge, part: GroupOperation, mismatch: Mismatch, time: int) -> bool:
+        """A round may have waited for an id issued before, an offset may be of an older transaction."""
+        depends_on_time = mismatch.fields & {"time", "state"}
         errors = errors_in(part.operation.response or {}) | {getattr(mismatch.expected, "error", 0)}
-        if self.settings_assumed and (mismatch.fields & {"time", "state"} or errors & SETTINGS_ERRORS):
-            judge.inconclusive.append(f"group {group!r}: {ASSUMED_SETTINGS_REASON}")
-        elif time <= self.since + MAX_UNSEEN_SESSION_MS and touched:
-            judge.inconclusive.append(f"group {group!r}: an answer may be owed to what was before the trace")
+        if self.gap.settings_assumed and (depends_on_time or errors & SETTINGS_ERRORS):
+            self.untrack(judge, ASSUMED_SETTINGS_REASON)
+        elif time <= self.gap.time + MAX_UNSEEN_SESSION_MS and (
+            isinstance(part.request, OffsetFetch) or depends_on_time
+        ):
+            self.untrack(judge, "an answer may be owed to what was before the trace")
         else:
             return False
-        self.untrack(judge, group)
         return True
 
-    def undecided_reasons(self) -> tuple[str, ...]:
-        """The groups of which nothing could be said in the end."""
-        return tuple(
-            f"group {group!r}: {UNKNOWN_PAST_REASON}"
-            for group, unseen in self.unknown_groups.items()
-            if unseen.is_active
-        )
+    def undecided_reason(self) -> str:
+        """Why nothing can be said about the group in the end; empty if something can."""
+        if self.judge is not None or not self.unknown.is_active:
+            return ""
+        return f"group {self.group!r}: {UNKNOWN_PAST_REASON}"
 
     # --- what is seen -------------------------------------------------------------------------------------------
 
-    def defer(self, judge: "Judge", operation: Operation, request: Request) -> bool:
-        """The request is not to be judged: its group is not known yet, or its answer is not."""
-        group, part = request.group, GroupOperation(operation, request)
-        if group in judge.searches:
-            return self.adopt_offsets(judge, part)
-        unseen = self.unknown_groups.setdefault(group, UnknownGroup())
-        unseen.open_operations[operation.handle] = part
-        unseen.record(part, operation.sent_at, sent=True)
+    def defer(self, part: GroupOperation) -> bool:
+        """Take in a request that cannot be judged: its group is not known yet, or its response is not."""
+        if self.judge is not None:
+            return not self.adopt_offsets(self.judge, part)
+        self.unknown.open_operations[part.operation.handle] = part
+        self.unknown.record(part, part.operation.sent_at, sent=True)
         return True
 
-    def on_response(self, judge: "Judge", operation: Operation, time: int) -> None:
-        """An answer was seen: perhaps a group is known by it."""
-        if operation.api == "JoinGroup" and operation.body.get("group_id") in judge.searches:
-            group = operation.body["group_id"]
-            if self.has_unseen_members(judge, group, operation):
-                self.retract(judge, group)
-            self.learn_member_ids(group, operation)
-        for group, unseen in list(self.unknown_groups.items()):
-            part = unseen.open_operations.pop(operation.handle, None)
-            if part is None:
-                continue
-            self.learn_member_ids(group, operation)
-            unseen.record(part, time, sent=False)
-            unseen.rebalance.on_response(part, time)
-            if operation.api == "JoinGroup" and not operation.body.get("member_id"):
-                unseen.issued_ids.add((operation.response or {}).get("member_id", ""))
-            if self.try_from_start(judge, group, unseen, part) or self.try_from_rebalance(judge, group, unseen, time):
-                del self.unknown_groups[group]
+    def on_request(self, part: GroupOperation) -> None:
+        """Take in a request that can be judged."""
+        assert self.judge is not None
+        self.judge.on_request(part)
+
+    def on_response(self, operation: Operation, time: int) -> None:
+        """Take in a response; perhaps it makes the group known."""
+        if self.judge is not None:
+            self.judge.on_response(operation, time)
+        if self.judge is not None and operation.api == "JoinGroup":
+            if self.has_unseen_members(self.judge, operation):
+                self.retract(self.judge)
+            self.learn_member_ids(operation)
+        part = None if self.judge is not None else self.unknown.open_operations.pop(operation.handle, None)
+        if part is not None:
+            self.on_unknown_response(part, time)
+
+    def on_unknown_response(self, part: GroupOperation, time: int) -> None:
+        """Take in a response while the group is unknown."""
+        unknown, operation = self.unknown, part.operation
+        self.learn_member_ids(operation)
+        unknown.record(part, time, sent=False)
+        unknown.rebalance.on_response(part, time)
+        if operation.api == "JoinGroup" and not operation.body.get("member_id"):
+            unknown.issued_ids.add((operation.response or {}).get("member_id", ""))
+        self.judge = self.judge_from_start(part) or self.judge_from_rebalance(time)
+        if self.judge is not None:
+            self.judge.excuse = self.excuse
 
     def on_connection_lost(self, operation: Operation) -> None:
         """A request lost its connection: what came of it is not known."""
-        for unseen in self.unknown_groups.values():
-            if unseen.open_operations.pop(operation.handle, None) is not None:
-                unseen.rebalance.is_over = True
+        if self.judge is None and self.unknown.open_operations.pop(operation.handle, None) is not None:
+            self.unknown.rebalance.is_over = True
 
-    def learn_member_ids(self, group: str, operation: Operation) -> None:
-        """Remember whom the trace shows."""
-        ids = self.member_ids.setdefault(group, {})
+    def learn_member_ids(self, operation: Operation) -> None:
+        """Remember the members that the trace shows."""
+        ids = self.member_ids
         for shown in (operation.body.get("member_id"), (operation.response or {}).get("member_id")):
             if shown and operation.response and operation.response.get("error_code") in (0, Error.MEMBER_ID_REQUIRED):
                 ids[shown] = None
         while len(ids) > MAX_MEMBER_IDS:
             del ids[next(iter(ids))]
 
-    def has_unseen_members(self, judge: "Judge", group: str, operation: Operation) -> bool:
-        """An answer tells of members that the trace does not show."""
+    def has_unseen_members(self, judge: GroupJudge, operation: Operation) -> bool:
+        """A response names members that the trace does not show."""
         response = operation.response or {}
         if operation.api != "JoinGroup" or response.get("error_code") != Error.NONE:
             return False
-        others = judge.searches[group].open_operations.values()
+        others = judge.search.open_operations.values()
         joining = [part.operation for part in others if part.operation.api == "JoinGroup"]
         known = {each.response.get("member_id") for each in (operation, *joining) if each.response is not None}
         anonymous = any(each.response is None for each in joining)
-        return not anonymous and not set(member_ids_in(response)) <= known | set(self.member_ids.get(group, ()))
+        return not anonymous and not set(member_ids_in(response)) <= known | set(self.member_ids)
 
     # --- what is known again ------------------------------------------------------------------------------------
 
-    def try_from_start(self, judge: "Judge", group: str, unseen: UnknownGroup, part: GroupOperation) -> bool:
-        """The first round is complete, and all its members were seen to come: so there were none before."""
-        response = part.operation.response or {}
-        if unseen.history is None or part.operation.api != "JoinGroup" or not response.get("members"):
-            return False
-        moments, unseen.history = unseen.history, None
-        joining = {(each.operation.response or {}).get("member_id") for each in unseen.open_operations.values()}
-        if response["error_code"] or not set(member_ids_in(response)) <= unseen.issued_ids | joining:
-            return False
-        generation = response["generation_id"] - 1
-        long_ago = -judge.settings.offsets_retention
+    def judge_from_start(self, part: GroupOperation) -> GroupJudge | None:
+        """Follow the group from its beginning: the first round is complete, and all its members were seen to come.
+
+        If its history has no explanation then, it had members after all that the trace does not show.
+        """
+        unknown, response = self.unknown, part.operation.response or {}
+        if unknown.history is None or part.operation.api != "JoinGroup" or not response.get("members"):
+            return None
+        history, unknown.history = unknown.history, None
+        joining = {(each.operation.response or {}).get("member_id") for each in unknown.open_operations.values()}
+        if response["error_code"] or not set(member_ids_in(response)) <= unknown.issued_ids | joining:
+            return None
+        judge = self.begin_judge(self.state_before(part), 0)
+        for each, time, sent in history:
+            if not sent or self.adopt_offsets(judge, each):
+                judge.advance(each, time, sent=sent)
+            if judge.stop_reason:
+                return None
+        return judge
+
+    def state_before(self, part: GroupOperation) -> GroupState:
+        """The state of a group without members before the round that this JoinGroup completes."""
+        generation = (part.operation.response or {})["generation_id"] - 1
         kind = getattr(part.request, "core").protocol_type  # noqa: B009 (a JoinGroup has one)
         empty = Group(generation=generation, protocol_type=kind, slots=(FREE,)) if generation else None
-        world = GroupState(empty, frozenset() if empty else None, emptied_at=long_ago, stored=empty)
-        kept = (len(judge.violations), len(judge.inconclusive), judge.rules.copy(), judge.transitions.copy())
-        self.track(judge, group, world, 0)
-        for each, time, sent in moments:
-            if group in judge.searches and (not sent or not self.adopt_offsets(judge, each)):
-                judge.advance_group(group, each, time, sent=sent)
-        if group in judge.searches and group not in judge.stop_reasons and len(judge.violations) == kept[0]:
+        return GroupState(
+            empty, frozenset() if empty else None, emptied_at=-self.trace.settings.offsets_retention, stored=empty
+        )
+
+    def judge_from_rebalance(self, time: int) -> GroupJudge | None:
+        """Follow the group from here: a whole round was seen, all members have assignments, nothing is in flight."""
+        known = None if self.unknown.open_operations else self.unknown.rebalance.reconstruct_state(time)
+        return None if known is None else self.begin_judge(known, time)
+
+    def begin_judge(self, state: GroupState, time: int) -> GroupJudge:
+        """A judge that follows the group from this state on, and stops at the first thing it cannot explain."""
+        self.known_offsets = set()
+        start = Configuration(state, clock=time, decisions=self.trace.settled_decisions)
+        judge = GroupJudge(self.trace, self.group, start)
+
+        def give_up(part: GroupOperation, mismatch: Mismatch | None, time: int) -> bool:
+            judge.stop_reason = UNSEEN_MEMBERS_REASON
             return True
-        # It had members after all, of which nothing was heard but that things took longer.
-        judge.searches.pop(group, None)
-        judge.stop_reasons.pop(group, None)
-        del judge.violations[kept[0] :], judge.inconclusive[kept[1] :]
-        judge.rules, judge.transitions = kept[2], kept[3]
-        self.unknown_groups[group] = unseen
-        return False
 
-    def try_from_rebalance(self, judge: "Judge", group: str, unseen: UnknownGroup, time: int) -> bool:
-        """A whole round was seen, all of its members have their assignments, and nothing is in flight."""
-        known = unseen.rebalance.reconstruct_state(time) if not unseen.open_operations else None
-        if known is None:
-            return False
-        self.track(judge, group, known, time)
-        return True
-
-    def track(self, judge: "Judge", group: str, world: GroupState, time: int) -> None:
-        """Judge the group from here on."""
-        self.violation_counts[group] = len(judge.violations)
-        self.known_offsets[group] = set()
-        judge.search_for(group).configurations = [Configuration(world, clock=time, decisions=judge.decisions)]
+        judge.excuse = give_up
+        return judge
 
     # --- offsets ------------------------------------------------------------------------------------------------
 
-    def adopt_offsets(self, judge: "Judge", part: GroupOperation) -> bool:
-        """Take offsets that are not known yet as this answer shows them; true if it cannot be judged even then."""
+    def adopt_offsets(self, judge: GroupJudge, part: GroupOperation) -> bool:
+        """Take offsets that are not known yet as the response shows them; false if even then it cannot be judged."""
         request, operation = part.request, part.operation
-        search = judge.searches[request.group]
+        search = judge.search
         if not isinstance(request, OffsetFetch):
-            return False
-        if operation.response is None:
             return True
+        if operation.response is None:
+            return False
         rows = offset_fetch_rows(operation.version, operation.response, request.group, search.cluster.names)
         bodies = offset_fetch_bodies(operation.version, operation.response, request.group)
         committed = committed_partitions(part for part in search.open_operations.values())
-        known = self.known_offsets[request.group].union(*(one.world.offsets for one in search.configurations))
+        known = self.known_offsets.union(*(one.world.offsets for one in search.configurations))
         new = {where: row for where, row in rows.items() if where not in known}
         if operation.version < FIRST_EPOCH_VERSION and not all(map(is_offset_unset, new.values())):
-            return True
+            return False
         if len(bodies) != 1 or bodies[0].get("error_code") or any(row.get("error_code") for row in new.values()):
-            return True
-        long_ago = -judge.settings.offsets_retention
+            return False
+        long_ago = -self.trace.settings.offsets_retention
         shown = {where: offset_from_row(row, long_ago) for where, row in new.items() if not is_offset_unset(row)}
-        self.known_offsets[request.group] |= new.keys() - committed
+        self.known_offsets |= new.keys() - committed
         if shown:
             search.configurations = [with_offsets(one, shown) for one in search.configurations]
-        return False
+        return True
 
 
 def offset_from_row(row: Body, committed: int) -> Offset:

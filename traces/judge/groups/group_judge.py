@@ -1,0 +1,238 @@
+"""The judge of one group: its search, the steps it settles, and the diagnosis when no configuration is left.
+
+A group judge follows its group until the trace ends or it stops: at a violation it cannot go on from, or where the
+search says that nothing can be decided any more.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from fencepost.model.classic.coordinator.state import GroupState
+from fencepost.model.frozen import evolve, evolver
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Header
+from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
+from fencepost.traces.judge.classic.restart import configurations_after_restart
+from fencepost.traces.judge.diagnosis.attribution import build_violation
+from fencepost.traces.judge.diagnosis.diagnosis import Diagnoser, recover
+from fencepost.traces.judge.diagnosis.wording import errors_in
+from fencepost.traces.judge.groups.records import GroupFindings, OperationRecords
+from fencepost.traces.judge.observe.topics import KnownTopics
+from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch, Path
+from fencepost.traces.judge.search.search import MAX_CONFIGURATIONS, Search, SearchLimitExceeded
+from fencepost.traces.model_transitions import transition_fields
+from fencepost.traces.operations import Operation
+from fencepost.traces.verdict import Violation
+
+NO_FIELDS: frozenset[tuple[int, str]] = frozenset()
+MAX_PENDING_STEPS = 1_000
+"""After how many events one of several configurations is taken for what happened, to forget the past."""
+replace_history = evolver(Configuration, "path", "unusual")
+
+StepObserver: TypeAlias = Callable[[str, Path], None]
+"""Called with every step that is settled, by group and in order."""
+AdvanceObserver: TypeAlias = Callable[["GroupJudge", Operation, int], None]
+"""Called after every request and response, with the time in milliseconds, while the group is followed."""
+Excuse: TypeAlias = Callable[[GroupOperation, Mismatch | None, int], bool]
+"""Called with an operation whose response has no explanation, at first without and then with the mismatch: true if the
+trace does not show enough of the group to blame anyone."""
+
+
+@dataclass(slots=True)
+class TraceContext:
+    """What all groups of one trace share."""
+
+    header: Header
+    settings: Settings
+    decisions: Mapping[str, bool]
+    beam_width: int | None = None
+    max_configurations: int = MAX_CONFIGURATIONS
+    eager: bool = False
+    on_step: StepObserver | None = None
+    on_advance: AdvanceObserver | None = None
+    topics: KnownTopics = field(default_factory=KnownTopics)
+    records: OperationRecords = field(default_factory=OperationRecords)
+    found: list[Violation] = field(default_factory=list)
+    """Every violation in the order found, retracted ones included."""
+    restarts: int = 0
+
+    @property
+    def settled_decisions(self) -> tuple[tuple[str, bool], ...]:
+        """The decisions as a configuration has them."""
+        return tuple(sorted(self.decisions.items()))
+
+
+class GroupJudge:
+    """Follows one group from a configuration on, at first the one in which nothing has happened."""
+
+    def __init__(self, trace: TraceContext, group: str, start: Configuration | None = None) -> None:
+        self.trace = trace
+        self.group = group
+        self.excuse: Excuse | None = None
+        self.stop_reason = ""
+        """Why the group is not followed any more; empty as long as it is."""
+        self.findings = GroupFindings()
+        if start is None:
+            start = Configuration(GroupState(), decisions=trace.settled_decisions, loading=trace.restarts > 0)
+        self.search = Search(
+            group,
+            trace.topics.cluster(trace.settings),
+            trace.header.order,
+            trace.header.grace,
+            [start],
+            was_restarted=trace.restarts > 0,
+            beam_width=trace.beam_width,
+            max_configurations=trace.max_configurations,
+            eager=trace.eager,
+        )
+
+    # --- events -------------------------------------------------------------------------------------------------
+
+    def on_request(self, part: GroupOperation) -> None:
+        """Take in a request."""
+        self.advance(part, part.operation.sent_at, sent=True)
+
+    def on_response(self, operation: Operation, time: int) -> None:
+        """Take in the response to a request of this group."""
+        part = self.search.open_operations.get(operation.handle)
+        if part is not None:
+            self.advance(part, time, sent=False)
+
+    def advance(self, part: GroupOperation, time: int, *, sent: bool) -> None:
+        """Take a request or a response into the search; diagnose it if no configuration explains it."""
+        if self.stop_reason:
+            self.trace.records.of(part.operation.handle).undecided_reason = self.stop_reason
+            return
+        if self.trace.topics.has_unknown_ids(part.operation):
+            self.abandon_at_request(part, "the trace does not tell which topics the ids in it are of")
+            return
+        search = self.search
+        try:
+            after = search.on_request(part) if sent else search.on_response(part, time)
+        except SearchLimitExceeded as reason:
+            self.abandon_at_request(part, str(reason))
+            return
+        if after:
+            search.configurations = after
+            search.pending_steps += 1
+            if (len(after) == 1 and after[0].path is not None) or search.pending_steps > MAX_PENDING_STEPS:
+                self.commit_history()
+        else:
+            self.diagnose(part, time)
+        if self.trace.on_advance is not None and not self.stop_reason:
+            self.trace.on_advance(self, part.operation, time)
+
+    def on_restart(self, time: int) -> None:
+        """The target was killed and started again, perhaps with other settings."""
+        if self.stop_reason:
+            return
+        self.search.cluster = evolve(self.search.cluster, settings=self.trace.settings)
+        try:
+            self.search.configurations = configurations_after_restart(self.search, time)
+        except SearchLimitExceeded as reason:
+            self.abandon("a restart", str(reason))
+
+    def on_connection_closed(self, operation: Operation) -> None:
+        """The target closed a connection instead of responding; the latest request left so is to blame."""
+        waiting = self.search.open_operations
+        if self.stop_reason or self.search.was_restarted or operation.handle not in waiting:
+            return
+        left = [part for part in waiting.values() if part.operation.lost and part.operation.response is None]
+        last = max(left, key=lambda part: part.operation.handle, default=waiting[operation.handle])
+        mismatch = Diagnoser(self.search).mismatch_without_response(last, "closed")
+        violation = self.record_violation(last, mismatch)
+        self.commit_history()
+        self.stop(violation, last.operation)
+
+    # --- what is settled ----------------------------------------------------------------------------------------
+
+    def commit_history(self) -> None:
+        """One configuration is left (or taken): the path to it is what happened."""
+        search = self.search
+        if not search.configurations:
+            return
+        search.pending_steps = 0
+        steps: list[Path] = []
+        path = search.configurations[0].path
+        while path is not None:
+            steps.append(path)
+            path = path.previous
+        for step in reversed(steps):
+            self.count_step(step)
+        # A response is unusual if it is so whatever happened.
+        first, *others = search.configurations
+        for handle, name in first.unusual.intersection(*(one.unusual for one in others)) if others else first.unusual:
+            self.trace.records.of(handle).unusual_fields |= {name}
+        plain = [replace_history(one, None, NO_FIELDS) for one in search.configurations]
+        search.configurations = list(dict.fromkeys(plain)) if others else plain
+
+    def count_step(self, step: Path) -> None:
+        """Count a step that is settled."""
+        if step.rule:
+            self.findings.rules[step.rule] += 1
+            if step.handle:
+                self.trace.records.of(step.handle).add_rule(step.rule)
+        if step.start is not None and step.outcome is not None:
+            self.findings.transitions[transition_fields(step.start, step.request, step.outcome)] += 1
+        if self.trace.on_step is not None:
+            self.trace.on_step(self.group, step)
+
+    # --- what goes wrong ----------------------------------------------------------------------------------------
+
+    def abandon_at_request(self, part: GroupOperation, reason: str) -> None:
+        """Stop: from this request on nothing can be decided."""
+        self.abandon(f"request {part.operation.handle - 1}", reason)
+        self.trace.records.of(part.operation.handle).undecided_reason = reason
+
+    def abandon(self, where: str, reason: str) -> None:
+        """Stop, and say where and why."""
+        self.commit_history()
+        self.stop_reason = reason
+        self.findings.inconclusive.append(f"group {self.group!r}, {where}: {reason}")
+
+    def stop(self, violation: Violation, operation: Operation) -> None:
+        """Stop: nothing that comes after this violation can be judged."""
+        self.stop_reason = "blocked by " + ", ".join(violation.requirements) + f" at request {violation.sequence}"
+        self.trace.records.of(operation.handle).undecided_reason = self.stop_reason
+
+    def diagnose(self, part: GroupOperation, time: int) -> None:
+        """No configuration is left: find the response that is wrong, and go on after it or stop."""
+        search, operation = self.search, part.operation
+        if self.excuse is not None and self.excuse(part, None, time):
+            return
+        if (
+            operation.response is not None
+            and self.trace.header.clock == "wall"
+            and errors_in(operation.response) <= NOT_READY_ERRORS
+        ):
+            self.abandon_at_request(part, "the target said that it was not ready")
+            return
+        diagnosis = Diagnoser(search).diagnose(part, time)
+        if self.excuse is not None and self.excuse(part, diagnosis.mismatch, time):
+            return
+        last = search.open_operations.get(diagnosis.mismatches[-1].handle, part)
+        recovery = recover(diagnosis, last.operation.response or {}, search.open_operations)
+        if recovery is None:
+            violation = self.record_violation(part, diagnosis.mismatch)
+            self.commit_history()
+            self.stop(violation, operation)
+            return
+        for mismatch in diagnosis.mismatches:
+            self.record_violation(part, mismatch, tolerated=mismatch in recovery.tolerated)
+        search.configurations = [recovery.after]
+        search.open_operations.pop(operation.handle, None)
+        self.commit_history()
+
+    def record_violation(self, part: GroupOperation, mismatch: Mismatch, *, tolerated: bool = False) -> Violation:
+        """Put a mismatch on record; a tolerated one leaves what else the response shows as it is."""
+        record = self.trace.records.of(mismatch.handle)
+        wrong = self.search.open_operations.get(mismatch.handle, part)
+        violation = evolve(build_violation(self.group, wrong, mismatch, record.rules), tolerated=tolerated)
+        self.findings.violations.append(violation)
+        self.trace.found.append(violation)
+        if tolerated:
+            record.tolerated += (violation,)
+        else:
+            record.violation = violation
+        return violation
