@@ -1,12 +1,15 @@
 """What all tests share: extras that may be missing, and the real targets, each started at most once in a test run."""
 
 from collections.abc import Generator, Iterator
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.async_tests import run_async_test
 from tests.support.extras import reason_to_skip, require_extras, skip_without_extra
+from tests.support.group_driver import BundledGroup, open_group
 from tests.targets.running import RunningTarget, load_target
 
 # The same examples every time, and no opinion on how quick the machine is.
@@ -42,6 +45,18 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     """Skip a test that imports an extra which is not installed."""
     with skip_without_extra():
         yield
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run `async def test_…`."""
+    return run_async_test(pyfuncitem) or None
+
+
+@pytest.fixture
+def bundled() -> AbstractAsyncContextManager[BundledGroup]:
+    """The bundled coordinator with default settings, for an async test."""
+    return open_group()
 
 
 def _run_target(name: str, factory: pytest.TempPathFactory) -> Iterator[RunningTarget]:

@@ -26,8 +26,8 @@ from tests.support.group_driver import (
     BundledGroup,
     GroupMember,
     are_parked,
+    open_group,
     response_of,
-    run_on_virtual_time,
     wait_for_response,
 )
 
@@ -59,8 +59,8 @@ def log(request: pytest.FixtureRequest, tmp_path: Path) -> Log:
     return file
 
 
-def test_a_synced_group_comes_back_as_it_was(log: Log) -> None:
-    async def walk(bundled: BundledGroup) -> None:
+async def test_a_synced_group_comes_back_as_it_was(log: Log) -> None:
+    async with open_group(log=log) as bundled:
         a, b, c = bundled.member(session=6_000), bundled.member(instance="i"), bundled.member(group="gone")
         await bundled.form_stable_group(a, b)
         assert a.commit(offset=9) == 0
@@ -85,74 +85,58 @@ def test_a_synced_group_comes_back_as_it_was(log: Log) -> None:
         await bundled.target.restart()
         assert [new.heartbeat(), b.heartbeat(), response_of(new.sync())["assignment"]] == [0, 82, b"for 1"]
 
-    run_on_virtual_time(walk, log=log)
+
+async def test_a_round_that_was_not_synced_is_lost(bundled: BundledGroup) -> None:
+    a, b = bundled.member(), bundled.member()
+    await bundled.form_stable_group(a)
+    await b.obtain_id()
+    joins = [b.join(), a.join()]
+    for party, join in zip((b, a), joins, strict=True):
+        party.accept_join(await wait_for_response(join))
+    sync = b.sync()
+    await bundled.target.restart()
+    assert sync.response.done() and sync.response.result() is None
+    assert [response_of(a.sync())["error_code"], response_of(b.sync())["error_code"]] == [22, 25]
+    assert response_of(b.join())["error_code"] == 25
+    a.accept_join(response_of(a.join()))
+    assert a.generation == 2
 
 
-def test_a_round_that_was_not_synced_is_lost() -> None:
-    async def walk(bundled: BundledGroup) -> None:
-        a, b = bundled.member(), bundled.member()
-        await bundled.form_stable_group(a)
-        await b.obtain_id()
-        joins = [b.join(), a.join()]
-        for party, join in zip((b, a), joins, strict=True):
-            party.accept_join(await wait_for_response(join))
-        sync = b.sync()
-        await bundled.target.restart()
-        assert sync.response.done() and sync.response.result() is None
-        assert [response_of(a.sync())["error_code"], response_of(b.sync())["error_code"]] == [22, 25]
-        assert response_of(b.join())["error_code"] == 25
-        a.accept_join(response_of(a.join()))
-        assert a.generation == 2
-
-    run_on_virtual_time(walk)
+async def test_only_the_selected_protocol_is_remembered(bundled: BundledGroup) -> None:
+    a, b = bundled.member(protocols=P_THEN_Q), bundled.member(protocols=P_THEN_Q)
+    await bundled.form_stable_group(a, b)
+    await bundled.target.restart()
+    assert are_parked(b.join()) and a.heartbeat() == 27
 
 
-def test_only_the_selected_protocol_is_remembered() -> None:
-    async def walk(bundled: BundledGroup) -> None:
-        a, b = bundled.member(protocols=P_THEN_Q), bundled.member(protocols=P_THEN_Q)
-        await bundled.form_stable_group(a, b)
-        await bundled.target.restart()
-        assert are_parked(b.join()) and a.heartbeat() == 27
-
-    run_on_virtual_time(walk)
-
-
-def test_an_empty_group_keeps_its_generation_and_offsets() -> None:
-    async def walk(bundled: BundledGroup) -> None:
-        a, simple = bundled.member(), bundled.member(group="simple")
-        await bundled.form_stable_group(a)
-        assert [a.commit(), simple.commit(), a.leave()] == [0, 0, 0]
-        partition = {"partition_index": 0, "committed_offset": 50, "committed_metadata": ""}
-        topics = [{"name": "fencepost", "partitions": [partition]}]
-        await bundled.request("TxnOffsetCommit", 2, group_id="g", producer_id=4, topics=topics)
-        await bundled.target.restart()
-        assert [await bundled.group_state(), await bundled.group_state("simple")] == ["Empty", "Empty"]
-        assert [a.fetch()["committed_offset"], a.fetch(stable=True)["error_code"]] == [7, 88]
-        assert [party.fetch()["committed_offset"] for party in (a, simple)] == [7, 7]
-        await bundled.form_stable_group(newcomer := bundled.member())
-        assert newcomer.generation == 3
-
-    run_on_virtual_time(walk)
+async def test_an_empty_group_keeps_its_generation_and_offsets(bundled: BundledGroup) -> None:
+    a, simple = bundled.member(), bundled.member(group="simple")
+    await bundled.form_stable_group(a)
+    assert [a.commit(), simple.commit(), a.leave()] == [0, 0, 0]
+    partition = {"partition_index": 0, "committed_offset": 50, "committed_metadata": ""}
+    topics = [{"name": "fencepost", "partitions": [partition]}]
+    await bundled.request("TxnOffsetCommit", 2, group_id="g", producer_id=4, topics=topics)
+    await bundled.target.restart()
+    assert [await bundled.group_state(), await bundled.group_state("simple")] == ["Empty", "Empty"]
+    assert [a.fetch()["committed_offset"], a.fetch(stable=True)["error_code"]] == [7, 88]
+    assert [party.fetch()["committed_offset"] for party in (a, simple)] == [7, 7]
+    await bundled.form_stable_group(newcomer := bundled.member())
+    assert newcomer.generation == 3
 
 
-def test_a_group_above_a_lowered_limit_rebalances_on_loading() -> None:
+async def test_a_group_above_a_lowered_limit_rebalances_on_loading() -> None:
     log = MemoryLog()
-
-    async def fill(bundled: BundledGroup) -> None:
-        parties = [bundled.member(rebalance=10_000) for _ in range(3)]
-        await bundled.form_stable_group(*parties)
-
-    async def reload(bundled: BundledGroup) -> None:
+    async with open_group(log=log) as bundled:
+        members = [bundled.member(rebalance=10_000) for _ in range(3)]
+        await bundled.form_stable_group(*members)
+    async with open_group(Settings(max_group_size=2), log) as bundled:
         assert await bundled.group_state() == "PreparingRebalance"
 
-    run_on_virtual_time(fill, log=log)
-    run_on_virtual_time(reload, Settings(max_group_size=2), log)
 
-
-def test_failed_writes_return_coordinator_not_available() -> None:
+async def test_failed_writes_return_coordinator_not_available() -> None:
     log = FullDiskLog()
 
-    async def walk(bundled: BundledGroup) -> None:
+    async with open_group(log=log) as bundled:
         a, b = bundled.member(), bundled.member(instance="i")
         await bundled.form_stable_group(a, b)
         log.full = True
@@ -180,8 +164,6 @@ def test_failed_writes_return_coordinator_not_available() -> None:
         assert (await bundled.request("DeleteGroups", 2, groups_names=["g"]))["results"][0]["error_code"] == 15
         log.full = False
         assert (await bundled.request("DeleteGroups", 2, groups_names=["g"]))["results"][0]["error_code"] == 0
-
-    run_on_virtual_time(walk, log=log)
 
 
 def test_records_survive_the_disk(tmp_path: Path) -> None:
