@@ -7,6 +7,7 @@ import pytest
 
 from fencepost.adapters.bundled.classic.subscription import UnreadableSubscription, read_topics
 from fencepost.adapters.bundled.classic.topics import topic_id_of
+from fencepost.model.errors import Error
 from tests.support.group_driver import P_THEN_Q, BundledGroup, open_group, response_of, wait_for_response
 
 
@@ -40,24 +41,24 @@ async def test_who_may_commit_in_which_state(bundled: BundledGroup) -> None:
     a.accept_join(response_of(a.join()))
     b.accept_join(response_of(join))
     assert errors() == [25, 22, 25, 82, 22, 25, 82, 25, 27]
-    assert [a.leave(), b.leave()] == [0, 0]
+    assert [a.leave(), b.leave()] == [Error.NONE, Error.NONE]
     assert errors() == [0, 0, 0, 0, 25, 25, 25, 25, 25]
 
 
 async def test_commits_to_empty_and_unknown_groups(bundled: BundledGroup) -> None:
     a = bundled.member()
     a.generation = 5
-    assert [a.commit(version=8), a.commit(version=9)] == [22, 69]
+    assert [a.commit(version=8), a.commit(version=9)] == [Error.ILLEGAL_GENERATION, Error.GROUP_ID_NOT_FOUND]
     assert await bundled.group_state() == "Dead"
     a.generation = -1
-    assert a.commit(topic="ghost") == 3
+    assert a.commit(topic="ghost") == Error.UNKNOWN_TOPIC_OR_PARTITION
     assert await bundled.group_state() == "Dead"
-    assert [a.commit(), a.commit(member_id="x", group_instance_id="y")] == [0, 0]
-    assert a.commit(generation_id_or_member_epoch=0, member_id="x") == 25
+    assert [a.commit(), a.commit(member_id="x", group_instance_id="y")] == [Error.NONE, Error.NONE]
+    assert a.commit(generation_id_or_member_epoch=0, member_id="x") == Error.UNKNOWN_MEMBER_ID
     described = (await bundled.request("DescribeGroups", 4, groups=["g"]))["groups"][0]
     assert (described["group_state"], described["protocol_type"]) == ("Empty", "")
     empty = bundled.member(group="")
-    assert empty.commit(offset=3) == 0 and empty.fetch()["committed_offset"] == 3
+    assert empty.commit(offset=3) == Error.NONE and empty.fetch()["committed_offset"] == 3
     await bundled.form_stable_group(a)
     assert a.fetch()["committed_offset"] == 7
 
@@ -70,7 +71,12 @@ async def test_each_partition_gets_its_own_error(bundled: BundledGroup) -> None:
         {"partition_index": 4, "committed_offset": 1, "committed_metadata": ""},
     ]
     told = await bundled.request("OffsetCommit", 6, group_id="g", topics=[{"name": "fencepost", "partitions": entries}])
-    assert [p["error_code"] for p in told["topics"][0]["partitions"]] == [0, 0, 12, 3]
+    assert [p["error_code"] for p in told["topics"][0]["partitions"]] == [
+        Error.NONE,
+        Error.NONE,
+        Error.OFFSET_METADATA_TOO_LARGE,
+        Error.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
     fetched = await bundled.request("OffsetFetch", 5, group_id="g", topics=None)
     partitions = fetched["topics"][0]["partitions"]
     assert [p["partition_index"] for p in partitions] == [0, 1]
@@ -109,10 +115,18 @@ async def test_topics_go_by_their_ids(bundled: BundledGroup) -> None:
         return [row["error_code"] for topic in told["topics"] for row in topic["partitions"]]
 
     claim = {"generation_id_or_member_epoch": 5, "member_id": "m"}
-    assert await commit((ghost, 0), **claim) == [100]
+    assert await commit((ghost, 0), **claim) == [Error.UNKNOWN_TOPIC_ID]
     assert await bundled.group_state("g") == "Dead"
-    assert await commit((known, 0), (known, 9), (ghost, 0), **claim) == [69, 3, 100]
-    assert await commit((known, 1), (known, 9), (ghost, 0)) == [0, 3, 100]
+    assert await commit((known, 0), (known, 9), (ghost, 0), **claim) == [
+        Error.GROUP_ID_NOT_FOUND,
+        Error.UNKNOWN_TOPIC_OR_PARTITION,
+        Error.UNKNOWN_TOPIC_ID,
+    ]
+    assert await commit((known, 1), (known, 9), (ghost, 0)) == [
+        Error.NONE,
+        Error.UNKNOWN_TOPIC_OR_PARTITION,
+        Error.UNKNOWN_TOPIC_ID,
+    ]
 
     async def fetch(topics: Any) -> list[tuple[str, int, int, int]]:
         told = await bundled.request("OffsetFetch", 10, groups=[{"group_id": "g", "topics": topics}])
@@ -133,10 +147,10 @@ async def test_topics_go_by_their_ids(bundled: BundledGroup) -> None:
 async def test_transactional_offsets(bundled: BundledGroup) -> None:
     a = bundled.member()
     await bundled.form_stable_group(a)
-    assert a.commit(offset=1) == 0
+    assert a.commit(offset=1) == Error.NONE
     producer = (await bundled.request("InitProducerId", 4, transactional_id="t"))["producer_id"]
     me = {"transactional_id": "t", "producer_id": producer, "producer_epoch": 0}
-    assert (await bundled.request("AddOffsetsToTxn", 3, **me, group_id="g"))["error_code"] == 0
+    assert (await bundled.request("AddOffsetsToTxn", 3, **me, group_id="g"))["error_code"] == Error.NONE
 
     async def commit(offset: int, **other: object) -> int:
         partition = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
@@ -144,17 +158,20 @@ async def test_transactional_offsets(bundled: BundledGroup) -> None:
         told = await bundled.request("TxnOffsetCommit", 3, **body)
         return int(told["topics"][0]["partitions"][0]["error_code"])
 
-    assert await commit(10) == 0
-    assert [a.fetch()["committed_offset"], a.fetch(stable=True)["error_code"]] == [1, 88]
-    assert (await bundled.request("EndTxn", 3, **me, committed=True))["error_code"] == 0
+    assert await commit(10) == Error.NONE
+    assert [a.fetch()["committed_offset"], a.fetch(stable=True)["error_code"]] == [1, Error.UNSTABLE_OFFSET_COMMIT]
+    assert (await bundled.request("EndTxn", 3, **me, committed=True))["error_code"] == Error.NONE
     assert a.fetch(stable=True)["committed_offset"] == 10
-    assert await commit(20) == 0
+    assert await commit(20) == Error.NONE
     await bundled.request("EndTxn", 3, **me, committed=False)
     assert a.fetch()["committed_offset"] == 10
-    assert [await commit(1, group_id=""), await commit(1, generation_id=2, member_id=a.id)] == [24, 22]
-    assert await commit(1, group_id="none", generation_id=3) == 22
-    assert await commit(30) == 0
-    assert a.commit(offset=2) == 0
+    assert [await commit(1, group_id=""), await commit(1, generation_id=2, member_id=a.id)] == [
+        Error.INVALID_GROUP_ID,
+        Error.ILLEGAL_GENERATION,
+    ]
+    assert await commit(1, group_id="none", generation_id=3) == Error.ILLEGAL_GENERATION
+    assert await commit(30) == Error.NONE
+    assert a.commit(offset=2) == Error.NONE
     await bundled.request("EndTxn", 3, **me, committed=True)
     assert a.fetch()["committed_offset"] == 2
     again = await bundled.request("InitProducerId", 4, transactional_id="t")
@@ -175,12 +192,12 @@ async def test_offset_delete() -> None:
         a = bundled.member(type="consumer", protocols=(("range", subscription("one")),))
         b = bundled.member(type="consumer", protocols=(("range", subscription("two")),))
         await bundled.form_stable_group(a, b)
-        assert [a.commit(topic=topic) for topic in ("one", "two", "three")] == [0, 0, 0]
+        assert [a.commit(topic=topic) for topic in ("one", "two", "three")] == [Error.NONE, Error.NONE, Error.NONE]
         assert await delete("g", "one", "two", "three", "ghost") == [0, 86, 86, 0, 3]
         assert [a.fetch(topic=topic)["committed_offset"] for topic in ("one", "two", "three")] == [7, 7, -1]
-        assert [a.leave(), b.leave()] == [0, 0]
+        assert [a.leave(), b.leave()] == [Error.NONE, Error.NONE]
         join = b.join()
-        assert response_of(join)["error_code"] == 25
+        assert response_of(join)["error_code"] == Error.UNKNOWN_MEMBER_ID
         assert await delete("g", "one", "three") == [0, 0, 0]
         other = bundled.member(group="other", protocols=P_THEN_Q)
         await bundled.form_stable_group(other)
@@ -242,13 +259,13 @@ async def test_describing_listing_deleting(bundled: BundledGroup) -> None:
         ],
         "authorized_operations": -2147483648,
     }
-    assert (described["groups"][1]["error_code"], described["groups"][1]["group_state"]) == (0, "Dead")
+    assert (described["groups"][1]["error_code"], described["groups"][1]["group_state"]) == (Error.NONE, "Dead")
     newest = (await bundled.request("DescribeGroups", 6, groups=["x"]))["groups"][0]
-    assert newest["error_code"] == 69 and newest["error_message"]
+    assert newest["error_code"] == Error.GROUP_ID_NOT_FOUND and newest["error_message"]
     told = await bundled.request("DeleteGroups", 2, groups_names=["g", "empty", "x", "empty"])
     assert [(r["group_id"], r["error_code"]) for r in told["results"]] == [("g", 68), ("empty", 0), ("x", 69)]
-    assert response_of(b.join())["error_code"] == 25
-    assert response_of(a.join())["error_code"] == 0
+    assert response_of(b.join())["error_code"] == Error.UNKNOWN_MEMBER_ID
+    assert response_of(a.join())["error_code"] == Error.NONE
     middle = (await bundled.request("DescribeGroups", 5, groups=["g"]))["groups"][0]
     assert (middle["group_state"], middle["protocol_data"]) == ("CompletingRebalance", "")
     assert (middle["members"][0]["member_metadata"], middle["members"][0]["member_assignment"]) == (b"", b"for 0")
@@ -261,7 +278,7 @@ async def test_finding_the_coordinator(bundled: BundledGroup) -> None:
         "host": "127.0.0.1",
         "port": 9092,
     }
-    assert (await bundled.request("FindCoordinator", 3, key="g", key_type=9))["error_code"] == 42
+    assert (await bundled.request("FindCoordinator", 3, key="g", key_type=9))["error_code"] == Error.INVALID_REQUEST
     many = await bundled.request("FindCoordinator", 4, key_type=0, coordinator_keys=["a", "b"])
     assert set(many) == {"throttle_time_ms", "coordinators"}
     assert [c["key"] for c in many["coordinators"]] == ["a", "b"]

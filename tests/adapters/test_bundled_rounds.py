@@ -2,6 +2,7 @@
 
 import asyncio
 
+from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from tests.support.group_driver import (
     INITIAL_DELAY_MS,
@@ -39,7 +40,7 @@ async def test_a_lone_member_walks_through_a_round(bundled: BundledGroup) -> Non
     }
     a.accept_join(told)
     assert await bundled.group_state() == "CompletingRebalance"
-    assert a.heartbeat() == 0
+    assert a.heartbeat() == Error.NONE
     assert response_of(a.sync({a.id: b"mine"})) == {
         "throttle_time_ms": 0,
         "error_code": 0,
@@ -48,7 +49,7 @@ async def test_a_lone_member_walks_through_a_round(bundled: BundledGroup) -> Non
         "assignment": b"mine",
     }
     assert await bundled.group_state() == "Stable"
-    assert a.heartbeat() == 0
+    assert a.heartbeat() == Error.NONE
 
 
 async def test_only_the_leader_is_told_the_members_and_each_gets_its_own_assignment(bundled: BundledGroup) -> None:
@@ -95,17 +96,17 @@ async def test_refused_requests_change_nothing(bundled: BundledGroup) -> None:
         a.heartbeat(generation_id=2),
         a.heartbeat(member_id="x"),
         a.heartbeat(),
-    ] == [22, 22, 25, 0]
+    ] == [Error.ILLEGAL_GENERATION, Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID, Error.NONE]
     assert await bundled.group_state("new") == "Empty"
     assert await bundled.group_state("other") == "Dead"
 
 
 async def test_session_bounds_are_inclusive_and_old_versions_skip_the_detour(bundled: BundledGroup) -> None:
     low, high = bundled.member(session=6_000), bundled.member(session=1_800_000)
-    assert response_of(low.join())["error_code"] == 79
-    assert response_of(high.join())["error_code"] == 79
+    assert response_of(low.join())["error_code"] == Error.MEMBER_ID_REQUIRED
+    assert response_of(high.join())["error_code"] == Error.MEMBER_ID_REQUIRED
     old = bundled.member(group="old")
-    assert (await wait_for_response(old.join(version=3)))["error_code"] == 0
+    assert (await wait_for_response(old.join(version=3)))["error_code"] == Error.NONE
     refused = response_of(old.join(version=6, session_timeout_ms=1))
     assert (refused["protocol_name"], refused["generation_id"]) == ("", -1)
     assert "protocol_type" not in refused and "throttle_time_ms" in refused
@@ -123,8 +124,11 @@ async def test_rejoining_while_completing(bundled: BundledGroup) -> None:
     sync = b.sync()
     b.protocols = (("p", b"changed"),)
     changed = b.join()
-    assert are_parked(changed) and response_of(sync)["error_code"] == 27
-    assert [a.heartbeat(), response_of(a.sync())["error_code"]] == [27, 27]
+    assert are_parked(changed) and response_of(sync)["error_code"] == Error.REBALANCE_IN_PROGRESS
+    assert [a.heartbeat(), response_of(a.sync())["error_code"]] == [
+        Error.REBALANCE_IN_PROGRESS,
+        Error.REBALANCE_IN_PROGRESS,
+    ]
     assert response_of(a.join())["generation_id"] == 2
     assert response_of(changed)["generation_id"] == 2
 
@@ -134,28 +138,28 @@ async def test_rejoining_in_stable(bundled: BundledGroup) -> None:
     await bundled.form_stable_group(a, b)
     same = response_of(b.join(session_timeout_ms=20_000))
     assert (same["generation_id"], same["leader"], same["members"]) == (1, a.id, [])
-    assert a.heartbeat() == 0
+    assert a.heartbeat() == Error.NONE
     b.protocols = Q_THEN_P
     join = b.join()
-    assert are_parked(join) and a.heartbeat() == 27
+    assert are_parked(join) and a.heartbeat() == Error.REBALANCE_IN_PROGRESS
     assert response_of(a.join())["generation_id"] == 2
     b.accept_join(response_of(join))
-    assert response_of(a.sync(generation_id=2))["error_code"] == 0
+    assert response_of(a.sync(generation_id=2))["error_code"] == Error.NONE
     leader = a.join()
-    assert are_parked(leader) and b.heartbeat() == 27
+    assert are_parked(leader) and b.heartbeat() == Error.REBALANCE_IN_PROGRESS
 
 
 async def test_a_pending_id_blocks_a_round_until_it_leaves_or_expires(bundled: BundledGroup) -> None:
     a, c = bundled.member(), bundled.member(session=7_000)
     await bundled.form_stable_group(a)
     await c.obtain_id()
-    assert a.heartbeat() == 0 and c.heartbeat(generation_id=1) == 25
+    assert a.heartbeat() == Error.NONE and c.heartbeat(generation_id=1) == Error.UNKNOWN_MEMBER_ID
     join = a.join()
     assert are_parked(join)
-    assert c.leave() == 0
+    assert c.leave() == Error.NONE
     a.accept_join(response_of(join))
-    assert response_of(a.sync())["error_code"] == 0
-    assert response_of(c.join())["error_code"] == 25
+    assert response_of(a.sync())["error_code"] == Error.NONE
+    assert response_of(c.join())["error_code"] == Error.UNKNOWN_MEMBER_ID
     c.id = ""
     await c.obtain_id()
     join, start = a.join(), now_ms()
@@ -169,10 +173,10 @@ async def test_the_rebalance_timeout_drops_whoever_did_not_rejoin(bundled: Bundl
     start, join = now_ms(), a.join()
     told = await b.heartbeat_until(start + 18_000)
     assert set(told) == {27}
-    assert b.commit() == 0
+    assert b.commit() == Error.NONE
     a.accept_join(await wait_for_response(join))
     assert now_ms() == start + 20_000
-    assert b.heartbeat() == 25
+    assert b.heartbeat() == Error.UNKNOWN_MEMBER_ID
     assert [m["member_id"] for m in response_of(a.join())["members"]] == [a.id]
 
 
@@ -219,9 +223,9 @@ async def test_without_a_delay_a_lone_member_is_answered_at_once() -> None:
 async def test_generations_go_on_when_a_group_empties(bundled: BundledGroup) -> None:
     a, b = bundled.member(), bundled.member()
     await bundled.form_stable_group(a)
-    assert a.leave() == 0
+    assert a.leave() == Error.NONE
     assert await bundled.group_state() == "Empty"
-    assert response_of(a.join())["error_code"] == 25
+    assert response_of(a.join())["error_code"] == Error.UNKNOWN_MEMBER_ID
     b.type = "other"
     await bundled.form_stable_group(b)
     assert b.generation == 3

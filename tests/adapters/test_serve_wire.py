@@ -16,6 +16,7 @@ import pytest
 from fencepost.adapters.serve.connection import MAX_ARRAY_ITEMS, MAX_REQUEST_BYTES
 from fencepost.adapters.serve.server import start_server
 from fencepost.adapters.serve.versions import OFFERED_VERSIONS
+from fencepost.model.errors import Error
 from fencepost.model.wire.codec import VERSIONS, decode_response, encode_request, fit_body
 from fencepost.model.wire.records import Record, control_batch, decode_batches, encode_batch, make_batch, records_of
 from tests.support.tcp_peer import SETTINGS, TIMEOUT_S, RawClient, RunningServer, running_server
@@ -73,7 +74,7 @@ def offsets_and_values(data: bytes) -> list[tuple[int, bytes | None]]:
 
 async def test_every_version_it_offers_is_answered_as_the_schema_says(server: RunningServer) -> None:
     peer = await server.connect()
-    assert await create_topic(peer, "t") == 0
+    assert await create_topic(peer, "t") == Error.NONE
     body: dict[str, Any] = {"JoinGroup": join_body(member_id="nobody"), "Metadata": {"topics": [{"name": "t"}]}}
     for api, (low, high) in OFFERED_VERSIONS.items():
         assert VERSIONS[api][0] <= low <= high <= VERSIONS[api][1]
@@ -89,7 +90,7 @@ async def test_versions_that_are_not_offered_are_refused(server: RunningServer) 
     for version in (5, 9999):
         peer.write_frame(struct.pack(">hhih", 18, version, 77, -1))
         refused = decode_response("ApiVersions", 4, await peer.read_frame())
-        assert refused.body["error_code"] == 35 and refused.correlation_id == 77
+        assert refused.body["error_code"] == Error.UNSUPPORTED_VERSION and refused.correlation_id == 77
         assert refused.body["api_keys"] == [{"api_key": 18, "min_version": 0, "max_version": 4}]
     peer.write_frame(encode_request("Fetch", 12, 1, None, {}))
     assert await peer.read_frame() == b""
@@ -112,7 +113,7 @@ async def test_parked_join_outlives_its_connection(server: RunningServer) -> Non
     await gone.close()
     joined = await stays.request("JoinGroup", 3, join_body())
     described = await stays.request("DescribeGroups", 0, {"groups": ["g"]})
-    assert joined["error_code"] == 0
+    assert joined["error_code"] == Error.NONE
     assert len(described["groups"][0]["members"]) == 2
     assert described["groups"][0]["members"][0]["client_host"] == "/127.0.0.1"
 
@@ -177,13 +178,13 @@ def hostile_frame(chance: random.Random) -> bytes:
 
 
 async def test_hostile_frames_do_not_bring_it_down(server: RunningServer, caplog: pytest.LogCaptureFixture) -> None:
-    assert await create_topic(await server.connect(), "t") == 0
+    assert await create_topic(await server.connect(), "t") == Error.NONE
     chance = random.Random(4)
     for _ in range(1_000):
         peer = await server.connect()
         peer.write_frame(hostile_frame(chance))
         await peer.close()
-    assert (await (await server.connect()).request("ApiVersions", 4, {}))["error_code"] == 0
+    assert (await (await server.connect()).request("ApiVersions", 4, {}))["error_code"] == Error.NONE
     assert any("closing the connection" in record.message for record in caplog.records)
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
@@ -219,7 +220,7 @@ async def test_produce_errors(server: RunningServer) -> None:
     peer = await server.connect()
     await create_topic(peer, "t")
     sound = encode_batch(make_batch([Record(b"v")]))
-    assert (await produce_records(peer, sound, "no-such-topic"))["error_code"] == 3
+    assert (await produce_records(peer, sound, "no-such-topic"))["error_code"] == Error.UNKNOWN_TOPIC_OR_PARTITION
     assert (await produce_records(peer, b""))["error_code"] == 2
     assert (await produce_records(peer, sound[:-1]))["error_code"] == 2
     assert (await produce_records(peer, encode_batch(control_batch(0, 1, 0, True, 0))))["error_code"] == 87
@@ -244,7 +245,7 @@ async def test_offsets_by_time(server: RunningServer) -> None:
 
 async def test_topics(server: RunningServer) -> None:
     peer = await server.connect()
-    assert await create_topic(peer, "t", 3) == 0
+    assert await create_topic(peer, "t", 3) == Error.NONE
     assert await create_topic(peer, "t", 3) == 36
     assert await create_topic(peer, "a b") == 17
     assert await create_topic(peer, "..") == 17
@@ -254,14 +255,14 @@ async def test_topics(server: RunningServer) -> None:
     elsewhere = [{"partition_index": 0, "broker_ids": [1]}]
     assert await create_topic(peer, "placed", -1, replication_factor=-1, assignments=elsewhere) == 39
     twice = await peer.request("CreateTopics", 5, {"topics": [{"name": "x"}, {"name": "x"}]})
-    assert [topic["error_code"] for topic in twice["topics"]] == [42]
+    assert [topic["error_code"] for topic in twice["topics"]] == [Error.INVALID_REQUEST]
     shown = await peer.request("Metadata", 12, {"topics": None})
     assert [(topic["name"], len(topic["partitions"])) for topic in shown["topics"]] == [("t", 3)]
     assert (shown["brokers"][0]["host"], shown["brokers"][0]["port"]) == server.address
     by_id = {"topic_id": shown["topics"][0]["topic_id"], "name": None}
     assert (await peer.request("Metadata", 12, {"topics": [by_id]}))["topics"] == shown["topics"]
     unmade = {"topics": [{"name": "later"}], "allow_auto_topic_creation": False}
-    assert (await peer.request("Metadata", 12, unmade))["topics"][0]["error_code"] == 3
+    assert (await peer.request("Metadata", 12, unmade))["topics"][0]["error_code"] == Error.UNKNOWN_TOPIC_OR_PARTITION
     assert len((await peer.request("Metadata", 1, {"topics": [{"name": "later"}]}))["topics"][0]["partitions"]) == 4
 
 
@@ -275,7 +276,11 @@ async def test_the_settings_are_told_under_kafkas_names(server: RunningServer) -
     one = resource | {"configuration_keys": ["group.min.session.timeout.ms"]}
     strange = [one, resource | {"resource_name": "9"}, {"resource_type": 2, "resource_name": "no"}]
     results = (await peer.request("DescribeConfigs", 1, {"resources": strange}))["results"]
-    assert [result["error_code"] for result in results] == [0, 42, 3]
+    assert [result["error_code"] for result in results] == [
+        Error.NONE,
+        Error.INVALID_REQUEST,
+        Error.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
     assert [(config["name"], config["value"]) for config in results[0]["configs"]] == [
         ("group.min.session.timeout.ms", "100")
     ]
@@ -288,7 +293,7 @@ async def test_groups_offsets_and_topics_outlive_the_server(tmp_path: Path) -> N
         commit = {"partition_index": 1, "committed_offset": 42}
         body = {"group_id": "g", "topics": [{"name": "t", "partitions": [commit]}]}
         response = await peer.request("OffsetCommit", 9, body)
-        assert response["topics"][0]["partitions"][0]["error_code"] == 0
+        assert response["topics"][0]["partitions"][0]["error_code"] == Error.NONE
 
     async with running_server(tmp_path / "data") as server:
         peer = await server.connect()

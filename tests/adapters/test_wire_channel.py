@@ -11,6 +11,7 @@ from fencepost.adapters.target import TargetError, TraceBuilder
 from fencepost.adapters.wire import pool
 from fencepost.adapters.wire.channel import WireChannel
 from fencepost.adapters.wire.target import KafkaTarget
+from fencepost.model.errors import Error
 from fencepost.model.wire.codec import DecodedRequest, UnencodableError
 from fencepost.traces.events import Body, Event, Kind
 from tests.support.fake_broker import DISCONNECT, SILENCE, FakeBroker, encode_frame, serve_brokers
@@ -235,10 +236,12 @@ async def test_a_coordinator_that_moved_is_looked_up_again() -> None:
         broker.responses["FindCoordinator"] = lambda _: brokers[0].coordinator_response(home)
         broker.responses["Heartbeat"] = lambda _, here=broker: {"error_code": 0 if here is home else 16}  # type: ignore[misc]
     async with open_target(*brokers) as (_, channel, _):
-        assert (await channel.send("Heartbeat", 3, HEARTBEAT_BODY).response or {})["error_code"] == 0
+        assert (await channel.send("Heartbeat", 3, HEARTBEAT_BODY).response or {})["error_code"] == Error.NONE
         home = brokers[0]
-        assert (await channel.send("Heartbeat", 3, HEARTBEAT_BODY).response or {})["error_code"] == 16
-        assert (await channel.send("Heartbeat", 3, HEARTBEAT_BODY).response or {})["error_code"] == 0
+        assert (await channel.send("Heartbeat", 3, HEARTBEAT_BODY).response or {})[
+            "error_code"
+        ] == Error.NOT_COORDINATOR
+        assert (await channel.send("Heartbeat", 3, HEARTBEAT_BODY).response or {})["error_code"] == Error.NONE
         assert requested_nodes(brokers, "Heartbeat") == [0, 1, 1]
 
 
@@ -261,7 +264,7 @@ async def test_where_no_coordinator_is_named_the_first_broker_says_so_itself() -
             broker.responses["FindCoordinator"] = lambda _: brokers[0].coordinator_response(brokers[0], error=15)
             broker.responses["Heartbeat"] = lambda _: {"error_code": 24}
         body = await channel.send("Heartbeat", 3, HEARTBEAT_BODY | {"group_id": ""}).response
-        assert body is not None and body["error_code"] == 24
+        assert body is not None and body["error_code"] == Error.INVALID_GROUP_ID
 
 
 # --- limits

@@ -65,7 +65,7 @@ async def join_group(channel: WireChannel, group: str, version: int = 5) -> Body
     response = await send_request(channel, "JoinGroup", version, join)
     if response["error_code"] == Error.MEMBER_ID_REQUIRED:
         response = await send_request(channel, "JoinGroup", version, join | {"member_id": response["member_id"]})
-    assert response["error_code"] == 0
+    assert response["error_code"] == Error.NONE
     return response
 
 
@@ -75,18 +75,18 @@ async def run_member(channel: WireChannel, description: Description, group: str)
     me = {"group_id": group, "generation_id": member["generation_id"], "member_id": member["member_id"]}
     shares = [{"member_id": member["member_id"], "assignment": b"mine"}]
     assert (await send_request(channel, "SyncGroup", 3, me | {"assignments": shares}))["assignment"] == b"mine"
-    assert (await send_request(channel, "Heartbeat", 3, me))["error_code"] == 0
+    assert (await send_request(channel, "Heartbeat", 3, me))["error_code"] == Error.NONE
     partition = {"partition_index": 1, "committed_offset": 42, "committed_metadata": "note"}
     commit = {"group_id": group, "generation_id_or_member_epoch": me["generation_id"], "member_id": me["member_id"]}
     topics = [{"name": description.topic, "partitions": [partition]}]
     done = await send_request(channel, "OffsetCommit", 6, commit | {"topics": topics})
-    assert [part["error_code"] for topic in done["topics"] for part in topic["partitions"]] == [0]
+    assert [part["error_code"] for topic in done["topics"] for part in topic["partitions"]] == [Error.NONE]
     wanted = [{"name": description.topic, "partition_indexes": [1]}]
     found = await send_request(channel, "OffsetFetch", 5, {"group_id": group, "topics": wanted})
     assert [part["committed_offset"] for topic in found["topics"] for part in topic["partitions"]] == [42]
     assert (await send_request(channel, "LeaveGroup", 2, {"group_id": group, "member_id": me["member_id"]}))[
         "error_code"
-    ] == 0
+    ] == Error.NONE
 
 
 @pytest.mark.parametrize("running", TARGETS, indirect=True)
@@ -127,14 +127,14 @@ async def test_transactional_requests_find_their_coordinators(running: RunningTa
             started = await send_request(channel, "InitProducerId", 2, who | {"transaction_timeout_ms": 10_000})
             while started["error_code"] in NOT_READY:
                 started = await send_request(channel, "InitProducerId", 2, who | {"transaction_timeout_ms": 10_000})
-            assert started["error_code"] == 0
+            assert started["error_code"] == Error.NONE
             who |= {"producer_id": started["producer_id"], "producer_epoch": started["producer_epoch"]}
             group = {"group_id": "reach-transaction"}
-            assert (await send_request(channel, "AddOffsetsToTxn", 2, who | group))["error_code"] == 0
+            assert (await send_request(channel, "AddOffsetsToTxn", 2, who | group))["error_code"] == Error.NONE
             topics = [{"name": "fencepost", "partitions": [{"partition_index": 0, "committed_offset": 7}]}]
             done = await send_request(channel, "TxnOffsetCommit", 2, who | group | {"topics": topics})
-            assert [part["error_code"] for topic in done["topics"] for part in topic["partitions"]] == [0]
-            assert (await send_request(channel, "EndTxn", 2, who | {"committed": False}))["error_code"] == 0
+            assert [part["error_code"] for topic in done["topics"] for part in topic["partitions"]] == [Error.NONE]
+            assert (await send_request(channel, "EndTxn", 2, who | {"committed": False}))["error_code"] == Error.NONE
         finally:
             await target.close()
 

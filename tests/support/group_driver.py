@@ -53,7 +53,7 @@ class BundledGroup:
         syncs = [party.sync() for party in members[1:]]
         syncs.append(members[0].sync({party.id: f"for {n}".encode() for n, party in enumerate(members)}))
         for sync in syncs:
-            assert response_of(sync)["error_code"] == 0
+            assert response_of(sync)["error_code"] == Error.NONE
 
     async def rejoin_all(self, *members: "GroupMember") -> None:
         """All of them join again; a round must be on, or start with the first one."""
@@ -97,7 +97,7 @@ class GroupMember:
         return self.bundled.send("JoinGroup", version, **(body | other))
 
     def accept_join(self, body: ResponseBody) -> None:
-        assert body["error_code"] == 0
+        assert body["error_code"] == Error.NONE
         self.id, self.generation, self.protocol = body["member_id"], body["generation_id"], body["protocol_name"]
 
     def sync(self, assignments: Mapping[str, bytes] | None = None, version: int = 5, **other: Any) -> Exchange:
@@ -114,7 +114,7 @@ class GroupMember:
     def leave(self) -> int:
         entry = {"member_id": self.id, "group_instance_id": self.instance}
         told = response_of(self.bundled.send("LeaveGroup", 5, group_id=self.group, members=[entry]))
-        assert told["error_code"] == 0
+        assert told["error_code"] == Error.NONE
         return int(told["members"][0]["error_code"])
 
     def commit(self, offset: int = 7, topic: str = "fencepost", version: int = 9, **other: Any) -> int:
