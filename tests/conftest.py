@@ -1,17 +1,62 @@
-"""Fixtures that more than one room uses: the real targets, each started at most once in a test run."""
+"""What all tests share: extras that may be missing, and the real targets, each started at most once in a test run."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
-from pyspark.sql import SparkSession
 
-from fencepost.traces.pipeline.spark_session import spark_session
+from tests.support.async_tests import run_async_test
+from tests.support.extras import reason_to_skip, require_extras, skip_without_extra
+from tests.support.group_driver import BundledGroup, open_group
 from tests.targets.running import RunningTarget, load_target
 
 # The same examples every time, and no opinion on how quick the machine is.
 settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("steady")
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Skip a test module that imports an extra which is not installed."""
+    report = yield
+    call: pytest.CallInfo[object] | None = getattr(report, "call", None)
+    if call is not None and call.excinfo is not None and (reason := reason_to_skip(call.excinfo.value)):
+        report.outcome, report.longrepr = "skipped", (str(collector.path), 0, f"Skipped: {reason}")
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
+    """Skip a test that is marked with an extra, or whose fixtures import one, which is not installed."""
+    with skip_without_extra():
+        require_extras(item)
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Skip a test that imports an extra which is not installed."""
+    with skip_without_extra():
+        yield
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run `async def test_…`."""
+    return run_async_test(pyfuncitem) or None
+
+
+@pytest.fixture
+def bundled() -> AbstractAsyncContextManager[BundledGroup]:
+    """The bundled coordinator with default settings, for an async test."""
+    return open_group()
 
 
 def _run_target(name: str, factory: pytest.TempPathFactory) -> Iterator[RunningTarget]:
@@ -40,8 +85,10 @@ def mock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningTarget]:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark() -> Iterator["SparkSession"]:
     """Spark on this machine; it takes long to start."""
+    from fencepost.traces.pipeline.spark_session import spark_session
+
     # Small jobs: a Java that compiles little and collects simply is quicker.
     quick = {"spark.driver.memory": "800m", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
     with spark_session("tests", "local[2]", quick | {"spark.sql.shuffle.partitions": "2"}) as running:

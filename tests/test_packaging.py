@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = [pytest.mark.extra("build"), pytest.mark.extra("hatchling")]
+
 ROOT = Path(__file__).parent.parent
 ROOMS = ("model", "traces", "adapters", "conformance")
 CODE = sorted(f"fencepost/{path.relative_to(ROOT)}" for room in ROOMS for path in (ROOT / room).rglob("*.py"))

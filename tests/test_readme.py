@@ -59,7 +59,14 @@ def run_command(words: list[str], cwd: Path) -> None:
     assert done.returncode == 0, f"{shlex.join(words)}\n{done.stdout}{done.stderr}"
 
 
-@pytest.mark.parametrize("command", [command for command in COMMANDS if EXAMPLE_BROKER not in command])
+def with_extra(command: str) -> object:
+    """A command of the README, marked with the module beyond the core that it needs."""
+    needed = {"pip install": "hatchling", "fencepost import capture": "dpkt"}
+    marks = [pytest.mark.extra(module) for start, module in needed.items() if command.startswith(start)]
+    return pytest.param(command, marks=marks)
+
+
+@pytest.mark.parametrize("command", [with_extra(command) for command in COMMANDS if EXAMPLE_BROKER not in command])
 def test_commands_run(command: str, tmp_path: Path) -> None:
     run_command(runnable_command(command, "", tmp_path), ROOT)
 

@@ -20,14 +20,15 @@ from fencepost.adapters.bundled.classic.records import (
     TransactionEnd,
 )
 from fencepost.adapters.bundled.classic.topics import FixedTopics
+from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from tests.support.group_driver import (
     P_THEN_Q,
     BundledGroup,
     GroupMember,
     are_parked,
+    open_group,
     response_of,
-    run_on_virtual_time,
     wait_for_response,
 )
 
@@ -59,11 +60,11 @@ def log(request: pytest.FixtureRequest, tmp_path: Path) -> Log:
     return file
 
 
-def test_a_synced_group_comes_back_as_it_was(log: Log) -> None:
-    async def walk(bundled: BundledGroup) -> None:
+async def test_a_synced_group_comes_back_as_it_was(log: Log) -> None:
+    async with open_group(log=log) as bundled:
         a, b, c = bundled.member(session=6_000), bundled.member(instance="i"), bundled.member(group="gone")
         await bundled.form_stable_group(a, b)
-        assert a.commit(offset=9) == 0
+        assert a.commit(offset=9) == Error.NONE
         await c.obtain_id()
         d = bundled.member()
         await d.obtain_id()
@@ -73,115 +74,116 @@ def test_a_synced_group_comes_back_as_it_was(log: Log) -> None:
         assert await bundled.group_state() == "Stable"
         assert await bundled.group_state("gone") == "Dead"
         await asyncio.sleep(5.999)
-        assert [a.heartbeat(), b.heartbeat()] == [0, 0]
+        assert [a.heartbeat(), b.heartbeat()] == [Error.NONE, Error.NONE]
         assert response_of(b.sync())["assignment"] == b"for 1"
         assert a.fetch()["committed_offset"] == 9
-        assert response_of(d.join())["error_code"] == 25
+        assert response_of(d.join())["error_code"] == Error.UNKNOWN_MEMBER_ID
         again = response_of(b.join())
         assert (again["generation_id"], again["leader"]) == (1, a.id)
         new = GroupMember(bundled, instance="i")
         new.accept_join(response_of(new.join()))
-        assert (new.generation, a.heartbeat(), b.heartbeat()) == (1, 0, 82)
+        assert (new.generation, a.heartbeat(), b.heartbeat()) == (1, Error.NONE, Error.FENCED_INSTANCE_ID)
         await bundled.target.restart()
-        assert [new.heartbeat(), b.heartbeat(), response_of(new.sync())["assignment"]] == [0, 82, b"for 1"]
-
-    run_on_virtual_time(walk, log=log)
-
-
-def test_a_round_that_was_not_synced_is_lost() -> None:
-    async def walk(bundled: BundledGroup) -> None:
-        a, b = bundled.member(), bundled.member()
-        await bundled.form_stable_group(a)
-        await b.obtain_id()
-        joins = [b.join(), a.join()]
-        for party, join in zip((b, a), joins, strict=True):
-            party.accept_join(await wait_for_response(join))
-        sync = b.sync()
-        await bundled.target.restart()
-        assert sync.response.done() and sync.response.result() is None
-        assert [response_of(a.sync())["error_code"], response_of(b.sync())["error_code"]] == [22, 25]
-        assert response_of(b.join())["error_code"] == 25
-        a.accept_join(response_of(a.join()))
-        assert a.generation == 2
-
-    run_on_virtual_time(walk)
+        assert [new.heartbeat(), b.heartbeat(), response_of(new.sync())["assignment"]] == [
+            Error.NONE,
+            Error.FENCED_INSTANCE_ID,
+            b"for 1",
+        ]
 
 
-def test_only_the_selected_protocol_is_remembered() -> None:
-    async def walk(bundled: BundledGroup) -> None:
-        a, b = bundled.member(protocols=P_THEN_Q), bundled.member(protocols=P_THEN_Q)
-        await bundled.form_stable_group(a, b)
-        await bundled.target.restart()
-        assert are_parked(b.join()) and a.heartbeat() == 27
-
-    run_on_virtual_time(walk)
-
-
-def test_an_empty_group_keeps_its_generation_and_offsets() -> None:
-    async def walk(bundled: BundledGroup) -> None:
-        a, simple = bundled.member(), bundled.member(group="simple")
-        await bundled.form_stable_group(a)
-        assert [a.commit(), simple.commit(), a.leave()] == [0, 0, 0]
-        partition = {"partition_index": 0, "committed_offset": 50, "committed_metadata": ""}
-        topics = [{"name": "fencepost", "partitions": [partition]}]
-        await bundled.request("TxnOffsetCommit", 2, group_id="g", producer_id=4, topics=topics)
-        await bundled.target.restart()
-        assert [await bundled.group_state(), await bundled.group_state("simple")] == ["Empty", "Empty"]
-        assert [a.fetch()["committed_offset"], a.fetch(stable=True)["error_code"]] == [7, 88]
-        assert [party.fetch()["committed_offset"] for party in (a, simple)] == [7, 7]
-        await bundled.form_stable_group(newcomer := bundled.member())
-        assert newcomer.generation == 3
-
-    run_on_virtual_time(walk)
+async def test_a_round_that_was_not_synced_is_lost(bundled: BundledGroup) -> None:
+    a, b = bundled.member(), bundled.member()
+    await bundled.form_stable_group(a)
+    await b.obtain_id()
+    joins = [b.join(), a.join()]
+    for party, join in zip((b, a), joins, strict=True):
+        party.accept_join(await wait_for_response(join))
+    sync = b.sync()
+    await bundled.target.restart()
+    assert sync.response.done() and sync.response.result() is None
+    assert [response_of(a.sync())["error_code"], response_of(b.sync())["error_code"]] == [
+        Error.ILLEGAL_GENERATION,
+        Error.UNKNOWN_MEMBER_ID,
+    ]
+    assert response_of(b.join())["error_code"] == Error.UNKNOWN_MEMBER_ID
+    a.accept_join(response_of(a.join()))
+    assert a.generation == 2
 
 
-def test_a_group_above_a_lowered_limit_rebalances_on_loading() -> None:
+async def test_only_the_selected_protocol_is_remembered(bundled: BundledGroup) -> None:
+    a, b = bundled.member(protocols=P_THEN_Q), bundled.member(protocols=P_THEN_Q)
+    await bundled.form_stable_group(a, b)
+    await bundled.target.restart()
+    assert are_parked(b.join()) and a.heartbeat() == Error.REBALANCE_IN_PROGRESS
+
+
+async def test_an_empty_group_keeps_its_generation_and_offsets(bundled: BundledGroup) -> None:
+    a, simple = bundled.member(), bundled.member(group="simple")
+    await bundled.form_stable_group(a)
+    assert [a.commit(), simple.commit(), a.leave()] == [Error.NONE, Error.NONE, Error.NONE]
+    partition = {"partition_index": 0, "committed_offset": 50, "committed_metadata": ""}
+    topics = [{"name": "fencepost", "partitions": [partition]}]
+    await bundled.request("TxnOffsetCommit", 2, group_id="g", producer_id=4, topics=topics)
+    await bundled.target.restart()
+    assert [await bundled.group_state(), await bundled.group_state("simple")] == ["Empty", "Empty"]
+    assert [a.fetch()["committed_offset"], a.fetch(stable=True)["error_code"]] == [7, Error.UNSTABLE_OFFSET_COMMIT]
+    assert [party.fetch()["committed_offset"] for party in (a, simple)] == [7, 7]
+    await bundled.form_stable_group(newcomer := bundled.member())
+    assert newcomer.generation == 3
+
+
+async def test_a_group_above_a_lowered_limit_rebalances_on_loading() -> None:
     log = MemoryLog()
-
-    async def fill(bundled: BundledGroup) -> None:
-        parties = [bundled.member(rebalance=10_000) for _ in range(3)]
-        await bundled.form_stable_group(*parties)
-
-    async def reload(bundled: BundledGroup) -> None:
+    async with open_group(log=log) as bundled:
+        members = [bundled.member(rebalance=10_000) for _ in range(3)]
+        await bundled.form_stable_group(*members)
+    async with open_group(Settings(max_group_size=2), log) as bundled:
         assert await bundled.group_state() == "PreparingRebalance"
 
-    run_on_virtual_time(fill, log=log)
-    run_on_virtual_time(reload, Settings(max_group_size=2), log)
 
-
-def test_failed_writes_return_coordinator_not_available() -> None:
+async def test_failed_writes_return_coordinator_not_available() -> None:
     log = FullDiskLog()
 
-    async def walk(bundled: BundledGroup) -> None:
+    async with open_group(log=log) as bundled:
         a, b = bundled.member(), bundled.member(instance="i")
         await bundled.form_stable_group(a, b)
         log.full = True
-        assert a.commit() == 15 and a.fetch()["committed_offset"] == -1
+        assert a.commit() == Error.COORDINATOR_NOT_AVAILABLE and a.fetch()["committed_offset"] == -1
         told = response_of(GroupMember(bundled, instance="i").join())
-        assert (told["error_code"], told["member_id"], told["generation_id"]) == (15, "", 1)
+        assert (told["error_code"], told["member_id"], told["generation_id"]) == (
+            Error.COORDINATOR_NOT_AVAILABLE,
+            "",
+            1,
+        )
         assert (told["leader"], told["protocol_name"], told["members"]) == (a.id, "p", [])
-        assert [b.heartbeat(), response_of(b.sync())["assignment"]] == [0, b"for 1"]
+        assert [b.heartbeat(), response_of(b.sync())["assignment"]] == [Error.NONE, b"for 1"]
         fresh = bundled.member(group="fresh")
-        assert response_of(fresh.join())["error_code"] == 15 and await bundled.group_state("fresh") == "Dead"
+        assert (
+            response_of(fresh.join())["error_code"] == Error.COORDINATOR_NOT_AVAILABLE
+            and await bundled.group_state("fresh") == "Dead"
+        )
         join = b.join(protocols=[{"name": "p", "metadata": b"x"}])
         a.accept_join(response_of(a.join()))
         b.accept_join(response_of(join))
         syncs = [b.sync(), a.sync({b.id: b"x"})]
-        assert [response_of(sync)["error_code"] for sync in syncs] == [15, 15]
-        assert [a.heartbeat(), b.heartbeat()] == [27, 27]
+        assert [response_of(sync)["error_code"] for sync in syncs] == [
+            Error.COORDINATOR_NOT_AVAILABLE,
+            Error.COORDINATOR_NOT_AVAILABLE,
+        ]
+        assert [a.heartbeat(), b.heartbeat()] == [Error.REBALANCE_IN_PROGRESS, Error.REBALANCE_IN_PROGRESS]
         log.full = False
         join = a.join()
         b.accept_join(response_of(b.join()))
         a.accept_join(response_of(join))
         assert response_of(a.sync())["assignment"] == b""
         log.full = True
-        assert [a.leave(), b.leave()] == [0, 0]
+        assert [a.leave(), b.leave()] == [Error.NONE, Error.NONE]
         assert await bundled.group_state() == "Empty"
-        assert (await bundled.request("DeleteGroups", 2, groups_names=["g"]))["results"][0]["error_code"] == 15
+        assert (await bundled.request("DeleteGroups", 2, groups_names=["g"]))["results"][0][
+            "error_code"
+        ] == Error.COORDINATOR_NOT_AVAILABLE
         log.full = False
-        assert (await bundled.request("DeleteGroups", 2, groups_names=["g"]))["results"][0]["error_code"] == 0
-
-    run_on_virtual_time(walk, log=log)
+        assert (await bundled.request("DeleteGroups", 2, groups_names=["g"]))["results"][0]["error_code"] == Error.NONE
 
 
 def test_records_survive_the_disk(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.bundled.classic.records import Record
 from fencepost.adapters.bundled.classic.timers import Timers
 from fencepost.adapters.bundled.classic.topics import FixedTopics, topic_id_of
+from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 
 SETTINGS = Settings(min_session_timeout=0, initial_rebalance_delay=5, max_group_size=4, retention_check_interval=500)
@@ -117,9 +118,9 @@ class RandomRequester:
         for response in responses:
             request = self.pending.pop(response.handle)  # answered once, and only if it was asked
             self.answered += 1
-            if request.api == "JoinGroup" and response.body["error_code"] == 0:
+            if request.api == "JoinGroup" and response.body["error_code"] == Error.NONE:
                 self.check_join(response.body)
-            if request.api == "SyncGroup" and response.body["error_code"] == 0:
+            if request.api == "SyncGroup" and response.body["error_code"] == Error.NONE:
                 self.synced += bool(response.body["assignment"])
                 assert response.body["assignment"] in (b"", *(m.encode() for m in self.issued_ids))
 

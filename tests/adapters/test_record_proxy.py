@@ -4,10 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+import pytest
+
 from fencepost.adapters.record.proxy import Proxy
 from fencepost.model.wire.codec import decode_response, encode_request, encode_response
 from fencepost.traces.events import Event
 from fencepost.traces.frames import WireTrace
+
+pytestmark = pytest.mark.real_time
 
 TIMEOUT_S = 10
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -85,141 +89,120 @@ async def read_frame(reader: asyncio.StreamReader) -> bytes:
 HEARTBEAT_FRAME = encode_request("Heartbeat", 0, 1, "me", {"group_id": "g", "generation_id": 1, "member_id": "m"})
 
 
-def test_bytes_that_make_no_sense_pass_as_they_are_both_ways() -> None:
-    async def run() -> None:
-        received = bytearray()
+async def test_bytes_that_make_no_sense_pass_as_they_are_both_ways() -> None:
+    received = bytearray()
 
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(b"\xff\xff\xff\xff<- odd")
-            while data := await reader.read(1000):
-                received.extend(data)
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"\xff\xff\xff\xff<- odd")
+        while data := await reader.read(1000):
+            received.extend(data)
 
-        async with running_proxy(serve) as on:
-            reader, writer = await on.connect()
-            writer.write(
-                with_length(HEARTBEAT_FRAME)
-                + with_length(b"?")
-                + with_length(b"")
-                + b"GET / HTTP/1.1\r\n\r\n"
-                + with_length(HEARTBEAT_FRAME)
-            )
-            assert await reader.readexactly(10) == b"\xff\xff\xff\xff<- odd"
-            writer.write_eof()
+    async with running_proxy(serve) as on:
+        reader, writer = await on.connect()
+        writer.write(
+            with_length(HEARTBEAT_FRAME)
+            + with_length(b"?")
+            + with_length(b"")
+            + b"GET / HTTP/1.1\r\n\r\n"
+            + with_length(HEARTBEAT_FRAME)
+        )
+        assert await reader.readexactly(10) == b"\xff\xff\xff\xff<- odd"
+        writer.write_eof()
+        assert await reader.read() == b""
+        assert bytes(received).startswith(with_length(HEARTBEAT_FRAME)) and bytes(received).endswith(
+            with_length(HEARTBEAT_FRAME)
+        )
+        assert b"GET / HTTP/1.1" in received
+        assert any("does not speak Kafka" in line for line in on.notices)
+        await on.wait_until(lambda: on.events[-1].api in ("drop", "lost", "unknown"))
+        assert [event.api for event in on.events][:2].count("Heartbeat") <= 1
+
+
+async def test_half_a_frame_passes_when_the_broker_goes() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_frame(reader)
+        writer.write((100).to_bytes(4) + b"half of it")
+
+    async with running_proxy(serve) as on:
+        reader, writer = await on.connect()
+        writer.write(with_length(HEARTBEAT_FRAME))
+        assert await reader.read() == (100).to_bytes(4) + b"half of it"
+        await on.wait_until(lambda: len(on.events) == 3)
+        assert [event.api for event in on.events] == ["Heartbeat", "lost", "unknown"]
+
+
+async def test_the_last_request_of_a_client_that_goes_reaches_the_broker() -> None:
+    received: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        received.set_result(await reader.read())
+
+    async with running_proxy(serve) as on:
+        _, writer = await on.connect()
+        writer.write(with_length(HEARTBEAT_FRAME))
+        writer.close()
+        assert await received == with_length(HEARTBEAT_FRAME)
+        await on.wait_until(lambda: len(on.events) == 2)
+        assert [event.api for event in on.events] == ["Heartbeat", "drop"]
+
+
+async def test_without_a_broker_clients_are_turned_away_and_the_proxy_stays() -> None:
+    async with running_proxy(None) as on:
+        for _ in range(2):
+            reader, _ = await on.connect()
             assert await reader.read() == b""
-            assert bytes(received).startswith(with_length(HEARTBEAT_FRAME)) and bytes(received).endswith(
-                with_length(HEARTBEAT_FRAME)
-            )
-            assert b"GET / HTTP/1.1" in received
-            assert any("does not speak Kafka" in line for line in on.notices)
-            await on.wait_until(lambda: on.events[-1].api in ("drop", "lost", "unknown"))
-            assert [event.api for event in on.events][:2].count("Heartbeat") <= 1
-
-    asyncio.run(run())
+        (line,) = on.notices
+        assert "turned away" in line
 
 
-def test_half_a_frame_passes_when_the_broker_goes() -> None:
-    async def run() -> None:
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def test_brokers_that_are_named_are_reached_through_the_proxy() -> None:
+    heard: list[bytes] = []
+
+    async def other(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append(await read_frame(reader))
+        writer.close()
+
+    second = await asyncio.start_server(other, "127.0.0.1", 0)
+    port = second.sockets[0].getsockname()[1]
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
             await read_frame(reader)
-            writer.write((100).to_bytes(4) + b"half of it")
+            named = {"node_id": 2, "host": "127.0.0.1", "port": port}
+            writer.write(with_length(encode_response("FindCoordinator", 2, 1, named)))
 
-        async with running_proxy(serve) as on:
-            reader, writer = await on.connect()
-            writer.write(with_length(HEARTBEAT_FRAME))
-            assert await reader.read() == (100).to_bytes(4) + b"half of it"
-            await on.wait_until(lambda: len(on.events) == 3)
-            assert [event.api for event in on.events] == ["Heartbeat", "lost", "unknown"]
-
-    asyncio.run(run())
-
-
-def test_the_last_request_of_a_client_that_goes_reaches_the_broker() -> None:
-    async def run() -> None:
-        received: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            received.set_result(await reader.read())
-
-        async with running_proxy(serve) as on:
-            _, writer = await on.connect()
-            writer.write(with_length(HEARTBEAT_FRAME))
-            writer.close()
-            assert await received == with_length(HEARTBEAT_FRAME)
-            await on.wait_until(lambda: len(on.events) == 2)
-            assert [event.api for event in on.events] == ["Heartbeat", "drop"]
-
-    asyncio.run(run())
+    async with running_proxy(serve) as on:
+        reader, writer = await on.connect()
+        for _ in range(2):
+            writer.write(with_length(encode_request("FindCoordinator", 2, 1, "me", {"key": "g"})))
+            found = decode_response("FindCoordinator", 2, await read_frame(reader)).body
+            assert found["port"] not in (port, on.port) and found["node_id"] == 2
+        _, going = await on.connect(found["port"])
+        going.write(with_length(HEARTBEAT_FRAME))
+        await on.wait_until(lambda: bool(heard))
+        # What the broker said stays on record.
+        assert [event.body.get("port") for event in on.events if event.kind == "response"] == [port, port]
+    assert heard == [HEARTBEAT_FRAME]
+    second.close()
 
 
-def test_without_a_broker_clients_are_turned_away_and_the_proxy_stays() -> None:
-    async def run() -> None:
-        async with running_proxy(None) as on:
-            for _ in range(2):
-                reader, _ = await on.connect()
-                assert await reader.read() == b""
-            (line,) = on.notices
-            assert "turned away" in line
+async def test_what_cannot_be_recorded_passes_all_the_same() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(with_length(await read_frame(reader)))
 
-    asyncio.run(run())
+    async with running_proxy(serve) as on:
 
+        def fail(event: Event) -> None:
+            raise RuntimeError("no pen")
 
-def test_brokers_that_are_named_are_reached_through_the_proxy() -> None:
-    async def run() -> None:
-        heard: list[bytes] = []
-
-        async def other(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            heard.append(await read_frame(reader))
-            writer.close()
-
-        second = await asyncio.start_server(other, "127.0.0.1", 0)
-        port = second.sockets[0].getsockname()[1]
-
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            while True:
-                await read_frame(reader)
-                named = {"node_id": 2, "host": "127.0.0.1", "port": port}
-                writer.write(with_length(encode_response("FindCoordinator", 2, 1, named)))
-
-        async with running_proxy(serve) as on:
-            reader, writer = await on.connect()
-            for _ in range(2):
-                writer.write(with_length(encode_request("FindCoordinator", 2, 1, "me", {"key": "g"})))
-                found = decode_response("FindCoordinator", 2, await read_frame(reader)).body
-                assert found["port"] not in (port, on.port) and found["node_id"] == 2
-            _, going = await on.connect(found["port"])
-            going.write(with_length(HEARTBEAT_FRAME))
-            await on.wait_until(lambda: bool(heard))
-            # What the broker said stays on record.
-            assert [event.body.get("port") for event in on.events if event.kind == "response"] == [port, port]
-        assert heard == [HEARTBEAT_FRAME]
-        second.close()
-
-    asyncio.run(run())
+        on.trace.write = fail
+        reader, writer = await on.connect()
+        writer.write(with_length(HEARTBEAT_FRAME))
+        assert await read_frame(reader) == HEARTBEAT_FRAME
+        assert any("no pen" in line for line in on.notices)
 
 
-def test_what_cannot_be_recorded_passes_all_the_same() -> None:
-    async def run() -> None:
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(with_length(await read_frame(reader)))
-
-        async with running_proxy(serve) as on:
-
-            def fail(event: Event) -> None:
-                raise RuntimeError("no pen")
-
-            on.trace.write = fail
-            reader, writer = await on.connect()
-            writer.write(with_length(HEARTBEAT_FRAME))
-            assert await read_frame(reader) == HEARTBEAT_FRAME
-            assert any("no pen" in line for line in on.notices)
-
-    asyncio.run(run())
-
-
-def test_a_broker_has_one_listener_however_often_it_is_named_at_once() -> None:
-    async def run() -> None:
-        async with running_proxy(None) as on:
-            ports = await asyncio.gather(*(on.proxy.listen(("127.0.0.1", 9)) for _ in range(5)))
-            assert len(set(ports)) == 1 and ports[0] != on.port
-
-    asyncio.run(run())
+async def test_a_broker_has_one_listener_however_often_it_is_named_at_once() -> None:
+    async with running_proxy(None) as on:
+        ports = await asyncio.gather(*(on.proxy.listen(("127.0.0.1", 9)) for _ in range(5)))
+        assert len(set(ports)) == 1 and ports[0] != on.port

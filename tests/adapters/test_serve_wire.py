@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import sys
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,18 @@ import pytest
 from fencepost.adapters.serve.connection import MAX_ARRAY_ITEMS, MAX_REQUEST_BYTES
 from fencepost.adapters.serve.server import start_server
 from fencepost.adapters.serve.versions import OFFERED_VERSIONS
+from fencepost.model.errors import Error
 from fencepost.model.wire.codec import VERSIONS, decode_response, encode_request, fit_body
 from fencepost.model.wire.records import Record, control_batch, decode_batches, encode_batch, make_batch, records_of
-from tests.support.tcp_peer import SETTINGS, TIMEOUT_S, RawClient, RunningServer, with_server
+from tests.support.tcp_peer import SETTINGS, TIMEOUT_S, RawClient, RunningServer, running_server
+
+pytestmark = pytest.mark.real_time
+
+
+@pytest.fixture
+def server() -> AbstractAsyncContextManager[RunningServer]:
+    """A server on a free port, for an async test."""
+    return running_server()
 
 
 def join_body(group: str = "g", member_id: str = "", metadata: bytes = b"m") -> dict[str, Any]:
@@ -62,73 +72,58 @@ def offsets_and_values(data: bytes) -> list[tuple[int, bytes | None]]:
     return [(record.offset, record.value) for batch in found.batches for record in records_of(batch)[0]]
 
 
-def test_every_version_it_offers_is_answered_as_the_schema_says() -> None:
-    async def story(running: RunningServer) -> None:
-        peer = await running.connect()
-        assert await create_topic(peer, "t") == 0
-        body: dict[str, Any] = {"JoinGroup": join_body(member_id="nobody"), "Metadata": {"topics": [{"name": "t"}]}}
-        for api, (low, high) in OFFERED_VERSIONS.items():
-            assert VERSIONS[api][0] <= low <= high <= VERSIONS[api][1]
-            for version in range(low, high + 1):
-                given = dict(body.get(api, {}))
-                if version == 0:
-                    given.pop("rebalance_timeout_ms", None)
-                await peer.request(api, version, given | ({"acks": 1} if api == "Produce" else {}))
-
-    with_server(story)
+async def test_every_version_it_offers_is_answered_as_the_schema_says(server: RunningServer) -> None:
+    peer = await server.connect()
+    assert await create_topic(peer, "t") == Error.NONE
+    body: dict[str, Any] = {"JoinGroup": join_body(member_id="nobody"), "Metadata": {"topics": [{"name": "t"}]}}
+    for api, (low, high) in OFFERED_VERSIONS.items():
+        assert VERSIONS[api][0] <= low <= high <= VERSIONS[api][1]
+        for version in range(low, high + 1):
+            given = dict(body.get(api, {}))
+            if version == 0:
+                given.pop("rebalance_timeout_ms", None)
+            await peer.request(api, version, given | ({"acks": 1} if api == "Produce" else {}))
 
 
-def test_versions_that_are_not_offered_are_refused() -> None:
-    async def story(running: RunningServer) -> None:
-        peer = await running.connect()
-        for version in (5, 9999):
-            peer.write_frame(struct.pack(">hhih", 18, version, 77, -1))
-            refused = decode_response("ApiVersions", 4, await peer.read_frame())
-            assert refused.body["error_code"] == 35 and refused.correlation_id == 77
-            assert refused.body["api_keys"] == [{"api_key": 18, "min_version": 0, "max_version": 4}]
-        peer.write_frame(encode_request("Fetch", 12, 1, None, {}))
-        assert await peer.read_frame() == b""
-
-    with_server(story)
+async def test_versions_that_are_not_offered_are_refused(server: RunningServer) -> None:
+    peer = await server.connect()
+    for version in (5, 9999):
+        peer.write_frame(struct.pack(">hhih", 18, version, 77, -1))
+        refused = decode_response("ApiVersions", 4, await peer.read_frame())
+        assert refused.body["error_code"] == Error.UNSUPPORTED_VERSION and refused.correlation_id == 77
+        assert refused.body["api_keys"] == [{"api_key": 18, "min_version": 0, "max_version": 4}]
+    peer.write_frame(encode_request("Fetch", 12, 1, None, {}))
+    assert await peer.read_frame() == b""
 
 
-def test_pipelined_requests_are_answered_in_order_even_behind_a_parked_one() -> None:
-    async def story(running: RunningServer) -> None:
-        peer = await running.connect()
-        peer.write_frame(encode_request("JoinGroup", 3, 1, None, join_body()))
-        for number in (2, 3):
-            peer.write_frame(encode_request("ListGroups", 0, number, None, {}))
-        assert [decode_response("ListGroups", 0, await peer.read_frame()).correlation_id for _ in range(3)] == [1, 2, 3]
-
-    with_server(story)
+async def test_pipelined_requests_are_answered_in_order_even_behind_a_parked_one(server: RunningServer) -> None:
+    peer = await server.connect()
+    peer.write_frame(encode_request("JoinGroup", 3, 1, None, join_body()))
+    for number in (2, 3):
+        peer.write_frame(encode_request("ListGroups", 0, number, None, {}))
+    assert [decode_response("ListGroups", 0, await peer.read_frame()).correlation_id for _ in range(3)] == [1, 2, 3]
 
 
-def test_parked_join_outlives_its_connection() -> None:
-    async def story(running: RunningServer) -> None:
-        gone, stays = await running.connect(), await running.connect()
-        gone.write_frame(encode_request("JoinGroup", 3, 1, None, join_body()))
-        async with asyncio.timeout(TIMEOUT_S):
-            while not (await stays.request("ListGroups", 0, {}))["groups"]:
-                pass
-        await gone.close()
-        joined = await stays.request("JoinGroup", 3, join_body())
-        described = await stays.request("DescribeGroups", 0, {"groups": ["g"]})
-        assert joined["error_code"] == 0
-        assert len(described["groups"][0]["members"]) == 2
-        assert described["groups"][0]["members"][0]["client_host"] == "/127.0.0.1"
-
-    with_server(story)
+async def test_parked_join_outlives_its_connection(server: RunningServer) -> None:
+    gone, stays = await server.connect(), await server.connect()
+    gone.write_frame(encode_request("JoinGroup", 3, 1, None, join_body()))
+    async with asyncio.timeout(TIMEOUT_S):
+        while not (await stays.request("ListGroups", 0, {}))["groups"]:
+            pass
+    await gone.close()
+    joined = await stays.request("JoinGroup", 3, join_body())
+    described = await stays.request("DescribeGroups", 0, {"groups": ["g"]})
+    assert joined["error_code"] == Error.NONE
+    assert len(described["groups"][0]["members"]) == 2
+    assert described["groups"][0]["members"][0]["client_host"] == "/127.0.0.1"
 
 
-def test_a_frame_of_very_many_items_is_not_unpacked() -> None:
-    async def story(running: RunningServer) -> None:
-        peer = await running.connect()
-        for count in (MAX_ARRAY_ITEMS, MAX_ARRAY_ITEMS + 1):
-            body = {"topics": [{"name": ""}] * count, "allow_auto_topic_creation": False}
-            peer.write_frame(encode_request("Metadata", 4, 1, None, body))
-            assert (await peer.read_frame() != b"") == (count == MAX_ARRAY_ITEMS)
-
-    with_server(story)
+async def test_a_frame_of_very_many_items_is_not_unpacked(server: RunningServer) -> None:
+    peer = await server.connect()
+    for count in (MAX_ARRAY_ITEMS, MAX_ARRAY_ITEMS + 1):
+        body = {"topics": [{"name": ""}] * count, "allow_auto_topic_creation": False}
+        peer.write_frame(encode_request("Metadata", 4, 1, None, body))
+        assert (await peer.read_frame() != b"") == (count == MAX_ARRAY_ITEMS)
 
 
 @pytest.mark.parametrize(
@@ -144,24 +139,18 @@ def test_a_frame_of_very_many_items_is_not_unpacked() -> None:
         bytes.fromhex("0000000e 000b 0000 00000000 ffff 7fffffff"),
     ],
 )
-def test_nonsense_closes_its_own_connection_only(data: bytes) -> None:
-    async def story(running: RunningServer) -> None:
-        peer, other = await running.connect(), await running.connect()
-        await other.request("ListGroups", 0, {})
-        peer.write_raw(data)
-        assert await peer.read_frame() == b""
-        assert (await other.request("ListGroups", 0, {}))["groups"] == []
-
-    with_server(story)
+async def test_nonsense_closes_its_own_connection_only(server: RunningServer, data: bytes) -> None:
+    peer, other = await server.connect(), await server.connect()
+    await other.request("ListGroups", 0, {})
+    peer.write_raw(data)
+    assert await peer.read_frame() == b""
+    assert (await other.request("ListGroups", 0, {}))["groups"] == []
 
 
-def test_a_null_where_none_may_be_closes_the_connection() -> None:
-    async def story(running: RunningServer) -> None:
-        peer = await running.connect()
-        peer.write_frame(encode_request("JoinGroup", 5, 1, None, join_body(metadata=b"m") | {"protocols": None}))
-        assert await peer.read_frame() == b""
-
-    with_server(story)
+async def test_a_null_where_none_may_be_closes_the_connection(server: RunningServer) -> None:
+    peer = await server.connect()
+    peer.write_frame(encode_request("JoinGroup", 5, 1, None, join_body(metadata=b"m") | {"protocols": None}))
+    assert await peer.read_frame() == b""
 
 
 FILLED: dict[str, dict[str, Any]] = {
@@ -188,145 +177,126 @@ def hostile_frame(chance: random.Random) -> bytes:
     return bytes(frame)
 
 
-def test_hostile_frames_do_not_bring_it_down(caplog: pytest.LogCaptureFixture) -> None:
-    async def story(running: RunningServer) -> None:
-        assert await create_topic(await running.connect(), "t") == 0
-        chance = random.Random(4)
-        for _ in range(1_000):
-            peer = await running.connect()
-            peer.write_frame(hostile_frame(chance))
-            await peer.close()
-        assert (await (await running.connect()).request("ApiVersions", 4, {}))["error_code"] == 0
-
-    with_server(story)
+async def test_hostile_frames_do_not_bring_it_down(server: RunningServer, caplog: pytest.LogCaptureFixture) -> None:
+    assert await create_topic(await server.connect(), "t") == Error.NONE
+    chance = random.Random(4)
+    for _ in range(1_000):
+        peer = await server.connect()
+        peer.write_frame(hostile_frame(chance))
+        await peer.close()
+    assert (await (await server.connect()).request("ApiVersions", 4, {}))["error_code"] == Error.NONE
     assert any("closing the connection" in record.message for record in caplog.records)
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
-def test_records_come_back_under_their_offsets() -> None:
-    async def story(running: RunningServer) -> None:
-        peer = await running.connect()
-        await create_topic(peer, "t")
-        two = encode_batch(make_batch([Record(b"a"), Record(b"b")], base_offset=99))
-        assert (await produce_records(peer, two))["base_offset"] == 0
-        assert (await produce_records(peer, two + two))["base_offset"] == 2
-        peer.write_frame(encode_fetch(3))
-        response = await read_fetch_response(peer)
-        assert offsets_and_values(response["records"]) == [(2, b"a"), (3, b"b"), (4, b"a"), (5, b"b")]
-        assert response["high_watermark"] == 6
-        peer.write_frame(encode_fetch(0, max_bytes=1))
-        assert offsets_and_values((await read_fetch_response(peer))["records"]) == [(0, b"a"), (1, b"b")]
-        for offset in (7, -1):
-            peer.write_frame(encode_fetch(offset, wait_ms=60_000))
-            assert (await read_fetch_response(peer))["error_code"] == 1
-
-    with_server(story)
+async def test_records_come_back_under_their_offsets(server: RunningServer) -> None:
+    peer = await server.connect()
+    await create_topic(peer, "t")
+    two = encode_batch(make_batch([Record(b"a"), Record(b"b")], base_offset=99))
+    assert (await produce_records(peer, two))["base_offset"] == 0
+    assert (await produce_records(peer, two + two))["base_offset"] == 2
+    peer.write_frame(encode_fetch(3))
+    response = await read_fetch_response(peer)
+    assert offsets_and_values(response["records"]) == [(2, b"a"), (3, b"b"), (4, b"a"), (5, b"b")]
+    assert response["high_watermark"] == 6
+    peer.write_frame(encode_fetch(0, max_bytes=1))
+    assert offsets_and_values((await read_fetch_response(peer))["records"]) == [(0, b"a"), (1, b"b")]
+    for offset in (7, -1):
+        peer.write_frame(encode_fetch(offset, wait_ms=60_000))
+        assert (await read_fetch_response(peer))["error_code"] == 1
 
 
-def test_a_reader_at_the_end_waits_for_records() -> None:
-    async def story(running: RunningServer) -> None:
-        reader, writer = await running.connect(), await running.connect()
-        await create_topic(writer, "t")
-        reader.write_frame(encode_fetch(0, wait_ms=60_000))
-        await produce_records(writer, encode_batch(make_batch([Record(b"news")])))
-        assert offsets_and_values((await read_fetch_response(reader))["records"]) == [(0, b"news")]
-        reader.write_frame(encode_fetch(1, wait_ms=1))
-        assert (await read_fetch_response(reader))["records"] == b""
-
-    with_server(story)
+async def test_a_reader_at_the_end_waits_for_records(server: RunningServer) -> None:
+    reader, writer = await server.connect(), await server.connect()
+    await create_topic(writer, "t")
+    reader.write_frame(encode_fetch(0, wait_ms=60_000))
+    await produce_records(writer, encode_batch(make_batch([Record(b"news")])))
+    assert offsets_and_values((await read_fetch_response(reader))["records"]) == [(0, b"news")]
+    reader.write_frame(encode_fetch(1, wait_ms=1))
+    assert (await read_fetch_response(reader))["records"] == b""
 
 
-def test_produce_errors() -> None:
-    async def story(running: RunningServer) -> None:
-        peer = await running.connect()
-        await create_topic(peer, "t")
-        sound = encode_batch(make_batch([Record(b"v")]))
-        assert (await produce_records(peer, sound, "no-such-topic"))["error_code"] == 3
-        assert (await produce_records(peer, b""))["error_code"] == 2
-        assert (await produce_records(peer, sound[:-1]))["error_code"] == 2
-        assert (await produce_records(peer, encode_batch(control_batch(0, 1, 0, True, 0))))["error_code"] == 87
-        peer.write_frame(
-            encode_request(
-                "Produce", 9, 6, None, {"topic_data": [{"name": "t", "partition_data": [{"records": sound}]}]}
-            )
-        )  # acks 0: no answer
-        peer.write_frame(encode_fetch(0, wait_ms=1))
-        assert offsets_and_values((await read_fetch_response(peer))["records"]) == [(0, b"v")]
-
-    with_server(story)
+async def test_produce_errors(server: RunningServer) -> None:
+    peer = await server.connect()
+    await create_topic(peer, "t")
+    sound = encode_batch(make_batch([Record(b"v")]))
+    assert (await produce_records(peer, sound, "no-such-topic"))["error_code"] == Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert (await produce_records(peer, b""))["error_code"] == 2
+    assert (await produce_records(peer, sound[:-1]))["error_code"] == 2
+    assert (await produce_records(peer, encode_batch(control_batch(0, 1, 0, True, 0))))["error_code"] == 87
+    peer.write_frame(
+        encode_request("Produce", 9, 6, None, {"topic_data": [{"name": "t", "partition_data": [{"records": sound}]}]})
+    )  # acks 0: no answer
+    peer.write_frame(encode_fetch(0, wait_ms=1))
+    assert offsets_and_values((await read_fetch_response(peer))["records"]) == [(0, b"v")]
 
 
-def test_offsets_by_time() -> None:
-    async def story(running: RunningServer) -> None:
-        peer = await running.connect()
-        await create_topic(peer, "t")
-        await produce_records(peer, encode_batch(make_batch([Record(b"a", timestamp=10), Record(b"b", timestamp=30)])))
-        await produce_records(peer, encode_batch(make_batch([Record(b"c", timestamp=20)])))
-        expected = {-1: (-1, 3), -2: (-1, 0), -3: (30, 1), 0: (10, 0), 11: (30, 1), 30: (30, 1), 31: (-1, -1)}
-        partitions = [{"partition_index": 0, "timestamp": timestamp} for timestamp in expected]
-        body = {"replica_id": -1, "topics": [{"name": "t", "partitions": partitions}]}
-        (topic,) = (await peer.request("ListOffsets", 7, body))["topics"]
-        assert [(one["timestamp"], one["offset"]) for one in topic["partitions"]] == list(expected.values())
-
-    with_server(story)
+async def test_offsets_by_time(server: RunningServer) -> None:
+    peer = await server.connect()
+    await create_topic(peer, "t")
+    await produce_records(peer, encode_batch(make_batch([Record(b"a", timestamp=10), Record(b"b", timestamp=30)])))
+    await produce_records(peer, encode_batch(make_batch([Record(b"c", timestamp=20)])))
+    expected = {-1: (-1, 3), -2: (-1, 0), -3: (30, 1), 0: (10, 0), 11: (30, 1), 30: (30, 1), 31: (-1, -1)}
+    partitions = [{"partition_index": 0, "timestamp": timestamp} for timestamp in expected]
+    body = {"replica_id": -1, "topics": [{"name": "t", "partitions": partitions}]}
+    (topic,) = (await peer.request("ListOffsets", 7, body))["topics"]
+    assert [(one["timestamp"], one["offset"]) for one in topic["partitions"]] == list(expected.values())
 
 
-def test_topics() -> None:
-    async def story(running: RunningServer) -> None:
-        peer = await running.connect()
-        assert await create_topic(peer, "t", 3) == 0
-        assert await create_topic(peer, "t", 3) == 36
-        assert await create_topic(peer, "a b") == 17
-        assert await create_topic(peer, "..") == 17
-        assert await create_topic(peer, "none", 0) == 37
-        assert await create_topic(peer, "huge", 10_001) == 44
-        assert await create_topic(peer, "copies", replication_factor=2) == 38
-        elsewhere = [{"partition_index": 0, "broker_ids": [1]}]
-        assert await create_topic(peer, "placed", -1, replication_factor=-1, assignments=elsewhere) == 39
-        twice = await peer.request("CreateTopics", 5, {"topics": [{"name": "x"}, {"name": "x"}]})
-        assert [topic["error_code"] for topic in twice["topics"]] == [42]
-        shown = await peer.request("Metadata", 12, {"topics": None})
-        assert [(topic["name"], len(topic["partitions"])) for topic in shown["topics"]] == [("t", 3)]
-        assert (shown["brokers"][0]["host"], shown["brokers"][0]["port"]) == running.server.address
-        by_id = {"topic_id": shown["topics"][0]["topic_id"], "name": None}
-        assert (await peer.request("Metadata", 12, {"topics": [by_id]}))["topics"] == shown["topics"]
-        unmade = {"topics": [{"name": "later"}], "allow_auto_topic_creation": False}
-        assert (await peer.request("Metadata", 12, unmade))["topics"][0]["error_code"] == 3
-        assert len((await peer.request("Metadata", 1, {"topics": [{"name": "later"}]}))["topics"][0]["partitions"]) == 4
-
-    with_server(story)
+async def test_topics(server: RunningServer) -> None:
+    peer = await server.connect()
+    assert await create_topic(peer, "t", 3) == Error.NONE
+    assert await create_topic(peer, "t", 3) == 36
+    assert await create_topic(peer, "a b") == 17
+    assert await create_topic(peer, "..") == 17
+    assert await create_topic(peer, "none", 0) == 37
+    assert await create_topic(peer, "huge", 10_001) == 44
+    assert await create_topic(peer, "copies", replication_factor=2) == 38
+    elsewhere = [{"partition_index": 0, "broker_ids": [1]}]
+    assert await create_topic(peer, "placed", -1, replication_factor=-1, assignments=elsewhere) == 39
+    twice = await peer.request("CreateTopics", 5, {"topics": [{"name": "x"}, {"name": "x"}]})
+    assert [topic["error_code"] for topic in twice["topics"]] == [Error.INVALID_REQUEST]
+    shown = await peer.request("Metadata", 12, {"topics": None})
+    assert [(topic["name"], len(topic["partitions"])) for topic in shown["topics"]] == [("t", 3)]
+    assert (shown["brokers"][0]["host"], shown["brokers"][0]["port"]) == server.address
+    by_id = {"topic_id": shown["topics"][0]["topic_id"], "name": None}
+    assert (await peer.request("Metadata", 12, {"topics": [by_id]}))["topics"] == shown["topics"]
+    unmade = {"topics": [{"name": "later"}], "allow_auto_topic_creation": False}
+    assert (await peer.request("Metadata", 12, unmade))["topics"][0]["error_code"] == Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert len((await peer.request("Metadata", 1, {"topics": [{"name": "later"}]}))["topics"][0]["partitions"]) == 4
 
 
-def test_the_settings_are_told_under_kafkas_names() -> None:
-    async def story(running: RunningServer) -> None:
-        peer = await running.connect()
-        resource = {"resource_type": 4, "resource_name": "0", "configuration_keys": None}
-        (broker,) = (await peer.request("DescribeConfigs", 4, {"resources": [resource]}))["results"]
-        told = {config["name"]: config["value"] for config in broker["configs"]}
-        assert told["group.max.size"] == "7" and told["offsets.retention.minutes"] == "10080"
-        assert len(told) == 8
-        one = resource | {"configuration_keys": ["group.min.session.timeout.ms"]}
-        strange = [one, resource | {"resource_name": "9"}, {"resource_type": 2, "resource_name": "no"}]
-        results = (await peer.request("DescribeConfigs", 1, {"resources": strange}))["results"]
-        assert [result["error_code"] for result in results] == [0, 42, 3]
-        assert [(config["name"], config["value"]) for config in results[0]["configs"]] == [
-            ("group.min.session.timeout.ms", "100")
-        ]
+async def test_the_settings_are_told_under_kafkas_names(server: RunningServer) -> None:
+    peer = await server.connect()
+    resource = {"resource_type": 4, "resource_name": "0", "configuration_keys": None}
+    (broker,) = (await peer.request("DescribeConfigs", 4, {"resources": [resource]}))["results"]
+    told = {config["name"]: config["value"] for config in broker["configs"]}
+    assert told["group.max.size"] == "7" and told["offsets.retention.minutes"] == "10080"
+    assert len(told) == 8
+    one = resource | {"configuration_keys": ["group.min.session.timeout.ms"]}
+    strange = [one, resource | {"resource_name": "9"}, {"resource_type": 2, "resource_name": "no"}]
+    results = (await peer.request("DescribeConfigs", 1, {"resources": strange}))["results"]
+    assert [result["error_code"] for result in results] == [
+        Error.NONE,
+        Error.INVALID_REQUEST,
+        Error.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+    assert [(config["name"], config["value"]) for config in results[0]["configs"]] == [
+        ("group.min.session.timeout.ms", "100")
+    ]
 
-    with_server(story)
 
-
-def test_groups_offsets_and_topics_outlive_the_server(tmp_path: Path) -> None:
-    async def before(running: RunningServer) -> None:
-        peer = await running.connect()
+async def test_groups_offsets_and_topics_outlive_the_server(tmp_path: Path) -> None:
+    async with running_server(tmp_path / "data") as server:
+        peer = await server.connect()
         await create_topic(peer, "t", 2)
         commit = {"partition_index": 1, "committed_offset": 42}
         body = {"group_id": "g", "topics": [{"name": "t", "partitions": [commit]}]}
         response = await peer.request("OffsetCommit", 9, body)
-        assert response["topics"][0]["partitions"][0]["error_code"] == 0
+        assert response["topics"][0]["partitions"][0]["error_code"] == Error.NONE
 
-    async def after(running: RunningServer) -> None:
-        peer = await running.connect()
+    async with running_server(tmp_path / "data") as server:
+        peer = await server.connect()
         body = {"group_id": "g", "topics": [{"name": "t", "partition_indexes": [1]}]}
         response = await peer.request("OffsetFetch", 5, body)
         assert response["topics"][0]["partitions"][0]["committed_offset"] == 42
@@ -335,9 +305,6 @@ def test_groups_offsets_and_topics_outlive_the_server(tmp_path: Path) -> None:
         (found,) = (await peer.request("OffsetFetch", 10, body))["groups"][0]["topics"]
         assert (found["topic_id"], found["partitions"][0]["committed_offset"]) == (topic["topic_id"], 42)
         assert await create_topic(peer, "t", 2) == 36
-
-    with_server(before, tmp_path / "data")
-    with_server(after, tmp_path / "data")
 
 
 def test_it_runs_until_interrupted() -> None:
@@ -350,9 +317,6 @@ def test_it_runs_until_interrupted() -> None:
             assert process.wait(TIMEOUT_S) == 0
 
 
-def test_two_servers_cannot_have_one_address() -> None:
-    async def story(running: RunningServer) -> None:
-        with pytest.raises(OSError):
-            await start_server(*running.server.address, SETTINGS)
-
-    with_server(story)
+async def test_two_servers_cannot_have_one_address(server: RunningServer) -> None:
+    with pytest.raises(OSError):
+        await start_server(*server.address, SETTINGS)

@@ -28,6 +28,8 @@ from tests.support.fake_broker import (
     serve_brokers,
 )
 
+pytestmark = pytest.mark.real_time
+
 TIMEOUT_S = 20.0
 TWO_PARTITIONS = {"offsets_partitions": 2}
 
@@ -389,14 +391,11 @@ def test_an_advertised_address_that_cannot_be_reached() -> None:
         ("no-such-host.invalid", "kafka://no-such-host.invalid:1: no such host; check the host name"),
     ],
 )
-def test_nobody_listens(host: str, complaint: str) -> None:
-    async def run() -> None:
-        async with asyncio.timeout(TIMEOUT_S):
-            with pytest.raises(TargetError) as caught:
-                await KafkaTarget((host, 1)).open()
-            assert str(caught.value).startswith(complaint)
-
-    asyncio.run(run())
+async def test_nobody_listens(host: str, complaint: str) -> None:
+    async with asyncio.timeout(TIMEOUT_S):
+        with pytest.raises(TargetError) as caught:
+            await KafkaTarget((host, 1)).open()
+        assert str(caught.value).startswith(complaint)
 
 
 def test_the_limit_of_open_files_leaves_room() -> None:
@@ -426,54 +425,45 @@ async def restartable(
             await target.close()
 
 
-def test_a_restart_ends_what_is_in_flight_and_is_recorded() -> None:
-    async def run() -> None:
-        async with restartable(FakeBroker(), "print('127.0.0.1:PORT')") as (target, recorder):
-            channel, closed = target.channel(recorder), TraceBuilder(lambda: 0)
-            await target.channel(closed).close()
-            exchange = channel.send("JoinGroup", 5, {"group_id": "g"})
-            await target.restart()
-            assert await exchange.response is None
-            assert await channel.send("Heartbeat", 3, {"group_id": "g"}).response is not None
-            seen = [(event.kind, event.api, event.of) for event in recorder.events]
-            assert seen == [
-                (Kind.REQUEST, "JoinGroup", None),
-                (Kind.FAULT, "drop", 0),
-                (Kind.FAULT, "restart", None),
-                (Kind.REQUEST, "Heartbeat", None),
-                (Kind.RESPONSE, "Heartbeat", 3),
-            ]
-            assert recorder.events[1].body == {"reason": "the target was killed"}
-            assert closed.events == ()
-
-    asyncio.run(run())
+async def test_a_restart_ends_what_is_in_flight_and_is_recorded() -> None:
+    async with restartable(FakeBroker(), "print('127.0.0.1:PORT')") as (target, recorder):
+        channel, closed = target.channel(recorder), TraceBuilder(lambda: 0)
+        await target.channel(closed).close()
+        exchange = channel.send("JoinGroup", 5, {"group_id": "g"})
+        await target.restart()
+        assert await exchange.response is None
+        assert await channel.send("Heartbeat", 3, {"group_id": "g"}).response is not None
+        seen = [(event.kind, event.api, event.of) for event in recorder.events]
+        assert seen == [
+            (Kind.REQUEST, "JoinGroup", None),
+            (Kind.FAULT, "drop", 0),
+            (Kind.FAULT, "restart", None),
+            (Kind.REQUEST, "Heartbeat", None),
+            (Kind.RESPONSE, "Heartbeat", 3),
+        ]
+        assert recorder.events[1].body == {"reason": "the target was killed"}
+        assert closed.events == ()
 
 
-def test_a_target_may_come_back_at_another_address() -> None:
-    async def run() -> None:
-        second = FakeBroker()
-        async with (
-            serve_brokers(second),
-            restartable(FakeBroker(), f"print('127.0.0.1:{second.port}')") as (target, recorder),
-        ):
-            await target.restart()
-            assert await target.channel(recorder).send("Heartbeat", 3, {"group_id": "g"}).response is not None
-            assert second.requests[-1].api == "Heartbeat"
-
-    asyncio.run(run())
+async def test_a_target_may_come_back_at_another_address() -> None:
+    second = FakeBroker()
+    async with (
+        serve_brokers(second),
+        restartable(FakeBroker(), f"print('127.0.0.1:{second.port}')") as (target, recorder),
+    ):
+        await target.restart()
+        assert await target.channel(recorder).send("Heartbeat", 3, {"group_id": "g"}).response is not None
+        assert second.requests[-1].api == "Heartbeat"
 
 
-def test_the_commands_run_in_their_folder(tmp_path: Path) -> None:
-    async def run() -> None:
-        (tmp_path / "address").write_text("host:1\n")
-        lifecycle = ProcessControl(
-            python_command("print(open('address').read(), end='')"), python_command("open('killed', 'w')"), tmp_path
-        )
-        assert await lifecycle.start() == ("host", 1)
-        await lifecycle.kill()
-        assert (tmp_path / "killed").exists()
-
-    asyncio.run(run())
+async def test_the_commands_run_in_their_folder(tmp_path: Path) -> None:
+    (tmp_path / "address").write_text("host:1\n")
+    lifecycle = ProcessControl(
+        python_command("print(open('address').read(), end='')"), python_command("open('killed', 'w')"), tmp_path
+    )
+    assert await lifecycle.start() == ("host", 1)
+    await lifecycle.kill()
+    assert (tmp_path / "killed").exists()
 
 
 @pytest.mark.parametrize(
@@ -502,32 +492,23 @@ def test_the_commands_run_in_their_folder(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_command_that_fails(start: tuple[str, ...], kill: tuple[str, ...], complaint: str) -> None:
-    async def run() -> None:
-        async with asyncio.timeout(TIMEOUT_S):
-            target = KafkaTarget(("127.0.0.1", 1), process_control=ProcessControl(start, kill))
-            with pytest.raises(TargetError, match=complaint):
-                await target.restart()
-            await target.close()
-
-    asyncio.run(run())
+async def test_a_command_that_fails(start: tuple[str, ...], kill: tuple[str, ...], complaint: str) -> None:
+    async with asyncio.timeout(TIMEOUT_S):
+        target = KafkaTarget(("127.0.0.1", 1), process_control=ProcessControl(start, kill))
+        with pytest.raises(TargetError, match=complaint):
+            await target.restart()
+        await target.close()
 
 
-def test_a_command_that_does_not_end_is_killed() -> None:
-    async def run() -> None:
-        lifecycle = ProcessControl(python_command("import time; time.sleep(600)"), python_command(""), timeout=0.05)
-        with pytest.raises(TargetError, match=r"^start command .*: not finished after 0\.05 s$"):
-            await lifecycle.start()
-
-    asyncio.run(run())
+async def test_a_command_that_does_not_end_is_killed() -> None:
+    lifecycle = ProcessControl(python_command("import time; time.sleep(600)"), python_command(""), timeout=0.05)
+    with pytest.raises(TargetError, match=r"^start command .*: not finished after 0\.05 s$"):
+        await lifecycle.start()
 
 
-def test_a_target_without_commands_is_not_restarted() -> None:
-    async def run() -> None:
-        with pytest.raises(TargetError, match="its profile has no start and kill commands"):
-            await KafkaTarget(("127.0.0.1", 1)).restart()
-
-    asyncio.run(run())
+async def test_a_target_without_commands_is_not_restarted() -> None:
+    with pytest.raises(TargetError, match="its profile has no start and kill commands"):
+        await KafkaTarget(("127.0.0.1", 1)).restart()
 
 
 def test_addresses_that_a_start_command_may_print() -> None:

@@ -31,6 +31,7 @@ def test_a_log_is_imported_and_judged(tmp_path: Path, capsys: Capture) -> None:
     assert "CONFORMANT" in report and "GEN           5 pass" in report
 
 
+@pytest.mark.extra("dpkt")
 @pytest.mark.parametrize("profile", ["", "[settings]\ninitial_rebalance_delay = 600\nmin_session_timeout = 500\n"])
 def test_a_capture_is_imported_and_judged(profile: str, tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "profile.toml").write_text(profile)
@@ -60,6 +61,11 @@ def test_a_log_of_a_wrong_coordinator_is_a_violation(tmp_path: Path, capsys: Cap
     assert "FAIL GEN-02" in report and "each completed join phase counts one" in report
 
 
+def capture_case(arguments: list[str], reason: str) -> object:
+    """A case that opens the capture, for which the extra is needed."""
+    return pytest.param(arguments, reason, marks=pytest.mark.extra("dpkt"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -70,11 +76,11 @@ def test_a_log_of_a_wrong_coordinator_is_a_violation(tmp_path: Path, capsys: Cap
         (["log", __file__, "-o", "x.jsonl"], "no line of a group coordinator"),
         (["log", LOG, "-o", "/nowhere/x.jsonl"], "/nowhere/x.jsonl: No such file"),
         (["log", LOG, "-o", LOG], "would be written over"),
-        (["capture", LOG, "-o", "x.jsonl"], "not a packet capture"),
-        (["capture", CAPTURE, "-o", "x.jsonl", "--port", "9"], "no TCP to or from port 9 in 330 packets"),
-        (["capture", CAPTURE, "-o", "x.jsonl", "--port", "70000"], "'70000' is not a port"),
+        capture_case(["capture", LOG, "-o", "x.jsonl"], "not a packet capture"),
+        capture_case(["capture", CAPTURE, "-o", "x.jsonl", "--port", "9"], "no TCP to or from port 9 in 330 packets"),
+        capture_case(["capture", CAPTURE, "-o", "x.jsonl", "--port", "70000"], "'70000' is not a port"),
         (["capture", CAPTURE, "-o", "x.jsonl", "--profile", "no.toml"], "no.toml"),
-        (["capture", "missing.pcap", "-o", "x.jsonl"], "missing.pcap: cannot be read: No such file"),
+        capture_case(["capture", "missing.pcap", "-o", "x.jsonl"], "missing.pcap: cannot be read: No such file"),
     ],
 )
 def test_what_cannot_be_imported(

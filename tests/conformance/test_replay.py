@@ -9,6 +9,7 @@ import pytest
 from fencepost.adapters.bundled.classic.coordinator import Coordinator
 from fencepost.adapters.bundled.classic.topics import topic_id_of
 from fencepost.conformance.cli import main
+from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import open_trace, write_trace
@@ -68,7 +69,7 @@ def test_silence_decides_nothing(tmp_path: Path, monkeypatch: Patch, capsys: Cap
     trace = save_failing_trace("HB-04", tmp_path, FORGIVING, monkeypatch)
     install(monkeypatch, SILENT_ON_HEARTBEAT)
     code, line = run_replay(trace, "bundled", capsys)
-    assert code == 3
+    assert code == Error.UNKNOWN_TOPIC_OR_PARTITION
     assert line.startswith("INCONCLUSIVE: HB-04 at request ")
     assert line.endswith(" of the trace: no answer came this time")
 
@@ -85,7 +86,7 @@ def test_a_schedule_that_leads_elsewhere_decides_nothing(tmp_path: Path, monkeyp
     # Here the members are refused, and their heartbeats are those of strangers.
     install(monkeypatch, Coordinator, min_session_timeout=59_000)
     code, line = run_replay(trace, "bundled", capsys)
-    assert (code, line.partition(":")[0]) == (3, "INCONCLUSIVE")
+    assert (code, line.partition(":")[0]) == (Error.UNKNOWN_TOPIC_OR_PARTITION, "INCONCLUSIVE")
     assert line.endswith("the schedule did not lead to the same state this time")
 
 

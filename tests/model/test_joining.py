@@ -173,7 +173,7 @@ def test_join_within_session_bounds(session: int, error: int) -> None:
     desk = ModelCoordinatorDriver()
     number = desk.join(session=session)
     assert desk.error_of(number) == error
-    assert (desk.state.group is None) is (error == 26)
+    assert (desk.state.group is None) is (error == Error.INVALID_SESSION_TIMEOUT)
 
 
 def test_join_without_a_group() -> None:

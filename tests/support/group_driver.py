@@ -2,13 +2,14 @@
 member."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from fencepost.adapters.bundled.classic.log import Log
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Channel, Exchange, TraceBuilder
-from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 
 ResponseBody = Mapping[str, Any]
@@ -52,7 +53,7 @@ class BundledGroup:
         syncs = [party.sync() for party in members[1:]]
         syncs.append(members[0].sync({party.id: f"for {n}".encode() for n, party in enumerate(members)}))
         for sync in syncs:
-            assert response_of(sync)["error_code"] == 0
+            assert response_of(sync)["error_code"] == Error.NONE
 
     async def rejoin_all(self, *members: "GroupMember") -> None:
         """All of them join again; a round must be on, or start with the first one."""
@@ -80,7 +81,7 @@ class GroupMember:
         """The detour of dynamic members: error 79 and an id."""
         if self.instance is None and not self.id:
             told = response_of(self.join())
-            assert told["error_code"] == 79
+            assert told["error_code"] == Error.MEMBER_ID_REQUIRED
             self.id = told["member_id"]
 
     def join(self, version: int = 9, **other: Any) -> Exchange:
@@ -96,7 +97,7 @@ class GroupMember:
         return self.bundled.send("JoinGroup", version, **(body | other))
 
     def accept_join(self, body: ResponseBody) -> None:
-        assert body["error_code"] == 0
+        assert body["error_code"] == Error.NONE
         self.id, self.generation, self.protocol = body["member_id"], body["generation_id"], body["protocol_name"]
 
     def sync(self, assignments: Mapping[str, bytes] | None = None, version: int = 5, **other: Any) -> Exchange:
@@ -113,7 +114,7 @@ class GroupMember:
     def leave(self) -> int:
         entry = {"member_id": self.id, "group_instance_id": self.instance}
         told = response_of(self.bundled.send("LeaveGroup", 5, group_id=self.group, members=[entry]))
-        assert told["error_code"] == 0
+        assert told["error_code"] == Error.NONE
         return int(told["members"][0]["error_code"])
 
     def commit(self, offset: int = 7, topic: str = "fencepost", version: int = 9, **other: Any) -> int:
@@ -172,19 +173,13 @@ def now_ms() -> int:
     return round(asyncio.get_running_loop().time() * 1000)
 
 
-def run_on_virtual_time(
-    test: Callable[[BundledGroup], Coroutine[Any, Any, None]],
-    settings: Settings | None = None,
-    log: Log | None = None,
-    topics: Mapping[str, int] | None = None,
-) -> None:
-    """Run a test on a cluster of its own, on virtual time."""
-
-    async def main() -> None:
-        target = InProcessTarget(settings, log=log, topics=topics or {"fencepost": 4})
-        await target.open()
-        recorder = TraceBuilder(now_ms)
-        await test(BundledGroup(target, target.channel(recorder), recorder))
-        await target.close()
-
-    run_virtual(main())
+@asynccontextmanager
+async def open_group(
+    settings: Settings | None = None, log: Log | None = None, topics: Mapping[str, int] | None = None
+) -> AsyncIterator[BundledGroup]:
+    """A bundled coordinator of its own, with `topics` (name to number of partitions), on the running virtual clock."""
+    target = InProcessTarget(settings, log=log, topics=topics or {"fencepost": 4})
+    await target.open()
+    recorder = TraceBuilder(now_ms)
+    yield BundledGroup(target, target.channel(recorder), recorder)
+    await target.close()

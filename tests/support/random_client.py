@@ -11,6 +11,7 @@ from fencepost.adapters.bundled.classic.topics import topic_id_of
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Exchange, TraceBuilder
 from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 
@@ -132,14 +133,14 @@ class RandomClient:
     def on_response(self, actor: RandomMember, api: str, response: Mapping[str, Any]) -> None:
         """What an answer means to the actor."""
         error = response.get("error_code", 0)
-        if api == "JoinGroup" and error in (0, 79):
+        if api == "JoinGroup" and error in (Error.NONE, Error.MEMBER_ID_REQUIRED):
             actor.id = response["member_id"]
             self.ids.append(actor.id)
-            if error == 0:
+            if error == Error.NONE:
                 actor.generation, actor.protocol = response["generation_id"], response["protocol_name"]
                 actor.leader = response["leader"]
                 actor.members = tuple(row["member_id"] for row in response["members"])
-        elif error in (25, 82) and self.is_likely(0.8):
+        elif error in (Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID) and self.is_likely(0.8):
             actor.id, actor.generation = "", -1
 
     # --- what they send -----------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from fencepost.model.errors import Error
 from fencepost.traces.events import Event, Kind
 
 Message: TypeAlias = dict[str, Any]
@@ -187,7 +188,7 @@ def change_members(body: Message, request: Event) -> bool:
 
 def change_member(body: Message, request: Event) -> bool:
     """Another id. An id that is just made up may be any; only none at all is wrong for certain."""
-    body["member_id"] = "" if body["error_code"] == 79 or body["error_code"] == NONE else "ghost"
+    body["member_id"] = "" if body["error_code"] == Error.MEMBER_ID_REQUIRED or body["error_code"] == NONE else "ghost"
     return True
 
 

@@ -1,7 +1,7 @@
 """Raw connections to a server of our own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -57,9 +57,14 @@ class RunningServer:
         self.server = server
         self._clients: list[RawClient] = []
 
+    @property
+    def address(self) -> tuple[str, int]:
+        """The host and port that it listens on."""
+        return self.server.address
+
     async def connect(self) -> RawClient:
         """A fresh connection."""
-        self._clients.append(RawClient(*await asyncio.open_connection(*self.server.address)))
+        self._clients.append(RawClient(*await asyncio.open_connection(*self.address)))
         return self._clients[-1]
 
     async def close(self) -> None:
@@ -77,13 +82,3 @@ async def running_server(storage: Path | None = None) -> AsyncIterator[RunningSe
         yield place
     finally:
         await place.close()
-
-
-def with_server(scenario: Callable[[RunningServer], Awaitable[None]], storage: Path | None = None) -> None:
-    """Run a story in a house of its own."""
-
-    async def story() -> None:
-        async with running_server(storage) as place:
-            await scenario(place)
-
-    asyncio.run(story())

@@ -12,7 +12,7 @@ from fencepost.conformance.scenarios.classic.heartbeats import heartbeats
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Header, Kind, Order
 from fencepost.traces.files.trace_files import open_trace, write_trace
-from tests.support.group_driver import BundledGroup, run_on_virtual_time, wait_for_response
+from tests.support.group_driver import BundledGroup, wait_for_response
 
 
 @pytest.mark.parametrize("scenario", heartbeats.scenarios, ids=lambda scenario: scenario.name)
@@ -28,17 +28,14 @@ def test_scenarios_with_their_evidence(scenario: Scenario, tmp_path: Path) -> No
     assert (header, tuple(events)) == (seen.header, seen.events)
 
 
-def test_drops_and_restarts(tmp_path: Path) -> None:
-    async def walk(bundled: BundledGroup) -> None:
-        a, b = bundled.member(), bundled.member()
-        await a.obtain_id()
-        await b.obtain_id()
-        dropped, kept = b.join(), a.join()
-        dropped.drop()
-        await wait_for_response(kept)
-        await bundled.target.restart()
-        header = Header("test", Order.TOTAL, "virtual", Settings(), 0)
-        write_trace(tmp_path / "t", header, bundled.recorder.events)
-        assert tuple(open_trace(tmp_path / "t")[1]) == bundled.recorder.events
-
-    run_on_virtual_time(walk)
+async def test_drops_and_restarts(bundled: BundledGroup, tmp_path: Path) -> None:
+    a, b = bundled.member(), bundled.member()
+    await a.obtain_id()
+    await b.obtain_id()
+    dropped, kept = b.join(), a.join()
+    dropped.drop()
+    await wait_for_response(kept)
+    await bundled.target.restart()
+    header = Header("test", Order.TOTAL, "virtual", Settings(), 0)
+    write_trace(tmp_path / "t", header, bundled.recorder.events)
+    assert tuple(open_trace(tmp_path / "t")[1]) == bundled.recorder.events

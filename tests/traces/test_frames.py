@@ -5,6 +5,7 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fencepost.model.errors import Error
 from fencepost.model.wire.codec import encode_request, encode_response
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.frames import FrameSplitter, WireTrace
@@ -38,7 +39,11 @@ def test_a_request_and_its_answer() -> None:
         3,
         1,
     )
-    assert (response.kind, response.of, response.body["error_code"]) == (Kind.RESPONSE, request.sequence, 27)
+    assert (response.kind, response.of, response.body["error_code"]) == (
+        Kind.RESPONSE,
+        request.sequence,
+        Error.REBALANCE_IN_PROGRESS,
+    )
     assert request.connection == response.connection == talk.number
 
 

@@ -16,6 +16,7 @@ from fencepost.conformance.cli import main
 from fencepost.conformance.schedules.guidance import BatchSpec
 from fencepost.conformance.schedules.statistics import ScheduleResult
 from fencepost.conformance.schedules.virtual_engine import BatchWorker
+from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import open_trace
@@ -113,7 +114,12 @@ def test_what_holds_elsewhere_does_not_outvote_a_violation_that_did_not_come_aga
 
     def once(request: Any, response: Response) -> Response:
         random = request.body.get("group_id", "").startswith("schedule")
-        if random and request.api == "Heartbeat" and response.body["error_code"] == 25 and not told:
+        if (
+            random
+            and request.api == "Heartbeat"
+            and response.body["error_code"] == Error.UNKNOWN_MEMBER_ID
+            and not told
+        ):
             told.append(True)
             return Response(response.handle, {**response.body, "error_code": 22})
         return response

