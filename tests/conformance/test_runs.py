@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from fencepost.conformance.cli import main
+from fencepost.conformance.cli.console import Console
 from fencepost.conformance.execution.restart_barrier import RestartBarrier
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
@@ -192,11 +193,11 @@ def test_all_who_are_left_go_on_after_one_restart() -> None:
 def test_serve_says_where_it_listens_and_ends_on_ctrl_c(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
     said: list[str] = []
 
-    def announce(bootstrap: str) -> None:
+    def announce(_: Console, bootstrap: str) -> None:
         said.append(bootstrap)
         press_ctrl_c()
 
-    monkeypatch.setattr("fencepost.conformance.cli._announce", announce)
+    monkeypatch.setattr(Console, "print_line", announce)
     assert main(["serve", "--port", "0", "--storage", str(tmp_path)]) == 0
     assert capsys.readouterr().err == "fencepost: stopped\n"
     (bootstrap,) = said

@@ -35,7 +35,7 @@ StageProgress = Callable[[int, int, str], None]
 def create_folder(folder: Path) -> Iterator[Path]:
     """A folder to fill, which takes this name once it is full. Raises `PipelineError` if something else has it."""
     if folder.exists() and not (folder / RESULTS_FILE).exists():
-        raise PipelineError(f"{folder} is there already, and not by this command")
+        raise PipelineError(f"{folder} already exists and was not created by this command")
     partial = folder.with_name(f"{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
