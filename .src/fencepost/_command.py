@@ -1,7 +1,6 @@
 """The console script `fencepost`: rejects a mistyped target at once, and else runs `fencepost.conformance.cli`."""
 
 import sys
-from collections.abc import Sequence
 
 _BUNDLED = "bundled"
 _URL_SCHEME = "kafka://"
@@ -19,7 +18,7 @@ def main() -> int:
     return run(arguments)
 
 
-def find_mistyped_target(arguments: Sequence[str]) -> str | None:
+def find_mistyped_target(arguments: list[str]) -> str | None:
     """The TARGET of `fencepost test TARGET ...` if it cannot be one, else None; None also where help is asked for."""
     if len(arguments) < 2 or arguments[0] != "test" or {"-h", "--help"} & {*arguments}:
         return None

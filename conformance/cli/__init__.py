@@ -7,7 +7,6 @@ never live here.
 
 import argparse
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
@@ -56,6 +55,8 @@ def run_command(options: argparse.Namespace, console: Console) -> int:
     except Exception as error:
         if isinstance(error, user_errors()):
             return console.fail(error)
+        import traceback
+
         # Python's own exit code, 1, would report a violation.
         traceback.print_exc()
         return console.fail("this is an error in Fencepost itself; please report it with the lines above")

@@ -1,7 +1,6 @@
 """`fencepost record`: a cluster's address in, a proxy for its clients and a trace of what they send out."""
 
 import argparse
-import asyncio
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -44,6 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Record until Ctrl-C or for --seconds; the proxy's address is printed once it listens."""
+    import asyncio
+
     from fencepost.adapters.target import TargetError
     from fencepost.conformance.results import ExitCode
 
@@ -78,6 +79,8 @@ def recording_options(options: argparse.Namespace) -> "RecordingOptions":
 
 async def _record_until_signal(job: "RecordingOptions", console: Console) -> "RecordingResult":
     """Record until SIGINT or SIGTERM; the trace is then complete."""
+    import asyncio
+
     from fencepost.adapters.record.recorder import record_traffic
 
     def announce(host: str, port: int) -> None:

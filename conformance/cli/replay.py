@@ -1,7 +1,6 @@
 """`fencepost replay`: a recorded failure in, its outcome on a target out."""
 
 import argparse
-import asyncio
 from pathlib import Path
 
 from fencepost.conformance.cli.console import Console
@@ -17,6 +16,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Replay the trace against the target and print the outcome."""
+    import asyncio
+
     from fencepost.conformance.plan import ReplayOutcome
     from fencepost.conformance.reports.text import render_replay
     from fencepost.conformance.results import ExitCode

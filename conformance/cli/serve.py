@@ -1,7 +1,6 @@
 """`fencepost serve`: the bundled coordinator as a Kafka server."""
 
 import argparse
-import asyncio
 from pathlib import Path
 
 from fencepost.conformance.cli.argument_types import listening_port, whole
@@ -22,6 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Serve until Ctrl-C; the bootstrap address is printed once the server listens."""
+    import asyncio
+
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run import runner
 

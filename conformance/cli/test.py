@@ -1,7 +1,6 @@
 """`fencepost test`: a target in, a report out."""
 
 import argparse
-import asyncio
 from pathlib import Path
 
 from fencepost.conformance.cli.argument_types import whole
@@ -52,6 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Test the target, print the report and write it to files."""
+    import asyncio
+
     from fencepost.conformance.plan import Plan
     from fencepost.conformance.reports.text import render_report
     from fencepost.conformance.run import runner
