@@ -51,7 +51,8 @@ def test_the_wheel_holds_fencepost_and_nothing_else(dist: Path) -> None:
     metadata = "-".join(wheel.name.split("-")[:2]) + ".dist-info"
     assert {name.partition("/")[0] for name in names} == {"fencepost", metadata}
     assert sorted(name for name in names if name.endswith(".py") and name.count("/") > 1) == CODE
-    assert {"fencepost/__init__.py", "fencepost/__main__.py", "fencepost/py.typed"} <= set(names)
+    root = {"__init__.py", "__main__.py", "_command.py", "py.typed"}
+    assert {f"fencepost/{name}" for name in root} <= set(names)
 
 
 def test_the_sdist_holds_no_links(dist: Path) -> None:

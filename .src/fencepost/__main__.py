@@ -1,8 +1,8 @@
-"""Run the command line with `python -m fencepost`."""
+"""The command line as `python -m fencepost`."""
 
 import sys
 
-from fencepost.conformance.cli import main
+from fencepost._command import main
 
 if __name__ == "__main__":
     sys.exit(main())

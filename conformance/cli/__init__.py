@@ -1,408 +1,98 @@
-"""The command line: parses arguments, calls the runner of a command, and prints its report."""
+"""The command line: one module a command, imported only when the command runs.
+
+A command's module has `add_arguments(parser)` and `run(options, console)`, which returns the exit code. It imports the
+rest of Fencepost inside `run`, so that help and usage errors take no time. Testing, judging, proving and rendering
+never live here.
+"""
 
 import argparse
-import asyncio
-import io
-import os
 import sys
-import traceback
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import NoReturn, TextIO
+from importlib import import_module
+from typing import TYPE_CHECKING, NoReturn
 
-from fencepost.adapters.target import TargetError
-from fencepost.conformance.cli import importing, record_options
-from fencepost.conformance.cli.pipeline_options import add_commands
-from fencepost.conformance.cli.zoo_options import add_arguments
-from fencepost.conformance.plan import Plan, ReplayOutcome, Runner
-from fencepost.conformance.profile import ProfileError
-from fencepost.conformance.reports.json_report import to_json
-from fencepost.conformance.reports.junit import to_junit
-from fencepost.conformance.reports.progress import ProgressDisplay
-from fencepost.conformance.reports.text import render_replay, render_report
-from fencepost.conformance.results import ExitCode, Report
-from fencepost.model.catalogue.classic import UnknownRequirement, matching_requirements
-from fencepost.traces.files.trace_files import TraceError
+from fencepost.conformance.cli.console import Console
 
-_USER_ERRORS = (TargetError, TraceError, ProfileError, UnknownRequirement, OSError)
-"""What a person can mend: reported in one line."""
+if TYPE_CHECKING:
+    from fencepost.conformance.plan import Runner
 
-_REPLAY_EXIT_CODES = {
-    ReplayOutcome.FIXED: ExitCode.CONFORMANT,
-    ReplayOutcome.STILL_FAILS: ExitCode.VIOLATION,
-    ReplayOutcome.DIFFERENT: ExitCode.VIOLATION,
-    ReplayOutcome.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
+COMMANDS = {
+    "test": ("test", "test a target and report"),
+    "replay": ("replay", "run a recorded failure again"),
+    "judge": ("judge", "judge recorded traces, without a target"),
+    "record": ("record", "record real clients on a real cluster"),
+    "import": ("importing", "make traces of logs and captures"),
+    "serve": ("serve", "serve the bundled coordinator to Kafka clients"),
+    "zoo": ("zoo", "hunt known bugs, put back into the bundled coordinator"),
+    "prove": ("prove", "prove the theorems of the model"),
+    "explore": ("explore", "model-check small groups exhaustively"),
+    "pipeline": ("pipeline", "judge large trace corpora on Spark"),
 }
-_TARGET_HELP = "bundled, or kafka://host:port"
+"""The module and the help line of each command."""
 
 
-def main(arguments: Sequence[str] | None = None, runner: Runner | None = None) -> int:
-    """Run one command and return its exit code. `runner` does the work; by default the kit's own."""
+def main(arguments: Sequence[str] | None = None, runner: "Runner | None" = None) -> int:
+    """Run the command that `arguments` name (default: those of the process) and return its exit code.
+
+    `runner` tests, replays, judges and serves; the default is `fencepost.conformance.run.runner`.
+    """
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        options = _parser().parse_args(arguments)
-    except SystemExit as leave:  # argparse has printed its one line, or the help
-        return ExitCode.COULD_NOT_RUN if leave.code else ExitCode.CONFORMANT
-    command: Callable[[argparse.Namespace, Runner], int] = options.command
+        options = build_parser(words).parse_args(words)
+    except SystemExit as leave:  # argparse has printed the help or the usage error
+        return int(leave.code or 0)
+    options.runner = runner
+    return run_command(options, Console())
+
+
+def run_command(options: argparse.Namespace, console: Console) -> int:
+    """Run the chosen command; errors of the user take one line, errors of Fencepost a traceback."""
+    command: Callable[[argparse.Namespace, Console], int] = options.run
     try:
-        return command(options, runner or _default_runner())
-    except _USER_ERRORS as error:
-        return _report_mistake(_error_text(error))
+        return command(options, console)
     except KeyboardInterrupt:
-        _print_error("interrupted before anything was judged")
-        return ExitCode.INCONCLUSIVE
-    except Exception:  # a bug of ours must not pass for a violation, which is what Python's own exit code 1 says
+        return console.interrupt()
+    except Exception as error:
+        if isinstance(error, user_errors()):
+            return console.fail(error)
+        import traceback
+
+        # Python's own exit code, 1, would report a violation.
         traceback.print_exc()
-        return _report_mistake("this is an error in Fencepost itself; please report it with the lines above")
+        return console.fail("this is an error in Fencepost itself; please report it with the lines above")
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser whose complaints take one line."""
+def user_errors() -> tuple[type[Exception], ...]:
+    """The exceptions that a user can avoid; their messages are one clear line."""
+    from fencepost.adapters.target import TargetError
+    from fencepost.conformance.profile import ProfileError
+    from fencepost.model.catalogue.classic import UnknownRequirement
+    from fencepost.traces.files.trace_files import TraceError
+
+    return (TargetError, TraceError, ProfileError, UnknownRequirement, OSError)
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """A parser that reports a usage error in one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(ExitCode.COULD_NOT_RUN, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """A parser of every command's name, and of the arguments of the command that `arguments` name."""
+    parser = OneLineParser(
         prog="fencepost",
         description="Judge implementations of the Kafka consumer-group protocol by a model of it.",
         epilog="Exit codes: 0 conformant, 1 violation, 2 could not run, 3 cut short or inconclusive.",
         allow_abbrev=False,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    _add_test(commands.add_parser("test", help="test a target and report", allow_abbrev=False))
-    _add_replay(commands.add_parser("replay", help="run a recorded failure again", allow_abbrev=False))
-    _add_judge(commands.add_parser("judge", help="judge recorded traces, without a target", allow_abbrev=False))
-    _add_record(commands.add_parser("record", help="record real clients on a real cluster", allow_abbrev=False))
-    _add_import(commands.add_parser("import", help="make traces of logs and captures", allow_abbrev=False))
-    _add_serve(commands.add_parser("serve", help="serve the bundled coordinator to Kafka clients", allow_abbrev=False))
-    _add_zoo(commands.add_parser("zoo", help="hunt known bugs, put back into the bundled one", allow_abbrev=False))
-    _add_prove(commands.add_parser("prove", help="prove the model that judges", allow_abbrev=False))
-    _add_explore(commands.add_parser("explore", help="search through small groups in full", allow_abbrev=False))
-    _add_pipeline(commands.add_parser("pipeline", help="traces by the million, on Spark", allow_abbrev=False))
+    chosen = next((word for word in arguments if not word.startswith("-")), None)
+    for name, (module_name, summary) in COMMANDS.items():
+        subparser = commands.add_parser(name, help=summary, allow_abbrev=False)
+        if name == chosen:
+            module = import_module(f"{__name__}.{module_name}")
+            module.add_arguments(subparser)
+            subparser.set_defaults(run=module.run)
     return parser
-
-
-def _add_test(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "%(prog)s TARGET [options]"  # a TARGET right after --only would be taken for a pattern
-    parser.set_defaults(command=_test)
-    parser.add_argument("target", metavar="TARGET", help=_TARGET_HELP)
-    parser.add_argument(
-        "--only",
-        metavar="PATTERN",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="requirements to test, such as JOIN-29 or 'JOIN-*' (default: all)",
-    )
-    extent = parser.add_mutually_exclusive_group()
-    extent.add_argument("--smoke", action="store_true", help="the quickest run that means something")
-    extent.add_argument("--slow", action="store_true", help="also wait out the fixed timer of 300 s")
-    parser.add_argument("--seed", metavar="S", type=int, default=0, help="seed of the random schedules (default: 0)")
-    parser.add_argument(
-        "--schedules",
-        metavar="N",
-        type=_whole_number,
-        default=0,
-        help="play N random schedules after the scenarios; --only then limits what they are judged by (default: 0)",
-    )
-    parser.add_argument(
-        "--tours",
-        metavar="N",
-        type=_whole_number,
-        default=0,
-        help="play N schedules that take the transitions of a small group one by one (default: 0)",
-    )
-    parser.add_argument("--profile", metavar="F", type=Path, help="what to know about the target, in TOML")
-    parser.add_argument("--json", metavar="F", type=Path, help="write the report as JSON")
-    parser.add_argument("--junit", metavar="F", type=Path, help="write the report as JUnit XML")
-    parser.add_argument(
-        "--save", metavar="DIR", type=Path, help="save the traces of failures, made short where schedules are random"
-    )
-    parser.add_argument("--traces", metavar="DIR", type=Path, help="save every trace")
-
-
-def _add_replay(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(command=_replay)
-    parser.add_argument("trace", metavar="TRACE", type=Path, help="a saved trace")
-    parser.add_argument("target", metavar="TARGET", help=_TARGET_HELP)
-    parser.add_argument("--profile", metavar="F", type=Path, help="what to know about the target, in TOML")
-
-
-def _add_judge(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(command=_judge)
-    parser.add_argument("traces", metavar="TRACE", nargs="+", type=Path, help="a recorded trace")
-
-
-def _add_record(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(command=_record)
-    record_options.add_arguments(parser)
-
-
-def _add_import(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(command=_import)
-    importing.add_arguments(parser)
-
-
-def _add_serve(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(command=_serve)
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
-    parser.add_argument("--port", type=_port_number, default=9092, help="port to listen on, 0 for any (default: 9092)")
-    parser.add_argument("--storage", metavar="DIR", type=Path, help="keep groups and offsets here (default: in memory)")
-    parser.add_argument(
-        "--slow-storage",
-        metavar="MS",
-        type=_whole_number,
-        default=0,
-        help="let whatever is stored take so many milliseconds longer (default: 0)",
-    )
-
-
-def _add_prove(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(command=_prove)
-    parser.add_argument(
-        "--slots", metavar="N", type=_positive_number, default=3, help="places for members (default: 3)"
-    )
-    parser.add_argument("--partitions", metavar="N", type=_positive_number, default=3, help="partitions (default: 3)")
-    parser.add_argument(
-        "--protocols", metavar="N", type=_positive_number, default=2, help="protocols a member may offer (default: 2)"
-    )
-    parser.add_argument("--seed", metavar="S", type=int, default=0, help="seed of the solver (default: 0)")
-    parser.add_argument(
-        "--states",
-        metavar="N",
-        type=_positive_number,
-        default=100_000,
-        help="where something is refuted: states to search for a real trace, in each instance (default: 100000)",
-    )
-    parser.add_argument("--json", metavar="F", type=Path, help="write the results as JSON")
-
-
-def _add_zoo(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(command=_zoo)
-    add_arguments(parser, _positive_number)
-
-
-def _add_pipeline(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(command=_pipeline)
-    add_commands(parser, _positive_number)
-
-
-def _add_explore(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(command=_explore)
-    sizes = (
-        ("members", 2, "processes that want to be members"),
-        ("partitions", 1, "partitions"),
-        ("ids", 2, "member ids that are given out"),
-        ("generations", 2, "generations of the group"),
-        ("requests", 3, "JoinGroups and SyncGroups of each process"),
-        ("slots", 2, "places for members and pending ids"),
-    )
-    for name, default, text in sizes:
-        parser.add_argument(
-            f"--{name}", metavar="N", type=_positive_number, default=default, help=f"{text} (default: {default})"
-        )
-    parser.add_argument(
-        "--static", metavar="N", type=_positive_number, default=0, help="how many members are static (default: 0)"
-    )
-    parser.add_argument("--eager", action="store_true", help="members give up everything before they rejoin")
-    parser.add_argument("--no-heartbeats", action="store_true", help="members send no heartbeats")
-    parser.add_argument("--full", action="store_true", help="without the reductions: every state by itself")
-    parser.add_argument("--limit", metavar="N", type=_positive_number, help="end the search after so many states")
-    liveness = parser.add_mutually_exclusive_group()
-    liveness.add_argument(
-        "--settle",
-        metavar="N",
-        type=_positive_number,
-        default=1,
-        help="liveness: members stop changing after so many requests of each (default: 1)",
-    )
-    liveness.add_argument("--no-liveness", action="store_true", help="look at safety alone")
-    parser.add_argument("--json", metavar="F", type=Path, help="write the results as JSON")
-    parser.add_argument("--dot", metavar="F", type=Path, help="write the explored graph for Graphviz")
-    parser.add_argument("--graphml", metavar="F", type=Path, help="write the explored graph as GraphML")
-    parser.add_argument("--picture", metavar="F", type=Path, help="write what leads from phase to phase, as Markdown")
-
-
-def _positive_number(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
-    return int(text)
-
-
-def _whole_number(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 up")
-    return int(text)
-
-
-def _port_number(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) > 65_535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port")
-    return int(text)
-
-
-def _test(options: argparse.Namespace, runner: Runner) -> int:
-    for pattern in options.only:
-        matching_requirements(pattern)
-    for folder in filter(None, (options.save, options.traces)):
-        folder.mkdir(parents=True, exist_ok=True)
-    plan = Plan(
-        target=options.target,
-        patterns=tuple(options.only),
-        smoke=options.smoke,
-        slow=options.slow,
-        seed=options.seed,
-        schedules=options.schedules,
-        tours=options.tours,
-        profile=options.profile,
-        save=options.save,
-        traces=options.traces,
-    )
-    display = ProgressDisplay(sys.stderr, live=sys.stderr.isatty())
-    try:
-        report = asyncio.run(runner.run(plan, display))
-    finally:
-        display.close()
-    _print(render_report(report, colour=_wants_colour(sys.stdout)))
-    return _write_files(report, options.json, options.junit)
-
-
-def _replay(options: argparse.Namespace, runner: Runner) -> int:
-    replay = asyncio.run(runner.replay(options.trace, options.target, options.profile))
-    _print(render_replay(replay, colour=_wants_colour(sys.stdout)))
-    return _REPLAY_EXIT_CODES[replay.outcome]
-
-
-def _judge(options: argparse.Namespace, runner: Runner) -> int:
-    display = ProgressDisplay(sys.stderr, live=sys.stderr.isatty())
-    try:
-        report = runner.judge_files(options.traces, display)
-    finally:
-        display.close()
-    _print(render_report(report, colour=_wants_colour(sys.stdout)))
-    return report.exit_code()
-
-
-def _record(options: argparse.Namespace, _: Runner) -> int:
-    from fencepost.conformance.cli.record import run
-
-    return run(options, _announce, _print_error)
-
-
-def _import(options: argparse.Namespace, _: Runner) -> int:
-    return importing.run(options, _print_error)
-
-
-def _serve(options: argparse.Namespace, runner: Runner) -> int:
-    try:
-        asyncio.run(runner.serve(options.host, options.port, options.storage, _announce, options.slow_storage))
-    except KeyboardInterrupt:
-        _print_error("stopped")
-    return ExitCode.CONFORMANT
-
-
-def _prove(options: argparse.Namespace, _: Runner) -> int:
-    # Imported late: nobody else needs the solver.
-    from fencepost.conformance.reports import proofs
-    from fencepost.model.proofs.classic.induction import ProofSize
-
-    live = sys.stderr.isatty()
-    clear = "\r\x1b[K" if live else ""
-
-    def progress(doing: str, number: int, total: int) -> None:
-        print(f"{clear}{doing} ({number} of {total})", end="" if live else "\n", file=sys.stderr, flush=True)
-
-    size = ProofSize(options.slots, options.partitions, options.protocols)
-    proof = proofs.prove(size, options.seed, options.states, progress, lambda line: _print(f"{clear}{line}\n"))
-    _print(f"{proofs.summary(proof)}\n")
-    if options.json is not None:
-        options.json.write_text(proofs.to_json(proof), encoding="utf-8")
-    return proof.exit_code()
-
-
-def _zoo(options: argparse.Namespace, _: Runner) -> int:
-    from fencepost.conformance.cli import zoo
-    from fencepost.conformance.zoo.faulty import UnknownFaultyCoordinator
-
-    try:
-        return zoo.run(options, _print)
-    except UnknownFaultyCoordinator as mistake:
-        return _report_mistake(str(mistake))
-
-
-def _pipeline(options: argparse.Namespace, _: Runner) -> int:
-    try:
-        # Imported late: Spark is an extra.
-        from fencepost.conformance.cli import pipeline
-    except ImportError as missing:
-        if (missing.name or "").startswith("fencepost"):
-            raise
-        return _report_mistake(f"the pipeline needs {missing.name}: pip install 'fencepost[spark]'")
-    try:
-        return pipeline.run(options, _print)
-    except pipeline.PipelineError as mistake:
-        return _report_mistake(_error_text(mistake))
-
-
-def _explore(options: argparse.Namespace, _: Runner) -> int:
-    # Imported late: nobody else needs the explorer.
-    from fencepost.conformance.cli.explore import UnusableSizes, run
-
-    try:
-        return run(options, _print)
-    except UnusableSizes as error:
-        return _report_mistake(_error_text(error))
-
-
-def _announce(bootstrap: str) -> None:
-    _print(f"{bootstrap}\n")
-
-
-def _write_files(report: Report, json: Path | None, junit: Path | None) -> int:
-    """Write what was asked for, the second file also if the first fails; return the exit code of the command."""
-    exit_code = report.exit_code()
-    for path, content in ((json, to_json), (junit, to_junit)):
-        if path is None:
-            continue
-        try:
-            path.write_text(content(report), encoding="utf-8")
-        except OSError as error:
-            exit_code = _report_mistake(f"cannot write the report: {_error_text(error)}")
-    return exit_code
-
-
-def _default_runner() -> Runner:
-    # Imported late: help and usage errors should not wait for the whole kit.
-    from fencepost.conformance.run import runner
-
-    return runner
-
-
-def _error_text(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
-    return " ".join(str(error).split()) or type(error).__name__
-
-
-def _report_mistake(reason: str) -> ExitCode:
-    _print_error(reason)
-    return ExitCode.COULD_NOT_RUN
-
-
-def _print_error(line: str) -> None:
-    print(f"fencepost: {line}", file=sys.stderr)
-
-
-def _print(text: str) -> None:
-    """Write to standard output at once; a reader that has gone away (`| head`) is no reason to lose the files."""
-    encoding = sys.stdout.encoding or "utf-8"
-    try:
-        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        sys.stdout = io.StringIO()
-
-
-def _wants_colour(stream: TextIO) -> bool:
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -1,18 +1,65 @@
-"""The command line of `fencepost explore`: options in, lines and files out."""
+"""`fencepost explore`: the sizes of a small group in, the verdict on each property and the explored graph out."""
 
 import argparse
 import sys
-from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from fencepost.conformance.reports.exploration import SearchDisplay, heading, result_line, summary, to_json
-from fencepost.conformance.run.exploration import Instance, OutputFiles, UnusableSizes, run_exploration
-from fencepost.model.explore.search import NO_LIMIT
+from fencepost.conformance.cli.argument_types import count
+from fencepost.conformance.cli.console import Console
 
-__all__ = ["UnusableSizes", "run"]
+if TYPE_CHECKING:
+    from fencepost.conformance.run.exploration import Instance
+
+_SIZES = (
+    ("members", 2, "processes that want to be members"),
+    ("partitions", 1, "partitions"),
+    ("ids", 2, "member ids that are given out"),
+    ("generations", 2, "generations of the group"),
+    ("requests", 3, "JoinGroups and SyncGroups of each process"),
+    ("slots", 2, "places for members and pending ids"),
+)
 
 
-def run(options: argparse.Namespace, show: Callable[[str], None]) -> int:
-    """Explore as asked. Raises `UnusableSizes` and `OSError`."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `fencepost explore`."""
+    for name, default, text in _SIZES:
+        parser.add_argument(f"--{name}", metavar="N", type=count, default=default, help=f"{text} (default: {default})")
+    parser.add_argument("--static", metavar="N", type=count, default=0, help="number of static members (default: 0)")
+    parser.add_argument("--eager", action="store_true", help="members revoke all partitions before they rejoin")
+    parser.add_argument("--no-heartbeats", action="store_true", help="members send no heartbeats")
+    parser.add_argument("--full", action="store_true", help="search every state, without the reductions")
+    parser.add_argument("--limit", metavar="N", type=count, help="end the search after N states")
+    liveness = parser.add_mutually_exclusive_group()
+    liveness.add_argument(
+        "--settle",
+        metavar="N",
+        type=count,
+        default=1,
+        help="liveness: members stop changing after N requests each (default: 1)",
+    )
+    liveness.add_argument("--no-liveness", action="store_true", help="check safety only")
+    parser.add_argument("--json", metavar="F", type=Path, help="write the results as JSON")
+    parser.add_argument("--dot", metavar="F", type=Path, help="write the explored graph for Graphviz")
+    parser.add_argument("--graphml", metavar="F", type=Path, help="write the explored graph as GraphML")
+    parser.add_argument("--picture", metavar="F", type=Path, help="write the state diagram, as Markdown")
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Search the instance of the options, print each result as it comes, and write the files."""
+    from fencepost.conformance.run.exploration import UnusableSizes
+
+    try:
+        return explore(options, console)
+    except UnusableSizes as error:
+        return console.fail(error)
+
+
+def explore(options: argparse.Namespace, console: Console) -> int:
+    """Do the work of `run`. Raises `UnusableSizes`, and before the search `OSError` for a file that is not writable."""
+    from fencepost.conformance.reports.exploration import SearchDisplay, heading, result_line, summary, to_json
+    from fencepost.conformance.run.exploration import OutputFiles, run_exploration
+
     instance = instance_of(options)
     instance.setting()
     files = OutputFiles(options.dot, options.graphml, options.picture)
@@ -21,24 +68,27 @@ def run(options: argparse.Namespace, show: Callable[[str], None]) -> int:
         options.json.open("a").close()
     display = SearchDisplay(sys.stderr, live=sys.stderr.isatty(), limit=instance.limit)
 
-    def tell(text: str) -> None:
+    def show(text: str) -> None:
         display.clear()
-        show(f"{text}\n")
+        console.print_line(text)
 
-    tell(heading(instance))
-    came_of_it = run_exploration(instance, display, display.show_status, lambda result: tell(result_line(result)))
-    tell(summary(came_of_it))
+    show(heading(instance))
+    result = run_exploration(instance, display, display.show_status, lambda finding: show(result_line(finding)))
+    show(summary(result))
     if options.json is not None:
-        options.json.write_text(to_json(came_of_it), encoding="utf-8")
-    left_out = files.write(came_of_it.exploration, display.show_status)
-    if left_out:
-        tell(left_out)
+        options.json.write_text(to_json(result), encoding="utf-8")
+    omission = files.write(result.exploration, display.show_status)
+    if omission:
+        show(omission)
     display.clear()
-    return came_of_it.exit_code()
+    return result.exit_code()
 
 
-def instance_of(options: argparse.Namespace) -> Instance:
-    """The instance that the options ask for."""
+def instance_of(options: argparse.Namespace) -> "Instance":
+    """The instance with the sizes and the behaviour of the options."""
+    from fencepost.conformance.run.exploration import Instance
+    from fencepost.model.explore.search import NO_LIMIT
+
     return Instance(
         members=options.members,
         static=options.static,

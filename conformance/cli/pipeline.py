@@ -1,74 +1,155 @@
-"""The command line of `fencepost pipeline`: options in, Spark started, lines and tables out."""
+"""`fencepost pipeline`: traces ingested, judged, watched and produced in bulk, on Spark."""
 
 import argparse
 import json
-import sys
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from fencepost.conformance.cli.argument_types import count, port, setting
+from fencepost.conformance.cli.console import Console, write_reports
 from fencepost.conformance.cli.importing import cluster_options
-from fencepost.conformance.cli.pipeline_options import BUCKETS
-from fencepost.conformance.events import Progress
-from fencepost.conformance.pipeline.campaign import run_seeds
-from fencepost.conformance.pipeline.merge import merge_findings
-from fencepost.conformance.pipeline.shard_findings import shard_findings
-from fencepost.conformance.plan import Plan
-from fencepost.conformance.reports.json_report import to_json
-from fencepost.conformance.reports.junit import to_junit
-from fencepost.conformance.reports.pipeline import query_lines, report_lines
-from fencepost.conformance.reports.progress import ProgressDisplay
-from fencepost.conformance.reports.text import escape_unprintable, render_report
-from fencepost.conformance.results import ExitCode, Report
-from fencepost.traces.pipeline.corpus import Corpus, Counts
-from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.ingest import ingest
-from fencepost.traces.pipeline.parallel import as_pipeline_error
-from fencepost.traces.pipeline.queries import INVARIANTS
-from fencepost.traces.pipeline.results import CorpusResults, create_folder, judge_corpus, query_corpus
-from fencepost.traces.pipeline.sources import SOURCES, TraceSource, capture_source, trace_files
-from fencepost.traces.pipeline.spark_session import spark_session
-from fencepost.traces.pipeline.stream import read_findings, watch_folder
+from fencepost.conformance.cli.test import PROFILE_HELP, TARGET_HELP
 
-__all__ = ["PipelineError", "run"]
+if TYPE_CHECKING:
+    from fencepost.conformance.reports.progress import ProgressDisplay
+    from fencepost.traces.pipeline.sources import TraceSource
 
-Show = Callable[[str], None]
+BUCKETS = 16
+WATCH_BUCKETS = 4
 
 
-def run(options: argparse.Namespace, show: Show) -> int:
-    """Do what was asked. Raises `PipelineError` and `OSError`."""
-    stages: dict[str, Callable[[argparse.Namespace, Show, ProgressDisplay], int]] = {
-        "ingest": run_ingest,
-        "judge": run_judge,
-        "watch": run_watch,
-        "campaign": run_campaign,
-    }
-    display = ProgressDisplay(sys.stderr, live=sys.stderr.isatty())
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the stages of `fencepost pipeline` and their arguments."""
+    stages = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name, summary, add, run_stage in (
+        ("ingest", "read traces into a corpus of Parquet files", _add_ingest, run_ingest),
+        ("judge", "judge a corpus, and query its invariants", _add_judge, run_judge),
+        ("watch", "judge traces as they land in a folder", _add_watch, run_watch),
+        ("campaign", "test a target with many seeds at once", _add_campaign, run_campaign),
+    ):
+        stage = stages.add_parser(name, help=summary, allow_abbrev=False)
+        add(stage)
+        stage.add_argument("--master", metavar="URL", default="local[*]", help="Spark's master (default: local[*])")
+        stage.add_argument(
+            "--conf",
+            metavar="KEY=VALUE",
+            type=setting,
+            action="append",
+            default=[],
+            help="a setting for Spark; repeatable",
+        )
+        stage.set_defaults(run_stage=run_stage)
+
+
+def _add_ingest(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "traces", metavar="PATH", nargs="+", type=Path, help="a trace, or a folder with traces (*.jsonl, *.jsonl.gz)"
+    )
+    parser.add_argument("--to", metavar="CORPUS", type=Path, required=True, help="the folder of the corpus")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        choices=("traces", "logs", "captures"),
+        default="traces",
+        help="kind of PATH: traces, logs of Kafka brokers, or packet captures (default: traces)",
+    )
+    parser.add_argument("--port", metavar="P", type=port, action="append", help="of captures: a broker's port (9092)")
+    parser.add_argument("--profile", metavar="F", type=Path, help="of captures: settings and grace of the cluster")
+    parser.add_argument(
+        "--buckets",
+        metavar="N",
+        type=count,
+        default=BUCKETS,
+        help=f"number of buckets for the groups of a new corpus (default: {BUCKETS})",
+    )
+
+
+def _add_judge(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("corpus", metavar="CORPUS", type=Path, help="the folder of a corpus")
+    parser.add_argument("--to", metavar="DIR", type=Path, help="folder for the tables (default: CORPUS/judged)")
+    parser.add_argument("--queries", action="store_true", help="query the invariants only, without judging")
+    _add_reports(parser)
+
+
+def _add_watch(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("landing", metavar="FOLDER", type=Path, help="folder that complete trace files are moved to")
+    parser.add_argument("--to", metavar="DIR", type=Path, required=True, help="folder for the findings and checkpoint")
+    parser.add_argument("--once", action="store_true", help="end when every file in FOLDER is judged")
+    parser.add_argument(
+        "--buckets",
+        metavar="N",
+        type=count,
+        default=WATCH_BUCKETS,
+        help=f"number of buckets for the groups of a trace, the same each time (default: {WATCH_BUCKETS})",
+    )
+
+
+def _add_campaign(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("target", metavar="TARGET", help=TARGET_HELP)
+    parser.add_argument("--to", metavar="CORPUS", type=Path, required=True, help="the folder of the campaign's corpus")
+    parser.add_argument("--seeds", metavar="N", type=count, required=True, help="seeds 1 to N")
+    parser.add_argument(
+        "--schedules", metavar="N", type=count, default=40, help="random schedules of each seed (default: 40)"
+    )
+    parser.add_argument(
+        "--full", action="store_true", help="run all scenarios for each seed (default: the smoke scenarios)"
+    )
+    parser.add_argument("--profile", metavar="F", type=Path, help=PROFILE_HELP)
+    _add_reports(parser)
+
+
+def _add_reports(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", metavar="F", type=Path, help="write the report as JSON")
+    parser.add_argument("--junit", metavar="F", type=Path, help="write the report as JUnit XML")
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Run the chosen stage; without the extra `spark`, name the package that is missing."""
     try:
-        return stages[options.stage](options, show, display)
-    finally:
-        display.close()
+        from fencepost.traces.pipeline.errors import PipelineError
+
+        exit_code: int
+        try:
+            exit_code = options.run_stage(options, console)
+        except PipelineError as error:
+            return console.fail(error)
+    except ImportError as missing:
+        if (missing.name or "").startswith("fencepost"):
+            raise
+        return console.fail(f"the pipeline needs {missing.name}: pip install 'fencepost[spark]'")
+    return exit_code
 
 
-def run_ingest(options: argparse.Namespace, show: Show, display: ProgressDisplay) -> int:
-    """`fencepost pipeline ingest`."""
-    source = source_of(options)
-    corpus = Corpus.create(options.to, options.buckets)
-    paths = trace_files(options.traces, options.to / "made", source)
-    tell = StageProgress(display, "MiB", 1 << 20)
-    with spark_session("ingest", options.master, dict(options.conf)) as spark:
-        done = ingest(spark, corpus, paths, tell)
-    display.close()
+def run_ingest(options: argparse.Namespace, console: Console) -> int:
+    """Read traces into a corpus and print the counts."""
+    from fencepost.conformance.results import ExitCode
+    from fencepost.traces.pipeline.corpus import Corpus
+    from fencepost.traces.pipeline.ingest import ingest
+    from fencepost.traces.pipeline.sources import trace_files
+    from fencepost.traces.pipeline.spark_session import spark_session
+
+    with console.progress() as display:
+        source = source_of(options)
+        corpus = Corpus.create(options.to, options.buckets)
+        paths = trace_files(options.traces, options.to / "made", source)
+        progress = StageProgress(display, "MiB", 1 << 20)
+        with spark_session("ingest", options.master, dict(options.conf)) as spark:
+            done = ingest(spark, corpus, paths, progress)
     counts = done.counts
     known = f", {done.already_ingested} known already" if done.already_ingested else ""
-    show(f"{done.inputs} files read{known}; the corpus is {options.to}\n")
+    console.print_line(f"{done.inputs} files read{known}; the corpus is {options.to}")
     kinds = f"{counts.headers} headers + {counts.events} events + {counts.quarantined} in quarantine"
-    show(f"{counts.lines} lines = {kinds}\n")
+    console.print_line(f"{counts.lines} lines = {kinds}")
     return ExitCode.CONFORMANT
 
 
-def source_of(options: argparse.Namespace) -> TraceSource:
-    """What makes traces of what was named. Raises `PipelineError` and `ProfileError`."""
+def source_of(options: argparse.Namespace) -> "TraceSource":
+    """The reader for the kind of file that --from names. Raises `PipelineError` and `ProfileError`."""
+    from fencepost.traces.pipeline.errors import PipelineError
+    from fencepost.traces.pipeline.sources import SOURCES, capture_source
+
     if options.source != "captures":
         if options.port or options.profile:
             raise PipelineError(f"--port and --profile are for captures, not for {options.source}")
@@ -76,38 +157,56 @@ def source_of(options: argparse.Namespace) -> TraceSource:
     return capture_source(*cluster_options(options))
 
 
-def run_judge(options: argparse.Namespace, show: Show, display: ProgressDisplay) -> int:
-    """`fencepost pipeline judge`."""
+def run_judge(options: argparse.Namespace, console: Console) -> int:
+    """Judge a corpus, or query its invariants, and print and write the report."""
+    from fencepost.conformance.pipeline.merge import merge_findings
+    from fencepost.conformance.pipeline.shard_findings import shard_findings
+    from fencepost.conformance.reports.pipeline import query_lines, report_lines
+    from fencepost.conformance.reports.text import render_report
+    from fencepost.conformance.results import ExitCode
+    from fencepost.traces.pipeline.corpus import Corpus, Counts
+    from fencepost.traces.pipeline.queries import INVARIANTS
+    from fencepost.traces.pipeline.results import CorpusResults, create_folder, judge_corpus, query_corpus
+    from fencepost.traces.pipeline.spark_session import spark_session
+
     corpus = Corpus.open(options.corpus)
     counts = sum((batch.counts for batch in corpus.batches()), Counts())
     begun = time.monotonic()
     to = options.to or options.corpus / ("queried" if options.queries else "judged")
-    with create_folder(to) as folder, spark_session("judge", options.master, dict(options.conf)) as spark:
+    with (
+        console.progress() as display,
+        create_folder(to) as folder,
+        spark_session("judge", options.master, dict(options.conf)) as spark,
+    ):
         if not options.queries:
             judge_corpus(spark, corpus, folder, shard_findings, StageProgress(display, "tasks"))
         query_corpus(spark, corpus, folder, StageProgress(display, "queries"))
-    display.close()
-    judged = CorpusResults(to)
-    violated = any(True for name in INVARIANTS for _ in judged.query_rows(name))
+    results = CorpusResults(to)
+    violated = any(True for name in INVARIANTS for _ in results.query_rows(name))
     if options.queries:
-        show("\n".join([*query_lines(judged), f"The tables are in {to}"]) + "\n")
+        console.print_line("\n".join([*query_lines(results), f"The tables are in {to}"]))
         return ExitCode.VIOLATION if violated else ExitCode.CONFORMANT
-    report = merge_findings(judged.report_findings(), counts.events, time.monotonic() - begun)
-    lines = report_lines(judged)
-    show(render_report(report, colour=False))
-    show("\n" + "\n".join(lines) + f"\nThe tables are in {to}\n")
-    write_reports(options, report)
-    return ExitCode.VIOLATION if violated else report.exit_code()
+    report = merge_findings(results.report_findings(), counts.events, time.monotonic() - begun)
+    console.print(render_report(report, colour=False))
+    console.print_line("\n" + "\n".join(report_lines(results)) + f"\nThe tables are in {to}")
+    exit_code = write_reports(options, report, console)
+    return ExitCode.VIOLATION if violated else exit_code
 
 
-def run_watch(options: argparse.Namespace, show: Show, display: ProgressDisplay) -> int:
-    """`fencepost pipeline watch`."""
+def run_watch(options: argparse.Namespace, console: Console) -> int:
+    """Judge traces as they land, and print each finding, until Ctrl-C or with --once until all are judged."""
+    from fencepost.conformance.results import ExitCode
+    from fencepost.traces.pipeline.errors import PipelineError
+    from fencepost.traces.pipeline.parallel import as_pipeline_error
+    from fencepost.traces.pipeline.spark_session import spark_session
+    from fencepost.traces.pipeline.stream import read_findings, watch_folder
+
     if not options.landing.is_dir():
         raise PipelineError(f"{options.landing}: there is no such folder")
     options.to.mkdir(parents=True, exist_ok=True)
     before = list(read_findings(options.to))
     seen = {name for name, _ in before}
-    violations = sum(row["kind"] == "violation" for _, row in before)
+    violations = sum(row["kind"] == "fault" for _, row in before)
     with spark_session("watch", options.master, dict(options.conf)) as spark, as_pipeline_error():
         query = watch_folder(spark, options.landing, options.to, options.buckets, once=options.once)
         try:
@@ -116,58 +215,63 @@ def run_watch(options: argparse.Namespace, show: Show, display: ProgressDisplay)
                 ended = query.awaitTermination(1)
                 for name, row in list(read_findings(options.to, frozenset(seen))):
                     seen.add(name)
-                    violations += row["kind"] == "violation"
-                    show(finding_line(row) + "\n")
+                    violations += row["kind"] == "fault"
+                    console.print_line(finding_line(row))
         except KeyboardInterrupt:
             query.stop()
-    show(f"{violations} violations found so far; the tables are in {options.to}\n")
+    console.print_line(f"{violations} violations found so far; the tables are in {options.to}")
     return ExitCode.VIOLATION if violations else ExitCode.CONFORMANT
 
 
-def run_campaign(options: argparse.Namespace, show: Show, display: ProgressDisplay) -> int:
-    """`fencepost pipeline campaign`."""
+def run_campaign(options: argparse.Namespace, console: Console) -> int:
+    """Test a target with many seeds, and print and write one report of all."""
+    from fencepost.conformance.plan import Plan
+    from fencepost.conformance.reports.text import render_report
+    from fencepost.conformance.run.campaign import run_seeds
+    from fencepost.traces.pipeline.corpus import Corpus
+    from fencepost.traces.pipeline.spark_session import spark_session
+
     plan = Plan(options.target, smoke=not options.full, schedules=options.schedules, profile=options.profile)
     corpus = Corpus.create(options.to, BUCKETS)
-    with spark_session("campaign", options.master, dict(options.conf)) as spark:
+    with (
+        console.progress() as display,
+        spark_session("campaign", options.master, dict(options.conf)) as spark,
+    ):
         report = run_seeds(spark, corpus, plan, range(1, options.seeds + 1), StageProgress(display, "seeds"))
-    display.close()
-    show(render_report(report, colour=False))
-    show(f"\nThe corpus is {options.to}: fencepost pipeline judge takes it\n")
-    write_reports(options, report)
-    return report.exit_code()
-
-
-def write_reports(options: argparse.Namespace, report: Report) -> None:
-    """Write the report where that was asked for."""
-    for path, content in ((options.json, to_json), (options.junit, to_junit)):
-        if path is not None:
-            path.write_text(content(report), encoding="utf-8")
+    console.print(render_report(report, colour=False))
+    console.print_line(f"\nThe corpus is {options.to}: fencepost pipeline judge takes it")
+    return write_reports(options, report, console)
 
 
 def finding_line(row: Mapping[str, Any]) -> str:
-    """Something found, in a line."""
+    """A finding of `fencepost pipeline watch` in one line."""
+    from fencepost.conformance.reports.text import escape_unprintable
+
     value = json.loads(row["value"])
     if row["kind"] == "quarantine":
         return f"{row['path']}:{value['line']}: in quarantine: {value['reason']}"
     word = "VIOLATION" if row["kind"] == "violation" else "withdrawn"
     broken = ", ".join(value["requirements"]) or "no requirement"
-    told = f"observed {value['observed']}; allowed {' or '.join(value['allowed'])}"
+    difference = f"observed {value['observed']}; allowed {' or '.join(value['allowed'])}"
     return escape_unprintable(
-        f"{word} {broken}: {value['group']!r}, {value['api']}, event {row['sequence']}: {told}; {row['path']}"
+        f"{word} {broken}: {value['group']!r}, {value['api']}, event {row['sequence']}: {difference}; {row['path']}"
     )
 
 
 class StageProgress:
-    """Tells a person how far a stage is."""
+    """Shows the progress of a stage, counted in bytes, tasks or seeds, on a display that counts `unit` of them as one
+    `unit_name`."""
 
-    def __init__(self, display: ProgressDisplay, what: str, unit: int = 1) -> None:
+    def __init__(self, display: "ProgressDisplay", unit_name: str, unit: int = 1) -> None:
         self.display = display
-        self.unit_name = what
+        self.unit_name = unit_name
         self.unit = unit
         self.started_at = time.monotonic()
 
-    def __call__(self, done: int, total: int, doing: str) -> None:
-        """So much is done of so much."""
+    def __call__(self, done: int, total: int, current: str) -> None:
+        """Show that `done` of `total` are done, and `current` is in work."""
+        from fencepost.conformance.reports.progress import Progress
+
         seconds = time.monotonic() - self.started_at
         total = -(-total // self.unit)
-        self.display(Progress(min(total, -(-done // self.unit)), total, seconds, 0, doing, self.unit_name))
+        self.display(Progress(min(total, -(-done // self.unit)), total, seconds, 0, current, self.unit_name))

@@ -1,21 +1,70 @@
-"""The work of `fencepost record`: options in, a trace out."""
+"""`fencepost record`: a cluster's address in, a proxy for its clients and a trace of what they send out."""
 
 import argparse
-import asyncio
 import signal
-from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from fencepost.adapters.record.recorder import DEFAULT_GRACE_MS, RecordingOptions, RecordingResult, record_traffic
-from fencepost.adapters.target import TargetError
-from fencepost.conformance.profile import Profile, load_profile
-from fencepost.conformance.results import ExitCode
+from fencepost.conformance.cli.argument_types import address, listening_address, seconds, size
+from fencepost.conformance.cli.console import Console
+
+if TYPE_CHECKING:
+    from fencepost.adapters.record.recorder import RecordingOptions, RecordingResult
+
+EVERYTHING_HELP = "keep also bytes that may hold records or credentials"
 
 
-def run(options: argparse.Namespace, announce: Callable[[str], None], show: Callable[[str], None]) -> int:
-    """Record as asked. Raises `TargetError`, `ProfileError` and `OSError`."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `fencepost record`."""
+    parser.add_argument(
+        "--listen",
+        metavar="H:P",
+        type=listening_address,
+        default=("127.0.0.1", 0),
+        help="address for the clients; other brokers get free ports (default: 127.0.0.1 and a free port)",
+    )
+    parser.add_argument("--upstream", metavar="H:P", type=address, required=True, help="a broker of the cluster")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, required=True, help="the trace to write (.gz: gzip)"
+    )
+    parser.add_argument("--rotate", metavar="SIZE", type=size, help="begin a new file after SIZE bytes (50M, 1G)")
+    parser.add_argument(
+        "--sync",
+        metavar="S",
+        type=seconds,
+        default=1.0,
+        help="longest time in seconds until an event is on the disk (default: 1)",
+    )
+    parser.add_argument("--seconds", metavar="S", type=seconds, help="stop after S seconds (default: at Ctrl-C)")
+    parser.add_argument("--profile", metavar="F", type=Path, help="settings and grace of the cluster, in TOML")
+    parser.add_argument("--everything", action="store_true", help=EVERYTHING_HELP)
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Record until Ctrl-C or for --seconds; the proxy's address is printed once it listens."""
+    import asyncio
+
+    from fencepost.adapters.target import TargetError
+    from fencepost.conformance.results import ExitCode
+
+    job = recording_options(options)
+    if not job.path.parent.is_dir():
+        raise TargetError(f"{job.path.parent}: no such folder")
+    result = asyncio.run(_record_until_signal(job, console))
+    files = f"{result.files[0]}" + (f" and {len(result.files) - 1} more" if len(result.files) > 1 else "")
+    undecoded = f", {result.undecoded} messages not decoded" if result.undecoded else ""
+    console.log(f"{result.events} events in {files}{undecoded}")
+    return ExitCode.COULD_NOT_RUN if result.write_error else ExitCode.CONFORMANT
+
+
+def recording_options(options: argparse.Namespace) -> "RecordingOptions":
+    """The recording that the options and the profile describe. Raises `ProfileError`."""
+    from fencepost.adapters.record.recorder import DEFAULT_GRACE_MS, RecordingOptions
+    from fencepost.conformance.profile import Profile, load_profile
+
     profile = load_profile(options.profile) if options.profile is not None else Profile()
-    job = RecordingOptions(
+    return RecordingOptions(
         listen=options.listen,
         upstream=options.upstream,
         path=options.output,
@@ -26,26 +75,20 @@ def run(options: argparse.Namespace, announce: Callable[[str], None], show: Call
         settings=profile.settings,
         keep_all_bytes=options.everything,
     )
-    if not job.path.parent.is_dir():
-        raise TargetError(f"{job.path.parent}: no such folder")
-    recorded = asyncio.run(_record_until_stopped(job, announce, show))
-    files = f"{recorded.files[0]}" + (f" and {len(recorded.files) - 1} more" if len(recorded.files) > 1 else "")
-    unread = f", {recorded.undecoded} messages not decoded" if recorded.undecoded else ""
-    show(f"{recorded.events} events in {files}{unread}")
-    return ExitCode.COULD_NOT_RUN if recorded.write_error else ExitCode.CONFORMANT
 
 
-async def _record_until_stopped(
-    job: RecordingOptions, announce: Callable[[str], None], show: Callable[[str], None]
-) -> RecordingResult:
-    """Record until a signal says that it is enough: what is on record then is a whole trace."""
+async def _record_until_signal(job: "RecordingOptions", console: Console) -> "RecordingResult":
+    """Record until SIGINT or SIGTERM; the trace is then complete."""
+    import asyncio
 
-    def address(host: str, port: int) -> None:
-        announce(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+    from fencepost.adapters.record.recorder import record_traffic
+
+    def announce(host: str, port: int) -> None:
+        console.print_line(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     with suppress(NotImplementedError, RuntimeError):  # no such signals here, or not in this thread
         for each in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(each, stop.set)
-    return await record_traffic(job, address, show, stop)
+    return await record_traffic(job, announce, console.log, stop)

@@ -1,49 +1,88 @@
-"""`fencepost zoo`: hunt everything that is asked for, and say what was found, how fast and how short."""
+"""`fencepost zoo`: patterns of known bugs and mutants in, a table of which were found, how fast and how short, out."""
 
 import argparse
-import sys
-from collections.abc import Callable
+import os
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from fencepost.conformance.reports.progress import ProgressDisplay
-from fencepost.conformance.results import ExitCode
-from fencepost.conformance.zoo.faulty import known_bugs, mutants_by_name
-from fencepost.conformance.zoo.hunt_plan import HuntPlan
-from fencepost.conformance.zoo.results import (
-    BUG_RESULTS,
-    MUTANT_RESULTS,
-    ResultTable,
-    load_results,
-    merge_tables,
-    no_longer_found,
-    supplement_table,
-    to_json,
-)
-from fencepost.conformance.zoo.results_table import render_markdown, table_lines
+from fencepost.conformance.cli.argument_types import count
+from fencepost.conformance.cli.console import Console
 from fencepost.conformance.zoo.strategies import STRATEGIES
 
+if TYPE_CHECKING:
+    from fencepost.conformance.zoo.results import ResultTable
 
-def run(options: argparse.Namespace, show: Callable[[str], None]) -> int:
-    """Do what the command line asks; 1 if something that is recorded as found is not found any more, 3 if cut short."""
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `fencepost zoo`."""
+    parser.add_argument(
+        "--only",
+        metavar="PATTERN",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="bugs such as BUG-35 or 'BUG-0*', or mutants such as 'rounds.*' (default: all bugs)",
+    )
+    parser.add_argument(
+        "--by",
+        choices=STRATEGIES,
+        nargs="+",
+        default=list(STRATEGIES),
+        help="search strategies to use (default: all); recorded results of the others are kept",
+    )
+    parser.add_argument("--seeds", metavar="N", type=count, default=3, help="hunts of each by schedules (default: 3)")
+    parser.add_argument(
+        "--baseline-seeds", metavar="N", type=int, default=0, help="hunts of each by either baseline (default: 0)"
+    )
+    parser.add_argument("--seconds", metavar="S", type=count, default=60, help="longest hunt in seconds (default: 60)")
+    parser.add_argument("--jobs", metavar="N", type=count, default=os.cpu_count() or 1, help="hunts at a time")
+    parser.add_argument("--json", metavar="F", type=Path, help="write the table as JSON")
+    parser.add_argument("--record", action="store_true", help="save the results as the new baseline")
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Hunt the bugs and mutants that the patterns match, print the table, and write and record it."""
+    from fencepost.conformance.zoo.faulty import UnknownFaultyCoordinator
+
+    try:
+        return hunt(options, console)
+    except UnknownFaultyCoordinator as error:
+        return console.fail(str(error))
+
+
+def hunt(options: argparse.Namespace, console: Console) -> int:
+    """Do the work of `run`: exit code 1 if a recorded result was not repeated, 3 if cut short. Raises
+    `UnknownFaultyCoordinator`."""
+    from fencepost.conformance.results import ExitCode
+    from fencepost.conformance.zoo.hunt_plan import HuntPlan
+    from fencepost.conformance.zoo.results import (
+        BUG_RESULTS,
+        MUTANT_RESULTS,
+        load_results,
+        merge_tables,
+        no_longer_found,
+        supplement_table,
+        to_json,
+    )
+    from fencepost.conformance.zoo.results_table import table_lines
+
     patterns = tuple(options.only) or ("BUG-*",)
     methods = tuple(each for each in STRATEGIES if each in options.by)
-    expedition = HuntPlan(patterns, options.seeds, options.baseline_seeds, options.seconds, options.jobs, methods)
-    display = ProgressDisplay(sys.stderr, live=sys.stderr.isatty())
-    try:
-        table = expedition.run(display)
-    finally:
-        display.close()
+    plan = HuntPlan(patterns, options.seeds, options.baseline_seeds, options.seconds, options.jobs, methods)
+    with console.progress() as progress:
+        table = plan.run(progress)
     if methods != STRATEGIES:
-        table = supplement_table(
-            merge_tables(load_results(BUG_RESULTS), load_results(MUTANT_RESULTS), (row.name for row in table.rows)),
-            table,
+        recorded = merge_tables(
+            load_results(BUG_RESULTS), load_results(MUTANT_RESULTS), (row.name for row in table.rows)
         )
-    show("\n".join(table_lines(table)) + "\n")
+        table = supplement_table(recorded, table)
+    console.print_line("\n".join(table_lines(table)))
     if options.json is not None:
         options.json.write_text(to_json(table), encoding="utf-8")
     missing = [name for file in (BUG_RESULTS, MUTANT_RESULTS) for name in no_longer_found(load_results(file), table)]
     if missing:
-        show(f"Recorded as found, and not found this time: {', '.join(missing)}\n")
+        console.print_line(f"Recorded as found, and not found this time: {', '.join(missing)}")
     if options.record:
         save_results(table)
     if missing:
@@ -51,12 +90,16 @@ def run(options: argparse.Namespace, show: Callable[[str], None]) -> int:
     return ExitCode.INCONCLUSIVE if table.cut_short else ExitCode.CONFORMANT
 
 
-def save_results(table: ResultTable) -> None:
-    """Put what was found into the records; the one of the bugs has a page for people beside it."""
-    for file, specimens in ((BUG_RESULTS, known_bugs()), (MUTANT_RESULTS, mutants_by_name())):
-        rows = tuple(row for row in table.rows if row.name in specimens)
+def save_results(table: "ResultTable") -> None:
+    """Merge the rows of `table` into the recorded results of bugs and mutants, and write the Markdown of the bugs."""
+    from fencepost.conformance.zoo.faulty import known_bugs, mutants_by_name
+    from fencepost.conformance.zoo.results import BUG_RESULTS, MUTANT_RESULTS, load_results, merge_tables, to_json
+    from fencepost.conformance.zoo.results_table import render_markdown
+
+    for file, names in ((BUG_RESULTS, known_bugs()), (MUTANT_RESULTS, mutants_by_name())):
+        rows = tuple(row for row in table.rows if row.name in names)
         if rows:
-            whole = merge_tables(load_results(file), replace(table, rows=rows), specimens)
+            whole = merge_tables(load_results(file), replace(table, rows=rows), names)
             file.write_text(to_json(whole), encoding="utf-8")
             if file is BUG_RESULTS:
                 file.with_suffix(".md").write_text(render_markdown(whole), encoding="utf-8")

@@ -73,14 +73,16 @@ def run_seeds(
 def check_same_campaign(folder: Path, plan: Plan) -> None:
     """Refuse what cannot be one campaign. Raises `PipelineError`."""
     if plan.target != BUNDLED and plan.profile is not None and load_profile(plan.profile).can_restart:
-        raise PipelineError("a campaign cannot restart its target: others are at work on it (leave out [target] start)")
+        raise PipelineError(
+            "a campaign cannot restart its target: other workers are using it (leave out [target] start)"
+        )
     told = {key: value for key, value in asdict(plan).items() if key not in ("seed", "save", "traces")}
     text = json.dumps(told, default=str, sort_keys=True)
     mark = folder / PLAN_FILE
     if not mark.exists():
         write_atomically(mark, text)
     elif json.loads(mark.read_text(encoding="utf-8")) != text:
-        raise PipelineError(f"{folder} is another campaign: its target or options are not these")
+        raise PipelineError(f"{folder} belongs to a campaign with a different target or options")
 
 
 def finished_seeds(corpus: Corpus) -> set[int]:

@@ -6,12 +6,11 @@ from dataclasses import asdict
 from time import monotonic
 from typing import Any, TextIO
 
-from fencepost.conformance.reports.progress import format_duration
+from fencepost.conformance.reports.progress import StatusLine, format_duration
 from fencepost.conformance.results import ExitCode
 from fencepost.conformance.run.exploration import ExplorationResult, Instance, PropertyResult, pluralize
 from fencepost.model.explore.search import NO_LIMIT, SearchProgress
 
-_CLEAR = "\r\x1b[K"
 _BETWEEN_LINES = 5.0
 """Seconds between two lines of progress where lines are not rewritten."""
 _CONCLUSIONS = {
@@ -103,7 +102,7 @@ class SearchDisplay:
     """Shows how far a search has come: one line that is rewritten on a terminal, else a line every few seconds."""
 
     def __init__(self, stream: TextIO, *, live: bool, limit: int = NO_LIMIT) -> None:
-        self._stream = stream
+        self._status = StatusLine(stream, live=live)
         self._live = live
         self._limit = limit
         self._began = self._shown = monotonic()
@@ -116,21 +115,15 @@ class SearchDisplay:
         now = monotonic()
         if self._live or now - self._shown >= _BETWEEN_LINES:
             self._shown = now
-            self._write(pulse_line(pulse, now - self._began, self._levels, self._limit))
+            self._status.show(pulse_line(pulse, now - self._began, self._levels, self._limit))
 
     def show_status(self, what: str) -> None:
         """Show what is being done."""
-        self._write(what)
+        self._status.show(what)
 
     def clear(self) -> None:
         """Leave the stream at the beginning of an empty line."""
-        if self._live:
-            self._stream.write(_CLEAR)
-            self._stream.flush()
-
-    def _write(self, text: str) -> None:
-        self._stream.write(f"{_CLEAR}{text}" if self._live else f"{text}\n")
-        self._stream.flush()
+        self._status.clear()
 
 
 def pulse_line(pulse: SearchProgress, seconds: float, levels: list[int], limit: int = NO_LIMIT) -> str:

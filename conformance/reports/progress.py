@@ -10,31 +10,48 @@ _CLEAR = "\r\x1b[K"
 _TERMINAL_WIDTH = 79
 
 
+class StatusLine:
+    """One line that is rewritten in place on a terminal (`live`); elsewhere each text is a line of its own."""
+
+    def __init__(self, stream: TextIO, *, live: bool) -> None:
+        self._stream = stream
+        self._live = live
+
+    def show(self, text: str) -> None:
+        """Replace the line by `text`."""
+        self._stream.write(f"{_CLEAR}{text}" if self._live else f"{text}\n")
+        self._stream.flush()
+
+    def clear(self) -> None:
+        """Leave a terminal's cursor at the beginning of an empty line."""
+        if self._live:
+            self._stream.write(_CLEAR)
+            self._stream.flush()
+
+
 class ProgressDisplay:
     """Shows progress on a stream: one line that is rewritten on a terminal, else a line for every tenth of
     the run and for every new failure."""
 
     def __init__(self, stream: TextIO, *, live: bool) -> None:
-        self._stream = stream
+        self._status = StatusLine(stream, live=live)
         self._live = live
         self._shown = Progress(0, 0, 0.0)
 
     def __call__(self, progress: Progress) -> None:
         """Show `progress`, if it is news."""
+        line = progress_line(progress)
         if self._live:
-            self._stream.write(_CLEAR + progress_line(progress)[:_TERMINAL_WIDTH])
+            self._status.show(line[:_TERMINAL_WIDTH])
         elif self._is_news(progress):
-            self._stream.write(progress_line(progress) + "\n")
+            self._status.show(line)
         else:
             return
         self._shown = progress
-        self._stream.flush()
 
     def close(self) -> None:
         """Leave the stream at the beginning of an empty line."""
-        if self._live:
-            self._stream.write(_CLEAR)
-            self._stream.flush()
+        self._status.clear()
 
     def _is_news(self, progress: Progress) -> bool:
         return progress.failures > self._shown.failures or _tenth(progress) > _tenth(self._shown)

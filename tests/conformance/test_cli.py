@@ -4,6 +4,8 @@ import io
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,8 +13,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from fencepost._command import find_mistyped_target
 from fencepost.adapters.target import TargetError
-from fencepost.conformance.cli import main
+from fencepost.adapters.wire.target import parse_target
+from fencepost.conformance.cli import COMMANDS, main
 from fencepost.conformance.plan import Plan, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import ProfileError
 from fencepost.conformance.reports.json_report import from_json
@@ -281,3 +285,58 @@ def test_help_names_the_commands_and_the_exit_codes(capsys: Capture) -> None:
     text = capsys.readouterr().out
     assert "Exit codes: 0 conformant, 1 violation, 2 could not run" in text
     assert all(f"\n    {command} " in text for command in ("test", "replay", "judge", "serve"))
+
+
+LIST_PACKAGES = """
+import sys
+from fencepost._command import main
+code = main()
+print(*sorted(each for each in sys.modules if each.startswith("fencepost.") and each != "fencepost._command"))
+sys.exit(code)
+"""
+"""Runs the console script and prints the modules of Fencepost that it has imported besides itself."""
+
+
+def imported_modules(*arguments: str) -> tuple[int, set[str], str]:
+    """The exit code of the command line in a process of its own, the modules that it imported, and its error line."""
+    command = [sys.executable, "-c", LIST_PACKAGES, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return done.returncode, set(done.stdout.split()), done.stderr
+
+
+@pytest.mark.parametrize("target", ["MISTYPED", "127.0.0.1:9092", "kafak://127.0.0.1:9092", "Bundled", ""])
+def test_a_mistyped_target_is_rejected_before_anything_is_imported(target: str) -> None:
+    line = f"fencepost: {target!r} is no target: write kafka://host:port, as in kafka://localhost:9092\n"
+    assert imported_modules("test", target, "--smoke") == (2, set(), line)
+    with pytest.raises(TargetError) as rejection:
+        parse_target(target)
+    assert line == f"fencepost: {rejection.value}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["test", "bundled"],
+        ["test", "kafka://127.0.0.1:9092", "--smoke"],
+        ["test", "--smoke", "bundled"],
+        ["test", "MISTYPED", "--help"],
+        ["test"],
+        ["judge", "MISTYPED"],
+        [],
+    ],
+)
+def test_other_arguments_are_left_to_the_parser(arguments: list[str]) -> None:
+    assert find_mistyped_target(arguments) is None
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_usage_errors_and_help_import_the_command_line_alone(command: str) -> None:
+    own = {"", "console", "argument_types", "test", "record", "importing", COMMANDS.get(command, ("",))[0]}
+    light = {"fencepost.conformance", *(f"fencepost.conformance.cli.{name}".rstrip(".") for name in own)}
+    if command == "zoo":
+        light |= {"fencepost.conformance.zoo", "fencepost.conformance.zoo.strategies"}
+    words = [command] if command else []
+    code, imported, line = imported_modules(*words, "--no-such-option")
+    assert code == 2 and line.count("\n") == 1
+    assert imported <= light
+    assert main([*words, "--help"]) == 0

@@ -8,7 +8,8 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from fencepost.conformance.cli import explore, main
+from fencepost.conformance.cli import main
+from fencepost.conformance.reports import exploration
 from fencepost.conformance.reports.exploration import SearchDisplay, pulse_line, states_left
 from fencepost.conformance.results import ExitCode
 from fencepost.model.classic.core.membership import respond_to_commit
@@ -122,7 +123,7 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path: Path, monkeypatch: pytest.Monk
             if pulse.depth == 5:
                 signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(explore, "SearchDisplay", Pressing)
+    monkeypatch.setattr(exploration, "SearchDisplay", Pressing)
     saved = tmp_path / "f.json"
     assert main([*TINY, "--json", str(saved)]) == ExitCode.INCONCLUSIVE
     report = json.loads(saved.read_text())

@@ -16,6 +16,7 @@ import pytest
 from fencepost.adapters.target import Description
 from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.conformance.cli import main
+from fencepost.conformance.cli.console import Console
 from fencepost.conformance.execution.crash_monitor import CrashMonitor
 from fencepost.conformance.execution.loop_lag import LoopLagMonitor
 from fencepost.conformance.execution.pool import ScenarioPool
@@ -194,11 +195,11 @@ def test_all_who_are_left_go_on_after_one_restart() -> None:
 def test_serve_says_where_it_listens_and_ends_on_ctrl_c(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
     said: list[str] = []
 
-    def announce(bootstrap: str) -> None:
+    def announce(_: Console, bootstrap: str) -> None:
         said.append(bootstrap)
         press_ctrl_c()
 
-    monkeypatch.setattr("fencepost.conformance.cli._announce", announce)
+    monkeypatch.setattr(Console, "print_line", announce)
     assert main(["serve", "--port", "0", "--storage", str(tmp_path)]) == 0
     assert capsys.readouterr().err == "fencepost: stopped\n"
     (bootstrap,) = said

@@ -60,7 +60,7 @@ def test_a_killed_campaign_goes_on(spark: SparkSession, tmp_path: Path, monkeypa
 def test_another_campaign_needs_another_folder(tmp_path: Path) -> None:
     check_same_campaign(tmp_path, PLAN)
     check_same_campaign(tmp_path, replace(PLAN, seed=5))
-    with pytest.raises(PipelineError, match="is another campaign"):
+    with pytest.raises(PipelineError, match="belongs to a campaign with a different target"):
         check_same_campaign(tmp_path, replace(PLAN, schedules=4))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from fencepost.conformance.cli import main, pipeline
+from fencepost.conformance.cli import main
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from tests.support.pcap_writer import PORT, PcapWriter
@@ -29,7 +29,7 @@ def running(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     def here(*_: Any) -> Iterator[SparkSession]:
         yield spark
 
-    monkeypatch.setattr(pipeline, "spark_session", here)
+    monkeypatch.setattr("fencepost.traces.pipeline.spark_session.spark_session", here)
 
 
 @pytest.mark.usefixtures("running")
@@ -94,10 +94,6 @@ def test_a_setting_is_a_key_and_a_value(capsys: Capture) -> None:
 
 
 def test_without_the_extra_the_pipeline_says_what_to_install(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [each for each in sys.modules if each.startswith("fencepost.conformance.cli.pipeline")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr("fencepost.conformance.cli.pipeline", None, raising=False)
-    monkeypatch.delattr("fencepost.conformance.cli.pipeline")
     monkeypatch.delitem(sys.modules, "fencepost.traces.pipeline.spark_session")
     monkeypatch.setitem(sys.modules, "pyspark", None)
     assert main(["pipeline", "judge", "c"]) == 2

@@ -1,4 +1,4 @@
-"""`fencepost check_zoo` as its user sees it."""
+"""`fencepost zoo` as its user sees it."""
 
 import json
 from dataclasses import replace
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.conformance.cli import main, zoo
-from fencepost.conformance.zoo import faulty
+from fencepost.conformance.cli import main
+from fencepost.conformance.zoo import faulty, results
 from fencepost.conformance.zoo.hunt_plan import HuntPlan
 from fencepost.conformance.zoo.results import BUG_RESULTS, HuntSummary, ResultRow, ResultTable
 
@@ -41,7 +41,7 @@ def test_what_is_recorded_has_to_be_found(
     now: ResultRow, cut_short: bool, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(
-        zoo, "load_results", lambda file: ResultTable(1, 0, 60.0, (FOUND,) if file == BUG_RESULTS else ())
+        results, "load_results", lambda file: ResultTable(1, 0, 60.0, (FOUND,) if file == BUG_RESULTS else ())
     )
     monkeypatch.setattr(HuntPlan, "run", lambda plan, progress: ResultTable(1, 0, 60.0, (now,), cut_short))
     assert main(["zoo", "--only", "BUG-30"]) == code
@@ -50,8 +50,8 @@ def test_what_is_recorded_has_to_be_found(
 
 def test_the_records_are_written_only_when_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bugs, mutants = tmp_path / "record.json", tmp_path / "mutants.json"
-    monkeypatch.setattr(zoo, "BUG_RESULTS", bugs)
-    monkeypatch.setattr(zoo, "MUTANT_RESULTS", mutants)
+    monkeypatch.setattr(results, "BUG_RESULTS", bugs)
+    monkeypatch.setattr(results, "MUTANT_RESULTS", mutants)
     found = FOUND
     monkeypatch.setattr(HuntPlan, "run", lambda plan, progress: ResultTable(1, 0, 60.0, (found,)))
     assert main(["zoo"]) == 0

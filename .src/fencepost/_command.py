@@ -1,0 +1,26 @@
+"""The console script `fencepost`: rejects a mistyped target at once, and else runs `fencepost.conformance.cli`."""
+
+import sys
+
+_BUNDLED = "bundled"
+_URL_SCHEME = "kafka://"
+
+
+def main() -> int:
+    """Run the command line of this process and return its exit code."""
+    arguments = sys.argv[1:]
+    if (mistyped := find_mistyped_target(arguments)) is not None:
+        reason = f"{mistyped!r} is no target: write kafka://host:port, as in kafka://localhost:9092"
+        print(f"fencepost: {reason}", file=sys.stderr)
+        return 2
+    from fencepost.conformance.cli import main as run
+
+    return run(arguments)
+
+
+def find_mistyped_target(arguments: list[str]) -> str | None:
+    """The TARGET of `fencepost test TARGET ...` if it cannot be one, else None; None also where help is asked for."""
+    if len(arguments) < 2 or arguments[0] != "test" or {"-h", "--help"} & {*arguments}:
+        return None
+    target = arguments[1]
+    return None if target == _BUNDLED or target.startswith((_URL_SCHEME, "-")) else target

@@ -1,0 +1,76 @@
+"""The types of command-line arguments: each returns the value of a text, or raises `ArgumentTypeError`."""
+
+import re
+from argparse import ArgumentTypeError
+
+_MAX_PORT = 65_535
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def count(text: str) -> int:
+    """An integer of at least 1."""
+    if not _is_number(text) or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is not a number above 0")
+    return int(text)
+
+
+def whole(text: str) -> int:
+    """An integer of at least 0."""
+    if not _is_number(text):
+        raise ArgumentTypeError(f"{text!r} is not a whole number from 0 up")
+    return int(text)
+
+
+def port(text: str) -> int:
+    """The port of a peer, 1 to 65535."""
+    if not _is_number(text) or not 0 < int(text) <= _MAX_PORT:
+        raise ArgumentTypeError(f"{text!r} is not a port")
+    return int(text)
+
+
+def listening_port(text: str) -> int:
+    """A port to listen on, 0 for any free one."""
+    return 0 if text == "0" else port(text)
+
+
+def address(text: str) -> tuple[str, int]:
+    """The host and the port of host:port."""
+    from fencepost.adapters.wire.process_control import parse_address
+
+    found = parse_address(text)
+    if found is None:
+        raise ArgumentTypeError(f"{text!r} is not host:port")
+    return found
+
+
+def listening_address(text: str) -> tuple[str, int]:
+    """The host and the port of host:port, port 0 for any free one."""
+    host, _, end = text.rpartition(":")
+    return (address(f"{host}:1")[0], 0) if end == "0" else address(text)
+
+
+def size(text: str) -> int:
+    """The bytes of a size such as 500k, 50M or 1G."""
+    found = re.fullmatch(r"([1-9][0-9]*)([kKmMgG]?)", text)
+    if found is None:
+        raise ArgumentTypeError(f"{text!r} is not a size such as 50M")
+    return int(found[1]) * _UNITS[found[2].lower()]
+
+
+def seconds(text: str) -> float:
+    """A duration of 10 ms or more, in seconds."""
+    if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) is None or not 0.01 <= float(text) <= 1e9:
+        raise ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return float(text)
+
+
+def setting(text: str) -> tuple[str, str]:
+    """The key and the value of KEY=VALUE."""
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return key, value
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()

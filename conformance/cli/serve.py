@@ -1,0 +1,34 @@
+"""`fencepost serve`: the bundled coordinator as a Kafka server."""
+
+import argparse
+from pathlib import Path
+
+from fencepost.conformance.cli.argument_types import listening_port, whole
+from fencepost.conformance.cli.console import Console
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `fencepost serve`."""
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
+    parser.add_argument(
+        "--port", type=listening_port, default=9092, help="port to listen on, 0 for any (default: 9092)"
+    )
+    parser.add_argument("--storage", metavar="DIR", type=Path, help="keep groups and offsets here (default: in memory)")
+    parser.add_argument(
+        "--slow-storage", metavar="MS", type=whole, default=0, help="delay every write by MS milliseconds (default: 0)"
+    )
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Serve until Ctrl-C; the bootstrap address is printed once the server listens."""
+    import asyncio
+
+    from fencepost.conformance.results import ExitCode
+    from fencepost.conformance.run import runner
+
+    serve = (options.runner or runner).serve
+    try:
+        asyncio.run(serve(options.host, options.port, options.storage, console.print_line, options.slow_storage))
+    except KeyboardInterrupt:
+        console.log("stopped")
+    return ExitCode.CONFORMANT
