@@ -1,4 +1,4 @@
-"""What becomes of frames: events in order, with nothing lost and nothing that should not be kept."""
+"""Frames become events in order; nothing is lost, and records and credentials are not kept."""
 
 from itertools import count
 

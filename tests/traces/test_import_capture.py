@@ -1,4 +1,4 @@
-"""Packet captures as traces: the messages come out as they went in, and what is missing is told."""
+"""Packet captures as traces: all messages are imported, and gaps are marked."""
 
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Broker logs as traces: what real brokers wrote, and what the judge makes of it."""
+"""Logs of real brokers as traces, and the verdicts on them."""
 
 import gzip
 from collections import Counter

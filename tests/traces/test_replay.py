@@ -1,4 +1,4 @@
-"""From a trace to a script, and from the words of then to those of now."""
+"""Replay scripts of traces, and the translation of ids."""
 
 from collections.abc import Mapping
 from typing import Any

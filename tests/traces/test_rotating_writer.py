@@ -1,4 +1,4 @@
-"""A recording on its way to the disk: whole lines, and parts that are traces each."""
+"""The writer of recordings writes whole lines, and parts that are traces of their own."""
 
 from dataclasses import replace
 from pathlib import Path

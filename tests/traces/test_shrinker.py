@@ -1,4 +1,4 @@
-"""Shrinking finds what matters, in few runs, one candidate at a time or many at once."""
+"""Shrinking finds the minimal failing sequence in few runs, with single candidates and with batches."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""The trace format: what is written is read back, what does not fit is refused with a line that says why."""
+"""The trace format: written traces are read back, and malformed lines are refused with line and reason."""
 
 import gzip
 import json

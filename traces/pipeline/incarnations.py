@@ -72,38 +72,38 @@ class Incarnations:
 
     def on_restart(self) -> None:
         """Begin new incarnations of all groups after a restart of the target."""
-        for life in self.groups.values():
-            life.begin_next()
+        for incarnation in self.groups.values():
+            incarnation.begin_next()
 
     def on_request(self, api: str, body: Body, group: str, time: int) -> None:
         """Note the members that a LeaveGroup request removes; other requests change nothing."""
-        life = self.groups.get(group)
-        if life is None or api != "LeaveGroup":
+        incarnation = self.groups.get(group)
+        if incarnation is None or api != "LeaveGroup":
             return
         rows = body.get("members")
         for row in rows if isinstance(rows, list) else [body]:
             if isinstance(row, dict):
-                known = life.members.get(str(row.get("member_id")))
+                known = incarnation.members.get(str(row.get("member_id")))
                 for who in (identity_of(None, row.get("group_instance_id")), known.identity if known else ""):
-                    life.certain_members.pop(who, None)
-                    life.leave_times[who] = time
+                    incarnation.certain_members.pop(who, None)
+                    incarnation.leave_times[who] = time
 
     def on_response(self, api: str, request: Body, response: Body, group: str, sent: int, time: int) -> int:
         """Note a response, and return the number of its incarnation. `sent` is the time of the request."""
-        life = self.groups.setdefault(group, Incarnation())
+        incarnation = self.groups.setdefault(group, Incarnation())
         error = response.get("error_code")
-        if error in NEW_TERM_ERRORS or not life.has_certain_member(time):
-            life.begin_next()
+        if error in NEW_TERM_ERRORS or not incarnation.has_certain_member(time):
+            incarnation.begin_next()
         if api == "JoinGroup":
             if error == 0:
-                self.on_join(life, request, response, sent, time)
+                self.on_join(incarnation, request, response, sent, time)
         elif (api in MEMBER_ONLY_APIS and error == 0) or (
             api == "OffsetCommit" and is_member_commit(request) and has_accepted_offset(response)
         ):
-            known = life.members.get(str(request.get("member_id")))
+            known = incarnation.members.get(str(request.get("member_id")))
             if known is not None:
-                life.confirm_member(known, sent)
-        return life.number
+                incarnation.confirm_member(known, sent)
+        return incarnation.number
 
     def on_join(self, incarnation: Incarnation, request: Body, response: Body, sent: int, time: int) -> None:
         """Note the member that a successful JoinGroup response confirms."""

@@ -1,4 +1,4 @@
-"""`fencepost pipeline` as people type it: what it prints, its exit codes, and mistakes in one line."""
+"""`fencepost pipeline` on the command line: output, exit codes, and errors in one line."""
 
 import random
 import sys
@@ -33,7 +33,7 @@ def running(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("running")
-def test_a_violation_is_told_from_ingest_to_report(tmp_path: Path, capsys: Capture) -> None:
+def test_a_violation_gets_from_ingest_to_report(tmp_path: Path, capsys: Capture) -> None:
     header, events = random_trace(random.Random(4), 60)
     wrong = next(each for each in events if each.kind is Kind.RESPONSE and each.api == "Heartbeat")
     spoiled = [replace(each, body={**each.body, "error_code": 82}) if each is wrong else each for each in events]
@@ -64,7 +64,7 @@ def test_captures_are_of_the_ports_and_settings_that_are_named(tmp_path: Path, c
     assert "no TCP to or from port 1" in capsys.readouterr().err
 
 
-def test_mistakes_take_one_line(tmp_path: Path, capsys: Capture) -> None:
+def test_errors_are_one_line(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
     (tmp_path / "t.jsonl").touch()

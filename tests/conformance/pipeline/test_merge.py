@@ -1,4 +1,4 @@
-"""What units say becomes one report, whatever the order."""
+"""Findings of all shards are merged into one report, in any order."""
 
 import json
 from typing import Any
@@ -19,7 +19,7 @@ def verdict(trace: str, violations: dict[str, int], source: str = "recorded") ->
     return finding(trace, "verdict", **told, decisions={"unknown_group_named": True})
 
 
-def test_what_no_trace_shows_violated_is_kept() -> None:
+def test_a_requirement_without_violations_passes() -> None:
     report = merge_findings([verdict("a", {}), verdict("b", {})], 20, 1.0)
     kept = {result.id for result in report.results if result.verdict is Verdict.PASS}
     assert kept and report.exit_code() is ExitCode.CONFORMANT
@@ -27,13 +27,13 @@ def test_what_no_trace_shows_violated_is_kept() -> None:
     assert (report.schedules, report.events, report.undecided) == (2, 20, ())
 
 
-def test_sides_that_all_units_take_are_told() -> None:
+def test_a_reference_difference_decided_alike_by_all_shards_is_noted() -> None:
     marked = finding("a", "check", requirement="COMMIT-11", status="pass", note="")
     (result,) = (each for each in merge_findings([verdict("a", {}), marked], 20, 1.0).results if each.id == "COMMIT-11")
     assert result.note.startswith("ambiguous in the sources: as the newer coordinator")
 
 
-def test_what_is_left_open_is_told_with_its_trace() -> None:
+def test_an_inconclusive_finding_is_reported_with_its_trace() -> None:
     found = [finding("b", "inconclusive", reason="too long"), verdict("b", {}), verdict("a", {}, "imported")]
     report = merge_findings(found, 20, 1.0)
     assert report.undecided == ("b: too long",)
@@ -41,7 +41,7 @@ def test_what_is_left_open_is_told_with_its_trace() -> None:
     assert report.exit_code() is ExitCode.INCONCLUSIVE
 
 
-def test_what_one_trace_shows_violated_is_not_kept_by_another() -> None:
+def test_a_violation_in_one_trace_outweighs_passes_in_others() -> None:
     report = merge_findings([verdict("a", {"HB-05": 1}), verdict("b", {})], 20, 1.0)
     (result,) = (each for each in report.results if each.id == "HB-05")
     assert result.verdict is Verdict.INCONCLUSIVE  # violated, and no failure of it was shown

@@ -1,4 +1,4 @@
-"""A corpus is there as a whole or not at all."""
+"""A corpus is written as a whole or not at all."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.sources import SOURCES, import_once, trace_files
 
 
-def test_only_what_was_committed_counts(tmp_path: Path) -> None:
+def test_uncommitted_files_do_not_count(tmp_path: Path) -> None:
     corpus = Corpus.create(tmp_path / "c", 4)
     for name in ("events/a.parquet", "events/x=1/b.parquet", "events/left.parquet"):
         (corpus.folder / name).parent.mkdir(exist_ok=True)
@@ -34,7 +34,7 @@ def test_two_writers_do_not_both_commit(tmp_path: Path, monkeypatch: pytest.Monk
         corpus.commit(batch)
 
 
-def test_mistakes_are_one_line(tmp_path: Path) -> None:
+def test_errors_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="is not a corpus"):
         Corpus.open(tmp_path)
     (tmp_path / "file").touch()
@@ -61,7 +61,7 @@ def test_folders_and_files_are_sources(tmp_path: Path) -> None:
         trace_files([tmp_path / "empty"], tmp_path)
 
 
-def test_what_is_made_of_files_is_made_once(tmp_path: Path) -> None:
+def test_imported_traces_are_written_once(tmp_path: Path) -> None:
     source, calls = tmp_path / "server.log", []
     source.write_text("one")
 
@@ -76,7 +76,7 @@ def test_what_is_made_of_files_is_made_once(tmp_path: Path) -> None:
     assert sorted(each.suffix for each in (tmp_path / "made").iterdir()) == [".jsonl", ".jsonl"]
 
 
-def test_a_log_that_is_none_is_one_line(tmp_path: Path) -> None:
+def test_a_file_without_log_lines_is_an_error_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "server.log").write_text("nothing of the kind\n")
     with pytest.raises(TraceError):
         trace_files([tmp_path / "server.log"], tmp_path / "made", SOURCES["logs"])

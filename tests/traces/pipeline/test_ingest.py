@@ -1,4 +1,4 @@
-"""Ingest: what is in the files is in the tables, once, whatever happens in between."""
+"""Ingest puts every line of its files into the tables once, also after a kill."""
 
 import random
 from pathlib import Path
@@ -105,13 +105,13 @@ def test_a_file_that_has_changed_is_not_read_twice(spark: SparkSession, tmp_path
         ingest(spark, corpus, paths, quiet)
 
 
-def test_lost_lines_are_no_success(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_lines_are_an_error(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "map_parallel", lambda *_: [module.IngestResult((), Counts(5, 1, 3, 0))])
     with pytest.raises(PipelineError, match="lines were lost"):
         ingest(spark, Corpus.create(tmp_path / "c", 4), traces(tmp_path, 1), quiet)
 
 
-def test_a_worker_that_cannot_write_says_so_in_a_line(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_worker_that_cannot_write_is_an_error_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
     paths = traces(tmp_path, 2)
     corpus = Corpus.create(tmp_path / "c", 4)
     (corpus.folder / "events").rmdir()

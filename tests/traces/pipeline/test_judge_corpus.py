@@ -1,4 +1,4 @@
-"""The pipeline says of a trace what the judge says, however it is split, and queries find what the judge finds."""
+"""The pipeline has the verdicts of the judge, however a trace is split, and queries find only violations."""
 
 import json
 from collections import Counter
@@ -106,7 +106,7 @@ def test_random_traces_cover_the_findings() -> None:
     assert len({violation.group for violations, *_ in found for violation in violations}) > 1
 
 
-def test_a_unit_looks_as_far_ahead_as_all_of_the_trace() -> None:
+def test_a_shard_looks_as_far_ahead_as_the_whole_trace() -> None:
     _, events = altered_trace(3, 200)
     whole = [
         (each.event, each.operation and each.operation.response) for each in Lookahead(events, 4).pair_operations()
@@ -150,7 +150,7 @@ def paths_of(corpus: Corpus) -> list[Path]:
     return sorted(map(Path, names))
 
 
-def test_findings_are_the_judges(corpus: Corpus, corpus_results: CorpusResults) -> None:
+def test_violations_equal_those_of_the_judge(corpus: Corpus, corpus_results: CorpusResults) -> None:
     found: dict[str, Counter[Violation]] = {}
     for row in corpus_results.finding_values("violation"):
         trace = row.pop("trace")
@@ -191,13 +191,13 @@ def test_the_report_is_the_one_of_fencepost_judge(corpus: Corpus, corpus_results
     assert [each for each in everything.undecided if flawed[0] in each and "in quarantine" in each]
 
 
-def test_queries_find_nothing_that_the_judge_does_not(corpus_results: CorpusResults) -> None:
+def test_queries_find_only_violations_of_the_judge(corpus_results: CorpusResults) -> None:
     violating = {(row["trace"], row["group"]) for row in corpus_results.finding_values("violation")}
     found = {(row["trace"], row["group"]) for name in INVARIANTS for row in corpus_results.query_rows(name)}
     assert found <= violating
 
 
-def test_lines_come_together_and_in_order(spark: SparkSession, corpus: Corpus) -> None:
+def test_lines_of_a_shard_are_together_and_in_order(spark: SparkSession, corpus: Corpus) -> None:
     readers = [RowReader(str(path)) for path in paths_of(corpus)[:3]]
     rows = {reader.trace: [row for row in reader.rows() if isinstance(row, Row) and row.intact] for reader in readers}
     wholes = group_recordings(file_of(corpus, reader) for reader in readers)
@@ -211,14 +211,14 @@ def test_lines_come_together_and_in_order(spark: SparkSession, corpus: Corpus) -
         assert seen[number] == [1, *mine]
 
 
-def test_states_and_rounds_are_told(corpus_results: CorpusResults) -> None:
+def test_states_and_rebalances_are_findings(corpus_results: CorpusResults) -> None:
     assert {json.loads(row["value"])["phase"] for row in corpus_results.findings("state")} >= {"Preparing", "Stable"}
     rounds = list(corpus_results.rebalances())
     assert rounds and all(row["duration"] >= 0 for row in rounds)
     assert {row["phase"] for row in corpus_results.stuck_rebalances()} <= {"Preparing", "Completing"}
 
 
-def test_events_are_where_they_belong(corpus: Corpus) -> None:
+def test_events_are_in_the_bucket_of_their_group(corpus: Corpus) -> None:
     for file in corpus.files(EVENTS):
         bucket = int(file.rpartition("bucket=")[2].partition("/")[0])
         for group in pq.ParquetFile(file).read(["group"])["group"].to_pylist():

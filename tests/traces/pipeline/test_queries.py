@@ -1,4 +1,4 @@
-"""Each invariant finds what breaks it, and nothing beyond its scope."""
+"""Each invariant query finds its violations, and nothing outside its scope."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -54,7 +54,10 @@ CASES: dict[str, tuple[list[Event], str]] = {
     "two static leaders": (with_instance(join(0, 1), "i") + with_instance(join(1, 1, "n", "n"), "j"), "leader"),
     "a leader of whom nothing is known": (join(0, 1) + join(1, 1, "n", "stranger"), ""),
     "another tenure": (join(0, 1) + RESTART + join(2, 1, "n", "n"), ""),
-    "another life": (join(0, 1) + exchange(1, "LeaveGroup", LEAVE, {"error_code": 0}) + join(2, 1, "n", "n"), ""),
+    "another incarnation": (
+        join(0, 1) + exchange(1, "LeaveGroup", LEAVE, {"error_code": 0}) + join(2, 1, "n", "n"),
+        "",
+    ),
     "nobody surely there": (join(0, 1) + join(1, 1, "n", "n", 10_001), ""),
     "stale commit": (join(0, 1) + join(1, 2) + commit(2, 1), "stale"),
     "stale commit refused": (join(0, 1) + join(1, 2) + commit(2, 1, 22), ""),
@@ -123,7 +126,7 @@ def events(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Dat
 @pytest.mark.parametrize(
     ("query", "expected"), [(one_leader, "leader"), (no_stale_commit, "stale"), (one_owner, "owner")]
 )
-def test_an_invariant_finds_what_breaks_it_and_nothing_else(events: DataFrame, query: Any, expected: str) -> None:
+def test_an_invariant_query_finds_its_violations_and_nothing_else(events: DataFrame, query: Any, expected: str) -> None:
     found = {Path(row.trace).stem for row in query(events).collect()}
     assert found == {name for name, (_, breaks) in CASES.items() if breaks == expected}
 

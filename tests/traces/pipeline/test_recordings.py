@@ -1,4 +1,4 @@
-"""Which files of a corpus are one trace."""
+"""Files of a corpus are joined into traces."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Every line of a trace becomes a row of events or of the quarantine, and queries find in a row what they ask for."""
+"""Every line of a trace becomes a row of events or of the quarantine, with the columns that queries need."""
 
 import gzip
 import json
@@ -122,7 +122,7 @@ def test_a_truncated_gzip_keeps_what_was_readable(tmp_path: Path) -> None:
     assert "empty" in read_rows(tmp_path / "empty.gz")[1][0].reason
 
 
-def test_an_answer_has_what_its_request_said(tmp_path: Path) -> None:
+def test_a_response_row_has_fields_of_its_request(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     commit = {"generation_id_or_member_epoch": 3, "member_id": "m", "group_instance_id": "i"}
     rows = [{"partition_index": 0, "committed_offset": 7}, {"partition_index": 1, "committed_offset": 8}]
@@ -156,7 +156,7 @@ def incarnation_numbers(path: Path, events: Sequence[Event], header: Header = HE
     return [each for each in found if each is not None]
 
 
-def test_a_life_goes_on_while_somebody_surely_is_a_member(tmp_path: Path) -> None:
+def test_an_incarnation_continues_while_a_member_is_certain(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     first, second, third = incarnation_numbers(path, join(0, 1) + heartbeat(1, 9_000) + heartbeat(2, 18_000))[-3:]
     assert first == second == third
@@ -173,12 +173,12 @@ def test_a_life_goes_on_while_somebody_surely_is_a_member(tmp_path: Path) -> Non
         [Event(2, 0, 0, "", Kind.FAULT, "restart", 0, {})],
     ],
 )
-def test_a_life_may_end_with_its_last_member_or_its_coordinator(tmp_path: Path, between: list[Event]) -> None:
+def test_an_incarnation_ends_with_its_last_member_or_its_coordinator(tmp_path: Path, between: list[Event]) -> None:
     found = incarnation_numbers(tmp_path / "t.jsonl", join(0, 1) + between + join(2, 1))
     assert found[0] < found[-1]
 
 
-def test_a_static_member_is_known_by_both_names(tmp_path: Path) -> None:
+def test_a_static_member_has_one_identity_under_both_ids(tmp_path: Path) -> None:
     static = [replace(each, body={**each.body, "group_instance_id": "i"}) for each in join(0, 1)]
     by_instance = {"members": [{"member_id": "", "group_instance_id": "i"}]}
     for body in (by_instance, {"member_id": "m"}):

@@ -1,4 +1,4 @@
-"""Spark as it is started: workers are this Python and find Fencepost; what cannot start is one line."""
+"""Spark sessions: workers run this Python and find Fencepost; an error is one line."""
 
 import signal
 import sys
@@ -22,24 +22,24 @@ def test_workers_are_this_python_and_find_fencepost(spark: SparkSession) -> None
     assert (row.python, row.package) == (sys.executable, fencepost.__file__)
 
 
-def test_what_is_asked_for_outweighs_what_is_usual(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_given_settings_override_defaults(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("session")
     settings = spark_session.spark_settings("local[2]", {"spark.ui.enabled": "true", "spark.x": "1"}, folder)
     assert (settings["spark.ui.enabled"], settings["spark.x"]) == ("true", "1")
 
 
-def test_nobody_is_kept_from_the_driver_of_a_cluster(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_the_driver_of_a_cluster_is_not_bound_to_loopback(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("session")
     assert spark_session.LOOPBACK_CONF.keys().isdisjoint(
         spark_session.spark_settings("spark://somewhere:7077", {}, folder)
     )
 
 
-def test_ctrl_c_is_left_alone(spark: SparkSession) -> None:
+def test_the_handler_of_ctrl_c_is_kept(spark: SparkSession) -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_reason_is_one_line() -> None:
+def test_an_error_of_spark_is_one_line() -> None:
     assert spark_session.first_error_line(OSError("\n  first \n second")) == "first"
     assert spark_session.first_error_line(OSError()) == "OSError"
     assert issubclass(PipelineError, ValueError)

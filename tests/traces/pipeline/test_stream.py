@@ -1,4 +1,4 @@
-"""A watch says of traces that land in pieces what the judge says of the whole, once, also when it is started again."""
+"""A watch finds the violations of the whole trace once, also in parts and after a restart."""
 
 import pickle
 from collections import Counter
