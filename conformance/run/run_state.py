@@ -5,10 +5,12 @@ import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import itemgetter
 
-from fencepost.conformance.analysis import aggregation
-from fencepost.conformance.analysis.aggregation import Origin
-from fencepost.conformance.analysis.reference_differences import note_ambiguities
+from fencepost.conformance.analysis.aggregation import confirmed_requirements
+from fencepost.conformance.analysis.failures import Origin
+from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.analysis.root_cause import RootCauses, is_crash, violated_requirements, violations_in
 from fencepost.conformance.events import Progress
 from fencepost.conformance.execution.saving import save_failure, trace_path, with_decisions
@@ -79,7 +81,7 @@ class RunState:
 
     def unconfirmed_requirements(self) -> list[str]:
         """What random schedules broke, was asked for, and is not confirmed."""
-        settled = frozenset[str]().union(*self.confirmed.values())
+        settled = confirmed_requirements(self.confirmed)
         asked = {requirement.id for requirement in self.selection.requirements}
         return sorted((self.statistics.candidate_failures.keys() & asked) - settled)
 
@@ -102,41 +104,40 @@ class RunState:
         Nothing is called a failure before it was seen twice; what a few scenarios do not show again is not. A crash
         is replayed even if its requirement is violated without one.
         """
-        settled = frozenset[str]().union(*self.confirmed.values())
-        blame = RootCauses(self.runs)
-        looked_for: dict[str, list[ScenarioRun]] = {}
-        in_passing: dict[str, list[ScenarioRun]] = {}
+        confirmed, causes = confirmed_requirements(self.confirmed), RootCauses(self.runs)
         chosen: dict[str, Scenario] = {}
-        for one in sorted(self.runs, key=trace_length):
-            alone = [each for each in violations_in(one.verdict) if not blame.cause_of(each, one)]
-            marked = {each.requirement for each in alone if each.is_checked}
-            for requirement in {each.requirement for each in alone} - settled:
-                (looked_for if requirement in marked else in_passing).setdefault(requirement, []).append(one)
-            if one.scenario.name not in self.confirmed and any(is_crash(each.violation, one) for each in alone):
-                chosen[one.scenario.name] = one.scenario
-        for requirement in sorted(looked_for.keys() | in_passing.keys()):
-            shows = looked_for.get(requirement, []) + in_passing.get(requirement, [])
-            untried = [one for one in shows if one.scenario.name not in self.confirmed]
-            if untried and len(shows) - len(untried) < MAX_REPLAYS:
-                chosen[untried[0].scenario.name] = untried[0].scenario
+        candidates: list[tuple[str, bool, ScenarioRun]] = []
+        for run in sorted(self.runs, key=trace_length):
+            independent = [each for each in violations_in(run.verdict) if not causes.cause_of(each, run)]
+            checked = {each.requirement for each in independent if each.is_checked}
+            violated = {each.requirement for each in independent}
+            candidates += ((requirement, requirement not in checked, run) for requirement in violated - confirmed)
+            if run.scenario.name not in self.confirmed and any(is_crash(each.violation, run) for each in independent):
+                chosen[run.scenario.name] = run.scenario
+        candidates.sort(key=itemgetter(0, 1))
+        for _, group in groupby(candidates, key=itemgetter(0)):
+            scenarios = [run.scenario for _, _, run in group]
+            untried = [scenario for scenario in scenarios if scenario.name not in self.confirmed]
+            if untried and len(scenarios) - len(untried) < MAX_REPLAYS:
+                chosen[untried[0].name] = untried[0]
         return list(chosen.values())
 
     def build_report(self, target: Mapping[str, str], deviations: Mapping[str, str], *, cut_short: bool) -> Report:
         """Everything that is known so far."""
+        builder = ReportBuilder((each.id for each in self.selection.requirements), self.selection.left_out, deviations)
         runs = [*self.runs, *self.schedule_failures, *self.runs_not_replayed()]
-        results = aggregation.requirement_results(self.selection, runs, self.confirmed, deviations, self.origin_of)
-        return Report(
+        builder.add_runs(runs, self.confirmed, self.origin_of)
+        builder.decisions.append(self.decisions)
+        builder.rules += [*(run.verdict.rules for run in self.runs), self.statistics.rules]
+        verdicts = [run.verdict for run in self.runs]
+        return builder.build(
             target=target,
             seed=self.plan.seed,
-            results=tuple(note_ambiguities(results, self.decisions)),
-            rules=aggregation.rule_coverage([*(one.verdict.rules for one in self.runs), self.statistics.rules]),
             schedules=len(self.runs) + self.statistics.schedules,
-            events=sum(len(one.events) for one in self.runs) + self.statistics.events,
-            coverage=measure_coverage(self.statistics, [one.verdict for one in self.runs])
-            if self.plan.schedules
-            else None,
-            seconds=round(time.monotonic() - self.started_at, 3),
+            events=sum(len(run.events) for run in self.runs) + self.statistics.events,
+            seconds=time.monotonic() - self.started_at,
             cut_short=cut_short,
+            coverage=measure_coverage(self.statistics, verdicts) if self.plan.schedules else None,
         )
 
     def origin_of(self, run: ScenarioRun) -> Origin:
