@@ -1,6 +1,83 @@
-"""The events of a run, in the order in which they happen, as plain data."""
+"""The events of a run, in the order in which they happen, as plain data.
 
+    RunStarted, then ScenarioFinished for every scenario and ScheduleFinished for every random schedule, ScheduleShrunk
+    for every shortest failing schedule, ViolationConfirmed as soon as a replay shows a violation again, Progress
+    after each of the former, and at last RunFinished with the report, also if the run was cut short.
+
+Progress displays, reports and saved traces are made from them and from nothing else.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
+
+from fencepost.conformance.results import Failure, Report
+from fencepost.traces.events import Event, Header
+from fencepost.traces.verdict import TraceVerdict
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """The target was reached. `target` describes it and has a "name"; `requirements` are the ids to be judged;
+    `scenarios` (tours included) and `schedules` say how many of each are planned."""
+
+    target: Mapping[str, str]
+    seed: int
+    requirements: tuple[str, ...]
+    scenarios: int
+    schedules: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioFinished:
+    """A scenario was played and judged.
+
+    `requirements` are those it was written for and `violated` those its trace violates, not yet confirmed by a replay.
+    `unsupported` or `blocked` give the reason if it ended early, else they are empty.
+    """
+
+    name: str
+    requirements: tuple[str, ...]
+    header: Header
+    events: tuple[Event, ...]
+    verdict: TraceVerdict
+    violated: frozenset[str] = frozenset()
+    unsupported: str = ""
+    blocked: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleFinished:
+    """A random schedule was played and judged: its number of events, the requirements it violates, and why it could
+    not be judged to its end ("" if it could)."""
+
+    name: str
+    events: int
+    violated: frozenset[str] = frozenset()
+    undecided: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleShrunk:
+    """The shortest schedule that was found to violate `requirement`, with its trace; `confirmed` if replays agree."""
+
+    name: str
+    requirement: str
+    header: Header
+    events: tuple[Event, ...]
+    confirmed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ViolationConfirmed:
+    """A replay violated a requirement once more: `name` is the scenario or schedule that was replayed.
+
+    The report fails the requirement, unless later runs show another cause or it is a declared deviation.
+    """
+
+    requirement: str
+    name: str
+    failure: Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +99,15 @@ class Progress:
         if self.done == 0 or self.total < self.done:
             return None
         return self.seconds / self.done * (self.total - self.done)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished:
+    """The run is over."""
+
+    report: Report
+
+
+RunEvent: TypeAlias = (
+    RunStarted | ScenarioFinished | ScheduleFinished | ScheduleShrunk | ViolationConfirmed | Progress | RunFinished
+)

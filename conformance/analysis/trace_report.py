@@ -5,23 +5,15 @@ Memory stays flat: of the past only the last requests are kept, to show the sche
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fencepost.conformance.analysis.aggregation import (
-    Origin,
-    RequirementFindings,
-    build_failure,
-    requirement_verdict,
-    rule_coverage,
-)
-from fencepost.conformance.analysis.reference_differences import common_decisions, note_ambiguities
+from fencepost.conformance.analysis.failures import Origin, build_failure
+from fencepost.conformance.analysis.report_builder import ReportBuilder, summarize_trace
 from fencepost.conformance.analysis.root_cause import RequirementViolation, violations_in
-from fencepost.conformance.analysis.together import count_rule_checks, describe_target
 from fencepost.conformance.events import Progress
-from fencepost.conformance.results import Report, RequirementResult
-from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.conformance.results import Report
 from fencepost.model.classic.messages.parsing import read_requests
 from fencepost.model.wire.codec import encode_body
 from fencepost.traces.events import Event, Header, Kind
@@ -30,7 +22,7 @@ from fencepost.traces.files.trace_files import TraceError, open_trace
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.minimize import is_annotation, minimize_trace
 from fencepost.traces.operations import Lookahead, PairedEvent
-from fencepost.traces.verdict import CheckStatus, TraceVerdict
+from fencepost.traces.verdict import TraceVerdict
 
 MAX_SHOWN_EVENTS = 500
 """How many of the last requests, answers and faults are kept to show a schedule."""
@@ -47,15 +39,15 @@ SHOWN_KINDS = frozenset({Kind.REQUEST, Kind.RESPONSE, Kind.FAULT})
 
 def judge_files(paths: Sequence[Path], progress: Callable[[Progress], None]) -> Report:
     """Judge traces one after the other. Raises `TraceError`; interrupted, the report is about what came before."""
-    pile, shelf = TraceReport(len(paths), progress), RecordingReader(paths)
+    report, reader = TraceReport(len(paths), progress), RecordingReader(paths)
     try:
-        for path, header, events in shelf.traces():
-            pile.add_trace(path, header, events)
-            pile.done += len(shelf.files)
-            pile.report_progress(path)
+        for path, header, events in reader.traces():
+            report.add_trace(path, header, events)
+            report.done += len(reader.files)
+            report.report_progress(path)
     except KeyboardInterrupt:
-        pile.cut_short = True
-    return pile.build_report()
+        report.cut_short = True
+    return report.build_report()
 
 
 @dataclass(slots=True)
@@ -131,75 +123,55 @@ def check_wire_format(path: Path) -> None:
                 raise TraceError(str(path), 0, f"event {event.sequence}: {error}") from None
 
 
-@dataclass(slots=True)
 class TraceReport:
-    """What all traces judged so far say."""
+    """The report on recorded traces while they are judged; `total` is the number of their files."""
 
-    total: int
-    progress: Callable[[Progress], None]
-    started_at: float = field(default_factory=time.monotonic)
-    done: int = 0
-    events: int = 0
-    cut_short: bool = False
-    headers: list[Header] = field(default_factory=list)
-    verdicts: list[TraceVerdict] = field(default_factory=list)
-    findings: dict[str, RequirementFindings] = field(
-        default_factory=lambda: {id: RequirementFindings() for id in CATALOGUE}
-    )
+    def __init__(self, total: int, progress: Callable[[Progress], None]) -> None:
+        self.total = total
+        self.progress = progress
+        self.started_at = time.monotonic()
+        self.done = 0
+        self.events = 0
+        self.cut_short = False
+        self.builder = ReportBuilder()
 
     def report_progress(self, path: Path) -> None:
-        """Tell how far things are."""
-        violated = sum(1 for found in self.findings.values() if found.counts[CheckStatus.FAIL])
+        """Report how far the judging has come; `path` is being judged."""
         seconds = time.monotonic() - self.started_at
+        violated = len(self.builder.violated())
         self.progress(Progress(self.done, self.total, seconds, violated, f"{path.name}, {self.events} events"))
 
     def add_trace(self, path: Path, header: Header, events: Iterable[Event]) -> None:
         """Judge a trace. Raises `TraceError`; interrupted, keep what was judged and raise `KeyboardInterrupt`."""
-        reading = TraceJudging(path, Judge(header))
-        self.headers.append(header)
+        judging = TraceJudging(path, Judge(header))
         try:
-            for moment in Lookahead(events).pair_operations():
-                reading.judge_event(moment)
+            for event in Lookahead(events).pair_operations():
+                judging.judge_event(event)
                 self.events += 1
                 if self.events % PROGRESS_INTERVAL == 0:
                     self.report_progress(path)
         except KeyboardInterrupt:
-            self.finish_trace(reading)
+            self.finish_trace(judging)
             raise
-        self.finish_trace(reading)
+        self.finish_trace(judging)
 
-    def finish_trace(self, reading: TraceJudging) -> None:
-        """Count what a trace shows, as far as it was read."""
-        verdict = reading.finish()
-        self.verdicts.append(verdict)
-        origin = Origin(str(reading.path), "")
-        found = violations_in(verdict)
-        for violation in found:
-            if violation.requirement in self.findings:
-                shown = build_failure(reading.events_leading_to(violation), violation, origin, replayed=False)
-                self.findings[violation.requirement].add_failure(shown)
-        for mark in verdict.check_results:
-            if mark.requirement in self.findings and mark.status is not CheckStatus.FAIL:
-                self.findings[mark.requirement].add_check(mark.status, mark.note)
-        count_rule_checks(self.findings, verdict.rules, {violation.requirement for violation in found})
+    def finish_trace(self, judging: TraceJudging) -> None:
+        """Add the findings of a trace, as far as it was read."""
+        verdict = judging.finish()
+        origin = Origin(str(judging.path), "")
+        self.builder.add_trace(len(self.builder.traces), summarize_trace(judging.judge.header, verdict))
+        self.builder.undecided += verdict.inconclusive
+        for violation in violations_in(verdict):
+            if violation.requirement in self.builder.findings:
+                failure = build_failure(judging.events_leading_to(violation), violation, origin, replayed=False)
+                self.builder.show_failure(violation.requirement, failure)
+        self.builder.add_checks(verdict.check_results)
 
     def build_report(self) -> Report:
-        """Everything that is known so far."""
-        return Report(
-            target=describe_target([one.source for one in self.headers], [one.implementation for one in self.headers]),
-            seed=0,
-            results=tuple(
-                note_ambiguities(self.results(), common_decisions(verdict.decisions for verdict in self.verdicts))
-            ),
-            rules=rule_coverage(verdict.rules for verdict in self.verdicts),
+        """The report on everything judged so far."""
+        return self.builder.build(
             schedules=self.done,
             events=self.events,
-            seconds=round(time.monotonic() - self.started_at, 3),
-            undecided=tuple(line for one in self.verdicts for line in one.inconclusive),
-            cut_short=self.cut_short or self.done < self.total or any(one.inconclusive for one in self.verdicts),
+            seconds=time.monotonic() - self.started_at,
+            cut_short=self.cut_short or self.done < self.total,
         )
-
-    def results(self) -> Iterator[RequirementResult]:
-        """One result for each requirement."""
-        for id, found in self.findings.items():
-            yield requirement_verdict(id, found, {}, {})

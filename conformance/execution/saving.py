@@ -1,26 +1,31 @@
-"""Traces on disk: where each is found, and what it says by itself so that it can be judged alone."""
+"""Traces on disk: where they are saved, and how a trace carries what was decided before it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from fencepost.conformance.analysis.root_cause import violated_requirements
-from fencepost.conformance.plan import Plan
+from fencepost.conformance.events import RunEvent, ScenarioFinished, ScheduleShrunk
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import write_trace
 
 
 def with_decisions(events: Iterable[Event], decisions: Mapping[str, bool]) -> Iterator[Event]:
-    """The trace, which says by itself how reference differences were decided before it."""
+    """The events of a trace with the decisions on reference differences that were made before it, so that the trace is
+    judged alike when it is judged alone."""
     for event in events:
-        tells = event.kind is Kind.INTERNAL and event.api == "topics"
-        yield replace(event, body={**event.body, "decisions": dict(decisions)}) if tells else event
+        has_topics = event.kind is Kind.INTERNAL and event.api == "topics"
+        yield replace(event, body={**event.body, "decisions": dict(decisions)}) if has_topics else event
 
 
 def trace_path(folder: Path, run: ScenarioRun) -> Path:
-    """Where the trace of a scenario is saved."""
-    return folder / f"{run.scenario.name}.jsonl"
+    """Where the trace of a scenario is saved in a folder."""
+    return trace_file(folder, run.scenario.name)
+
+
+def trace_file(folder: Path, name: str) -> Path:
+    """Where the trace of a scenario or schedule of this name is saved in a folder."""
+    return folder / f"{name}.jsonl"
 
 
 def write_run(folder: Path, run: ScenarioRun) -> None:
@@ -28,19 +33,22 @@ def write_run(folder: Path, run: ScenarioRun) -> None:
     write_trace(trace_path(folder, run), run.header, run.events)
 
 
-def save_run(plan: Plan, run: ScenarioRun) -> None:
-    """Write the trace where the plan wants it."""
-    save_trace(plan, run)
-    save_failure(plan, run)
+class TraceSaver:
+    """Consumes the events of a run: writes the traces of failures to the folder `failures` and those of all scenarios
+    to the folder `traces`. Both folders exist; None for a folder saves nothing.
 
+    Traces of random schedules that do not fail are written where they are judged: they are too many to be sent.
+    """
 
-def save_trace(plan: Plan, run: ScenarioRun) -> None:
-    """Write the trace where every trace goes."""
-    if plan.traces is not None:
-        write_run(plan.traces, run)
+    def __init__(self, failures: Path | None = None, traces: Path | None = None) -> None:
+        self.failures = failures
+        self.traces = traces
 
-
-def save_failure(plan: Plan, run: ScenarioRun) -> None:
-    """Write the trace where those of failures go, if it is one."""
-    if plan.save is not None and violated_requirements(run):
-        write_run(plan.save, run)
+    def __call__(self, event: RunEvent) -> None:
+        """Save the trace of an event that has one. Raises `OSError`."""
+        if not isinstance(event, ScenarioFinished | ScheduleShrunk):
+            return
+        if self.traces is not None and isinstance(event, ScenarioFinished):
+            write_trace(trace_file(self.traces, event.name), event.header, event.events)
+        if self.failures is not None and (isinstance(event, ScheduleShrunk) or event.violated):
+            write_trace(trace_file(self.failures, event.name), event.header, event.events)

@@ -7,14 +7,15 @@ command goes on with the seeds that are not done.
 import asyncio
 import json
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from fencepost.conformance.analysis.report_builder import merge_reports
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import load_profile
 from fencepost.conformance.reports.json_report import from_json, to_json
-from fencepost.conformance.results import Report, RequirementResult, RuleCoverage, Verdict
+from fencepost.conformance.results import Report
 from fencepost.conformance.run import runner
 from fencepost.traces.pipeline.corpus import Batch, Corpus, Counts, InputFile, write_atomically
 from fencepost.traces.pipeline.errors import PipelineError
@@ -50,6 +51,8 @@ def run_seeds(
     spark: Spark, corpus: Corpus, plan: Plan, seeds: Sequence[int], on_progress: ProgressCallback, at_once: int = 0
 ) -> Report:
     """Run the plan with every seed that is not done, and say what all of them show. Raises `PipelineError`."""
+    if not seeds:
+        raise PipelineError("a campaign needs a seed")
     check_same_campaign(corpus.folder, plan)
     corpus.remove_uncommitted()
     done = finished_seeds(corpus)
@@ -67,7 +70,7 @@ def run_seeds(
         inputs = tuple(InputFile(manifest_name(each.number), 0, 0) for each in batch)
         corpus.commit(Batch(inputs, files, counts))
         on_progress(begun + start + len(batch), len(seeds), f"seed {batch[-1].number}")
-    return merge_reports(from_json(report_path(corpus, each).read_text(encoding="utf-8")) for each in seeds)
+    return merge_reports([from_json(report_path(corpus, seed).read_text(encoding="utf-8")) for seed in seeds])
 
 
 def check_same_campaign(folder: Path, plan: Plan) -> None:
@@ -127,46 +130,3 @@ def seed_worker(corpus: Corpus, plan: Plan) -> Callable[[list[Seed]], SeedResult
         return SeedResults(tuple(files), counts, reports)
 
     return play
-
-
-VERDICT_PRECEDENCE = (
-    Verdict.FAIL,
-    Verdict.KNOWN,
-    Verdict.PASS,
-    Verdict.INCONCLUSIVE,
-    Verdict.NOT_OBSERVED,
-    Verdict.UNSUPPORTED,
-)
-"""Which verdict of several counts: as in one run, what was seen once to hold and never to fail holds."""
-
-
-def merge_reports(reports: Iterable[Report]) -> Report:
-    """One report of all. Its seed is the first one's."""
-    found = list(reports)
-    if not found:
-        raise PipelineError("a campaign needs a seed")
-    by_id: dict[str, list[RequirementResult]] = {}
-    rules: dict[str, RuleCoverage] = {}
-    for report in found:
-        for result in report.results:
-            by_id.setdefault(result.id, []).append(result)
-        for name, rule in report.rules.items():
-            seen = rules[name].seen if name in rules else 0
-            rules[name] = RuleCoverage(seen + rule.seen, rule.requirements)
-    return replace(
-        found[0],
-        results=tuple(map(merge_results, by_id.values())),
-        rules=rules,
-        schedules=sum(report.schedules for report in found),
-        events=sum(report.events for report in found),
-        seconds=round(sum(report.seconds for report in found), 3),
-        cut_short=any(report.cut_short for report in found),
-        coverage=None,
-    )
-
-
-def merge_results(results: Sequence[RequirementResult]) -> RequirementResult:
-    """One result of several on the same requirement."""
-    first = min(results, key=lambda each: VERDICT_PRECEDENCE.index(each.verdict))
-    failures = tuple(failure for each in results for failure in each.failures)
-    return replace(first, checks=sum(each.checks for each in results), failures=failures)

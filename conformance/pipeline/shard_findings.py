@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fencepost.conformance.analysis.aggregation import Origin, build_failure
+from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.analysis.root_cause import violations_in
 from fencepost.conformance.analysis.trace_report import TraceJudging
 from fencepost.traces.events import Header

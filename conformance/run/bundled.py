@@ -7,14 +7,12 @@ from dataclasses import replace
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Description, Target
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
-from fencepost.conformance.analysis.root_cause import violated_requirements
-from fencepost.conformance.events import Progress
 from fencepost.conformance.execution.play import play_scenario
-from fencepost.conformance.execution.saving import save_run
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.run_state import RunState, order_scenarios
+from fencepost.conformance.run.stream import Emit
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import offered_capabilities, required_capabilities, select_scenarios
@@ -52,30 +50,27 @@ class BundledRun:
             return replace(self.settings, initial_rebalance_delay=0)
         return self.settings
 
-    async def run(self, requirements: Sequence[Requirement], progress: Callable[[Progress], None]) -> Report:
-        """Play everything, one scenario after the other."""
+    async def run(self, requirements: Sequence[Requirement], emit: Emit) -> Report:
+        """Play everything, one scenario after the other, emitting events. When cancelled, the report is cut short."""
         description = await run_virtual_in_thread(self.describe_target())
         offered = offered_capabilities(description, ("no-initial-delay", "resize"), slow=True)
         selection = select_scenarios(ALL, requirements, offered, smoke=self.plan.smoke)
         selection = with_tours(selection, description.settings, self.plan.tours, self.plan.seed)
-        course = RunState(self.plan, selection, progress)
+        state = RunState(self.plan, selection, emit)
+        name = {"name": description.name, **description.implementation}
+        state.start(name)
         cut_short = False
         try:
-            for scenario in order_scenarios(course.selection.scenarios, self.plan.seed):
-                one = await run_virtual_in_thread(self.play(scenario, "run"))
-                course.add_run(one)
-                save_run(self.plan, one)
-            while suspects := course.failures_to_replay():
-                for scenario in suspects:
-                    again = await run_virtual_in_thread(self.play(scenario, "replay"))
-                    course.confirmed[scenario.name] = violated_requirements(again)
+            for scenario in order_scenarios(state.selection.scenarios, self.plan.seed):
+                state.add_run(await run_virtual_in_thread(self.play(scenario, "run")))
+            while failed := state.failures_to_replay():
+                for scenario in failed:
+                    state.confirm_run(await run_virtual_in_thread(self.play(scenario, "replay")))
             if self.plan.schedules:
-                await self.play_schedules(course)
+                await self.play_schedules(state)
         except asyncio.CancelledError:
             cut_short = True
-        return course.build_report(
-            {"name": description.name, **description.implementation}, self.deviations, cut_short=cut_short
-        )
+        return state.finish(name, self.deviations, cut_short=cut_short)
 
     async def play_schedules(self, state: RunState) -> None:
         """Play random schedules."""

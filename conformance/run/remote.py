@@ -2,25 +2,23 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from fencepost.adapters.target import Description
 from fencepost.adapters.wire.process_control import ProcessControl
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
-from fencepost.conformance.analysis.root_cause import violated_requirements
-from fencepost.conformance.events import Progress
 from fencepost.conformance.execution.crash_monitor import CrashMonitor, TargetGone
 from fencepost.conformance.execution.judge_pool import JudgePool
 from fencepost.conformance.execution.loop_lag import LoopLagMonitor, is_inconclusive
 from fencepost.conformance.execution.pacing import Pacer
 from fencepost.conformance.execution.play import DEFAULT_GRACE_MS
 from fencepost.conformance.execution.pool import ScenarioPool
-from fencepost.conformance.execution.saving import save_run
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.run_state import RunState, order_scenarios
+from fencepost.conformance.run.stream import Emit
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import offered_capabilities, select_scenarios
@@ -49,8 +47,8 @@ class RemoteRun:
         self.target = kafka_target(plan.target, profile)
         self.judges = JudgePool()
 
-    async def run(self, requirements: Sequence[Requirement], progress: Callable[[Progress], None]) -> Report:
-        """Play everything, then replay what failed."""
+    async def run(self, requirements: Sequence[Requirement], emit: Emit) -> Report:
+        """Play everything, then replay what failed, emitting events. When cancelled, the report is cut short."""
         lag_monitor = LoopLagMonitor()
         watching = asyncio.create_task(lag_monitor.watch())
         try:
@@ -64,7 +62,9 @@ class RemoteRun:
                 offered -= {"restart"}
             selection = select_scenarios(ALL, requirements, offered, smoke=self.plan.smoke)
             selection = with_tours(selection, description.settings, self.plan.tours, self.plan.seed)
-            state = RunState(self.plan, selection, progress)
+            state = RunState(self.plan, selection, emit)
+            name = {"name": self.plan.target, **description.implementation}
+            state.start(name)
             cut_short = False
             try:
                 await self.play_and_confirm(state, pool, first)
@@ -72,8 +72,7 @@ class RemoteRun:
                     await self.play_schedules(state, pool, offered)
             except (asyncio.CancelledError, TargetGone):
                 cut_short = True
-            name = {"name": self.plan.target, **description.implementation}
-            return state.build_report(name, self.profile.deviations, cut_short=cut_short)
+            return state.finish(name, self.profile.deviations, cut_short=cut_short)
         finally:
             watching.cancel()
             await self.target.close()
@@ -112,12 +111,8 @@ class RemoteRun:
 
         def keep(run: ScenarioRun) -> None:
             state.add_run(run)
-            save_run(self.plan, run)
             if is_inconclusive(run):
                 inconclusive.append(run.scenario)
-
-        def confirm(run: ScenarioRun) -> None:
-            state.confirmed[run.scenario.name] = violated_requirements(run)
 
         rest = order_scenarios(state.selection.scenarios, self.plan.seed)
         if versions_run.scenario in rest:
@@ -132,8 +127,8 @@ class RemoteRun:
                 # The versions that failed are left out of the description by now, but not out of this replay.
                 again.remove(versions_run.scenario)
                 whole = replace(pool, description=await self.target.open())
-                confirm(await whole.play(versions_run.scenario, "replay"))
-            await pool.play_all(again, "replay", confirm)
+                state.confirm_run(await whole.play(versions_run.scenario, "replay"))
+            await pool.play_all(again, "replay", state.confirm_run)
 
     async def play_schedules(self, state: RunState, pool: ScenarioPool, offered: frozenset[str]) -> None:
         """Play random schedules."""

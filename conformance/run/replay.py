@@ -9,7 +9,7 @@ from pathlib import Path
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Description, Exchange, Target, TargetError, TraceBuilder
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
-from fencepost.conformance.analysis.aggregation import Origin, build_failure
+from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.analysis.root_cause import RequirementViolation, violations_in
 from fencepost.conformance.analysis.trace_report import TraceJudging, check_wire_format
 from fencepost.conformance.execution.play import DEFAULT_GRACE_MS

@@ -3,24 +3,35 @@
 import random
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import itemgetter
 
-from fencepost.conformance.analysis import aggregation
-from fencepost.conformance.analysis.aggregation import Origin
-from fencepost.conformance.analysis.reference_differences import note_ambiguities
+from fencepost.conformance.analysis.aggregation import confirmed_requirements
+from fencepost.conformance.analysis.failures import Origin, build_failure
+from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.analysis.root_cause import RootCauses, is_crash, violated_requirements, violations_in
-from fencepost.conformance.events import Progress
-from fencepost.conformance.execution.saving import save_failure, trace_path, with_decisions
+from fencepost.conformance.events import (
+    Progress,
+    RunFinished,
+    RunStarted,
+    ScenarioFinished,
+    ScheduleFinished,
+    ScheduleShrunk,
+    ViolationConfirmed,
+)
+from fencepost.conformance.execution.saving import trace_path, with_decisions
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.results import Report
+from fencepost.conformance.run.stream import Emit
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import Selection
 from fencepost.conformance.scenarios.classic.tours import TourRunner
 from fencepost.conformance.schedules.coverage import measure_coverage
 from fencepost.conformance.schedules.engine import ScheduleEngine
-from fencepost.conformance.schedules.statistics import RunStatistics
+from fencepost.conformance.schedules.statistics import RunStatistics, ScheduleResult
 from fencepost.traces.judge.judge import judge
 
 MAX_REPLAYS = 3
@@ -28,28 +39,47 @@ MAX_REPLAYS = 3
 
 
 def trace_length(run: ScenarioRun) -> int:
-    """How long a trace is."""
+    """The number of events."""
     return len(run.events)
 
 
 @dataclass(slots=True)
 class RunState:
-    """A run under way: what was played so far, and who is told."""
+    """A run under way: what was played so far. Every change is emitted as an event."""
 
     plan: Plan
     selection: Selection
-    progress: Callable[[Progress], None]
+    emit: Emit
     started_at: float = field(default_factory=time.monotonic)
     runs: list[ScenarioRun] = field(default_factory=list)
     schedule_failures: list[ScenarioRun] = field(default_factory=list)
-    """What random schedules showed broken, under names of their own."""
+    """The shortest schedules that violated something, each named after the requirement."""
     statistics: RunStatistics = field(default_factory=RunStatistics)
     violated: set[str] = field(default_factory=set)
     confirmed: dict[str, frozenset[str]] = field(default_factory=dict)
     decisions: dict[str, bool] = field(default_factory=dict)
 
+    def start(self, target: Mapping[str, str]) -> None:
+        """Emit the start of the run on a target with this description."""
+        self.emit(
+            RunStarted(
+                target,
+                self.plan.seed,
+                tuple(requirement.id for requirement in self.selection.requirements),
+                len(self.selection.scenarios),
+                self.plan.schedules,
+            )
+        )
+
+    def finish(self, target: Mapping[str, str], deviations: Mapping[str, str], *, cut_short: bool) -> Report:
+        """Emit the end of the run and return its report."""
+        report = self.build_report(target, deviations, cut_short=cut_short)
+        self.emit(RunFinished(report))
+        return report
+
     def add_run(self, run: ScenarioRun) -> None:
-        """A scenario was played. What it decides about the reference differences binds all later ones."""
+        """Add a scenario that was played. How it decides the reference differences binds all later ones: a run that
+        contradicts an earlier one is judged again with the earlier decisions."""
         sides = run.verdict.decisions.items()
         contrary = {name: self.decisions[name] for name, side in sides if self.contradicts(name, side)}
         if contrary:
@@ -57,34 +87,78 @@ class RunState:
             run = replace(run, events=events, verdict=judge(run.header, events))
         self.decisions.update(run.verdict.decisions)
         self.runs.append(run)
-        self.report_progress(violated_requirements(run), run.scenario.name)
+        violated = violated_requirements(run)
+        self.emit(
+            ScenarioFinished(
+                run.scenario.name,
+                run.scenario.requirements,
+                run.header,
+                run.events,
+                run.verdict,
+                violated,
+                run.unsupported,
+                run.blocked,
+            )
+        )
+        self.report_progress(violated, run.scenario.name)
+
+    def confirm_run(self, run: ScenarioRun) -> None:
+        """Add the replay of a scenario: what it violates again is confirmed."""
+        left = violated_requirements(run) - confirmed_requirements(self.confirmed)
+        self.confirmed[run.scenario.name] = violated_requirements(run)
+        for first in self.runs:
+            if first.scenario.name == run.scenario.name:
+                left -= self.emit_confirmed(first, left)
+
+    def emit_confirmed(self, run: ScenarioRun, requirements: frozenset[str]) -> frozenset[str]:
+        """Emit that the violations of these requirements in a run are confirmed, and return the requirements emitted:
+        those that were asked for and that the run violates by itself."""
+        asked = {requirement.id for requirement in self.selection.requirements}
+        causes = RootCauses([*self.runs, *self.schedule_failures])
+        shown = {
+            violation.requirement: violation
+            for violation in reversed(violations_in(run.verdict))
+            if violation.requirement in requirements & asked and not causes.cause_of(violation, run)
+        }
+        for requirement, violation in sorted(shown.items()):
+            failure = build_failure(run.events, violation, self.origin_of(run), replayed=True)
+            self.emit(ViolationConfirmed(requirement, run.scenario.name, failure))
+        return frozenset(shown)
 
     def report_progress(self, violated: frozenset[str], name: str) -> None:
-        """Say how far the run has come."""
+        """Emit how far the run has come; `name` is what was played last and `violated` what it violates."""
         self.violated |= violated
         done = len({one.scenario.name for one in self.runs}) + self.statistics.schedules
         total = len(self.selection.scenarios) + self.plan.schedules
-        self.progress(Progress(done, total, time.monotonic() - self.started_at, len(self.violated), name))
+        self.emit(Progress(done, total, time.monotonic() - self.started_at, len(self.violated), name))
 
     async def run_schedules(self, engine: ScheduleEngine) -> None:
-        """Play random schedules, then see again and make short what they show broken and no scenario does."""
+        """Play random schedules, then shrink and replay those that violate what no scenario violates."""
         self.statistics = engine.statistics
-        await engine.run(lambda outcome: self.report_progress(outcome.violated, outcome.generated.schedule.name))
+        await engine.run(self.add_schedule)
         for requirement in self.unconfirmed_requirements():
             if requirement in self.unconfirmed_requirements():
-                played, again = await engine.confirm_violation(requirement)
-                self.confirmed[played.scenario.name] = again
-                self.schedule_failures.append(played)
-                save_failure(self.plan, played)
+                run, again = await engine.confirm_violation(requirement)
+                self.confirmed[run.scenario.name] = again
+                self.schedule_failures.append(run)
+                confirmed = requirement in again
+                self.emit(ScheduleShrunk(run.scenario.name, requirement, run.header, run.events, confirmed))
+                self.emit_confirmed(run, again & {requirement})
+
+    def add_schedule(self, result: ScheduleResult) -> None:
+        """Emit the result of a random schedule; the engine has counted it."""
+        name = result.generated.schedule.name
+        self.emit(ScheduleFinished(name, result.events, result.violated, result.undecided))
+        self.report_progress(result.violated, name)
 
     def unconfirmed_requirements(self) -> list[str]:
-        """What random schedules broke, was asked for, and is not confirmed."""
-        settled = frozenset[str]().union(*self.confirmed.values())
+        """The requirements asked for that random schedules violate and no replay has confirmed."""
+        settled = confirmed_requirements(self.confirmed)
         asked = {requirement.id for requirement in self.selection.requirements}
         return sorted((self.statistics.candidate_failures.keys() & asked) - settled)
 
     def runs_not_replayed(self) -> list[ScenarioRun]:
-        """What random schedules broke in a run that was cut short before they could be seen to fail again."""
+        """The failing schedules that a run was cut short before replaying, one for each requirement."""
         tried = {each.scenario.name for each in self.schedule_failures}
         left = [
             self.statistics.candidate_failures[requirement][0].run_named_after(requirement)
@@ -102,41 +176,40 @@ class RunState:
         Nothing is called a failure before it was seen twice; what a few scenarios do not show again is not. A crash
         is replayed even if its requirement is violated without one.
         """
-        settled = frozenset[str]().union(*self.confirmed.values())
-        blame = RootCauses(self.runs)
-        looked_for: dict[str, list[ScenarioRun]] = {}
-        in_passing: dict[str, list[ScenarioRun]] = {}
+        confirmed, causes = confirmed_requirements(self.confirmed), RootCauses(self.runs)
         chosen: dict[str, Scenario] = {}
-        for one in sorted(self.runs, key=trace_length):
-            alone = [each for each in violations_in(one.verdict) if not blame.cause_of(each, one)]
-            marked = {each.requirement for each in alone if each.is_checked}
-            for requirement in {each.requirement for each in alone} - settled:
-                (looked_for if requirement in marked else in_passing).setdefault(requirement, []).append(one)
-            if one.scenario.name not in self.confirmed and any(is_crash(each.violation, one) for each in alone):
-                chosen[one.scenario.name] = one.scenario
-        for requirement in sorted(looked_for.keys() | in_passing.keys()):
-            shows = looked_for.get(requirement, []) + in_passing.get(requirement, [])
-            untried = [one for one in shows if one.scenario.name not in self.confirmed]
-            if untried and len(shows) - len(untried) < MAX_REPLAYS:
-                chosen[untried[0].scenario.name] = untried[0].scenario
+        candidates: list[tuple[str, bool, ScenarioRun]] = []
+        for run in sorted(self.runs, key=trace_length):
+            independent = [each for each in violations_in(run.verdict) if not causes.cause_of(each, run)]
+            checked = {each.requirement for each in independent if each.is_checked}
+            violated = {each.requirement for each in independent}
+            candidates += ((requirement, requirement not in checked, run) for requirement in violated - confirmed)
+            if run.scenario.name not in self.confirmed and any(is_crash(each.violation, run) for each in independent):
+                chosen[run.scenario.name] = run.scenario
+        candidates.sort(key=itemgetter(0, 1))
+        for _, group in groupby(candidates, key=itemgetter(0)):
+            scenarios = [run.scenario for _, _, run in group]
+            untried = [scenario for scenario in scenarios if scenario.name not in self.confirmed]
+            if untried and len(scenarios) - len(untried) < MAX_REPLAYS:
+                chosen[untried[0].name] = untried[0]
         return list(chosen.values())
 
     def build_report(self, target: Mapping[str, str], deviations: Mapping[str, str], *, cut_short: bool) -> Report:
-        """Everything that is known so far."""
+        """The report on everything played so far; `deviations` are the declared ones by requirement."""
+        builder = ReportBuilder((each.id for each in self.selection.requirements), self.selection.left_out, deviations)
         runs = [*self.runs, *self.schedule_failures, *self.runs_not_replayed()]
-        results = aggregation.requirement_results(self.selection, runs, self.confirmed, deviations, self.origin_of)
-        return Report(
+        builder.add_runs(runs, self.confirmed, self.origin_of)
+        builder.decisions.append(self.decisions)
+        builder.rules += [*(run.verdict.rules for run in self.runs), self.statistics.rules]
+        verdicts = [run.verdict for run in self.runs]
+        return builder.build(
             target=target,
             seed=self.plan.seed,
-            results=tuple(note_ambiguities(results, self.decisions)),
-            rules=aggregation.rule_coverage([*(one.verdict.rules for one in self.runs), self.statistics.rules]),
             schedules=len(self.runs) + self.statistics.schedules,
-            events=sum(len(one.events) for one in self.runs) + self.statistics.events,
-            coverage=measure_coverage(self.statistics, [one.verdict for one in self.runs])
-            if self.plan.schedules
-            else None,
-            seconds=round(time.monotonic() - self.started_at, 3),
+            events=sum(len(run.events) for run in self.runs) + self.statistics.events,
+            seconds=time.monotonic() - self.started_at,
             cut_short=cut_short,
+            coverage=measure_coverage(self.statistics, verdicts) if self.plan.schedules else None,
         )
 
     def origin_of(self, run: ScenarioRun) -> Origin:

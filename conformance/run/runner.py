@@ -1,30 +1,38 @@
-"""What the command line calls; the work is done elsewhere."""
+"""The entry points of runs: test, replay, judge, serve."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 
 from fencepost.adapters.bundled.classic.log import CorruptLogError
 from fencepost.adapters.serve.server import serve_forever as run_server
 from fencepost.adapters.target import TargetError
 from fencepost.conformance.analysis import trace_report
-from fencepost.conformance.events import Progress
+from fencepost.conformance.events import Progress, RunEvent
+from fencepost.conformance.execution.saving import TraceSaver
 from fencepost.conformance.plan import BUNDLED, Plan, ReplayResult
 from fencepost.conformance.profile import Profile, load_profile
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.replay import replay_trace as replay_script
+from fencepost.conformance.run.stream import consume, progress_consumer, stream_events
 from fencepost.conformance.scenario.selection import select_requirements
 from fencepost.model.settings import Settings
 
 
-async def run(plan: Plan, progress: Callable[[Progress], None]) -> Report:
-    """Test a target. When cancelled, return what was judged so far, with `cut_short` set."""
+def stream(plan: Plan) -> AsyncGenerator[RunEvent, None]:
+    """The events of a run on the plan's target. When its consumer is cancelled, the last event is the report on what
+    was judged so far. Raises `ProfileError` and `UnknownRequirement` at once, `TargetError` when it is iterated."""
     profile = profile_or_default(plan.profile)
     requirements = select_requirements(plan.patterns)
-    if plan.target == BUNDLED:
-        return await BundledRun(plan, profile).run(requirements, progress)
-    return await RemoteRun(plan, profile).run(requirements, progress)
+    run = BundledRun(plan, profile) if plan.target == BUNDLED else RemoteRun(plan, profile)
+    return stream_events(lambda emit: run.run(requirements, emit))
+
+
+async def run(plan: Plan, progress: Callable[[Progress], None]) -> Report:
+    """Test a target, and save the traces that the plan asks for. When cancelled, return what was judged so far, with
+    `cut_short` set."""
+    return await consume(stream(plan), TraceSaver(plan.save, plan.traces), progress_consumer(progress))
 
 
 async def replay(trace: Path, target: str, profile: Path | None) -> ReplayResult:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fencepost.conformance.pipeline.campaign import finished_seeds, merge_reports, report_path, run_seeds
+from fencepost.conformance.analysis.report_builder import merge_reports
+from fencepost.conformance.pipeline.campaign import finished_seeds, report_path, run_seeds
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.traces.files.trace_files import write_trace
@@ -70,7 +71,7 @@ def campaign_tables(to: Path) -> Rows:
         from_json(report_path(corpus, each).read_text(encoding="utf-8")) for each in sorted(finished_seeds(corpus))
     )
     rows = sorted(((Path(str(row[0])).name, *row[1:3], row[12]) for row in read_rows(corpus, "events")), key=repr)
-    return {"events": rows, "report": to_json(replace(merge_reports(reports), seconds=0)).splitlines()}
+    return {"events": rows, "report": to_json(replace(merge_reports(list(reports)), seconds=0)).splitlines()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import pytest
 from fencepost.adapters.target import Description
 from fencepost.adapters.virtual_clock import VirtualClock, run_virtual
 from fencepost.conformance.analysis.root_cause import violated_requirements
+from fencepost.conformance.events import Progress, RunEvent
 from fencepost.conformance.execution.crash_monitor import CrashMonitor
 from fencepost.conformance.execution.loop_lag import LoopLagMonitor, discard_if_lagging, is_inconclusive
 from fencepost.conformance.execution.pool import ScenarioPool
@@ -139,7 +140,12 @@ def test_lagging_run_is_repeated_without_violation(run_with_violation: ScenarioR
 def test_a_scenario_that_went_astray_is_played_again_until_it_decides(run_with_violation: ScenarioRun) -> None:
     told: list[tuple[int, int]] = []
     course = run_state_of(Plan("kafka://127.0.0.1:1"))
-    course.progress = lambda progress: told.append((progress.done, progress.total))
+
+    def note_progress(event: RunEvent) -> None:
+        if isinstance(event, Progress):
+            told.append((event.done, event.total))
+
+    course.emit = note_progress
     evidence = tuple(CheckResult(each, 1, CheckStatus.PASS) for each in CHOSEN.requirements)
     expired = replace(run_with_violation, verdict=TraceVerdict((), (), {}), blocked="SyncGroup got UNKNOWN_MEMBER_ID")
     well = replace(expired, verdict=replace(expired.verdict, check_results=evidence), blocked="")

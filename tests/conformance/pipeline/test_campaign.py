@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from fencepost.conformance.analysis.report_builder import merge_reports
 from fencepost.conformance.pipeline import campaign as module
-from fencepost.conformance.pipeline.campaign import check_same_campaign, finished_seeds, merge_reports, run_seeds
+from fencepost.conformance.pipeline.campaign import check_same_campaign, finished_seeds, run_seeds
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.results import Report, RequirementResult, Verdict
@@ -90,6 +91,6 @@ def test_reports_add_up(one: Verdict, other: Verdict, both: Verdict) -> None:
     assert (found.verdict, found.note, found.checks) == (both, both.value, 3)
 
 
-def test_no_seed_is_no_campaign() -> None:
+def test_no_seed_is_no_campaign(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="needs a seed"):
-        merge_reports([])
+        run_seeds(spark, Corpus.create(tmp_path / "c", 2), PLAN, (), ignore_progress)

@@ -1,0 +1,219 @@
+"""The one place where a `Report` is made: from runs, from recorded traces, from rows of the pipeline, from reports."""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from fencepost.conformance.analysis.aggregation import (
+    RequirementFindings,
+    ViolationStatus,
+    classify,
+    explain_missing_checks,
+    requirement_verdict,
+    rule_coverage,
+)
+from fencepost.conformance.analysis.failures import Origin, build_failure
+from fencepost.conformance.analysis.reference_differences import common_decisions, note_ambiguities
+from fencepost.conformance.analysis.root_cause import RootCauses, violations_in
+from fencepost.conformance.results import Coverage, Failure, Report, RequirementResult, RuleCoverage, Verdict
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.classic.rules import RULES
+from fencepost.traces.events import Header
+from fencepost.traces.verdict import CheckResult, CheckStatus, TraceVerdict
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSummary:
+    """Counts of a recorded trace, or of a part of it; `violations` counts by requirement."""
+
+    source: str
+    implementation: Mapping[str, str]
+    rules: Mapping[str, int]
+    violations: Mapping[str, int]
+    decisions: Mapping[str, bool]
+
+
+def summarize_trace(header: Header, verdict: TraceVerdict) -> TraceSummary:
+    """The counts of a trace that was judged."""
+    violations = Counter(violation.requirement for violation in violations_in(verdict))
+    return TraceSummary(
+        header.source, dict(header.implementation), dict(verdict.rules), dict(violations), dict(verdict.decisions)
+    )
+
+
+@dataclass(slots=True)
+class RecordedTrace:
+    """The sums of all parts of a recorded trace."""
+
+    source: str
+    implementation: Mapping[str, str]
+    rules: Counter[str] = field(default_factory=Counter)
+    violations: Counter[str] = field(default_factory=Counter)
+
+
+class ReportBuilder:
+    """Collects findings in any order and makes a report of them.
+
+    The report has a result for each of `requirements`; `left_out` gives the reason why a run does not exercise some of
+    them, and `deviations` the declared deviations, both by requirement.
+    """
+
+    def __init__(
+        self,
+        requirements: Iterable[str] = CATALOGUE,
+        left_out: Mapping[str, str] | None = None,
+        deviations: Mapping[str, str] | None = None,
+    ) -> None:
+        self.findings = {id: RequirementFindings() for id in requirements}
+        self.left_out = left_out or {}
+        self.deviations = deviations or {}
+        self.traces: dict[Hashable, RecordedTrace] = {}
+        self.decisions: list[Mapping[str, bool]] = []
+        """How the runs or traces decide the reference differences."""
+        self.rules: list[Mapping[str, int]] = []
+        self.undecided: list[str] = []
+
+    def add_runs(
+        self,
+        runs: Sequence[ScenarioRun],
+        confirmed: Mapping[str, frozenset[str]],
+        origin_of: Callable[[ScenarioRun], Origin],
+    ) -> None:
+        """Add all runs on a target: causes are looked for among them. For `confirmed` see `classify`."""
+        causes = RootCauses(runs)
+        for run in runs:
+            origin = origin_of(run)
+            for violation in violations_in(run.verdict):
+                if violation.requirement not in self.findings:
+                    continue
+                status, note = classify(violation, run, causes, confirmed, origin.trace)
+                if status is ViolationStatus.CONFIRMED:
+                    self.add_failure(violation.requirement, build_failure(run.events, violation, origin, replayed=True))
+                else:
+                    self.findings[violation.requirement].add_violation(status, note)
+            self.add_checks(run.verdict.check_results)
+            explain_missing_checks(self.findings, run)
+
+    def add_trace(self, key: Hashable, summary: TraceSummary) -> None:
+        """Add the counts of a recorded trace, or of a part of it: parts of one trace have the same key."""
+        trace = self.traces.setdefault(key, RecordedTrace(summary.source, summary.implementation))
+        trace.rules.update(summary.rules)
+        trace.violations.update(summary.violations)
+        self.decisions.append(summary.decisions)
+
+    def add_failure(self, requirement: str, failure: Failure) -> None:
+        """Add a violation that was confirmed."""
+        if requirement in self.findings:
+            self.findings[requirement].add_failure(failure)
+
+    def show_failure(self, requirement: str, failure: Failure) -> None:
+        """Add a violation that the counts of its trace include already."""
+        if requirement in self.findings:
+            self.findings[requirement].failures.append(failure)
+
+    def add_checks(self, checks: Iterable[CheckResult]) -> None:
+        """Add the results of checks; failed ones count as violations elsewhere."""
+        for check in checks:
+            if check.status is not CheckStatus.FAIL:
+                self.add_check(check.requirement, check.status, check.note)
+
+    def add_check(self, requirement: str, status: CheckStatus, note: str) -> None:
+        """Add the result of one check."""
+        if requirement in self.findings:
+            self.findings[requirement].add_check(status, note)
+
+    def violated(self) -> set[str]:
+        """The requirements that the recorded traces added so far violate."""
+        return {id for trace in self.traces.values() for id in trace.violations if id in self.findings}
+
+    def build(
+        self,
+        *,
+        schedules: int,
+        events: int,
+        seconds: float,
+        target: Mapping[str, str] | None = None,
+        seed: int = 0,
+        cut_short: bool = False,
+        coverage: Coverage | None = None,
+    ) -> Report:
+        """The report on everything added. Call it once. Without a `target` the traces name it."""
+        for trace in self.traces.values():
+            self._count_trace(trace)
+        results = (
+            requirement_verdict(id, findings, self.left_out, self.deviations) for id, findings in self.findings.items()
+        )
+        return Report(
+            target=target if target is not None else describe_target(tuple(self.traces.values())),
+            seed=seed,
+            results=tuple(note_ambiguities(results, common_decisions(self.decisions))),
+            rules=rule_coverage([*self.rules, *(trace.rules for trace in self.traces.values())]),
+            schedules=schedules,
+            events=events,
+            seconds=round(seconds, 3),
+            cut_short=cut_short or bool(self.undecided),
+            coverage=coverage,
+            undecided=tuple(self.undecided),
+        )
+
+    def _count_trace(self, trace: RecordedTrace) -> None:
+        """Count the violations of a trace. A rule that explained its responses counts as a passed check of the rule's
+        requirements, except for violated ones."""
+        for id, times in trace.violations.items():
+            if id in self.findings:
+                self.findings[id].counts[CheckStatus.FAIL] += times
+        for name, seen in trace.rules.items():
+            for id in RULES[name].requirements if name in RULES else ():
+                if not trace.violations[id]:
+                    self.findings[id].counts[CheckStatus.PASS] += seen
+
+
+def describe_target(traces: Sequence[RecordedTrace]) -> dict[str, str]:
+    """The source of recorded traces as "name", and what all of them say of the implementation."""
+    common = Counter(item for trace in traces for item in trace.implementation.items())
+    agreed = {key: value for (key, value), times in common.items() if times == len(traces)}
+    name = traces[0].source if len({trace.source for trace in traces}) == 1 else f"{len(traces)} traces"
+    return {"name": name, **{key: value for key, value in agreed.items() if key != "name"}}
+
+
+VERDICT_PRECEDENCE = (
+    Verdict.FAIL,
+    Verdict.KNOWN,
+    Verdict.PASS,
+    Verdict.INCONCLUSIVE,
+    Verdict.NOT_OBSERVED,
+    Verdict.UNSUPPORTED,
+)
+"""Of several verdicts on a requirement the first in this order counts: what passed once and never failed passes."""
+
+
+def merge_reports(reports: Sequence[Report]) -> Report:
+    """One report of several on the same target; its seed is that of the first. Raises `ValueError` without reports."""
+    if not reports:
+        raise ValueError("there are no reports to merge")
+    by_id: dict[str, list[RequirementResult]] = {}
+    rules: dict[str, RuleCoverage] = {}
+    for report in reports:
+        for result in report.results:
+            by_id.setdefault(result.id, []).append(result)
+        for name, rule in report.rules.items():
+            seen = rules[name].seen if name in rules else 0
+            rules[name] = RuleCoverage(seen + rule.seen, rule.requirements)
+    return replace(
+        reports[0],
+        results=tuple(map(merge_results, by_id.values())),
+        rules=rules,
+        schedules=sum(report.schedules for report in reports),
+        events=sum(report.events for report in reports),
+        seconds=round(sum(report.seconds for report in reports), 3),
+        cut_short=any(report.cut_short for report in reports),
+        coverage=None,
+    )
+
+
+def merge_results(results: Sequence[RequirementResult]) -> RequirementResult:
+    """One result of several on the same requirement."""
+    first = min(results, key=lambda result: VERDICT_PRECEDENCE.index(result.verdict))
+    failures = tuple(failure for result in results for failure in result.failures)
+    return replace(first, checks=sum(result.checks for result in results), failures=failures)
