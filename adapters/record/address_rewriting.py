@@ -1,11 +1,11 @@
 """The addresses in answers to Metadata and FindCoordinator: the only bytes that the proxy changes."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
+from fencepost.adapters.address import Address
 from fencepost.model.wire.codec import VERSIONS, decode_response, encode_response
 
-Address: TypeAlias = tuple[str, int]
 REWRITTEN_APIS = frozenset({"Metadata", "FindCoordinator"})
 
 

@@ -7,9 +7,9 @@ from functools import partial
 from typing import TypeVar
 from weakref import WeakSet
 
+from fencepost.adapters.address import Address
 from fencepost.adapters.record.address_rewriting import (
     REWRITTEN_APIS,
-    Address,
     is_known,
     read_addresses,
     rewrite_addresses,

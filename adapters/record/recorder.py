@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fencepost.adapters.record.address_rewriting import Address
+from fencepost.adapters.address import Address, format_url
 from fencepost.adapters.record.proxy import Proxy
 from fencepost.adapters.wire import discovery
 from fencepost.adapters.wire.admin_client import AdminClient
@@ -81,14 +81,12 @@ class Recorder:
     def __init__(
         self, job: RecordingOptions, settings: Settings | None, cluster: str, show: Callable[[str], None]
     ) -> None:
-        host, port = job.upstream
-        source = f"kafka://{host}:{port}"
         told = {"recorder": "fencepost record", "recording": str(uuid.uuid4())}
         told |= {"began": datetime.now(UTC).isoformat(timespec="milliseconds")} | (
             {"cluster": cluster} if cluster else {}
         )
         told |= {} if settings else {"settings": "assumed"}
-        header = Header(source, Order.INTERVALS, "wall", settings or Settings(), job.grace_ms, told)
+        header = Header(format_url(job.upstream), Order.INTERVALS, "wall", settings or Settings(), job.grace_ms, told)
         begun = time.monotonic()
         self.write_error = ""
         self._job = job

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, TypeAlias
 
-from fencepost.adapters.serve.errors import ErrorCode
 from fencepost.adapters.serve.partition import LEADER_EPOCH, Partition
 from fencepost.adapters.serve.topics import TopicStore
+from fencepost.model.errors import Error
 from fencepost.model.wire.records import Batch, decode_batches, records_of
 
 Body: TypeAlias = Mapping[str, Any]
@@ -51,14 +51,14 @@ def produce(topics: TopicStore, body: Body) -> Body:
 
 
 def _append_records(partition: Partition | None, index: int, data: bytes) -> Body:
-    response = {"index": index, "error_code": ErrorCode.NONE, "base_offset": -1}
+    response = {"index": index, "error_code": Error.NONE, "base_offset": -1}
     found = decode_batches(data)
     if partition is None:
-        return response | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+        return response | {"error_code": Error.UNKNOWN_TOPIC_OR_PARTITION}
     if found.findings or not found.batches:
-        return response | {"error_code": ErrorCode.CORRUPT_MESSAGE}
+        return response | {"error_code": Error.CORRUPT_MESSAGE}
     if not all(map(_is_valid_batch, found.batches)):
-        return response | {"error_code": ErrorCode.INVALID_RECORD}
+        return response | {"error_code": Error.INVALID_RECORD}
     offsets = []
     for batch in found.batches:
         offsets.append(partition.append(batch, data[: batch.size]))
@@ -76,7 +76,7 @@ def _is_valid_batch(batch: Batch) -> bool:
 def fetch(topics: TopicStore, body: Body) -> FetchResult:
     """What there is to read now. Fetch sessions (KIP-227) are declined, so that every request names all partitions."""
     if body.get("session_id"):
-        return FetchResult({"error_code": ErrorCode.FETCH_SESSION_ID_NOT_FOUND}, 0, True)
+        return FetchResult({"error_code": Error.FETCH_SESSION_ID_NOT_FOUND}, 0, True)
     committed_only = body["isolation_level"] == _READ_COMMITTED
     most_answered = min(body["max_bytes"], _MAX_FETCH_BYTES)
     size, urgent, responses = 0, False, []
@@ -88,7 +88,7 @@ def fetch(topics: TopicStore, body: Body) -> FetchResult:
             # The first batch of an answer comes whatever its size, lest a reader get stuck before it (KIP-74).
             response = _read_partition(partition, wanted, most, committed_only, at_least_one=size == 0)
             size += len(response["records"])
-            urgent |= response["error_code"] != ErrorCode.NONE
+            urgent |= response["error_code"] != Error.NONE
             rows.append(response)
         responses.append({"topic": topic["topic"], "partitions": rows})
     return FetchResult({"responses": responses}, size, urgent)
@@ -99,14 +99,14 @@ def _read_partition(
 ) -> dict[str, Any]:
     response = {
         "partition_index": wanted["partition"],
-        "error_code": ErrorCode.NONE,
+        "error_code": Error.NONE,
         "high_watermark": -1,
         "records": b"",
     }
     if partition is None:
-        return response | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+        return response | {"error_code": Error.UNKNOWN_TOPIC_OR_PARTITION}
     if not partition.start_offset <= wanted["fetch_offset"] <= partition.end_offset:
-        return response | {"error_code": ErrorCode.OFFSET_OUT_OF_RANGE}
+        return response | {"error_code": Error.OFFSET_OUT_OF_RANGE}
     found = partition.read(wanted["fetch_offset"], max_bytes, committed_only=committed_only, at_least_one=at_least_one)
     aborted = [{"producer_id": one.producer_id, "first_offset": one.first} for one in found.aborted]
     return response | {
@@ -138,12 +138,12 @@ def list_offsets(topics: TopicStore, body: Body) -> Body:
 def _find_offset(partition: Partition | None, wanted: Body, committed_only: bool) -> Body:
     response = {
         "partition_index": wanted["partition_index"],
-        "error_code": ErrorCode.NONE,
+        "error_code": Error.NONE,
         "timestamp": -1,
         "offset": -1,
     }
     if partition is None:
-        return response | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+        return response | {"error_code": Error.UNKNOWN_TOPIC_OR_PARTITION}
     found: tuple[int, int] | None
     match wanted["timestamp"]:
         case OffsetSpec.LATEST:
@@ -178,8 +178,8 @@ def add_transaction_partitions(topics: TopicStore, body: Body) -> Body:
     }
 
 
-def _partition_error(partition: Partition | None) -> ErrorCode:
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition is None else ErrorCode.NONE
+def _partition_error(partition: Partition | None) -> Error:
+    return Error.UNKNOWN_TOPIC_OR_PARTITION if partition is None else Error.NONE
 
 
 def end_transaction(topics: TopicStore, producer_id: int, producer_epoch: int, committed: bool, now: int) -> bool:

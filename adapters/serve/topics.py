@@ -9,8 +9,8 @@ from pathlib import Path
 
 from fencepost.adapters.bundled.classic.log import CorruptLogError
 from fencepost.adapters.bundled.classic.topics import topic_id_of
-from fencepost.adapters.serve.errors import ErrorCode
 from fencepost.adapters.serve.partition import Partition
+from fencepost.model.errors import Error
 
 DEFAULT_PARTITIONS = 4
 """Partitions of a topic whose maker does not say; more than Kafka's 1, so that a group has something to share."""
@@ -72,22 +72,22 @@ class TopicStore:
         topic = self.topic_with_id(topic_id)
         return topic.name if topic else None
 
-    def creation_error(self, name: str, partitions: int) -> ErrorCode:
+    def creation_error(self, name: str, partitions: int) -> Error:
         """What speaks against creating this topic, else NONE."""
         if not _NAME.fullmatch(name) or name in (".", ".."):
-            return ErrorCode.INVALID_TOPIC_EXCEPTION
+            return Error.INVALID_TOPIC_EXCEPTION
         if name in self._topics:
-            return ErrorCode.TOPIC_ALREADY_EXISTS
+            return Error.TOPIC_ALREADY_EXISTS
         if partitions < 1:
-            return ErrorCode.INVALID_PARTITIONS
+            return Error.INVALID_PARTITIONS
         if partitions + sum(len(topic.partitions) for topic in self._topics.values()) > MAX_PARTITIONS:
-            return ErrorCode.POLICY_VIOLATION
-        return ErrorCode.NONE
+            return Error.POLICY_VIOLATION
+        return Error.NONE
 
-    def create(self, name: str, partitions: int = DEFAULT_PARTITIONS) -> ErrorCode:
+    def create(self, name: str, partitions: int = DEFAULT_PARTITIONS) -> Error:
         """Create a topic, unless `creation_error` says otherwise."""
         error = self.creation_error(name, partitions)
-        if error is ErrorCode.NONE:
+        if error is Error.NONE:
             self._topics[name] = _make_topic(name, partitions)
             self._save()
         return error

@@ -5,14 +5,13 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any
 
+from fencepost.adapters.address import Address
 from fencepost.adapters.wire.connection import ConnectionLoss, ConnectionLossError, LossCause
-from fencepost.adapters.wire.pool import Address, ConnectionPool
+from fencepost.adapters.wire.pool import ConnectionPool
 from fencepost.model.wire.codec import VERSIONS, DecodedResponse, decode_response, encode_request
 from fencepost.traces.events import Body
 
 CLIENT_ID = "fencepost"
-RETRIABLE_ERRORS = frozenset({14, 15, 16})
-"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR."""
 
 
 class AdminClient:

@@ -3,15 +3,15 @@
 import asyncio
 from collections import deque
 
+from fencepost.adapters.address import Address
 from fencepost.adapters.target import Exchange, TargetError, TraceBuilder, torn_request_body
 from fencepost.adapters.wire.admin_client import AdminClient, error_codes
 from fencepost.adapters.wire.cluster import Cluster, CoordinatorKey, coordinator_key_of
 from fencepost.adapters.wire.connection import Connection, ConnectionLoss, ConnectionLossError
-from fencepost.adapters.wire.pool import Address, wait_closed
+from fencepost.adapters.wire.pool import wait_closed
+from fencepost.model.errors import Error
 from fencepost.model.wire.codec import DecodedResponse, decode_response, encode_request
 from fencepost.traces.events import Body, Kind
-
-NOT_COORDINATOR = 16
 
 
 class WireChannel:
@@ -182,7 +182,7 @@ class _InFlightRequest:
         self._record(Kind.RESPONSE, api, version, body)
         assert self._address is not None and self._connection is not None
         self._channel.client.pool.release(self._address, self._connection)
-        if self.broker is None and NOT_COORDINATOR in error_codes(body):
+        if self.broker is None and Error.NOT_COORDINATOR in error_codes(body):
             self._channel.cluster.forget_coordinator(self.key)
         self._resolve(body)
 

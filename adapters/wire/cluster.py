@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fencepost.adapters.wire.admin_client import RETRIABLE_ERRORS, AdminClient
+from fencepost.adapters.address import Address
+from fencepost.adapters.wire.admin_client import AdminClient
 from fencepost.adapters.wire.connection import ConnectionLoss, ConnectionLossError, LossCause
-from fencepost.adapters.wire.pool import Address
+from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.events import Body
 
 GROUP_KEY, TRANSACTION_KEY = 0, 1
@@ -100,7 +101,7 @@ class Cluster:
                 if error == 0:
                     self._coordinators[key] = node
                     return self.brokers[node]
-                if error not in RETRIABLE_ERRORS:
+                if error not in COORDINATOR_NOT_READY:
                     return address
                 break
             if loop.time() >= deadline:

@@ -5,12 +5,10 @@ import errno
 import itertools
 import socket
 import sys
-from typing import TypeAlias
 
+from fencepost.adapters.address import Address
 from fencepost.adapters.target import TargetError
 from fencepost.adapters.wire.connection import Connection, ConnectionLoss, ConnectionLossError, LossCause
-
-Address: TypeAlias = tuple[str, int]
 
 MAX_CONNECTIONS = 16_384
 RESERVED_FILES = 128

@@ -3,24 +3,24 @@
 import asyncio
 from collections.abc import Mapping
 
+from fencepost.adapters.address import Address, format_url, parse_url
 from fencepost.adapters.target import Description, TargetError, TraceBuilder
 from fencepost.adapters.wire import discovery
 from fencepost.adapters.wire.admin_client import AdminClient
 from fencepost.adapters.wire.channel import WireChannel
 from fencepost.adapters.wire.cluster import RETRY_DELAY_S, Cluster
 from fencepost.adapters.wire.connection import ConnectionLossError
-from fencepost.adapters.wire.pool import Address, ConnectionPool, connection_limit
-from fencepost.adapters.wire.process_control import ProcessControl, parse_address
+from fencepost.adapters.wire.pool import ConnectionPool, connection_limit
+from fencepost.adapters.wire.process_control import ProcessControl
 from fencepost.traces.events import Order
 
-URL_SCHEME = "kafka://"
 MAX_CONNECTING = 4
 """How many connections wait at the same time for the target to take them: the queue of some is that short."""
 
 
 def parse_target(text: str) -> Address:
     """Host and port of kafka://host:port. Raises `TargetError`."""
-    address = parse_address(text.removeprefix(URL_SCHEME)) if text.startswith(URL_SCHEME) else None
+    address = parse_url(text)
     if address is None:
         raise TargetError(f"{text!r} is no target: write kafka://host:port, as in kafka://localhost:9092")
     return address
@@ -74,9 +74,8 @@ class KafkaTarget:
             client.versions = discovery.without_topic_ids(client.versions)
         topic = {"name": self._topic, "topic_id": topic_id}
         await discovery.await_coordinators(client, cluster, settings, topic, self._ready_timeout)
-        host, port = self._address
         return Description(
-            name=f"{URL_SCHEME}{host}:{port}",
+            name=format_url(self._address),
             order=Order.INTERVALS,
             clock="wall",
             versions=client.versions,

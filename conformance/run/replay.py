@@ -17,7 +17,7 @@ from fencepost.conformance.plan import BUNDLED, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.remote import kafka_target
 from fencepost.conformance.scenario.context import RESPONSE_TIMEOUT_MS
-from fencepost.model.errors import error_name
+from fencepost.model.errors import COORDINATOR_NOT_READY, Error, error_name
 from fencepost.traces.events import Body, Event, Header, Kind
 from fencepost.traces.files.trace_files import TraceError, open_trace
 from fencepost.traces.judge.diagnosis.wording import errors_in
@@ -26,7 +26,7 @@ from fencepost.traces.operations import Lookahead
 from fencepost.traces.replay_script import IdTranslation, ReplayScript, ReplayStep, build_script
 from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict
 
-TRANSIENT = frozenset({14, 15, 16, 51})
+TRANSIENT = COORDINATOR_NOT_READY | {Error.CONCURRENT_TRANSACTIONS}
 """Not ready: the coordinator loads or moves, or a transaction is still being ended."""
 MAX_ATTEMPTS = 40
 RETRY_PAUSE_SECONDS = 0.15
