@@ -9,7 +9,16 @@ from fencepost.adapters.bundled.classic.coordinator import VERSIONS, Coordinator
 from fencepost.adapters.bundled.classic.log import Log, MemoryLog
 from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.bundled.classic.topics import FixedTopics
-from fencepost.adapters.target import Channel, Description, Exchange, TargetError, TraceBuilder, torn_request_body
+from fencepost.adapters.target import (
+    DEFAULT_OPTIONS,
+    Channel,
+    Description,
+    Exchange,
+    SendOptions,
+    TargetError,
+    TraceBuilder,
+    torn_request_body,
+)
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Kind, Order
 
@@ -167,17 +176,7 @@ class _Channel:
         self._busy: set[int] = set()
         self._closed = False
 
-    def send(
-        self,
-        api: str,
-        version: int,
-        body: Body,
-        *,
-        member: str = "",
-        client_id: str = "fencepost",
-        broker: int | None = None,
-        share: int | None = None,
-    ) -> Exchange:
+    def send(self, api: str, version: int, body: Body, options: SendOptions = DEFAULT_OPTIONS) -> Exchange:
         """Have the request handled at once, after the timers due by now. `broker` is only recorded: there is just one.
 
         Raises `TargetError` for an API or version that the target does not have, and on a closed channel.
@@ -186,17 +185,18 @@ class _Channel:
         if self._closed or not lowest <= version <= highest:
             raise TargetError(f"{api} version {version} cannot be sent: " + self._refusal_reason(api))
         self._target.advance()
-        if share is not None and share < 100:
-            self.recorder.record(Kind.FAULT, "torn", version, torn_request_body(api, body, share), member=member)
+        if options.is_torn:
+            torn = torn_request_body(api, body, options)
+            self.recorder.record(Kind.FAULT, "torn", version, torn, member=options.member)
             return Exchange(None, _no_response(), lambda: None)
         connection = self._free_connection()
-        event = self.recorder.record(Kind.REQUEST, api, version, body, connection=connection, member=member)
+        event = self.recorder.record(Kind.REQUEST, api, version, body, connection=connection, member=options.member)
         flight = _PendingRequest(self, event, asyncio.get_running_loop().create_future())
-        if broker is not None:
-            self._record(Kind.INTERNAL, "routed", flight, {"broker": broker})
-        if share is not None:
+        if options.broker is not None:
+            self._record(Kind.INTERNAL, "routed", flight, {"broker": options.broker})
+        if options.share is not None:
             self._drop(flight)
-        request = Request(self._target.next_handle(), api, version, client_id, _HOST, body)
+        request = Request(self._target.next_handle(), api, version, options.client_id, _HOST, body)
         self._target.submit(request, flight)
         return Exchange(event, flight.response, lambda: self._drop(flight))
 

@@ -83,30 +83,39 @@ class Exchange:
     """Close the connection that carries this request; the answer is then never seen."""
 
 
-def torn_request_body(api: str, body: Body, share: int) -> Body:
-    """What is recorded of a request of which only a part was sent."""
-    return {"api": api, "share": share, "request": body}
+@dataclass(frozen=True, slots=True)
+class SendOptions:
+    """How a request is sent.
+
+    `member` is the label recorded with its events, `client_id` the one in its header. `broker` is the node that gets it
+    (None: the coordinator of its group). With a `share`, only so many percent of its bytes are sent, and then the
+    connection is closed: below 100 the target cannot handle it, and no request is recorded; at 100 it may.
+    """
+
+    member: str = ""
+    client_id: str = "fencepost"
+    broker: int | None = None
+    share: int | None = None
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether the target gets only a part of the request."""
+        return self.share is not None and self.share < 100
+
+
+DEFAULT_OPTIONS = SendOptions()
+
+
+def torn_request_body(api: str, body: Body, options: SendOptions) -> Body:
+    """The body of the fault event that is recorded instead of a request that was sent in part."""
+    return {"api": api, "share": options.share, "request": body}
 
 
 class Channel(Protocol):
     """A schedule's own way to the target."""
 
-    def send(
-        self,
-        api: str,
-        version: int,
-        body: Body,
-        *,
-        member: str = "",
-        client_id: str = "fencepost",
-        broker: int | None = None,
-        share: int | None = None,
-    ) -> Exchange:
-        """Send a request on a connection that has none in flight. `broker` overrides the coordinator.
-
-        With a `share`, only so many percent of its bytes are sent, and then the connection is cut. Below 100 nothing
-        was asked, and no request is recorded; at 100 all of it was, and it may be handled.
-        """
+    def send(self, api: str, version: int, body: Body, options: SendOptions = DEFAULT_OPTIONS) -> Exchange:
+        """Send a request on a connection that has none in flight."""
         ...
 
     async def close(self) -> None:

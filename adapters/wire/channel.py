@@ -4,7 +4,14 @@ import asyncio
 from collections import deque
 
 from fencepost.adapters.address import Address
-from fencepost.adapters.target import Exchange, TargetError, TraceBuilder, torn_request_body
+from fencepost.adapters.target import (
+    DEFAULT_OPTIONS,
+    Exchange,
+    SendOptions,
+    TargetError,
+    TraceBuilder,
+    torn_request_body,
+)
 from fencepost.adapters.wire.admin_client import AdminClient, error_codes
 from fencepost.adapters.wire.cluster import Cluster, CoordinatorKey, coordinator_key_of
 from fencepost.adapters.wire.connection import Connection, ConnectionLoss, ConnectionLossError
@@ -32,25 +39,15 @@ class WireChannel:
         self.is_killing = False
         siblings.add(self)
 
-    def send(
-        self,
-        api: str,
-        version: int,
-        body: Body,
-        *,
-        member: str = "",
-        client_id: str = "fencepost",
-        broker: int | None = None,
-        share: int | None = None,
-    ) -> Exchange:
+    def send(self, api: str, version: int, body: Body, options: SendOptions = DEFAULT_OPTIONS) -> Exchange:
         """As `Channel.send`. Raises `UnencodableError` or `ValueError` for what cannot be written or addressed."""
         if self._closed:
             raise RuntimeError("the channel is closed")
-        if broker is not None and broker not in self.cluster.brokers:
-            raise ValueError(f"the target has no broker {broker}; it has {sorted(self.cluster.brokers)}")
-        flight = _InFlightRequest(self, api, version, body, member, client_id, broker, share)
+        if options.broker is not None and options.broker not in self.cluster.brokers:
+            raise ValueError(f"the target has no broker {options.broker}; it has {sorted(self.cluster.brokers)}")
+        flight = _InFlightRequest(self, api, version, body, options)
         self.in_flight.add(flight)
-        address = None if self._queue else self.cluster.known_address(flight.key, broker)
+        address = None if self._queue else self.cluster.known_address(flight.key, options.broker)
         connection = address and self.client.pool.take_idle(address)
         if address and connection:
             flight.write(address, connection)
@@ -87,7 +84,7 @@ class WireChannel:
             while self._queue:
                 flight = self._queue[0]
                 try:
-                    address = await self.cluster.locate(flight.key, flight.broker)
+                    address = await self.cluster.locate(flight.key, flight.options.broker)
                     connection = await self.client.pool.acquire(address)
                     flight.write(address, connection)
                 except ConnectionLossError as error:
@@ -109,59 +106,47 @@ class _InFlightRequest:
         "_frame",
         "_is_dropped",
         "_request",
-        "_share",
-        "broker",
         "exchange",
         "key",
+        "options",
     )
 
-    def __init__(
-        self,
-        channel: WireChannel,
-        api: str,
-        version: int,
-        body: Body,
-        member: str,
-        client_id: str,
-        broker: int | None,
-        share: int | None,
-    ) -> None:
+    def __init__(self, channel: WireChannel, api: str, version: int, body: Body, options: SendOptions) -> None:
         response: asyncio.Future[Body | None] = asyncio.get_running_loop().create_future()
         self.exchange = Exchange(None, response, self._drop)
-        self._frame = encode_request(api, version, channel.client.next_id(), client_id, body)
+        self._frame = encode_request(api, version, channel.client.next_id(), options.client_id, body)
         self.key: CoordinatorKey | None = coordinator_key_of(api, body)
-        self.broker = broker
         self._channel = channel
-        self._request = (api, version, body, member)
+        self._request = (api, version, body)
+        self.options = options
         self._address: Address | None = None
         self._connection: Connection | None = None
-        self._share = share
-        self._is_dropped = share is not None
+        self._is_dropped = options.share is not None
 
     def write(self, address: Address, connection: Connection) -> None:
         """Record the request, then write it."""
-        api, version, body, member = self._request
-        if self._share is not None and self._share < 100:
-            self._channel.recorder.record(
-                Kind.FAULT, "torn", version, torn_request_body(api, body, self._share), member=member
-            )
-            connection.send_partially(self._frame, self._share)
+        api, version, body = self._request
+        member, broker, share = self.options.member, self.options.broker, self.options.share
+        if share is not None and self.options.is_torn:
+            torn = torn_request_body(api, body, self.options)
+            self._channel.recorder.record(Kind.FAULT, "torn", version, torn, member=member)
+            connection.send_partially(self._frame, share)
             self._resolve(None)
             return
         self._address, self._connection = address, connection
         self.exchange.request = self._channel.recorder.record(
             Kind.REQUEST, api, version, body, connection=connection.number, member=member
         )
-        if self.broker is not None:
-            self._record(Kind.INTERNAL, "routed", 0, {"broker": self.broker})
+        if broker is not None:
+            self._record(Kind.INTERNAL, "routed", 0, {"broker": broker})
         connection.send(self._frame, self._record_response, self._record_loss)
         if self._is_dropped:
             self._close_connection()
 
     def mark_unreachable(self, loss: ConnectionLoss) -> None:
         """No connection could be made."""
-        api, _, _, member = self._request
-        self._channel.recorder.record(Kind.FAULT, "unreachable", 0, {"api": api, "reason": loss.reason}, member=member)
+        body = {"api": self._request[0], "reason": loss.reason}
+        self._channel.recorder.record(Kind.FAULT, "unreachable", 0, body, member=self.options.member)
         self._resolve(None)
 
     def fail(self, error: TargetError) -> None:
@@ -177,12 +162,12 @@ class _InFlightRequest:
         return self._connection
 
     def _record_response(self, frame: bytes) -> None:
-        api, version, _, _ = self._request
+        api, version, _ = self._request
         body = _observed_body(self._frame, decode_response(api, version, frame))
         self._record(Kind.RESPONSE, api, version, body)
         assert self._address is not None and self._connection is not None
         self._channel.client.pool.release(self._address, self._connection)
-        if self.broker is None and Error.NOT_COORDINATOR in error_codes(body):
+        if self.options.broker is None and Error.NOT_COORDINATOR in error_codes(body):
             self._channel.cluster.forget_coordinator(self.key)
         self._resolve(body)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.adapters.target import Description, Exchange, Target, TargetError, TraceBuilder
+from fencepost.adapters.target import Description, Exchange, SendOptions, Target, TargetError, TraceBuilder
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
 from fencepost.conformance.analysis.aggregation import Origin, build_failure
 from fencepost.conformance.analysis.root_cause import RequirementViolation, violations_in
@@ -215,7 +215,7 @@ class ScriptDriver:
         elif event.api == "torn":
             api, share, request = (event.body[name] for name in ("api", "share", "request"))
             body = self.translation.translate_request(request)
-            self.channel.send(api, event.version, body, member=event.member, share=share)
+            self.channel.send(api, event.version, body, SendOptions(event.member, share=share))
         elif event.of in self.exchanges:
             self.exchanges[event.of].drop()
 
@@ -229,7 +229,7 @@ class ScriptDriver:
         """Send a request."""
         body = self.translation.translate_request(event.body)
         broker = self.broker_for(event.sequence)
-        return self.channel.send(event.api, event.version, body, member=event.member, broker=broker)
+        return self.channel.send(event.api, event.version, body, SendOptions(event.member, broker=broker))
 
     def broker_for(self, sequence: int) -> int | None:
         """The node that a request has to be sent to, None for the coordinator's. Raises `TargetError`."""
