@@ -1,4 +1,4 @@
-"""Answers about the cluster: versions, topics, settings."""
+"""Responses about the cluster: versions, topics, settings."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _LONG_CONFIG = 5
 
 
 def api_versions(version: int) -> Body:
-    """What the broker offers; a version of ApiVersions that it does not know is answered with 35 (KIP-511)."""
+    """The response to ApiVersions; UNSUPPORTED_VERSION for an unknown version of it (KIP-511)."""
     known = OFFERED_VERSIONS["ApiVersions"][0] <= version <= OFFERED_VERSIONS["ApiVersions"][1]
     return {
         "error_code": Error.NONE if known else Error.UNSUPPORTED_VERSION,
@@ -46,7 +46,7 @@ class SingleNodeCluster:
     topics: TopicStore
 
     def metadata(self, body: Body, version: int, node: Node) -> Body:
-        """Metadata: `node` as the client can reach it. A topic that is asked for by name is made if need be."""
+        """Respond to Metadata with `node` as the only broker. A missing topic requested by name is created."""
         wanted = body["topics"]
         if wanted is None or (version == 0 and not wanted):
             found = [_describe_topic(topic) for topic in self.topics.by_name.values()]
@@ -63,7 +63,7 @@ class SingleNodeCluster:
         }
 
     def create_topics(self, body: Body) -> Body:
-        """CreateTopics; settings of topics are taken note of by nobody."""
+        """Respond to CreateTopics; settings of topics are ignored."""
         asked = Counter(topic["name"] for topic in body["topics"])
         once = {topic["name"]: topic for topic in body["topics"]}
         return {
@@ -74,7 +74,7 @@ class SingleNodeCluster:
         }
 
     def describe_configs(self, body: Body) -> Body:
-        """DescribeConfigs: the coordinator's settings are those of the broker; topics have none."""
+        """Respond to DescribeConfigs with the coordinator's settings for the broker; topics have none."""
         return {"results": [self._describe_resource(resource) for resource in body["resources"]]}
 
     def _find_or_create(self, name: str | None, topic_id: str, may_create: bool) -> Body:
@@ -125,7 +125,7 @@ class SingleNodeCluster:
 
 
 def broker_configs(settings: Settings) -> dict[str, int]:
-    """The settings under the names that Kafka's broker configuration has for them."""
+    """The settings by their names in Kafka's broker configuration."""
     return {
         "group.min.session.timeout.ms": settings.min_session_timeout,
         "group.max.session.timeout.ms": settings.max_session_timeout,
@@ -139,7 +139,7 @@ def broker_configs(settings: Settings) -> dict[str, int]:
 
 
 def _placement_error(topic: Body) -> Error:
-    """What is wrong with where the topic is to be put, on a cluster of one node."""
+    """The error of a topic's replica placement on a cluster of one node."""
     assignments = topic["assignments"]
     if not assignments:
         return Error.NONE if topic["replication_factor"] in (1, -1) else Error.INVALID_REPLICATION_FACTOR

@@ -1,4 +1,4 @@
-"""Writing and reading records: Produce, Fetch, ListOffsets, and the partitions of transactions."""
+"""The APIs of records: Produce, Fetch, ListOffsets, and the partitions of transactions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ Body: TypeAlias = Mapping[str, Any]
 
 _READ_COMMITTED = 1
 _MAX_FETCH_BYTES = 8 * 1024 * 1024
-"""No answer to Fetch carries more bytes of records than this, unless one batch alone does."""
+"""Most bytes of records in a response to Fetch, unless one batch alone has more."""
 
 
 class OffsetSpec(IntEnum):
-    """Times in ListOffsets that stand for a place in the log."""
+    """Special timestamps of ListOffsets, which stand for a place in the log."""
 
     LATEST = -1
     EARLIEST = -2
@@ -27,7 +27,7 @@ class OffsetSpec(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class FetchResult:
-    """An answer to Fetch. `size` counts the bytes of records in it; `has_error` where it is an error."""
+    """A response to Fetch. `size` counts its bytes of records; `has_error` marks an error."""
 
     body: Body
     size: int
@@ -35,7 +35,7 @@ class FetchResult:
 
 
 def produce(topics: TopicStore, body: Body) -> Body:
-    """Append what is sound; every partition is answered for itself."""
+    """Append the valid batches; each partition has its own result."""
     return {
         "responses": [
             {
@@ -67,14 +67,14 @@ def _append_records(partition: Partition | None, index: int, data: bytes) -> Bod
 
 
 def _is_valid_batch(batch: Batch) -> bool:
-    """Whether readers will cope with the batch; compressed records are taken on trust."""
+    """Whether the batch can be read; compressed records are not checked."""
     if batch.control or not 0 < batch.record_count == batch.last_offset_delta + 1:
         return False
     return batch.compressed or not records_of(batch)[1]
 
 
 def fetch(topics: TopicStore, body: Body) -> FetchResult:
-    """What there is to read now. Fetch sessions (KIP-227) are declined, so that every request names all partitions."""
+    """Read the available batches. Fetch sessions (KIP-227) are declined, so every request names all partitions."""
     if body.get("session_id"):
         return FetchResult({"error_code": Error.FETCH_SESSION_ID_NOT_FOUND}, 0, True)
     committed_only = body["isolation_level"] == _READ_COMMITTED
@@ -119,7 +119,7 @@ def _read_partition(
 
 
 def list_offsets(topics: TopicStore, body: Body) -> Body:
-    """The offset that belongs to a time, or the first or last there is."""
+    """Return the offset of each timestamp, or the first or last offset."""
     committed_only = body.get("isolation_level") == _READ_COMMITTED
     return {
         "topics": [
@@ -160,7 +160,7 @@ def _find_offset(partition: Partition | None, wanted: Body, committed_only: bool
 
 
 def add_transaction_partitions(topics: TopicStore, body: Body) -> Body:
-    """AddPartitionsToTxn: nothing is noted, for a partition learns of the transaction from its first batch."""
+    """Respond to AddPartitionsToTxn without storing it: a partition learns of a transaction from its first batch."""
     return {
         "results_by_topic_v3_and_below": [
             {
@@ -183,7 +183,7 @@ def _partition_error(partition: Partition | None) -> Error:
 
 
 def end_transaction(topics: TopicStore, producer_id: int, producer_epoch: int, committed: bool, now: int) -> bool:
-    """Mark the end of the producer's transaction wherever it wrote. True if it wrote anywhere."""
+    """Mark the end of the producer's transaction in every partition that it wrote to; True if there is one."""
     marked = [
         partition.end_transaction(producer_id, producer_epoch, committed, now)
         for topic in topics.by_name.values()

@@ -1,4 +1,4 @@
-"""A schedule's own way to a broker: requests leave in the order they were sent, and all that is seen is recorded."""
+"""A schedule's connections to a cluster: requests leave in the order of `send`, and every event is recorded."""
 
 import asyncio
 from collections import deque
@@ -23,7 +23,7 @@ from fencepost.traces.events import Body, Kind
 
 class WireChannel:
     """Implements `Channel`. A request whose connection is lost, or cannot be made, is a fault event and resolves to
-    None; only too many connections are a `TargetError`."""
+    None; only too many connections raise `TargetError`."""
 
     def __init__(
         self, client: AdminClient, cluster: Cluster, recorder: TraceBuilder, siblings: "set[WireChannel]"
@@ -58,7 +58,7 @@ class WireChannel:
         return flight.exchange
 
     async def close(self) -> None:
-        """As `Channel.close`: what is in flight is cancelled, and nothing is recorded any more."""
+        """As `Channel.close`: requests in flight are cancelled, and nothing is recorded any more."""
         self._closed = True
         self._siblings.discard(self)
         self._queue.clear()
@@ -70,16 +70,16 @@ class WireChannel:
         await wait_closed(tuple(connection for connection in connections if connection is not None))
 
     def expect_kill(self) -> None:
-        """The target is about to be killed: until it was, a connection that ends is no fault of the target."""
+        """Record connections that end from now on as dropped: the target is about to be killed."""
         self.is_killing = True
 
     def record_restart(self) -> None:
-        """The target was killed; from here on, requests meet the one that is started next."""
+        """Record that the target was killed; later requests go to its next start."""
         self.is_killing = False
         self.recorder.record(Kind.FAULT, "restart", 0, {})
 
     async def _send_queued(self) -> None:
-        """Send what has to wait for a connection or a coordinator, one after the other."""
+        """Send the queued requests one after the other, each once its coordinator and a connection are found."""
         try:
             while self._queue:
                 flight = self._queue[0]
@@ -97,7 +97,7 @@ class WireChannel:
 
 
 class _InFlightRequest:
-    """One request from its sending to its end."""
+    """One request from `send` to its response or loss."""
 
     __slots__ = (
         "_address",
@@ -144,7 +144,7 @@ class _InFlightRequest:
             self._close_connection()
 
     def mark_unreachable(self, loss: ConnectionLoss) -> None:
-        """No connection could be made."""
+        """Record that no connection could be made, and resolve the request to None."""
         body = {"api": self._request[0], "reason": loss.reason}
         self._channel.recorder.record(Kind.FAULT, "unreachable", 0, body, member=self.options.member)
         self._resolve(None)
@@ -155,7 +155,7 @@ class _InFlightRequest:
             self.exchange.response.set_exception(error)
 
     def abandon(self) -> Connection | None:
-        """Let go of it quietly."""
+        """Cancel the request without recording anything; returns its connection."""
         if self._connection is not None:
             self._connection.abort()
         self.exchange.response.cancel()
@@ -194,7 +194,7 @@ class _InFlightRequest:
         self._resolve(None)
 
     def _record(self, kind: Kind, api: str, version: int, body: Body) -> None:
-        """Something that became of the request."""
+        """Record an event of the request."""
         request = self.exchange.request
         assert request is not None
         self._channel.recorder.record(
@@ -208,7 +208,7 @@ class _InFlightRequest:
 
 
 def _observed_body(request: bytes, response: DecodedResponse) -> Body:
-    """The body of an answer, with what was wrong on the wire."""
+    """The body of a response, with the findings of the codec."""
     findings = list(response.findings)
     expected = int.from_bytes(request[4:8])
     if response.correlation_id != expected:

@@ -1,4 +1,4 @@
-"""Learning what a target is, and making it ready: versions, brokers, settings, the kit's topic, its coordinators."""
+"""Discovery and preparation of a target: versions, brokers, settings, the kit's topic and its coordinators."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ from fencepost.traces.events import Body
 BROKER_RESOURCE = 4
 MIN_PARTITIONS = 4
 TOPIC_IDS_SINCE = 10
-"""The first version of Metadata that tells them."""
+"""The first version of Metadata with topic ids."""
 TLS_ALERT = b"\x15\x03"
 CLIENT_SOFTWARE = {"client_software_name": "fencepost", "client_software_version": "1"}
 
@@ -42,7 +42,7 @@ REQUIRED_APIS = ("Metadata", "FindCoordinator", "JoinGroup", "SyncGroup", "Heart
 
 
 async def learn_versions(client: AdminClient, address: Address) -> dict[str, tuple[int, int]]:
-    """What target and kit both speak. Raises `TargetError` if this is no Kafka broker that we can talk to."""
+    """The versions that target and kit share. Raises `TargetError` if the address is not that of a usable broker."""
     body: Body = {}
     for version in (VERSIONS["ApiVersions"][1], 0):
         try:
@@ -108,7 +108,7 @@ async def learn_brokers(client: AdminClient, address: Address) -> tuple[dict[int
 
 
 async def learn_settings(client: AdminClient, cluster: Cluster, overrides: Mapping[str, int]) -> Settings:
-    """Overrides by field of `Settings`, else what DescribeConfigs says, else Kafka's defaults."""
+    """The settings: each from `overrides`, else from DescribeConfigs, else Kafka's default."""
     unknown = sorted(set(overrides) - {field.name for field in fields(Settings)})
     if unknown:
         raise TargetError(f"unknown setting {unknown[0]!r} in the profile; see the fields of the trace header")
@@ -136,8 +136,8 @@ def _read_settings(result: Body) -> Iterator[tuple[str, int]]:
 
 
 async def ensure_topic(client: AdminClient, cluster: Cluster, topic: str, ready_timeout: float) -> str | None:
-    """Make the kit's topic if it is missing, and wait until all its partitions have a leader; its id, None if the
-    target does not tell (KIP-516)."""
+    """Create the kit's topic if it is missing, and wait until all its partitions have a leader; returns its id, None if
+    the target has no topic ids (KIP-516)."""
     address = next(iter(cluster.brokers.values()))
     creates = "CreateTopics" in client.versions
     if creates:
@@ -171,7 +171,7 @@ async def ensure_topic(client: AdminClient, cluster: Cluster, topic: str, ready_
 
 
 def without_topic_ids(versions: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
-    """The versions in which topics go by their names, for a target that does not tell their ids."""
+    """The versions that name topics instead of using ids, for a target without topic ids."""
     named = {
         api: (lowest, highest if not names_topics_by_id(api, highest) else MIN_TOPIC_ID_VERSION - 1)
         for api, (lowest, highest) in versions.items()
@@ -211,7 +211,7 @@ async def await_coordinators(
 
 
 async def _coordinator_error(client: AdminClient, cluster: Cluster, group: str, topic: Body) -> int:
-    """A retriable error, or 0."""
+    """The error of a group's coordinator that is not ready, or 0."""
     first = next(iter(cluster.brokers.values()))
     try:
         error, node = await cluster.find_coordinator(first, (GROUP_KEY, group))
@@ -232,7 +232,7 @@ async def _coordinator_error(client: AdminClient, cluster: Cluster, group: str, 
 
 
 def probe_groups(partitions: int) -> Iterator[str]:
-    """For each partition of the offsets topic, the name of a group that lives there."""
+    """The name of a group in each partition of the offsets topic."""
     missing = set(range(partitions))
     for number in count():
         if not missing:
@@ -252,7 +252,7 @@ async def _request(client: AdminClient, address: Address, api: str, version: int
 
 
 def as_target_error(address: Address, loss: ConnectionLoss) -> TargetError:
-    """What a lost connection means to the person who named the target."""
+    """The `TargetError` that reports a lost connection to the user."""
     if loss.head[:2] == TLS_ALERT:
         return TargetError(f"{format_url(address)}: speaks TLS; Fencepost needs a PLAINTEXT listener")
     return TargetError(f"{format_url(address)}: {loss.reason}; {loss.cause.value}")

@@ -1,4 +1,4 @@
-"""Starting and killing a target with the commands of its profile."""
+"""The commands of a profile that start and kill a target."""
 
 import asyncio
 import shlex
@@ -25,7 +25,7 @@ class ProcessControl:
     timeout: float = 180.0
 
     async def start(self) -> Address:
-        """Start the target; its address, which may differ from the last one. Raises `TargetError`."""
+        """Start the target and return its address, which may differ from the last one. Raises `TargetError`."""
         output = await self._run("start", self.start_command)
         address = parse_address(output)
         if address is None:

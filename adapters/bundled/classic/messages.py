@@ -1,4 +1,4 @@
-"""What goes into the coordinator and what comes out: requests, answers, error codes."""
+"""Requests and responses of the coordinator, and their error codes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ Body: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request as it arrived. `handle` is the caller's name for it, given back with the answer.
+    """A request as it arrived. `handle` is the caller's name for it, returned with the response.
 
-    A field that `body` lacks has its schema default; fields that `version` does not have are not looked for.
+    A field that `body` lacks has its schema default; fields that `version` does not have are ignored.
     """
 
     handle: int
@@ -29,7 +29,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The answer to the request of that handle, with every field that its version has, in plain values."""
+    """The response to the request with that handle: every field of its version, in plain values."""
 
     handle: int
     body: dict[str, Any]
@@ -37,7 +37,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class JoinGroup:
-    """A JoinGroup request, read (timeouts in milliseconds, protocols in the order of preference)."""
+    """A parsed JoinGroup request (timeouts in milliseconds, protocols in the order of preference)."""
 
     request: Request
     group_id: str
@@ -50,7 +50,7 @@ class JoinGroup:
 
     @classmethod
     def read(cls, request: Request) -> "JoinGroup":
-        """Take the fields out of the body."""
+        """Parse the body of the request."""
         body = request.body
         session_timeout = body.get("session_timeout_ms", 0)
         return cls(
@@ -67,5 +67,5 @@ class JoinGroup:
 
     @property
     def is_static(self) -> bool:
-        """Whether the member names its own instance (KIP-345)."""
+        """Whether the request has an instance id (KIP-345)."""
         return self.instance_id is not None
