@@ -1,4 +1,4 @@
-"""Ways to reach an implementation: the bundled coordinator, the Kafka wire, the server, real clients.
+"""Ways to reach an implementation: the bundled coordinator, the Kafka wire, the server, the recorder.
 
-Requests go in, events come out in the trace format. No verdict is made here.
+Adapters take requests and record events of the trace format. Verdicts never belong here.
 """

@@ -9,7 +9,16 @@ from fencepost.adapters.bundled.classic.coordinator import VERSIONS, Coordinator
 from fencepost.adapters.bundled.classic.log import Log, MemoryLog
 from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.bundled.classic.topics import FixedTopics
-from fencepost.adapters.target import Channel, Description, Exchange, TargetError, TraceBuilder, torn_request_body
+from fencepost.adapters.target import (
+    DEFAULT_OPTIONS,
+    Channel,
+    Description,
+    Exchange,
+    SendOptions,
+    TargetError,
+    TraceBuilder,
+    torn_request_body,
+)
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Kind, Order
 
@@ -20,7 +29,7 @@ _HOST = "/127.0.0.1"
 
 @dataclass(slots=True)
 class _PendingRequest:
-    """A request that the coordinator has, and where its answer goes."""
+    """A request in the coordinator, and the channel and future that get its response."""
 
     channel: "_Channel"
     request: Event
@@ -28,10 +37,10 @@ class _PendingRequest:
 
 
 class InProcessTarget:
-    """The bundled coordinator, driven by the running loop's clock (a `VirtualClock`, or it is not virtual).
+    """The bundled coordinator, driven by the running loop's clock, which is virtual on a `VirtualClock`.
 
     `topics` are the topics that exist, with their numbers of partitions. `log` is kept across restarts.
-    `make_coordinator` is called for every start; tests put a variant in its place. Member ids are counted, never
+    `make_coordinator` makes the coordinator at every start, in tests a faulty one. Member ids are counted, never
     random, so that two runs of one schedule give the same trace.
     """
 
@@ -73,7 +82,7 @@ class InProcessTarget:
         )
 
     def channel(self, recorder: TraceBuilder) -> Channel:
-        """A fresh channel. Raises `TargetError` before `open`."""
+        """Return a new channel. Raises `TargetError` before `open`."""
         if self._coordinator is None:
             raise TargetError("the bundled coordinator is not running: open the target first")
         channel = _Channel(self, recorder)
@@ -81,8 +90,8 @@ class InProcessTarget:
         return channel
 
     async def restart(self, max_group_size: int | None = None) -> None:
-        """Drop the coordinator with all it has parked, and start another from the same log, with another size limit
-        if one is given."""
+        """Drop the coordinator and its parked requests, and start another from the same log, with another size limit if
+        one is given."""
         if max_group_size is not None:
             self._settings = replace(self._settings, max_group_size=max_group_size)
         changed = {} if max_group_size is None else {"max_group_size": max_group_size}
@@ -94,7 +103,7 @@ class InProcessTarget:
         self._start()
 
     async def close(self) -> None:
-        """Stop the coordinator; what it has parked is lost."""
+        """Stop the coordinator; its parked requests are lost."""
         for channel in list(self._channels):
             await channel.close()
         if self._timer is not None:
@@ -104,24 +113,24 @@ class InProcessTarget:
     # -- the coordinator ----------------------------------------------------------------------------------------
 
     def submit(self, request: Request, flight: _PendingRequest) -> None:
-        """Hand over a request. Timers that are due at this moment have fired: see `advance`."""
+        """Give a request to the coordinator. Timers due by now have to have fired: see `advance`."""
         self._pending[request.handle] = flight
         self._deliver(self._running_coordinator().handle(request, self._now()))
         self._arm_timer()
 
     def advance(self) -> None:
-        """Fire the timers that are due, and set the alarm for the next one."""
+        """Fire the due timers, and arm the loop for the next one."""
         if self._coordinator is not None:
             self._deliver(self._coordinator.advance(self._now()))
             self._arm_timer()
 
     def next_handle(self) -> int:
-        """A number for a request, unused so far."""
+        """Return an unused handle for a request."""
         self._handles += 1
         return self._handles
 
     def remove_channel(self, channel: "_Channel") -> None:
-        """The channel is closed: its requests stay where they are, but nobody is told."""
+        """Forget a closed channel: its requests stay in the coordinator, but their responses are dropped."""
         self._channels.remove(channel)
         for handle in [handle for handle, flight in self._pending.items() if flight.channel is channel]:
             channel.disconnect(self._pending.pop(handle))
@@ -159,7 +168,7 @@ class InProcessTarget:
 
 
 class _Channel:
-    """A schedule's way to the coordinator. A connection is only a number here, used again once it is free."""
+    """A schedule's connections to the coordinator: numbers, reused once they are free."""
 
     def __init__(self, target: InProcessTarget, recorder: TraceBuilder) -> None:
         self.recorder = recorder
@@ -167,18 +176,8 @@ class _Channel:
         self._busy: set[int] = set()
         self._closed = False
 
-    def send(
-        self,
-        api: str,
-        version: int,
-        body: Body,
-        *,
-        member: str = "",
-        client_id: str = "fencepost",
-        broker: int | None = None,
-        share: int | None = None,
-    ) -> Exchange:
-        """Have the request handled at once, after the timers due by now. `broker` is only recorded: there is just one.
+    def send(self, api: str, version: int, body: Body, options: SendOptions = DEFAULT_OPTIONS) -> Exchange:
+        """Have the request handled at once, after the timers due by now. `broker` is only recorded: there is only one.
 
         Raises `TargetError` for an API or version that the target does not have, and on a closed channel.
         """
@@ -186,35 +185,36 @@ class _Channel:
         if self._closed or not lowest <= version <= highest:
             raise TargetError(f"{api} version {version} cannot be sent: " + self._refusal_reason(api))
         self._target.advance()
-        if share is not None and share < 100:
-            self.recorder.record(Kind.FAULT, "torn", version, torn_request_body(api, body, share), member=member)
+        if options.is_torn:
+            torn = torn_request_body(api, body, options)
+            self.recorder.record(Kind.FAULT, "torn", version, torn, member=options.member)
             return Exchange(None, _no_response(), lambda: None)
         connection = self._free_connection()
-        event = self.recorder.record(Kind.REQUEST, api, version, body, connection=connection, member=member)
+        event = self.recorder.record(Kind.REQUEST, api, version, body, connection=connection, member=options.member)
         flight = _PendingRequest(self, event, asyncio.get_running_loop().create_future())
-        if broker is not None:
-            self._record(Kind.INTERNAL, "routed", flight, {"broker": broker})
-        if share is not None:
+        if options.broker is not None:
+            self._record(Kind.INTERNAL, "routed", flight, {"broker": options.broker})
+        if options.share is not None:
             self._drop(flight)
-        request = Request(self._target.next_handle(), api, version, client_id, _HOST, body)
+        request = Request(self._target.next_handle(), api, version, options.client_id, _HOST, body)
         self._target.submit(request, flight)
         return Exchange(event, flight.response, lambda: self._drop(flight))
 
     async def close(self) -> None:
-        """Hang up on everything in flight; nothing more is recorded."""
+        """Disconnect every request in flight; nothing more is recorded."""
         if not self._closed:
             self._closed = True
             self._target.remove_channel(self)
 
     def deliver(self, flight: _PendingRequest, body: Body) -> None:
-        """Record an answer, and pass it on unless the connection was dropped: it was given all the same."""
+        """Record a response, and resolve its future unless the connection was dropped."""
         self._record(Kind.RESPONSE, flight.request.api, flight, body)
         self._busy.discard(flight.request.connection)
         if not flight.response.done():
             flight.response.set_result(body)
 
     def disconnect(self, flight: _PendingRequest) -> None:
-        """The connection ends without an answer."""
+        """End a request's connection without a response."""
         self._busy.discard(flight.request.connection)
         if not flight.response.done():
             flight.response.set_result(None)
@@ -251,7 +251,7 @@ class _Channel:
 
 
 def _no_response() -> asyncio.Future[Body | None]:
-    """No answer will come."""
+    """A future that is resolved to None already."""
     response: asyncio.Future[Body | None] = asyncio.get_running_loop().create_future()
     response.set_result(None)
     return response

@@ -1,6 +1,6 @@
-"""The contract between the runner and a target: what can be asked of any implementation.
+"""The interface of a target: its description, its channels, and the events that they record.
 
-A target hands out channels; a channel sends requests, one connection for each request in flight, and records
+A target makes channels; a channel sends requests, one connection for each request in flight, and records
 everything in the order and at the time it was seen.
 """
 
@@ -15,7 +15,7 @@ from fencepost.traces.events import Body, Event, Kind, Order
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a target is, as found when it was opened.
+    """A target as discovered when it was opened.
 
     `versions` maps an API name to the lowest and highest version that both the target and the kit know;
     an API that the target does not advertise is missing.
@@ -27,9 +27,9 @@ class Description:
     versions: Mapping[str, tuple[int, int]]
     settings: Settings
     topic: str
-    """An existing topic with at least four partitions, made by the kit if need be."""
+    """An existing topic with at least four partitions; the kit creates a missing one."""
     topic_id: str | None = None
-    """Its id (KIP-516); without one no version is offered that goes by ids."""
+    """Its id (KIP-516); without one, `versions` has none that needs ids."""
     brokers: tuple[int, ...] = (0,)
     can_restart: bool = False
     implementation: Mapping[str, str] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class TraceBuilder:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """Everything seen so far, in order."""
+        """The events recorded so far, in order."""
         return tuple(self._events)
 
     def record(
@@ -70,9 +70,9 @@ class TraceBuilder:
 
 @dataclass(slots=True)
 class Exchange:
-    """A request that was sent, and the answer to come.
+    """A request that was sent, and its response to come.
 
-    `answer` resolves to the body of the answer, or to None when the connection ended without one.
+    `response` resolves to the body of the response, or to None when the connection ended without one.
     """
 
     request: Event | None
@@ -80,33 +80,42 @@ class Exchange:
     which only a part is sent."""
     response: asyncio.Future[Body | None]
     drop: Callable[[], None]
-    """Close the connection that carries this request; the answer is then never seen."""
+    """Close the connection of this request; its response is then never seen."""
 
 
-def torn_request_body(api: str, body: Body, share: int) -> Body:
-    """What is recorded of a request of which only a part was sent."""
-    return {"api": api, "share": share, "request": body}
+@dataclass(frozen=True, slots=True)
+class SendOptions:
+    """How a request is sent.
+
+    `member` is the label recorded with its events, `client_id` the one in its header. `broker` is the node that gets it
+    (None: the coordinator of its group). With a `share`, only so many percent of its bytes are sent, and then the
+    connection is closed: below 100 the target cannot handle it, and no request is recorded; at 100 it may.
+    """
+
+    member: str = ""
+    client_id: str = "fencepost"
+    broker: int | None = None
+    share: int | None = None
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether the target gets only a part of the request."""
+        return self.share is not None and self.share < 100
+
+
+DEFAULT_OPTIONS = SendOptions()
+
+
+def torn_request_body(api: str, body: Body, options: SendOptions) -> Body:
+    """The body of the fault event that is recorded instead of a request that was sent in part."""
+    return {"api": api, "share": options.share, "request": body}
 
 
 class Channel(Protocol):
-    """A schedule's own way to the target."""
+    """A schedule's own connections to the target."""
 
-    def send(
-        self,
-        api: str,
-        version: int,
-        body: Body,
-        *,
-        member: str = "",
-        client_id: str = "fencepost",
-        broker: int | None = None,
-        share: int | None = None,
-    ) -> Exchange:
-        """Send a request on a connection that has none in flight. `broker` overrides the coordinator.
-
-        With a `share`, only so many percent of its bytes are sent, and then the connection is cut. Below 100 nothing
-        was asked, and no request is recorded; at 100 all of it was, and it may be handled.
-        """
+    def send(self, api: str, version: int, body: Body, options: SendOptions = DEFAULT_OPTIONS) -> Exchange:
+        """Send a request on a connection that has none in flight."""
         ...
 
     async def close(self) -> None:
@@ -115,14 +124,14 @@ class Channel(Protocol):
 
 
 class Target(Protocol):
-    """An implementation under test."""
+    """An implementation under test: opened once, then used through channels."""
 
     async def open(self) -> Description:
         """Reach the target and learn what it is. Raises `TargetError` if it cannot be used."""
         ...
 
     def channel(self, recorder: TraceBuilder) -> Channel:
-        """A fresh channel that records into `recorder`."""
+        """Return a new channel that records into `recorder`."""
         ...
 
     async def restart(self) -> None:
@@ -130,9 +139,9 @@ class Target(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of the target."""
+        """Close every connection to the target, which may keep running."""
         ...
 
 
 class TargetError(Exception):
-    """The target cannot be used; the message is one clear line: what, where, what to do."""
+    """The target cannot be used. The message is one line: the problem, its place and the remedy."""

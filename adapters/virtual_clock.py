@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Deadlock(RuntimeError):
-    """Every task waits, and nothing is scheduled that could wake one; the message names the tasks."""
+    """Every task waits and no scheduled callback could wake one; the message names the tasks."""
 
 
 class VirtualClock(asyncio.BaseEventLoop):
@@ -35,20 +35,20 @@ class VirtualClock(asyncio.BaseEventLoop):
         return round(self._seconds * 1000)
 
     def jump(self, seconds: float) -> None:
-        """Let time pass. Whole nanoseconds, finer than the loop looks, keep sums of fractions from drifting apart."""
+        """Advance the time by so many seconds, in whole nanoseconds: sums of fractions do not drift."""
         self._seconds = round(self._seconds + seconds, 9)
 
     # What BaseEventLoop leaves to loops with real input and output.
 
     def _process_events(self, event_list: list[Any]) -> None:
-        """There are none."""
+        """Do nothing: the selector has no events."""
 
     def _write_to_self(self) -> None:
-        """Nothing ever blocks that would have to be woken."""
+        """Do nothing: the selector never blocks."""
 
 
 class _ClockSelector:
-    """Stands where a selector would wait: instead of waiting for a time it moves the clock by it."""
+    """A selector that advances the clock by a timeout instead of waiting for it."""
 
     def __init__(self, loop: VirtualClock) -> None:
         self._loop = loop

@@ -1,29 +1,29 @@
-"""The addresses in answers to Metadata and FindCoordinator: the only bytes that the proxy changes."""
+"""The addresses in responses to Metadata and FindCoordinator, the only bytes that the proxy changes."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
+from fencepost.adapters.address import Address
 from fencepost.model.wire.codec import VERSIONS, decode_response, encode_response
 
-Address: TypeAlias = tuple[str, int]
 REWRITTEN_APIS = frozenset({"Metadata", "FindCoordinator"})
 
 
 def is_known(api: str, version: int) -> bool:
-    """Answers of this version can be read, and so kept on the proxy."""
+    """Whether the kit can decode responses of this version, and so rewrite their addresses."""
     low, high = VERSIONS[api]
     return low <= version <= high
 
 
 def read_addresses(api: str, version: int, frame: bytes) -> list[Address]:
-    """The brokers that an answer names, each once."""
+    """The distinct broker addresses in a response."""
     return list(
         dict.fromkeys((row["host"], row["port"]) for row in _address_rows(decode_response(api, version, frame).body))
     )
 
 
 def rewrite_addresses(api: str, version: int, frame: bytes, new_addresses: Mapping[Address, Address]) -> bytes:
-    """The answer with other addresses; whatever else it holds stays, also what the kit cannot read."""
+    """Return the response with other addresses; all other bytes stay, also those that the kit cannot decode."""
     response = decode_response(api, version, frame)
     plain = encode_response(api, version, response.correlation_id, response.body)
     if not frame.startswith(plain):
@@ -34,14 +34,14 @@ def rewrite_addresses(api: str, version: int, frame: bytes, new_addresses: Mappi
 
 
 def _address_rows(body: Mapping[str, Any]) -> Iterator[Any]:
-    """The parts of an answer that have an address."""
+    """The parts of a response that have an address."""
     for row in (*(body.get("brokers") or ()), *(body.get("coordinators") or ()), body):
         if isinstance(row, dict) and row.get("host") and row.get("port", -1) > 0:
             yield row
 
 
 def _replace_bytes(frame: bytes, new_addresses: Mapping[Address, Address]) -> bytes:
-    """An answer that is not written as the kit writes it: find the addresses by their bytes."""
+    """Replace the encoded addresses in a response that the kit would encode differently."""
     for old, new in new_addresses.items():
         for encode in (_encode_address, _encode_compact_address):
             frame = frame.replace(encode(*old), encode(*new))

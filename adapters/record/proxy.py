@@ -7,9 +7,9 @@ from functools import partial
 from typing import TypeVar
 from weakref import WeakSet
 
+from fencepost.adapters.address import Address
 from fencepost.adapters.record.address_rewriting import (
     REWRITTEN_APIS,
-    Address,
     is_known,
     read_addresses,
     rewrite_addresses,
@@ -17,7 +17,7 @@ from fencepost.adapters.record.address_rewriting import (
 from fencepost.traces.frames import ConnectionDecoder, FrameSplitter, WireTrace
 
 MAX_FRAME_BYTES = 128 * 1024 * 1024
-"""A frame longer than this is not Kafka's: its brokers refuse requests above 100 MiB."""
+"""Longest frame of Kafka, in bytes: its brokers refuse requests above 100 MiB."""
 READ_CHUNK_BYTES = 256 * 1024
 MAX_WARNINGS = 100
 
@@ -27,8 +27,8 @@ _log = logging.getLogger(__name__)
 
 
 class Proxy:
-    """Listens on `host` for the clients of a cluster. A broker that an answer names gets a listener of its own. `show`
-    gets lines for whoever runs the proxy."""
+    """Listens on `host` for the clients of a cluster. A broker that a response names gets a listener of its own. `show`
+    gets lines for the operator."""
 
     def __init__(self, trace: WireTrace, host: str, show: Callable[[str], None]) -> None:
         self._trace = trace
@@ -42,7 +42,7 @@ class Proxy:
         self._warned: set[str] = set()
 
     async def listen(self, upstream: Address, port: int = 0) -> int:
-        """Take connections for a broker; the port for them, 0 for any. Raises OSError if the port cannot be had."""
+        """Listen for a broker's clients on `port` (0: any) and return the port. Raises `OSError` if it is taken."""
         async with self._opening:  # two answers may name a broker at the same time
             if upstream not in self._ports:
                 self._ports[upstream] = await self._listen(upstream, port)
@@ -61,7 +61,7 @@ class Proxy:
         return found
 
     async def close(self) -> None:
-        """Let go of everybody."""
+        """Close every listener and every connection."""
         for server in self._servers:
             server.close()
         for task in self._connections:
@@ -74,7 +74,7 @@ class Proxy:
     async def _relay_connection(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, upstream: Address
     ) -> None:
-        """One client's connection from its beginning to its end."""
+        """Relay one client's connection until it ends."""
         talk = self._trace.open_connection()
         try:
             there, back = await asyncio.open_connection(*upstream, limit=READ_CHUNK_BYTES)
@@ -105,7 +105,7 @@ class Proxy:
     async def _relay_requests(
         self, reader: asyncio.StreamReader, back: asyncio.StreamWriter, decoder: ConnectionDecoder, closed_by: list[str]
     ) -> None:
-        """Bytes from the client. A request is on record before its last byte goes on."""
+        """Forward bytes from the client. A request is recorded before its last byte is forwarded."""
         splitter = FrameSplitter(MAX_FRAME_BYTES)
         while data := await read_chunk(reader, "client", closed_by):
             if not splitter.is_broken:
@@ -123,7 +123,7 @@ class Proxy:
         decoder: ConnectionDecoder,
         closed_by: list[str],
     ) -> None:
-        """Bytes from the broker. An answer is on record before its first byte goes on."""
+        """Forward bytes from the broker. A response is recorded before its first byte is forwarded."""
         splitter = FrameSplitter(MAX_FRAME_BYTES)
         here = writer.get_extra_info("sockname")[0]
         try:
@@ -142,7 +142,7 @@ class Proxy:
             writer.write(splitter.take_rest())
 
     async def _rewrite_response(self, frame: bytes, decoder: ConnectionDecoder, here: str) -> bytes:
-        """An answer as the client gets it."""
+        """Record a response, and return it with the proxy's addresses."""
         flight = self._record_safely(partial(decoder.on_response, frame))
         if flight is None or flight.request.api not in REWRITTEN_APIS:
             return frame
@@ -165,7 +165,7 @@ class Proxy:
             self._record_safely(lambda: self._trace.mark_gap(f"connection {decoder.number} cannot be read"))
 
     def _record_safely(self, step: Callable[[], T]) -> T | None:
-        """Write something down; whatever goes wrong with that is no reason to hold bytes back."""
+        """Call `step`, which records; a failure is logged, and bytes are still forwarded."""
         try:
             return step()
         except Exception as error:
@@ -174,14 +174,14 @@ class Proxy:
             return None
 
     def _warn_once(self, line: str) -> None:
-        """Tell the operator, once."""
+        """Show a line to the operator, unless it was shown before."""
         if line not in self._warned and len(self._warned) < MAX_WARNINGS:
             self._warned.add(line)
             self._show(line)
 
 
 async def read_chunk(reader: asyncio.StreamReader, side: str, closed_by: list[str]) -> bytes:
-    """What came, nothing at the end; then `closed_by` gets the name of the side. Raises ConnectionError as well."""
+    """Read some bytes, b"" at the end; `closed_by` then gets the name of the side. Raises `ConnectionError`."""
     data = b""
     try:
         data = await reader.read(READ_CHUNK_BYTES)

@@ -1,7 +1,7 @@
-"""The recorder: a proxy, a tape and a file brought together.
+"""The recorder: a proxy whose frames are decoded and written to a trace file.
 
-A trace that it writes is one of intervals (`Order.INTERVALS`): a request was seen before its broker could handle it, an
-answer after it was given. It begins with the remark that what was before is not known, for groups are older than
+Its traces are of intervals (`Order.INTERVALS`): a request is recorded before its broker can handle it, a response after
+the broker sent it. A trace begins with an event that says that earlier state is unknown, because groups are older than
 recordings.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fencepost.adapters.record.address_rewriting import Address
+from fencepost.adapters.address import Address, format_url
 from fencepost.adapters.record.proxy import Proxy
 from fencepost.adapters.wire import discovery
 from fencepost.adapters.wire.admin_client import AdminClient
@@ -26,16 +26,15 @@ from fencepost.traces.files.rotating_writer import RotatingTraceWriter
 from fencepost.traces.frames import WireTrace
 
 DEFAULT_GRACE_MS = 1_000
-"""How late timers may fire: a broker's own delay, and how long messages take through the proxy."""
+"""Grace for timers: the broker's own delay, and the transit through the proxy."""
 MAX_CONNECTIONS = 8
 REQUEST_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingOptions:
-    """What to record. `sync_interval_s` is after how many seconds at most an event is on the disk; `max_file_bytes`
-    after how many bytes
-    a file ends; `duration_s` when to stop, None for never; `settings` come before what the cluster tells."""
+    """The options of a recording. An event is on the disk after `sync_interval_s` seconds at the latest; a file ends
+    after `max_file_bytes`, the recording after `duration_s` (None: never); `settings` win over the cluster's own."""
 
     listen: Address
     upstream: Address
@@ -50,7 +49,7 @@ class RecordingOptions:
 
 @dataclass(frozen=True, slots=True)
 class RecordingResult:
-    """What came of it. `write_error` is why the file ended before the recording did, if it did."""
+    """The result of a recording. `write_error` is why the file ended before the recording, if it did."""
 
     events: int
     undecoded: int
@@ -59,8 +58,8 @@ class RecordingResult:
 
 
 async def learn_cluster(upstream: Address, overrides: Mapping[str, int]) -> tuple[Settings | None, str]:
-    """The settings of a cluster, None if it does not tell them, and its name. Raises `TargetError` if it cannot be
-    reached."""
+    """The settings of a cluster, None if it does not support DescribeConfigs, and its name. Raises `TargetError` if it
+    cannot be reached."""
     pool = ConnectionPool(MAX_CONNECTIONS, REQUEST_TIMEOUT_S)
     client = AdminClient(pool, REQUEST_TIMEOUT_S)
     try:
@@ -76,19 +75,17 @@ async def learn_cluster(upstream: Address, overrides: Mapping[str, int]) -> tupl
 
 
 class Recorder:
-    """One recording. `show` gets lines for whoever runs it."""
+    """One recording. `show` gets lines for the operator."""
 
     def __init__(
         self, job: RecordingOptions, settings: Settings | None, cluster: str, show: Callable[[str], None]
     ) -> None:
-        host, port = job.upstream
-        source = f"kafka://{host}:{port}"
         told = {"recorder": "fencepost record", "recording": str(uuid.uuid4())}
         told |= {"began": datetime.now(UTC).isoformat(timespec="milliseconds")} | (
             {"cluster": cluster} if cluster else {}
         )
         told |= {} if settings else {"settings": "assumed"}
-        header = Header(source, Order.INTERVALS, "wall", settings or Settings(), job.grace_ms, told)
+        header = Header(format_url(job.upstream), Order.INTERVALS, "wall", settings or Settings(), job.grace_ms, told)
         begun = time.monotonic()
         self.write_error = ""
         self._job = job
@@ -101,7 +98,7 @@ class Recorder:
         self._trace.mark_gap("the recording begins")
 
     async def run(self, announce: Callable[[str, int], None], stop: asyncio.Event) -> RecordingResult:
-        """Record until told to stop or for as long as was asked. `announce` is told where clients find the proxy."""
+        """Record until `stop` or the duration's end. `announce` gets the proxy's host and port."""
         host, port = self._job.listen
         try:
             port = await self._proxy.listen(self._job.upstream, port)
@@ -141,7 +138,7 @@ class Recorder:
         self._write_safely(lambda: self._recording.append(event))
 
     def _write_safely(self, step: Callable[[], None]) -> None:
-        """Work on the file, as long as that goes well."""
+        """Call `step`, which writes to the file, unless a write has failed before."""
         if not self.write_error:
             try:
                 step()
@@ -149,7 +146,7 @@ class Recorder:
                 self._stop_writing(error)
 
     def _stop_writing(self, error: OSError) -> None:
-        """The recording is over, but the clients' bytes still pass."""
+        """Stop writing after a failure; the clients' bytes are still forwarded."""
         if not self.write_error:
             self.write_error = f"{self._job.path}: {error.strerror or error}"
             self._show(f"{self.write_error}; nothing more is recorded, bytes still pass")
@@ -158,7 +155,7 @@ class Recorder:
 async def record_traffic(
     job: RecordingOptions, announce: Callable[[str, int], None], show: Callable[[str], None], stop: asyncio.Event
 ) -> RecordingResult:
-    """Record as asked. Raises `TargetError` if the cluster cannot be reached, OSError if the address or the file cannot
-    be had."""
+    """Record the traffic of a cluster's clients until `stop`. Raises `TargetError` if the cluster cannot be reached,
+    and `OSError` if the address or the file cannot be used."""
     settings, cluster = await learn_cluster(job.upstream, job.settings or {})
     return await Recorder(job, settings, cluster, show).run(announce, stop)

@@ -1,4 +1,4 @@
-"""Answers about the cluster: versions, topics, settings."""
+"""Responses about the cluster: versions, topics, settings."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from fencepost.adapters.bundled.classic.admin import Node
-from fencepost.adapters.serve.errors import ErrorCode
 from fencepost.adapters.serve.partition import LEADER_EPOCH
 from fencepost.adapters.serve.topics import DEFAULT_PARTITIONS, Topic, TopicStore
 from fencepost.adapters.serve.versions import OFFERED_VERSIONS
+from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import API_KEYS
+from fencepost.model.wire.primitives import ZERO_UUID
 
 Body: TypeAlias = Mapping[str, Any]
 
@@ -22,14 +23,13 @@ _BROKER_RESOURCE = 4
 _TOPIC_RESOURCE = 2
 _STATIC_BROKER_CONFIG = 4
 _LONG_CONFIG = 5
-_NO_ID = "00000000-0000-0000-0000-000000000000"
 
 
 def api_versions(version: int) -> Body:
-    """What the broker offers; a version of ApiVersions that it does not know is answered with 35 (KIP-511)."""
+    """The response to ApiVersions; UNSUPPORTED_VERSION for an unknown version of it (KIP-511)."""
     known = OFFERED_VERSIONS["ApiVersions"][0] <= version <= OFFERED_VERSIONS["ApiVersions"][1]
     return {
-        "error_code": ErrorCode.NONE if known else ErrorCode.UNSUPPORTED_VERSION,
+        "error_code": Error.NONE if known else Error.UNSUPPORTED_VERSION,
         "api_keys": [
             {"api_key": API_KEYS[api], "min_version": low, "max_version": high}
             for api, (low, high) in OFFERED_VERSIONS.items()
@@ -46,13 +46,15 @@ class SingleNodeCluster:
     topics: TopicStore
 
     def metadata(self, body: Body, version: int, node: Node) -> Body:
-        """Metadata: `node` as the client can reach it. A topic that is asked for by name is made if need be."""
+        """Respond to Metadata with `node` as the only broker. A missing topic requested by name is created."""
         wanted = body["topics"]
         if wanted is None or (version == 0 and not wanted):
             found = [_describe_topic(topic) for topic in self.topics.by_name.values()]
         else:
             may_create = version < 4 or body["allow_auto_topic_creation"]
-            found = [self._find_or_create(topic["name"], topic.get("topic_id", _NO_ID), may_create) for topic in wanted]
+            found = [
+                self._find_or_create(topic["name"], topic.get("topic_id", ZERO_UUID), may_create) for topic in wanted
+            ]
         return {
             "brokers": [{"node_id": node.node_id, "host": node.host, "port": node.port}],
             "cluster_id": CLUSTER_ID,
@@ -61,7 +63,7 @@ class SingleNodeCluster:
         }
 
     def create_topics(self, body: Body) -> Body:
-        """CreateTopics; settings of topics are taken note of by nobody."""
+        """Respond to CreateTopics; settings of topics are ignored."""
         asked = Counter(topic["name"] for topic in body["topics"])
         once = {topic["name"]: topic for topic in body["topics"]}
         return {
@@ -72,21 +74,21 @@ class SingleNodeCluster:
         }
 
     def describe_configs(self, body: Body) -> Body:
-        """DescribeConfigs: the coordinator's settings are those of the broker; topics have none."""
+        """Respond to DescribeConfigs with the coordinator's settings for the broker; topics have none."""
         return {"results": [self._describe_resource(resource) for resource in body["resources"]]}
 
     def _find_or_create(self, name: str | None, topic_id: str, may_create: bool) -> Body:
         if name is None:
             by_id = self.topics.topic_with_id(topic_id)
-            return _describe_topic(by_id) if by_id else {"error_code": ErrorCode.UNKNOWN_TOPIC_ID, "topic_id": topic_id}
+            return _describe_topic(by_id) if by_id else {"error_code": Error.UNKNOWN_TOPIC_ID, "topic_id": topic_id}
         if name not in self.topics.by_name:
-            error = self.topics.create(name) if may_create else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if error is not ErrorCode.NONE:
-                return {"error_code": error, "name": name, "topic_id": _NO_ID}
+            error = self.topics.create(name) if may_create else Error.UNKNOWN_TOPIC_OR_PARTITION
+            if error is not Error.NONE:
+                return {"error_code": error, "name": name, "topic_id": ZERO_UUID}
         return _describe_topic(self.topics.by_name[name])
 
     def _refuse_duplicate(self, name: str) -> Body:
-        return {"name": name, "error_code": ErrorCode.INVALID_REQUEST, "error_message": "The topic is named twice."}
+        return {"name": name, "error_code": Error.INVALID_REQUEST, "error_message": "The topic is named twice."}
 
     def _create_topic(self, topic: Body, validate_only: bool) -> Body:
         name, assignments = topic["name"], topic["assignments"]
@@ -94,24 +96,24 @@ class SingleNodeCluster:
         if count == -1:
             count = DEFAULT_PARTITIONS
         error = _placement_error(topic) or self.topics.creation_error(name, count)
-        if error is ErrorCode.NONE and not validate_only:
+        if error is Error.NONE and not validate_only:
             error = self.topics.create(name, count)
-        if error is not ErrorCode.NONE:
+        if error is not Error.NONE:
             message = error.name.replace("_", " ").capitalize() + "."
             return {"name": name, "error_code": error, "error_message": message}
         made = self.topics.by_name.get(name)
-        topic_id = made.id if made else _NO_ID
+        topic_id = made.id if made else ZERO_UUID
         return {"name": name, "topic_id": topic_id, "num_partitions": count, "replication_factor": 1, "configs": []}
 
     def _describe_resource(self, resource: Body) -> Body:
         kind, name, keys = resource["resource_type"], resource["resource_name"], resource["configuration_keys"]
-        response = {"resource_type": kind, "resource_name": name, "error_code": ErrorCode.NONE, "error_message": None}
+        response = {"resource_type": kind, "resource_name": name, "error_code": Error.NONE, "error_message": None}
         if kind == _TOPIC_RESOURCE:
             if name not in self.topics.by_name:
-                response["error_code"] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                response["error_code"] = Error.UNKNOWN_TOPIC_OR_PARTITION
             return response
         if kind != _BROKER_RESOURCE or name not in ("", str(NODE_ID)):
-            return response | {"error_code": ErrorCode.INVALID_REQUEST, "error_message": "No such resource."}
+            return response | {"error_code": Error.INVALID_REQUEST, "error_message": "No such resource."}
         return response | {
             "configs": [
                 {"name": config, "value": str(value), "read_only": True, "config_source": _STATIC_BROKER_CONFIG}
@@ -123,7 +125,7 @@ class SingleNodeCluster:
 
 
 def broker_configs(settings: Settings) -> dict[str, int]:
-    """The settings under the names that Kafka's broker configuration has for them."""
+    """The settings by their names in Kafka's broker configuration."""
     return {
         "group.min.session.timeout.ms": settings.min_session_timeout,
         "group.max.session.timeout.ms": settings.max_session_timeout,
@@ -136,19 +138,19 @@ def broker_configs(settings: Settings) -> dict[str, int]:
     }
 
 
-def _placement_error(topic: Body) -> ErrorCode:
-    """What is wrong with where the topic is to be put, on a cluster of one node."""
+def _placement_error(topic: Body) -> Error:
+    """The error of a topic's replica placement on a cluster of one node."""
     assignments = topic["assignments"]
     if not assignments:
-        return ErrorCode.NONE if topic["replication_factor"] in (1, -1) else ErrorCode.INVALID_REPLICATION_FACTOR
+        return Error.NONE if topic["replication_factor"] in (1, -1) else Error.INVALID_REPLICATION_FACTOR
     indexes = sorted(one["partition_index"] for one in assignments)
     placed = indexes == list(range(len(indexes))) and all(one["broker_ids"] == [NODE_ID] for one in assignments)
-    return ErrorCode.NONE if placed else ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    return Error.NONE if placed else Error.INVALID_REPLICA_ASSIGNMENT
 
 
 def _describe_topic(topic: Topic) -> Body:
     return {
-        "error_code": ErrorCode.NONE,
+        "error_code": Error.NONE,
         "name": topic.name,
         "topic_id": topic.id,
         "partitions": list(map(_describe_partition, range(len(topic.partitions)))),

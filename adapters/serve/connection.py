@@ -1,4 +1,4 @@
-"""One client's connection: frames in, answers out, one at a time and in order, as Kafka does it."""
+"""One client's connection: request frames in, response frames out, one at a time and in order, as in Kafka."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ MAX_ARRAY_ITEMS = 50_000
 """The most array items that a request may hold, for the same reason."""
 
 MAX_QUEUED_REQUESTS = 4
-"""How many requests of a connection wait behind the one that is handled; who goes with more of them is noticed late."""
+"""Requests of a connection that wait behind the handled one; a disconnect behind more of them is noticed late."""
 
 _LENGTH_BYTES = 4
 
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class Disconnect(Exception):
-    """The connection is to be closed; the message says why."""
+    """The connection has to be closed; the message is the reason."""
 
 
 async def serve_connection(
@@ -27,10 +27,10 @@ async def serve_connection(
     writer: asyncio.StreamWriter,
     respond: Callable[[bytes], Awaitable[bytes | None]],
 ) -> None:
-    """Answer frame after frame until the client goes or misbehaves, then close. `respond` gives None to say nothing.
+    """Respond to frame after frame until the client disconnects or misbehaves, then close. `respond` may return None.
 
-    A few frames are read ahead, so that a client's going is noticed while its request is parked; they are not looked
-    at before the answer is out. Whoever goes leaves its parked request behind: only the answer is lost.
+    A few frames are read ahead, so that a disconnect is noticed while a request is parked; they are handled after its
+    response. The parked request of a client that disconnects stays in its group: only the response is lost.
     """
     frames: asyncio.Queue[bytes | Disconnect | None] = asyncio.Queue(MAX_QUEUED_REQUESTS)
     reading = asyncio.ensure_future(_read_frames(reader, frames))
@@ -58,7 +58,7 @@ async def serve_connection(
 
 
 async def _read_frames(reader: asyncio.StreamReader, frames: "asyncio.Queue[bytes | Disconnect | None]") -> None:
-    """Put frame after frame where they wait for their turn, and at last why there are no more."""
+    """Queue frame after frame, and at the end the reason why there are no more."""
     try:
         while (frame := await _read_frame(reader)) is not None:
             await frames.put(frame)
@@ -70,7 +70,7 @@ async def _read_frames(reader: asyncio.StreamReader, frames: "asyncio.Queue[byte
 
 
 async def _read_frame(reader: asyncio.StreamReader) -> bytes | None:
-    """The next request without its length; None at the end. Raises `Disconnect`."""
+    """Read the next request without its length; None at the end. Raises `Disconnect`."""
     try:
         length = int.from_bytes(await reader.readexactly(_LENGTH_BYTES), signed=True)
         if not 0 < length <= MAX_REQUEST_BYTES:
@@ -81,7 +81,7 @@ async def _read_frame(reader: asyncio.StreamReader) -> bytes | None:
 
 
 async def _await_response(response: asyncio.Task[bytes | None], reading: asyncio.Task[None]) -> bytes | None:
-    """The answer, unless the client hangs up before it comes."""
+    """Await the response; None if the client disconnects first."""
     try:
         await asyncio.wait((response, reading), return_when=asyncio.FIRST_COMPLETED)
         if not response.done():

@@ -24,7 +24,7 @@ class StoredBatch:
 
 @dataclass(frozen=True, slots=True)
 class AbortedTransaction:
-    """A transaction that was aborted: who wrote it, and its first and last offset in this partition."""
+    """An aborted transaction: its producer, and its first and last offset in this partition."""
 
     producer_id: int
     first: int
@@ -67,7 +67,7 @@ class Partition:
         return base
 
     def end_transaction(self, producer_id: int, producer_epoch: int, committed: bool, now: int) -> bool:
-        """Mark the end of the producer's transaction, if it wrote here, at `now` (ms). True if it did."""
+        """Mark the end of the producer's transaction at `now` (ms) if it wrote to this partition; True if it did."""
         first = self._open.pop(producer_id, None)
         if first is None:
             return False
@@ -119,5 +119,5 @@ class Partition:
             self._aborted = [one for one in self._aborted if one.last >= self.start_offset]
 
     def _batch_index(self, offset: int) -> int:
-        """Where the batch with `offset` is, or the first after it."""
+        """The index of the batch with `offset`, or of the first after it."""
         return max(bisect_right(self._stored, offset, key=attrgetter("base")) - 1, 0)

@@ -1,24 +1,24 @@
-"""Writing and reading records: Produce, Fetch, ListOffsets, and the partitions of transactions."""
+"""The APIs of records: Produce, Fetch, ListOffsets, and the partitions of transactions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, TypeAlias
 
-from fencepost.adapters.serve.errors import ErrorCode
 from fencepost.adapters.serve.partition import LEADER_EPOCH, Partition
 from fencepost.adapters.serve.topics import TopicStore
+from fencepost.model.errors import Error
 from fencepost.model.wire.records import Batch, decode_batches, records_of
 
 Body: TypeAlias = Mapping[str, Any]
 
 _READ_COMMITTED = 1
 _MAX_FETCH_BYTES = 8 * 1024 * 1024
-"""No answer to Fetch carries more bytes of records than this, unless one batch alone does."""
+"""Most bytes of records in a response to Fetch, unless one batch alone has more."""
 
 
 class OffsetSpec(IntEnum):
-    """Times in ListOffsets that stand for a place in the log."""
+    """Special timestamps of ListOffsets, which stand for a place in the log."""
 
     LATEST = -1
     EARLIEST = -2
@@ -27,7 +27,7 @@ class OffsetSpec(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class FetchResult:
-    """An answer to Fetch. `size` counts the bytes of records in it; `has_error` where it is an error."""
+    """A response to Fetch. `size` counts its bytes of records; `has_error` marks an error."""
 
     body: Body
     size: int
@@ -35,7 +35,7 @@ class FetchResult:
 
 
 def produce(topics: TopicStore, body: Body) -> Body:
-    """Append what is sound; every partition is answered for itself."""
+    """Append the valid batches; each partition has its own result."""
     return {
         "responses": [
             {
@@ -51,14 +51,14 @@ def produce(topics: TopicStore, body: Body) -> Body:
 
 
 def _append_records(partition: Partition | None, index: int, data: bytes) -> Body:
-    response = {"index": index, "error_code": ErrorCode.NONE, "base_offset": -1}
+    response = {"index": index, "error_code": Error.NONE, "base_offset": -1}
     found = decode_batches(data)
     if partition is None:
-        return response | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+        return response | {"error_code": Error.UNKNOWN_TOPIC_OR_PARTITION}
     if found.findings or not found.batches:
-        return response | {"error_code": ErrorCode.CORRUPT_MESSAGE}
+        return response | {"error_code": Error.CORRUPT_MESSAGE}
     if not all(map(_is_valid_batch, found.batches)):
-        return response | {"error_code": ErrorCode.INVALID_RECORD}
+        return response | {"error_code": Error.INVALID_RECORD}
     offsets = []
     for batch in found.batches:
         offsets.append(partition.append(batch, data[: batch.size]))
@@ -67,16 +67,16 @@ def _append_records(partition: Partition | None, index: int, data: bytes) -> Bod
 
 
 def _is_valid_batch(batch: Batch) -> bool:
-    """Whether readers will cope with the batch; compressed records are taken on trust."""
+    """Whether the batch can be read; compressed records are not checked."""
     if batch.control or not 0 < batch.record_count == batch.last_offset_delta + 1:
         return False
     return batch.compressed or not records_of(batch)[1]
 
 
 def fetch(topics: TopicStore, body: Body) -> FetchResult:
-    """What there is to read now. Fetch sessions (KIP-227) are declined, so that every request names all partitions."""
+    """Read the available batches. Fetch sessions (KIP-227) are declined, so every request names all partitions."""
     if body.get("session_id"):
-        return FetchResult({"error_code": ErrorCode.FETCH_SESSION_ID_NOT_FOUND}, 0, True)
+        return FetchResult({"error_code": Error.FETCH_SESSION_ID_NOT_FOUND}, 0, True)
     committed_only = body["isolation_level"] == _READ_COMMITTED
     most_answered = min(body["max_bytes"], _MAX_FETCH_BYTES)
     size, urgent, responses = 0, False, []
@@ -88,7 +88,7 @@ def fetch(topics: TopicStore, body: Body) -> FetchResult:
             # The first batch of an answer comes whatever its size, lest a reader get stuck before it (KIP-74).
             response = _read_partition(partition, wanted, most, committed_only, at_least_one=size == 0)
             size += len(response["records"])
-            urgent |= response["error_code"] != ErrorCode.NONE
+            urgent |= response["error_code"] != Error.NONE
             rows.append(response)
         responses.append({"topic": topic["topic"], "partitions": rows})
     return FetchResult({"responses": responses}, size, urgent)
@@ -99,14 +99,14 @@ def _read_partition(
 ) -> dict[str, Any]:
     response = {
         "partition_index": wanted["partition"],
-        "error_code": ErrorCode.NONE,
+        "error_code": Error.NONE,
         "high_watermark": -1,
         "records": b"",
     }
     if partition is None:
-        return response | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+        return response | {"error_code": Error.UNKNOWN_TOPIC_OR_PARTITION}
     if not partition.start_offset <= wanted["fetch_offset"] <= partition.end_offset:
-        return response | {"error_code": ErrorCode.OFFSET_OUT_OF_RANGE}
+        return response | {"error_code": Error.OFFSET_OUT_OF_RANGE}
     found = partition.read(wanted["fetch_offset"], max_bytes, committed_only=committed_only, at_least_one=at_least_one)
     aborted = [{"producer_id": one.producer_id, "first_offset": one.first} for one in found.aborted]
     return response | {
@@ -119,7 +119,7 @@ def _read_partition(
 
 
 def list_offsets(topics: TopicStore, body: Body) -> Body:
-    """The offset that belongs to a time, or the first or last there is."""
+    """Return the offset of each timestamp, or the first or last offset."""
     committed_only = body.get("isolation_level") == _READ_COMMITTED
     return {
         "topics": [
@@ -138,12 +138,12 @@ def list_offsets(topics: TopicStore, body: Body) -> Body:
 def _find_offset(partition: Partition | None, wanted: Body, committed_only: bool) -> Body:
     response = {
         "partition_index": wanted["partition_index"],
-        "error_code": ErrorCode.NONE,
+        "error_code": Error.NONE,
         "timestamp": -1,
         "offset": -1,
     }
     if partition is None:
-        return response | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+        return response | {"error_code": Error.UNKNOWN_TOPIC_OR_PARTITION}
     found: tuple[int, int] | None
     match wanted["timestamp"]:
         case OffsetSpec.LATEST:
@@ -160,7 +160,7 @@ def _find_offset(partition: Partition | None, wanted: Body, committed_only: bool
 
 
 def add_transaction_partitions(topics: TopicStore, body: Body) -> Body:
-    """AddPartitionsToTxn: nothing is noted, for a partition learns of the transaction from its first batch."""
+    """Respond to AddPartitionsToTxn without storing it: a partition learns of a transaction from its first batch."""
     return {
         "results_by_topic_v3_and_below": [
             {
@@ -178,12 +178,12 @@ def add_transaction_partitions(topics: TopicStore, body: Body) -> Body:
     }
 
 
-def _partition_error(partition: Partition | None) -> ErrorCode:
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition is None else ErrorCode.NONE
+def _partition_error(partition: Partition | None) -> Error:
+    return Error.UNKNOWN_TOPIC_OR_PARTITION if partition is None else Error.NONE
 
 
 def end_transaction(topics: TopicStore, producer_id: int, producer_epoch: int, committed: bool, now: int) -> bool:
-    """Mark the end of the producer's transaction wherever it wrote. True if it wrote anywhere."""
+    """Mark the end of the producer's transaction in every partition that it wrote to; True if there is one."""
     marked = [
         partition.end_transaction(producer_id, producer_epoch, committed, now)
         for topic in topics.by_name.values()

@@ -1,4 +1,4 @@
-"""The server: sockets, the clock and the coordinator brought together."""
+"""The server of the bundled coordinator: its sockets, its clock and its broker APIs."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class Server:
-    """The bundled coordinator as a broker. Made by `start_server`; lives in the event loop that it was made in."""
+    """The bundled coordinator as a broker. Made by `start_server`, for the event loop that runs then."""
 
     def __init__(self, settings: Settings, storage: Path | None, storage_delay_ms: int = 0) -> None:
         if storage is not None:
@@ -55,13 +55,13 @@ class Server:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port it listens on."""
+        """The host and the port that it listens on."""
         assert self._server is not None
         host, port = self._server.sockets[0].getsockname()[:2]
         return host, port
 
     async def listen(self, host: str, port: int) -> None:
-        """Begin to take connections. Raises OSError if the address cannot be had."""
+        """Begin to take connections. Raises `OSError` if the address is taken."""
         self._server = await asyncio.start_server(self._accept, host, port)
         self._arm_timer()
 
@@ -136,7 +136,7 @@ class Server:
         return response if body["acks"] else None
 
     async def _fetch(self, body: Body) -> Body:
-        """Wait until there is enough to read, but no longer than the client wants to."""
+        """Respond to Fetch once enough can be read, at the latest after the request's `max_wait_ms`."""
         deadline = self._loop.time() + max(body["max_wait_ms"], 0) / 1000
         while True:
             appended = self._appended
@@ -174,7 +174,7 @@ class Server:
         return body
 
     def _end_transaction(self, request: DecodedRequest, body: Body) -> None:
-        """What the coordinator decides about a transaction holds for the records of it too."""
+        """End a transaction's records in the partitions as the coordinator ended its offsets."""
         if request.api not in ("InitProducerId", "EndTxn") or body["error_code"]:
             return
         source = body if request.api == "InitProducerId" else request.body
@@ -194,7 +194,7 @@ class Server:
         return int((self._began + self._loop.time()) * 1000)
 
     def _arm_timer(self) -> None:
-        """Wake up for the coordinator's next timer."""
+        """Arm the loop for the coordinator's next deadline."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -212,9 +212,9 @@ async def start_server(
 ) -> Server:
     """Start a server in the running event loop; port 0 picks a free one.
 
-    `storage_path` is a folder that outlives the server: groups, offsets and the names of topics are found again there,
-    records are not. Whatever it stores takes `storage_delay_ms` milliseconds longer. Raises OSError if the address
-    or the folder cannot be had, and CorruptLogError.
+    `storage_path` is a folder that keeps groups, offsets and names of topics across restarts, but not records. Every
+    write is delayed by `storage_delay_ms` milliseconds. Raises `OSError` if the address or the folder cannot be used,
+    and `CorruptLogError`.
     """
     server = Server(settings, storage_path, storage_delay_ms)
     try:
@@ -233,7 +233,7 @@ async def serve_forever(
     announce: Callable[[str, int], None],
     storage_delay_ms: int = 0,
 ) -> None:
-    """Serve until cancelled. `announce` is told host and port once clients can connect. Raises as `start_server`."""
+    """Serve until cancelled. `announce` gets host and port once clients can connect. Raises as `start_server`."""
     server = await start_server(host, port, settings, storage_path, storage_delay_ms)
     try:
         announce(*server.address)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from fencepost.adapters.bundled.classic.log import CorruptLogError
 from fencepost.adapters.bundled.classic.topics import topic_id_of
-from fencepost.adapters.serve.errors import ErrorCode
 from fencepost.adapters.serve.partition import Partition
+from fencepost.model.errors import Error
 
 DEFAULT_PARTITIONS = 4
-"""Partitions of a topic whose maker does not say; more than Kafka's 1, so that a group has something to share."""
+"""Partitions of a topic created without a number; more than Kafka's 1, so that a group can share them."""
 
 MAX_PARTITIONS = 10_000
 """Partitions of all topics together."""
@@ -23,7 +23,7 @@ _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic."""
+    """A topic and its partitions; its id follows from its name."""
 
     name: str
     partitions: tuple[Partition, ...]
@@ -35,7 +35,7 @@ class Topic:
 
 
 class TopicStore:
-    """All topics by name. With a file they are remembered, their records are not."""
+    """All topics by name. With a file, they survive a restart, without their records."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._topics: dict[str, Topic] = {}
@@ -53,12 +53,12 @@ class TopicStore:
         return next((topic for topic in self._topics.values() if topic.id == topic_id), None)
 
     def partition(self, name: str, index: int) -> Partition | None:
-        """A partition, if there is one of that name and number."""
+        """The partition of that topic and number; None if there is none."""
         topic = self._topics.get(name)
         return topic.partitions[index] if topic and 0 <= index < len(topic.partitions) else None
 
     def partition_count(self, name: str) -> int | None:
-        """How many partitions the topic has, None if there is no such topic."""
+        """The number of partitions of the topic, None if there is no such topic."""
         topic = self._topics.get(name)
         return len(topic.partitions) if topic else None
 
@@ -72,22 +72,22 @@ class TopicStore:
         topic = self.topic_with_id(topic_id)
         return topic.name if topic else None
 
-    def creation_error(self, name: str, partitions: int) -> ErrorCode:
-        """What speaks against creating this topic, else NONE."""
+    def creation_error(self, name: str, partitions: int) -> Error:
+        """The error of creating this topic, or NONE."""
         if not _NAME.fullmatch(name) or name in (".", ".."):
-            return ErrorCode.INVALID_TOPIC_EXCEPTION
+            return Error.INVALID_TOPIC_EXCEPTION
         if name in self._topics:
-            return ErrorCode.TOPIC_ALREADY_EXISTS
+            return Error.TOPIC_ALREADY_EXISTS
         if partitions < 1:
-            return ErrorCode.INVALID_PARTITIONS
+            return Error.INVALID_PARTITIONS
         if partitions + sum(len(topic.partitions) for topic in self._topics.values()) > MAX_PARTITIONS:
-            return ErrorCode.POLICY_VIOLATION
-        return ErrorCode.NONE
+            return Error.POLICY_VIOLATION
+        return Error.NONE
 
-    def create(self, name: str, partitions: int = DEFAULT_PARTITIONS) -> ErrorCode:
-        """Create a topic, unless `creation_error` says otherwise."""
+    def create(self, name: str, partitions: int = DEFAULT_PARTITIONS) -> Error:
+        """Create a topic and return NONE, or only the error of `creation_error`."""
         error = self.creation_error(name, partitions)
-        if error is ErrorCode.NONE:
+        if error is Error.NONE:
             self._topics[name] = _make_topic(name, partitions)
             self._save()
         return error

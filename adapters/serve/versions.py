@@ -1,4 +1,4 @@
-"""What the broker offers to clients."""
+"""The APIs and versions that the broker offers."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,23 +1,22 @@
-"""The kit's own questions to a broker: asked, answered, and not recorded."""
+"""The kit's own requests to a broker, which are not recorded."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any
 
+from fencepost.adapters.address import Address
 from fencepost.adapters.wire.connection import ConnectionLoss, ConnectionLossError, LossCause
-from fencepost.adapters.wire.pool import Address, ConnectionPool
+from fencepost.adapters.wire.pool import ConnectionPool
 from fencepost.model.wire.codec import VERSIONS, DecodedResponse, decode_response, encode_request
 from fencepost.traces.events import Body
 
 CLIENT_ID = "fencepost"
-RETRIABLE_ERRORS = frozenset({14, 15, 16})
-"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR."""
 
 
 class AdminClient:
-    """Asks over the connections of `pool`. `timeout` is how many seconds an answer may take; `versions` are those
-    that target and kit share, empty until they are known."""
+    """Sends requests over the connections of `pool`. A response may take `timeout` seconds; `versions` are those that
+    target and kit share, empty until they are known."""
 
     def __init__(self, pool: ConnectionPool, timeout: float) -> None:
         self.pool = pool
@@ -26,7 +25,7 @@ class AdminClient:
         self._ids = count(1)
 
     def next_id(self) -> int:
-        """A correlation id that no request in flight has."""
+        """Return a correlation id that no request in flight has."""
         return next(self._ids) & 0x7FFF_FFFF
 
     def nearest_version(self, api: str, preferred: int) -> int:
@@ -37,8 +36,8 @@ class AdminClient:
     async def request(
         self, address: Address, api: str, version: int, body: Body, *, fresh: bool = False
     ) -> DecodedResponse:
-        """Send a request, on a `fresh` connection if need be, and await its answer. Raises `ConnectionLossError` if
-        there is none, else as `ConnectionPool.acquire`."""
+        """Send a request, on a `fresh` connection if need be, and return its response. Raises `ConnectionLossError`
+        without one, else as `ConnectionPool.acquire`."""
         frame = encode_request(api, version, self.next_id(), CLIENT_ID, body)
         connection = await (self.pool.open_connection(address) if fresh else self.pool.acquire(address))
         response: asyncio.Future[bytes | ConnectionLoss] = asyncio.get_running_loop().create_future()
@@ -63,7 +62,7 @@ class AdminClient:
 
 
 def error_codes(body: Body) -> Iterator[int]:
-    """Every error code in an answer, at any depth."""
+    """Every error code in a response, at any depth."""
     for key, value in body.items():
         if key == "error_code":
             yield value

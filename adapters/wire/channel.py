@@ -1,22 +1,29 @@
-"""A schedule's own way to a broker: requests leave in the order they were sent, and all that is seen is recorded."""
+"""A schedule's connections to a cluster: requests leave in the order of `send`, and every event is recorded."""
 
 import asyncio
 from collections import deque
 
-from fencepost.adapters.target import Exchange, TargetError, TraceBuilder, torn_request_body
+from fencepost.adapters.address import Address
+from fencepost.adapters.target import (
+    DEFAULT_OPTIONS,
+    Exchange,
+    SendOptions,
+    TargetError,
+    TraceBuilder,
+    torn_request_body,
+)
 from fencepost.adapters.wire.admin_client import AdminClient, error_codes
 from fencepost.adapters.wire.cluster import Cluster, CoordinatorKey, coordinator_key_of
 from fencepost.adapters.wire.connection import Connection, ConnectionLoss, ConnectionLossError
-from fencepost.adapters.wire.pool import Address, wait_closed
+from fencepost.adapters.wire.pool import wait_closed
+from fencepost.model.errors import Error
 from fencepost.model.wire.codec import DecodedResponse, decode_response, encode_request
 from fencepost.traces.events import Body, Kind
-
-NOT_COORDINATOR = 16
 
 
 class WireChannel:
     """Implements `Channel`. A request whose connection is lost, or cannot be made, is a fault event and resolves to
-    None; only too many connections are a `TargetError`."""
+    None; only too many connections raise `TargetError`."""
 
     def __init__(
         self, client: AdminClient, cluster: Cluster, recorder: TraceBuilder, siblings: "set[WireChannel]"
@@ -32,25 +39,15 @@ class WireChannel:
         self.is_killing = False
         siblings.add(self)
 
-    def send(
-        self,
-        api: str,
-        version: int,
-        body: Body,
-        *,
-        member: str = "",
-        client_id: str = "fencepost",
-        broker: int | None = None,
-        share: int | None = None,
-    ) -> Exchange:
+    def send(self, api: str, version: int, body: Body, options: SendOptions = DEFAULT_OPTIONS) -> Exchange:
         """As `Channel.send`. Raises `UnencodableError` or `ValueError` for what cannot be written or addressed."""
         if self._closed:
             raise RuntimeError("the channel is closed")
-        if broker is not None and broker not in self.cluster.brokers:
-            raise ValueError(f"the target has no broker {broker}; it has {sorted(self.cluster.brokers)}")
-        flight = _InFlightRequest(self, api, version, body, member, client_id, broker, share)
+        if options.broker is not None and options.broker not in self.cluster.brokers:
+            raise ValueError(f"the target has no broker {options.broker}; it has {sorted(self.cluster.brokers)}")
+        flight = _InFlightRequest(self, api, version, body, options)
         self.in_flight.add(flight)
-        address = None if self._queue else self.cluster.known_address(flight.key, broker)
+        address = None if self._queue else self.cluster.known_address(flight.key, options.broker)
         connection = address and self.client.pool.take_idle(address)
         if address and connection:
             flight.write(address, connection)
@@ -61,7 +58,7 @@ class WireChannel:
         return flight.exchange
 
     async def close(self) -> None:
-        """As `Channel.close`: what is in flight is cancelled, and nothing is recorded any more."""
+        """As `Channel.close`: requests in flight are cancelled, and nothing is recorded any more."""
         self._closed = True
         self._siblings.discard(self)
         self._queue.clear()
@@ -73,21 +70,21 @@ class WireChannel:
         await wait_closed(tuple(connection for connection in connections if connection is not None))
 
     def expect_kill(self) -> None:
-        """The target is about to be killed: until it was, a connection that ends is no fault of the target."""
+        """Record connections that end from now on as dropped: the target is about to be killed."""
         self.is_killing = True
 
     def record_restart(self) -> None:
-        """The target was killed; from here on, requests meet the one that is started next."""
+        """Record that the target was killed; later requests go to its next start."""
         self.is_killing = False
         self.recorder.record(Kind.FAULT, "restart", 0, {})
 
     async def _send_queued(self) -> None:
-        """Send what has to wait for a connection or a coordinator, one after the other."""
+        """Send the queued requests one after the other, each once its coordinator and a connection are found."""
         try:
             while self._queue:
                 flight = self._queue[0]
                 try:
-                    address = await self.cluster.locate(flight.key, flight.broker)
+                    address = await self.cluster.locate(flight.key, flight.options.broker)
                     connection = await self.client.pool.acquire(address)
                     flight.write(address, connection)
                 except ConnectionLossError as error:
@@ -100,7 +97,7 @@ class WireChannel:
 
 
 class _InFlightRequest:
-    """One request from its sending to its end."""
+    """One request from `send` to its response or loss."""
 
     __slots__ = (
         "_address",
@@ -109,59 +106,47 @@ class _InFlightRequest:
         "_frame",
         "_is_dropped",
         "_request",
-        "_share",
-        "broker",
         "exchange",
         "key",
+        "options",
     )
 
-    def __init__(
-        self,
-        channel: WireChannel,
-        api: str,
-        version: int,
-        body: Body,
-        member: str,
-        client_id: str,
-        broker: int | None,
-        share: int | None,
-    ) -> None:
+    def __init__(self, channel: WireChannel, api: str, version: int, body: Body, options: SendOptions) -> None:
         response: asyncio.Future[Body | None] = asyncio.get_running_loop().create_future()
         self.exchange = Exchange(None, response, self._drop)
-        self._frame = encode_request(api, version, channel.client.next_id(), client_id, body)
+        self._frame = encode_request(api, version, channel.client.next_id(), options.client_id, body)
         self.key: CoordinatorKey | None = coordinator_key_of(api, body)
-        self.broker = broker
         self._channel = channel
-        self._request = (api, version, body, member)
+        self._request = (api, version, body)
+        self.options = options
         self._address: Address | None = None
         self._connection: Connection | None = None
-        self._share = share
-        self._is_dropped = share is not None
+        self._is_dropped = options.share is not None
 
     def write(self, address: Address, connection: Connection) -> None:
         """Record the request, then write it."""
-        api, version, body, member = self._request
-        if self._share is not None and self._share < 100:
-            self._channel.recorder.record(
-                Kind.FAULT, "torn", version, torn_request_body(api, body, self._share), member=member
-            )
-            connection.send_partially(self._frame, self._share)
+        api, version, body = self._request
+        member, broker, share = self.options.member, self.options.broker, self.options.share
+        if share is not None and self.options.is_torn:
+            torn = torn_request_body(api, body, self.options)
+            self._channel.recorder.record(Kind.FAULT, "torn", version, torn, member=member)
+            connection.send_partially(self._frame, share)
             self._resolve(None)
             return
         self._address, self._connection = address, connection
         self.exchange.request = self._channel.recorder.record(
             Kind.REQUEST, api, version, body, connection=connection.number, member=member
         )
-        if self.broker is not None:
-            self._record(Kind.INTERNAL, "routed", 0, {"broker": self.broker})
+        if broker is not None:
+            self._record(Kind.INTERNAL, "routed", 0, {"broker": broker})
         connection.send(self._frame, self._record_response, self._record_loss)
         if self._is_dropped:
             self._close_connection()
 
     def mark_unreachable(self, loss: ConnectionLoss) -> None:
-        """No connection could be made."""
-        api, _, _, member = self._request
-        self._channel.recorder.record(Kind.FAULT, "unreachable", 0, {"api": api, "reason": loss.reason}, member=member)
+        """Record that no connection could be made, and resolve the request to None."""
+        body = {"api": self._request[0], "reason": loss.reason}
+        self._channel.recorder.record(Kind.FAULT, "unreachable", 0, body, member=self.options.member)
         self._resolve(None)
 
     def fail(self, error: TargetError) -> None:
@@ -170,19 +155,19 @@ class _InFlightRequest:
             self.exchange.response.set_exception(error)
 
     def abandon(self) -> Connection | None:
-        """Let go of it quietly."""
+        """Cancel the request without recording anything; returns its connection."""
         if self._connection is not None:
             self._connection.abort()
         self.exchange.response.cancel()
         return self._connection
 
     def _record_response(self, frame: bytes) -> None:
-        api, version, _, _ = self._request
+        api, version, _ = self._request
         body = _observed_body(self._frame, decode_response(api, version, frame))
         self._record(Kind.RESPONSE, api, version, body)
         assert self._address is not None and self._connection is not None
         self._channel.client.pool.release(self._address, self._connection)
-        if self.broker is None and NOT_COORDINATOR in error_codes(body):
+        if self.options.broker is None and Error.NOT_COORDINATOR in error_codes(body):
             self._channel.cluster.forget_coordinator(self.key)
         self._resolve(body)
 
@@ -209,7 +194,7 @@ class _InFlightRequest:
         self._resolve(None)
 
     def _record(self, kind: Kind, api: str, version: int, body: Body) -> None:
-        """Something that became of the request."""
+        """Record an event of the request."""
         request = self.exchange.request
         assert request is not None
         self._channel.recorder.record(
@@ -223,7 +208,7 @@ class _InFlightRequest:
 
 
 def _observed_body(request: bytes, response: DecodedResponse) -> Body:
-    """The body of an answer, with what was wrong on the wire."""
+    """The body of a response, with the findings of the codec."""
     findings = list(response.findings)
     expected = int.from_bytes(request[4:8])
     if response.correlation_id != expected:

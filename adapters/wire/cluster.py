@@ -1,12 +1,13 @@
-"""Which broker a request belongs to: brokers, coordinators, and how they are found."""
+"""The brokers and coordinators of a cluster, and the routing of requests to them."""
 
 import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fencepost.adapters.wire.admin_client import RETRIABLE_ERRORS, AdminClient
+from fencepost.adapters.address import Address
+from fencepost.adapters.wire.admin_client import AdminClient
 from fencepost.adapters.wire.connection import ConnectionLoss, ConnectionLossError, LossCause
-from fencepost.adapters.wire.pool import Address
+from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.events import Body
 
 GROUP_KEY, TRANSACTION_KEY = 0, 1
@@ -15,7 +16,7 @@ GROUP_KEY, TRANSACTION_KEY = 0, 1
 CoordinatorKey = tuple[int, str]
 
 RETRY_DELAY_S = 0.05
-"""Seconds between two tries."""
+"""Seconds between two attempts."""
 
 
 def _group_id(body: Body) -> Any:
@@ -47,7 +48,7 @@ _TRANSACTIONAL = frozenset({"InitProducerId", "AddPartitionsToTxn", "AddOffsetsT
 
 
 def coordinator_key_of(api: str, body: Body) -> CoordinatorKey | None:
-    """Whose coordinator a request goes to; None if any broker will do."""
+    """The key of the coordinator that a request goes to; None if any broker will do."""
     if api in _TRANSACTIONAL:
         kind, name = TRANSACTION_KEY, body.get("transactional_id")
     elif api in _GROUP_OF:
@@ -68,7 +69,7 @@ class Cluster:
         self._coordinators: dict[CoordinatorKey, int] = {}
 
     def known_address(self, key: CoordinatorKey | None, broker: int | None) -> Address | None:
-        """Where a request goes, if that is known without asking."""
+        """The address that a request goes to; None if its coordinator has to be looked up."""
         if broker is not None:
             return self.brokers.get(broker)
         # A lone broker coordinates every group. Transactions have to be asked for: that makes Kafka create their topic.
@@ -78,7 +79,7 @@ class Cluster:
         return None if node is None else self.brokers[node]
 
     async def locate(self, key: CoordinatorKey | None, broker: int | None) -> Address:
-        """Where a request goes. Raises `ConnectionLossError` if the broker it is for is gone."""
+        """Find the address that a request goes to. Raises `ConnectionLossError` if its broker is gone."""
         address = self.known_address(key, broker)
         if address is not None:
             return address
@@ -87,7 +88,7 @@ class Cluster:
         return await self._locate_coordinator(key)
 
     async def _locate_coordinator(self, key: CoordinatorKey) -> Address:
-        """Ask for a coordinator; some broker if there is none, which will then say so itself."""
+        """Look up a coordinator; without one return any broker, which will then respond with the error."""
         loop = asyncio.get_running_loop()
         # Implementations may name no coordinator for the empty group id, however long they are asked.
         deadline = loop.time() + (self._ready_timeout if key[1] else 0)
@@ -100,7 +101,7 @@ class Cluster:
                 if error == 0:
                     self._coordinators[key] = node
                     return self.brokers[node]
-                if error not in RETRIABLE_ERRORS:
+                if error not in COORDINATOR_NOT_READY:
                     return address
                 break
             if loop.time() >= deadline:
@@ -108,17 +109,17 @@ class Cluster:
             await asyncio.sleep(RETRY_DELAY_S)
 
     def forget_coordinator(self, key: CoordinatorKey | None) -> None:
-        """The coordinator is no longer believed to be where it was."""
+        """Forget the node of a coordinator, so that it is looked up again."""
         if key is not None:
             self._coordinators.pop(key, None)
 
     def replace_brokers(self, brokers: Mapping[int, Address]) -> None:
-        """Forget all; these are the brokers now."""
+        """Replace the brokers, and forget every coordinator."""
         self.brokers = dict(brokers)
         self._coordinators.clear()
 
     async def find_coordinator(self, address: Address, key: CoordinatorKey) -> tuple[int, int]:
-        """FindCoordinator: error and node. Raises `ConnectionLossError`."""
+        """Send FindCoordinator; returns the error and the node. Raises `ConnectionLossError`."""
         version = self._client.nearest_version("FindCoordinator", 3)
         kind, name = key
         body: dict[str, Any] = {"key": name} if version < 4 else {"coordinator_keys": [name]}

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
-"""Longest answer that is believed, in bytes. The first bytes of other protocols, read as a length, are far above."""
+"""Longest response accepted, in bytes. The first bytes of other protocols, read as a length, are far above."""
 
 
 class LossCause(Enum):
-    """Why there is no answer; the value is what can be done about it."""
+    """Why there is no response; the value is advice to the user."""
 
     REFUSED = "is the broker running?"
     NO_HOST = "check the host name"
@@ -23,7 +23,7 @@ class LossCause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLoss:
-    """How a connection ended without a whole answer. `head` is what had come of the answer."""
+    """How a connection ended without a whole response. `head` is the part that had arrived."""
 
     cause: LossCause
     reason: str
@@ -31,7 +31,7 @@ class ConnectionLoss:
 
 
 class ConnectionLossError(Exception):
-    """A question was not answered."""
+    """A request of the kit got no response."""
 
     def __init__(self, loss: ConnectionLoss) -> None:
         super().__init__(loss.reason)
@@ -39,7 +39,7 @@ class ConnectionLossError(Exception):
 
 
 class Connection(asyncio.Protocol):
-    """`on_closed` is called once, when the socket is gone."""
+    """A connection to a broker. `on_closed` is called once, when the socket is closed."""
 
     def __init__(self, number: int, on_closed: Callable[["Connection"], None]) -> None:
         self.number = number
@@ -58,32 +58,32 @@ class Connection(asyncio.Protocol):
     def send(
         self, frame: bytes, on_response: Callable[[bytes], None], on_loss: Callable[[ConnectionLoss], None]
     ) -> None:
-        """Write a request; exactly one of the two is called later, unless the connection is closed from this side."""
+        """Write a request; exactly one of the callbacks is called later, unless this side closes the connection."""
         assert self._transport is not None and self._on_response is None
         self._on_response, self._on_loss = on_response, on_loss
         self._transport.write(len(frame).to_bytes(4) + frame)
 
     def send_partially(self, frame: bytes, share: int) -> None:
-        """Write so many percent of a request, at least a byte and never all of it, and close."""
+        """Write `share` percent of a request, at least a byte and never all of it, and close."""
         assert self._transport is not None and self._on_response is None
         whole = len(frame).to_bytes(4) + frame
         self._transport.write(whole[: max(1, min(len(whole) * share // 100, len(whole) - 1))])
         self.close()
 
     def close(self) -> None:
-        """Close after what was written has left; nobody is called any more."""
+        """Close after the written bytes have left, without calling back."""
         self._on_response = self._on_loss = None
         if self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
-        """Close at once; nobody is called any more."""
+        """Close at once, without calling back."""
         self._on_response = self._on_loss = None
         if self._transport is not None:
             self._transport.abort()
 
     def fail(self, cause: LossCause, reason: str) -> None:
-        """Close at once, and report it as a loss to whoever waits for an answer."""
+        """Close at once, and report a loss to the request in flight."""
         lost, head = self._on_loss, bytes(self._buffer[:64])
         self.abort()
         if lost is not None:

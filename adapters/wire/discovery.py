@@ -1,28 +1,28 @@
-"""Learning what a target is, and making it ready: versions, brokers, settings, the kit's topic, its coordinators."""
+"""Discovery and preparation of a target: versions, brokers, settings, the kit's topic and its coordinators."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from itertools import count
 
+from fencepost.adapters.address import Address, format_url
 from fencepost.adapters.target import TargetError
-from fencepost.adapters.wire.admin_client import RETRIABLE_ERRORS, AdminClient, error_codes
+from fencepost.adapters.wire.admin_client import AdminClient, error_codes
 from fencepost.adapters.wire.cluster import GROUP_KEY, RETRY_DELAY_S, Cluster
 from fencepost.adapters.wire.connection import ConnectionLoss, ConnectionLossError, LossCause
-from fencepost.adapters.wire.pool import Address
 from fencepost.model.classic.messages.parsing import names_topics_by_id
 from fencepost.model.classic.messages.requests import MIN_TOPIC_ID_VERSION
+from fencepost.model.errors import COORDINATOR_NOT_READY, Error
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import API_NAMES, VERSIONS, fit_body
+from fencepost.model.wire.java_hash import java_abs_hash
+from fencepost.model.wire.primitives import ZERO_UUID
 from fencepost.traces.events import Body
 
-UNSUPPORTED_VERSION = 35
-TOPIC_ALREADY_EXISTS = 36
 BROKER_RESOURCE = 4
 MIN_PARTITIONS = 4
 TOPIC_IDS_SINCE = 10
-"""The first version of Metadata that tells them."""
-NO_ID = "00000000-0000-0000-0000-000000000000"
+"""The first version of Metadata with topic ids."""
 TLS_ALERT = b"\x15\x03"
 CLIENT_SOFTWARE = {"client_software_name": "fencepost", "client_software_version": "1"}
 
@@ -42,7 +42,7 @@ REQUIRED_APIS = ("Metadata", "FindCoordinator", "JoinGroup", "SyncGroup", "Heart
 
 
 async def learn_versions(client: AdminClient, address: Address) -> dict[str, tuple[int, int]]:
-    """What target and kit both speak. Raises `TargetError` if this is no Kafka broker that we can talk to."""
+    """The versions that target and kit share. Raises `TargetError` if the address is not that of a usable broker."""
     body: Body = {}
     for version in (VERSIONS["ApiVersions"][1], 0):
         try:
@@ -58,13 +58,15 @@ async def learn_versions(client: AdminClient, address: Address) -> dict[str, tup
             break
     else:
         raise TargetError(
-            f"{_url_of(address)}: the answer to ApiVersions makes no sense ({_describe_error(body)}); "
+            f"{format_url(address)}: the answer to ApiVersions makes no sense ({_describe_error(body)}); "
             "is this a Kafka broker?"
         )
     versions = dict(_common_versions(body))
     missing = [api for api in REQUIRED_APIS if api not in versions]
     if missing:
-        raise TargetError(f"{_url_of(address)}: does not offer {', '.join(missing)} in a version that Fencepost knows")
+        raise TargetError(
+            f"{format_url(address)}: does not offer {', '.join(missing)} in a version that Fencepost knows"
+        )
     return versions
 
 
@@ -93,20 +95,20 @@ async def learn_brokers(client: AdminClient, address: Address) -> tuple[dict[int
         if broker.get("host") and "port" in broker
     }
     if not brokers:
-        raise TargetError(f"{_url_of(address)}: Metadata names no broker; is the cluster still starting?")
+        raise TargetError(f"{format_url(address)}: Metadata names no broker; is the cluster still starting?")
     for node, advertised in sorted(brokers.items()):
         try:
             client.pool.release(advertised, await client.pool.acquire(advertised))
         except ConnectionLossError as error:
             raise TargetError(
-                f"{_url_of(address)}: broker {node} advertises {_url_of(advertised)}, which this machine cannot reach "
-                f"({error}); set its advertised.listeners"
+                f"{format_url(address)}: broker {node} advertises {format_url(advertised)}, which this machine cannot "
+                f"reach ({error}); set its advertised.listeners"
             ) from None
     return dict(sorted(brokers.items())), body.get("cluster_id") or ""
 
 
 async def learn_settings(client: AdminClient, cluster: Cluster, overrides: Mapping[str, int]) -> Settings:
-    """Overrides by field of `Settings`, else what DescribeConfigs says, else Kafka's defaults."""
+    """The settings: each from `overrides`, else from DescribeConfigs, else Kafka's default."""
     unknown = sorted(set(overrides) - {field.name for field in fields(Settings)})
     if unknown:
         raise TargetError(f"unknown setting {unknown[0]!r} in the profile; see the fields of the trace header")
@@ -134,14 +136,14 @@ def _read_settings(result: Body) -> Iterator[tuple[str, int]]:
 
 
 async def ensure_topic(client: AdminClient, cluster: Cluster, topic: str, ready_timeout: float) -> str | None:
-    """Make the kit's topic if it is missing, and wait until all its partitions have a leader; its id, None if the
-    target does not tell (KIP-516)."""
+    """Create the kit's topic if it is missing, and wait until all its partitions have a leader; returns its id, None if
+    the target has no topic ids (KIP-516)."""
     address = next(iter(cluster.brokers.values()))
     creates = "CreateTopics" in client.versions
     if creates:
         await _create_topic(client, address, topic)
     version = client.nearest_version("Metadata", TOPIC_IDS_SINCE)
-    named = {"name": topic, "topic_id": NO_ID} if version >= TOPIC_IDS_SINCE else {"name": topic}
+    named = {"name": topic, "topic_id": ZERO_UUID} if version >= TOPIC_IDS_SINCE else {"name": topic}
     question: dict[str, object] = {"topics": [named]}
     if version >= 4:
         question["allow_auto_topic_creation"] = not creates
@@ -155,21 +157,21 @@ async def ensure_topic(client: AdminClient, cluster: Cluster, topic: str, ready_
             break
         if loop.time() >= deadline:
             raise TargetError(
-                f"{_url_of(address)}: topic {topic!r} has no leaders after {ready_timeout:g} s "
+                f"{format_url(address)}: topic {topic!r} has no leaders after {ready_timeout:g} s "
                 f"(error {found.get('error_code')}); create it with {MIN_PARTITIONS} partitions by hand"
             )
         await asyncio.sleep(RETRY_DELAY_S)
     if len(partitions) < MIN_PARTITIONS:
         raise TargetError(
-            f"{_url_of(address)}: topic {topic!r} has {len(partitions)} partitions, the kit needs {MIN_PARTITIONS}; "
+            f"{format_url(address)}: topic {topic!r} has {len(partitions)} partitions, the kit needs {MIN_PARTITIONS}; "
             "delete it or add partitions"
         )
-    topic_id = found.get("topic_id", NO_ID)
-    return None if topic_id == NO_ID else str(topic_id)
+    topic_id = found.get("topic_id", ZERO_UUID)
+    return None if topic_id == ZERO_UUID else str(topic_id)
 
 
 def without_topic_ids(versions: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
-    """The versions in which topics go by their names, for a target that does not tell their ids."""
+    """The versions that name topics instead of using ids, for a target without topic ids."""
     named = {
         api: (lowest, highest if not names_topics_by_id(api, highest) else MIN_TOPIC_ID_VERSION - 1)
         for api, (lowest, highest) in versions.items()
@@ -184,9 +186,9 @@ async def _create_topic(client: AdminClient, address: Address, topic: str) -> No
     wanted = {"name": topic, "num_partitions": MIN_PARTITIONS, "replication_factor": replicas}
     body = await _request(client, address, "CreateTopics", version, {"topics": [wanted], "timeout_ms": 10_000})
     for result in body.get("topics") or ():
-        if result.get("error_code") not in (0, TOPIC_ALREADY_EXISTS):
+        if result.get("error_code") not in (Error.NONE, Error.TOPIC_ALREADY_EXISTS):
             raise TargetError(
-                f"{_url_of(address)}: cannot create topic {topic!r}: error {result.get('error_code')} "
+                f"{format_url(address)}: cannot create topic {topic!r}: error {result.get('error_code')} "
                 f"{result.get('error_message') or ''}; create it with {MIN_PARTITIONS} partitions by hand"
             )
 
@@ -199,17 +201,17 @@ async def await_coordinators(
     loop = asyncio.get_running_loop()
     deadline = loop.time() + ready_timeout
     for group in probe_groups(settings.offsets_partitions):
-        while (error := await _coordinator_error(client, cluster, group, topic)) in RETRIABLE_ERRORS:
+        while (error := await _coordinator_error(client, cluster, group, topic)) in COORDINATOR_NOT_READY:
             if loop.time() >= deadline:
                 raise TargetError(
-                    f"{_url_of(next(iter(cluster.brokers.values())))}: the coordinator of group {group!r} is not ready "
-                    f"after {ready_timeout:g} s (error {error}); is the broker still starting?"
+                    f"{format_url(next(iter(cluster.brokers.values())))}: the coordinator of group {group!r} is not "
+                    f"ready after {ready_timeout:g} s (error {error}); is the broker still starting?"
                 )
             await asyncio.sleep(RETRY_DELAY_S)
 
 
 async def _coordinator_error(client: AdminClient, cluster: Cluster, group: str, topic: Body) -> int:
-    """A retriable error, or 0."""
+    """The error of a group's coordinator that is not ready, or 0."""
     first = next(iter(cluster.brokers.values()))
     try:
         error, node = await cluster.find_coordinator(first, (GROUP_KEY, group))
@@ -226,30 +228,20 @@ async def _coordinator_error(client: AdminClient, cluster: Cluster, group: str, 
         response = await client.request(cluster.brokers[node], "OffsetFetch", version, body)
     except ConnectionLossError as error:
         raise as_target_error(first, error.loss) from None
-    return next((code for code in error_codes(response.body) if code in RETRIABLE_ERRORS), 0)
+    return next((code for code in error_codes(response.body) if code in COORDINATOR_NOT_READY), 0)
 
 
 def probe_groups(partitions: int) -> Iterator[str]:
-    """For each partition of the offsets topic, the name of a group that lives there."""
+    """The name of a group in each partition of the offsets topic."""
     missing = set(range(partitions))
     for number in count():
         if not missing:
             return
         group = f"fencepost-probe-{number}"
-        partition = java_hash(group) % partitions
+        partition = java_abs_hash(group) % partitions
         if partition in missing:
             missing.remove(partition)
             yield group
-
-
-def java_hash(text: str) -> int:
-    """The absolute value of Java's string hash, which places a group (spec of FindCoordinator)."""
-    value = 0
-    units = text.encode("utf-16-be")
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFF_FFFF
-    signed = value - (1 << 32) if value >> 31 else value
-    return 0 if signed == -(1 << 31) else abs(signed)
 
 
 async def _request(client: AdminClient, address: Address, api: str, version: int, body: Body) -> Body:
@@ -260,12 +252,7 @@ async def _request(client: AdminClient, address: Address, api: str, version: int
 
 
 def as_target_error(address: Address, loss: ConnectionLoss) -> TargetError:
-    """What a lost connection means to the person who named the target."""
+    """The `TargetError` that reports a lost connection to the user."""
     if loss.head[:2] == TLS_ALERT:
-        return TargetError(f"{_url_of(address)}: speaks TLS; Fencepost needs a PLAINTEXT listener")
-    return TargetError(f"{_url_of(address)}: {loss.reason}; {loss.cause.value}")
-
-
-def _url_of(address: Address) -> str:
-    host, port = address
-    return f"kafka://[{host}]:{port}" if ":" in host else f"kafka://{host}:{port}"
+        return TargetError(f"{format_url(address)}: speaks TLS; Fencepost needs a PLAINTEXT listener")
+    return TargetError(f"{format_url(address)}: {loss.reason}; {loss.cause.value}")

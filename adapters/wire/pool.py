@@ -1,26 +1,24 @@
-"""The connections of a target: few, reused, and never more than the system allows."""
+"""A pool of connections to a target: reused, and limited by the system's open files."""
 
 import asyncio
 import errno
 import itertools
 import socket
 import sys
-from typing import TypeAlias
 
+from fencepost.adapters.address import Address
 from fencepost.adapters.target import TargetError
 from fencepost.adapters.wire.connection import Connection, ConnectionLoss, ConnectionLossError, LossCause
 
-Address: TypeAlias = tuple[str, int]
-
 MAX_CONNECTIONS = 16_384
 RESERVED_FILES = 128
-"""Files that the rest of the process may need."""
+"""Open files reserved for the rest of the process."""
 MAX_IDLE_S = 60.0
-"""Seconds after which an idle connection is not trusted any more: brokers close theirs after some minutes."""
+"""Seconds after which an idle connection is not reused: brokers close theirs after some minutes."""
 
 
 def connection_limit() -> int:
-    """How many connections there may be; the limit of open files is raised towards it where the system lets us."""
+    """The most connections allowed; the limit of open files is raised for them as far as the system permits."""
     if sys.platform == "win32":
         return MAX_CONNECTIONS
     import resource
@@ -35,7 +33,7 @@ def connection_limit() -> int:
 
 
 class ConnectionPool:
-    """Connections by address. `timeout` is how many seconds making one may take."""
+    """Connections by address. Connecting may take `timeout` seconds."""
 
     def __init__(self, limit: int, timeout: float) -> None:
         self._limit = limit
@@ -46,7 +44,7 @@ class ConnectionPool:
         self._idle: dict[Address, list[tuple[Connection, float]]] = {}
 
     def take_idle(self, address: Address) -> Connection | None:
-        """Take a connection that carries nothing at present."""
+        """Take an idle connection to `address`; None if there is none."""
         idle = self._idle.get(address)
         now = asyncio.get_running_loop().time()
         while idle:
@@ -57,7 +55,7 @@ class ConnectionPool:
         return None
 
     def idle_count(self, address: Address) -> int:
-        """How many connections carry nothing at present."""
+        """The number of idle connections to `address`."""
         return len(self._idle.get(address, ()))
 
     async def acquire(self, address: Address) -> Connection:
@@ -87,7 +85,7 @@ class ConnectionPool:
         return connection
 
     def release(self, address: Address, connection: Connection) -> None:
-        """Make a connection idle whose request was answered."""
+        """Make a connection idle after the response to its request."""
         if connection.is_usable:
             now = asyncio.get_running_loop().time()
             self._idle.setdefault(address, []).append((connection, now))
@@ -112,7 +110,7 @@ class ConnectionPool:
         return connection
 
     def _close_idle(self) -> bool:
-        """Give up an idle connection to make room."""
+        """Close an idle connection; returns whether there was one."""
         for idle in self._idle.values():
             if idle:
                 connection, _ = idle.pop(0)

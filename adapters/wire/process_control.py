@@ -1,15 +1,14 @@
-"""Starting and killing a target with the commands of its profile."""
+"""The commands of a profile that start and kill a target."""
 
 import asyncio
-import re
 import shlex
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from fencepost.adapters.address import Address, parse_address
 from fencepost.adapters.target import TargetError
-from fencepost.adapters.wire.pool import Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,7 @@ class ProcessControl:
     timeout: float = 180.0
 
     async def start(self) -> Address:
-        """Start the target; its address, which may differ from the last one. Raises `TargetError`."""
+        """Start the target and return its address, which may differ from the last one. Raises `TargetError`."""
         output = await self._run("start", self.start_command)
         address = parse_address(output)
         if address is None:
@@ -68,11 +67,3 @@ class ProcessControl:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-
-
-def parse_address(text: str) -> Address | None:
-    """host:port, the host of IPv6 in brackets; None if it is something else."""
-    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.%]+)\]|([^\s:/\[\]@?#,]+)):([0-9]{1,5})", text.strip())
-    if found is None or not 0 < int(found[3]) < 65_536:
-        return None
-    return (found[1] or found[2], int(found[3]))

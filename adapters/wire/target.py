@@ -1,26 +1,26 @@
-"""A Kafka broker, or anything that speaks its protocol, as a target."""
+"""The target of a Kafka cluster, or of any implementation of its wire protocol."""
 
 import asyncio
 from collections.abc import Mapping
 
+from fencepost.adapters.address import Address, format_url, parse_url
 from fencepost.adapters.target import Description, TargetError, TraceBuilder
 from fencepost.adapters.wire import discovery
 from fencepost.adapters.wire.admin_client import AdminClient
 from fencepost.adapters.wire.channel import WireChannel
 from fencepost.adapters.wire.cluster import RETRY_DELAY_S, Cluster
 from fencepost.adapters.wire.connection import ConnectionLossError
-from fencepost.adapters.wire.pool import Address, ConnectionPool, connection_limit
-from fencepost.adapters.wire.process_control import ProcessControl, parse_address
+from fencepost.adapters.wire.pool import ConnectionPool, connection_limit
+from fencepost.adapters.wire.process_control import ProcessControl
 from fencepost.traces.events import Order
 
-URL_SCHEME = "kafka://"
 MAX_CONNECTING = 4
-"""How many connections wait at the same time for the target to take them: the queue of some is that short."""
+"""Connections that are being opened at the same time: the accept queue of some targets is that short."""
 
 
 def parse_target(text: str) -> Address:
-    """Host and port of kafka://host:port. Raises `TargetError`."""
-    address = parse_address(text.removeprefix(URL_SCHEME)) if text.startswith(URL_SCHEME) else None
+    """The address that `text` writes as kafka://host:port. Raises `TargetError`."""
+    address = parse_url(text)
     if address is None:
         raise TargetError(f"{text!r} is no target: write kafka://host:port, as in kafka://localhost:9092")
     return address
@@ -29,8 +29,8 @@ def parse_target(text: str) -> Address:
 class KafkaTarget:
     """Implements `Target` for a cluster that is reached at `address`.
 
-    `overrides` are fields of `Settings` that win over what the target tells. `timeout` is how many seconds a connection
-    and an answer to one of the kit's own questions may take, `ready_timeout` how many a topic or a coordinator may
+    `overrides` are fields of `Settings` that win over the target's own. `timeout` is how many seconds a connection
+    and a response to one of the kit's own requests may take, `ready_timeout` how many a topic or a coordinator may
     take to become ready. With a `process_control` the target can be restarted.
     """
 
@@ -74,9 +74,8 @@ class KafkaTarget:
             client.versions = discovery.without_topic_ids(client.versions)
         topic = {"name": self._topic, "topic_id": topic_id}
         await discovery.await_coordinators(client, cluster, settings, topic, self._ready_timeout)
-        host, port = self._address
         return Description(
-            name=f"{URL_SCHEME}{host}:{port}",
+            name=format_url(self._address),
             order=Order.INTERVALS,
             clock="wall",
             versions=client.versions,
@@ -93,8 +92,8 @@ class KafkaTarget:
         return WireChannel(self._client, self._cluster, recorder, self._channels)
 
     async def open_idle_connections(self, connections: int) -> None:
-        """Have so many idle connections, spread over the brokers. One that finds the target's queue full is tried again
-        by the system after a second, in the midst of a schedule, so they are made beforehand and few at a time."""
+        """Open so many idle connections, spread over the brokers. Where the target's queue is full, the system
+        retries only after a second, amid a schedule, so they are opened beforehand and few at a time."""
         addresses = tuple(self._cluster.brokers.values())
         share = -(-connections // len(addresses))
         missing = [each for each in addresses for _ in range(share - self._pool.idle_count(each))]
@@ -109,7 +108,7 @@ class KafkaTarget:
         await asyncio.gather(*(make() for _ in range(MAX_CONNECTING)))
 
     async def is_alive(self) -> bool:
-        """Whether the target still answers on a new connection."""
+        """Whether the target responds on a new connection."""
         fresh = ConnectionPool(1, self._timeout)
         try:
             await AdminClient(fresh, self._timeout).request(self._address, "ApiVersions", 0, {})
@@ -120,8 +119,7 @@ class KafkaTarget:
         return True
 
     async def measure_response_time(self) -> float:
-        """How many seconds it takes to get an answer at present, whichever side keeps the other waiting; endless if
-        there is none."""
+        """Measure how many seconds a response takes at present, infinity without one. The kit's own delays count."""
         loop = asyncio.get_running_loop()
         begun = loop.time()
         try:
@@ -144,7 +142,7 @@ class KafkaTarget:
         await self._retry_discovery()
 
     async def _retry_discovery(self) -> None:
-        """Some targets tell their address before they serve."""
+        """Discover the target again, with retries: some targets print their address before they serve."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._ready_timeout
         while True:

@@ -35,7 +35,7 @@ def listening_port(text: str) -> int:
 
 def address(text: str) -> tuple[str, int]:
     """The host and the port of host:port."""
-    from fencepost.adapters.wire.process_control import parse_address
+    from fencepost.adapters.address import parse_address
 
     found = parse_address(text)
     if found is None:

@@ -81,10 +81,11 @@ async def _record_until_signal(job: "RecordingOptions", console: Console) -> "Re
     """Record until SIGINT or SIGTERM; the trace is then complete."""
     import asyncio
 
+    from fencepost.adapters.address import format_address
     from fencepost.adapters.record.recorder import record_traffic
 
     def announce(host: str, port: int) -> None:
-        console.print_line(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+        console.print_line(format_address(host, port))
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

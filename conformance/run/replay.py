@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.adapters.target import Description, Exchange, Target, TargetError, TraceBuilder
+from fencepost.adapters.target import Description, Exchange, SendOptions, Target, TargetError, TraceBuilder
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
 from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.analysis.root_cause import RequirementViolation, violations_in
@@ -17,7 +17,7 @@ from fencepost.conformance.plan import BUNDLED, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.remote import kafka_target
 from fencepost.conformance.scenario.context import RESPONSE_TIMEOUT_MS
-from fencepost.model.errors import error_name
+from fencepost.model.errors import COORDINATOR_NOT_READY, Error, error_name
 from fencepost.traces.events import Body, Event, Header, Kind
 from fencepost.traces.files.trace_files import TraceError, open_trace
 from fencepost.traces.judge.diagnosis.wording import errors_in
@@ -26,7 +26,7 @@ from fencepost.traces.operations import Lookahead
 from fencepost.traces.replay_script import IdTranslation, ReplayScript, ReplayStep, build_script
 from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict
 
-TRANSIENT = frozenset({14, 15, 16, 51})
+TRANSIENT = COORDINATOR_NOT_READY | {Error.CONCURRENT_TRANSACTIONS}
 """Not ready: the coordinator loads or moves, or a transaction is still being ended."""
 MAX_ATTEMPTS = 40
 RETRY_PAUSE_SECONDS = 0.15
@@ -215,7 +215,7 @@ class ScriptDriver:
         elif event.api == "torn":
             api, share, request = (event.body[name] for name in ("api", "share", "request"))
             body = self.translation.translate_request(request)
-            self.channel.send(api, event.version, body, member=event.member, share=share)
+            self.channel.send(api, event.version, body, SendOptions(event.member, share=share))
         elif event.of in self.exchanges:
             self.exchanges[event.of].drop()
 
@@ -229,7 +229,7 @@ class ScriptDriver:
         """Send a request."""
         body = self.translation.translate_request(event.body)
         broker = self.broker_for(event.sequence)
-        return self.channel.send(event.api, event.version, body, member=event.member, broker=broker)
+        return self.channel.send(event.api, event.version, body, SendOptions(event.member, broker=broker))
 
     def broker_for(self, sequence: int) -> int | None:
         """The node that a request has to be sent to, None for the coordinator's. Raises `TargetError`."""

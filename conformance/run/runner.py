@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 
+from fencepost.adapters.address import format_address
 from fencepost.adapters.bundled.classic.log import CorruptLogError
 from fencepost.adapters.serve.server import serve_forever as run_server
 from fencepost.adapters.target import TargetError
@@ -48,11 +49,11 @@ def judge_files(paths: Sequence[Path], progress: Callable[[Progress], None]) -> 
 async def serve(host: str, port: int, storage: Path | None, announce: Callable[[str], None], slowness: int = 0) -> None:
     """Serve the bundled coordinator until cancelled; `announce` gets the bootstrap address once it listens."""
 
-    def address(at: str, listening: int) -> None:
-        announce(f"[{at}]:{listening}" if ":" in at else f"{at}:{listening}")
+    def announce_address(at: str, listening: int) -> None:
+        announce(format_address(at, listening))
 
     try:
-        await run_server(host, port, Settings(), storage, address, slowness)
+        await run_server(host, port, Settings(), storage, announce_address, slowness)
     except CorruptLogError as error:
         raise TargetError(str(error)) from error
 

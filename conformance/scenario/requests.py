@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from fencepost.adapters.target import Channel, Description, TraceBuilder
+from fencepost.adapters.target import Channel, Description, SendOptions, TraceBuilder
 from fencepost.conformance.scenario.actors import RESPONSE_TIMEOUT_MS, Blocked, Call, Check, Unsupported
 from fencepost.model.wire.codec import fit_body
 from fencepost.traces.events import Body, Kind
@@ -116,7 +116,5 @@ class RequestSender:
         """
         number = self.highest_version(api) if version is None else self.highest_version(api, version, version)
         carried = fit_body(f"{api}Request", number, body)
-        exchange = self.channel.send(
-            api, number, carried, member=member, client_id=client_id, broker=broker, share=self.share
-        )
+        exchange = self.channel.send(api, number, carried, SendOptions(member, client_id, broker, self.share))
         return Call(api, number, exchange, timeout)

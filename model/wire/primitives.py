@@ -12,6 +12,8 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 NO_LIMIT = 1 << 62
+ZERO_UUID = "00000000-0000-0000-0000-000000000000"
+"""Kafka's id of no topic (KIP-516)."""
 
 _VARINT_BYTES = 5
 _VARLONG_BYTES = 10

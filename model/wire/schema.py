@@ -30,6 +30,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
+from fencepost.model.wire.primitives import ZERO_UUID
 from fencepost.model.wire.tables import cluster, group, log, offsets, transactions
 
 _NO_VERSION = range(0)
@@ -102,7 +103,7 @@ def _default(text: str | None, kind: str, array: bool) -> Any:
         case "bytes" | "records":
             return b""
         case "uuid":
-            return "00000000-0000-0000-0000-000000000000"
+            return ZERO_UUID
         case "struct":
             return {}
         case _:

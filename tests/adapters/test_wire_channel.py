@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.target import TargetError, TraceBuilder
+from fencepost.adapters.target import SendOptions, TargetError, TraceBuilder
 from fencepost.adapters.wire import pool
 from fencepost.adapters.wire.channel import WireChannel
 from fencepost.adapters.wire.target import KafkaTarget
@@ -51,7 +51,7 @@ def event_kinds(recorder: TraceBuilder) -> list[tuple[str, str, int | None]]:
 async def test_a_request_and_its_answer_are_recorded() -> None:
     broker = FakeBroker()
     async with open_target(broker) as (_, channel, recorder):
-        exchange = channel.send("Heartbeat", 3, HEARTBEAT_BODY, member="A", client_id="me")
+        exchange = channel.send("Heartbeat", 3, HEARTBEAT_BODY, SendOptions(member="A", client_id="me"))
         body = await exchange.response
         assert body == {"throttle_time_ms": 0, "error_code": 0}
         request, response = recorder.events
@@ -75,7 +75,7 @@ async def test_each_request_in_flight_has_its_own_connection_and_idle_ones_are_u
 async def test_requests_leave_in_the_order_they_were_sent() -> None:
     broker = FakeBroker()
     async with open_target(broker) as (_, channel, recorder):
-        sent = [channel.send("Heartbeat", 3, HEARTBEAT_BODY, member=str(n)) for n in range(20)]
+        sent = [channel.send("Heartbeat", 3, HEARTBEAT_BODY, SendOptions(member=str(n))) for n in range(20)]
         for exchange in sent:
             await exchange.response
         members = [event.member for event in recorder.events if event.kind is Kind.REQUEST]
@@ -127,7 +127,7 @@ async def test_a_connection_without_an_answer_is_a_fault(reply: bytes, reason: s
     broker = FakeBroker()
     broker.responses["Heartbeat"] = lambda _: reply
     async with open_target(broker) as (_, channel, recorder):
-        assert await channel.send("Heartbeat", 3, HEARTBEAT_BODY, member="B").response is None
+        assert await channel.send("Heartbeat", 3, HEARTBEAT_BODY, SendOptions(member="B")).response is None
         fault = recorder.events[-1]
         assert (fault.kind, fault.api, fault.of, fault.member) == (Kind.FAULT, "closed", 0, "B")
         assert fault.body == {"reason": reason} | ({"head": head} if head else {})
@@ -182,7 +182,7 @@ async def test_what_cannot_be_written_is_refused_at_once() -> None:
         with pytest.raises(UnencodableError):
             channel.send("Heartbeat", 3, {"nonsense": 1})
         with pytest.raises(ValueError, match=r"the target has no broker 9; it has \[0\]"):
-            channel.send("Heartbeat", 3, HEARTBEAT_BODY, broker=9)
+            channel.send("Heartbeat", 3, HEARTBEAT_BODY, SendOptions(broker=9))
         assert recorder.events == ()
 
 
@@ -225,7 +225,7 @@ async def test_a_request_without_a_coordinator_goes_to_the_first_broker(api: str
     async with open_target(*brokers) as (_, channel, _):
         await channel.send(api, 0, body).response
         assert requested_nodes(brokers, api) == [0]
-        await channel.send(api, 0, body, broker=1).response
+        await channel.send(api, 0, body, SendOptions(broker=1)).response
         assert requested_nodes(brokers, api) == [0, 1]
 
 
@@ -280,8 +280,8 @@ async def test_a_target_that_is_gone_is_a_fault_and_not_an_error() -> None:
         recorder = TraceBuilder(lambda: 0)
         channel = target.channel(recorder)
         # The first one may still meet a connection that is just being closed.
-        assert await channel.send("Heartbeat", 3, HEARTBEAT_BODY, member="A").response is None
-        exchange = channel.send("Heartbeat", 3, HEARTBEAT_BODY, member="A")
+        assert await channel.send("Heartbeat", 3, HEARTBEAT_BODY, SendOptions(member="A")).response is None
+        exchange = channel.send("Heartbeat", 3, HEARTBEAT_BODY, SendOptions(member="A"))
         assert await exchange.response is None and exchange.request is None
         fault = recorder.events[-1]
         assert (fault.kind, fault.api, fault.of) == (Kind.FAULT, "unreachable", None)
@@ -301,7 +301,7 @@ async def test_connections_are_made_beforehand() -> None:
             await target.open_idle_connections(wanted)
             assert target._pool.idle_count(("127.0.0.1", broker.port)) == 6
         channel = target.channel(TraceBuilder(lambda: 0))
-        assert channel.send("Heartbeat", 3, HEARTBEAT_BODY, member="A").request is not None
+        assert channel.send("Heartbeat", 3, HEARTBEAT_BODY, SendOptions(member="A")).request is not None
         await target.close()
 
 
@@ -320,8 +320,8 @@ async def test_an_idle_connection_makes_room(monkeypatch: pytest.MonkeyPatch) ->
 
     brokers = (FakeBroker(0), FakeBroker(1))
     async with open_target(*brokers) as (_, channel, _):
-        channel.send("JoinGroup", 5, JOIN_BODY, broker=1)
-        waiting = channel.send("JoinGroup", 5, JOIN_BODY, broker=1)
+        channel.send("JoinGroup", 5, JOIN_BODY, SendOptions(broker=1))
+        waiting = channel.send("JoinGroup", 5, JOIN_BODY, SendOptions(broker=1))
         while waiting.request is None:
             await asyncio.sleep(0)
         assert not waiting.response.done()

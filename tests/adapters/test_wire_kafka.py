@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.adapters.target import Description, TraceBuilder
+from fencepost.adapters.target import Description, SendOptions, TraceBuilder
 from fencepost.adapters.wire.channel import WireChannel
 from fencepost.adapters.wire.process_control import ProcessControl
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
@@ -48,7 +48,7 @@ def real_time_recorder() -> TraceBuilder:
 
 
 async def send_request(channel: WireChannel, api: str, version: int, body: Body) -> Body:
-    response = await channel.send(api, version, body, member="A").response
+    response = await channel.send(api, version, body, SendOptions("A")).response
     assert response is not None, f"{api} v{version} was not answered"
     return response
 

@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
+from fencepost.adapters.address import format_address, format_url, parse_address, parse_url
 from fencepost.adapters.target import Description, TargetError, TraceBuilder
-from fencepost.adapters.wire.discovery import java_hash, probe_groups
+from fencepost.adapters.wire.discovery import probe_groups
 from fencepost.adapters.wire.pool import connection_limit
-from fencepost.adapters.wire.process_control import ProcessControl, parse_address
+from fencepost.adapters.wire.process_control import ProcessControl
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import VERSIONS, DecodedRequest
+from fencepost.model.wire.java_hash import java_abs_hash
 from fencepost.traces.events import Kind, Order
 from tests.support.fake_broker import (
     DISCONNECT,
@@ -288,7 +290,7 @@ def test_a_coordinator_that_never_comes() -> None:
 
 
 def test_probe_groups_cover_every_partition() -> None:
-    assert sorted(java_hash(group) % 50 for group in probe_groups(50)) == list(range(50))
+    assert sorted(java_abs_hash(group) % 50 for group in probe_groups(50)) == list(range(50))
 
 
 @pytest.mark.parametrize(
@@ -302,7 +304,7 @@ def test_probe_groups_cover_every_partition() -> None:
     ],
 )
 def test_javas_hash(text: str, value: int) -> None:
-    assert java_hash(text) == value
+    assert java_abs_hash(text) == value
 
 
 # --- not a broker
@@ -515,6 +517,12 @@ def test_addresses_that_a_start_command_may_print() -> None:
     assert parse_address("127.0.0.1:9092\n") == ("127.0.0.1", 9092)
     assert parse_address("[::1]:9092\n") == ("::1", 9092)
     assert parse_address("PLAINTEXT://host:9092\n") is None
+
+
+@pytest.mark.parametrize("address", [("127.0.0.1", 9092), ("::1", 1), ("fe80::1%eth0", 65_535), ("broker-1.local", 80)])
+def test_addresses_are_written_as_they_are_read(address: tuple[str, int]) -> None:
+    assert parse_address(format_address(*address)) == parse_url(format_url(address)) == address
+    assert parse_url(format_address(*address)) is None
 
 
 def test_frames_of_the_test_broker_are_whole() -> None:

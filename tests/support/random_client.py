@@ -9,7 +9,7 @@ from typing import Any
 from fencepost.adapters.bundled.classic.coordinator import VERSIONS
 from fencepost.adapters.bundled.classic.topics import topic_id_of
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.adapters.target import Exchange, TraceBuilder
+from fencepost.adapters.target import Exchange, SendOptions, TraceBuilder
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
@@ -118,7 +118,7 @@ class RandomClient:
         """Send a request in the name of an actor."""
         if actor is not None and actor.instance is not None and version >= INSTANCE_SINCE.get(api, 99):
             body = {"group_instance_id": actor.instance, **body}
-        exchange = self.channel.send(api, version, body, member=actor.label if actor else "")
+        exchange = self.channel.send(api, version, body, SendOptions(actor.label if actor else ""))
         self.open.append((exchange, actor))
         return exchange
 

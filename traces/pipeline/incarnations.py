@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.events import Header, Order
 
 Body = Mapping[str, Any]
-NEW_TERM_ERRORS = frozenset({14, 15, 16})
-"""Errors of a coordinator that is loading, unavailable or moved: the next successful response is of another term."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ class Incarnations:
         """Note a response, and return the number of its incarnation. `sent` is the time of the request."""
         incarnation = self.groups.setdefault(group, Incarnation())
         error = response.get("error_code")
-        if error in NEW_TERM_ERRORS or not incarnation.has_certain_member(time):
+        if error in COORDINATOR_NOT_READY or not incarnation.has_certain_member(time):
             incarnation.begin_next()
         if api == "JoinGroup":
             if error == 0:

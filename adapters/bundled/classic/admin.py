@@ -30,7 +30,7 @@ NO_NODE = Node(-1, "", -1)
 
 
 class Admin:
-    """Handles what asks about groups, or removes them, from outside."""
+    """Handles the requests of admin clients: describe, list and delete groups, and find a coordinator."""
 
     def __init__(self, runtime: CoordinatorState, ledger: OffsetStore, coordinator_of: Callable[[str], Node]) -> None:
         self._runtime = runtime
@@ -38,17 +38,17 @@ class Admin:
         self._coordinator_of = coordinator_of
 
     def handle_describe(self, request: Request) -> None:
-        """One entry for each group asked about (ADMIN-07)."""
+        """Return one entry for each requested group (ADMIN-07)."""
         groups = [self.describe(group_id, request.version) for group_id in request.body.get("groups", ())]
         self._runtime.respond(request, {"groups": groups})
 
     def describe(self, group_id: str, version: int) -> dict[str, Any]:
-        """What is known of one group."""
+        """Return the DescribeGroups entry of one group."""
         group = self._runtime.groups.get(group_id)
         return responses.describe_missing_group(group_id, version) if group is None else responses.describe_group(group)
 
     def handle_list(self, request: Request) -> None:
-        """Every group that passes the filters; an empty filter lets everything pass (ADMIN-11 to ADMIN-14)."""
+        """Return every group that passes the filters; an empty filter passes all (ADMIN-11 to ADMIN-14)."""
         states = {state.lower() for state in request.body.get("states_filter", ())}
         types = {kind.lower() for kind in request.body.get("types_filter", ())}
         groups = [
@@ -64,11 +64,11 @@ class Admin:
         self._runtime.respond(request, {"error_code": Error.NONE, "groups": groups})
 
     def passes(self, value: str, allowed: set[str]) -> bool:
-        """Whether the filter lets the value through."""
+        """Whether the filter is empty or holds the value."""
         return not allowed or value in allowed
 
     def handle_delete(self, request: Request) -> None:
-        """One result for each distinct group (ADMIN-19)."""
+        """Return one result for each distinct group (ADMIN-19)."""
         names = dict.fromkeys(request.body.get("groups_names", ()))
         results = [{"group_id": name, "error_code": self.delete(self._runtime.groups.get(name))} for name in names]
         self._runtime.respond(request, {"results": results})
@@ -87,12 +87,12 @@ class Admin:
         return Error.NONE
 
     def tombstones(self, group: Group) -> list[Record]:
-        """What takes the group and its offsets off the log."""
+        """The records that remove the group and its offsets from the log."""
         offsets = [OffsetTombstone(group.group_id, *partition) for partition in group.offsets]
         return [*offsets, GroupTombstone(group.group_id)]
 
     def handle_find(self, request: Request) -> None:
-        """Who coordinates; the group need not exist, and none is made (FIND-02)."""
+        """Return the coordinator of each key; the group need not exist, and none is created (FIND-02)."""
         key_type = request.body.get("key_type", 0)
         if request.version < _KEYS_SINCE:
             self._runtime.respond(request, self.find(request.body.get("key", ""), key_type))

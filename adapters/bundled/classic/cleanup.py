@@ -1,4 +1,4 @@
-"""The clean-up pass: expired offsets go, and Empty groups without offsets."""
+"""The clean-up pass: removes expired offsets, and Empty groups without offsets."""
 
 from fencepost.adapters.bundled.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.bundled.classic.group import Group, Offset, Partition, State
@@ -23,7 +23,7 @@ class Cleanup:
         self._armed = False
 
     def schedule(self) -> None:
-        """See to it that the next pass takes place if there is any group to look at."""
+        """Arm the timer of the next pass if any group may need it."""
         if not self._armed and self._runtime.groups:
             self._arm()
 
@@ -34,19 +34,19 @@ class Cleanup:
         self._runtime.timers.arm(_TIMER, self._start + (passes + 1) * interval, self.on_timer)
 
     def on_timer(self) -> None:
-        """Run a pass; there will be another as long as one may find something."""
+        """Run a pass, and schedule another while one may find something."""
         self._armed = False
         self.run_pass()
         if any(self.may_change(group) for group in self._runtime.groups.values()):
             self._arm()
 
     def may_change(self, group: Group) -> bool:
-        """Whether time alone may bring a pass to do something about the group as it is."""
+        """Whether a pass may change the group as it is, once enough time has passed."""
         can_expire = any(not group.has_uncommitted(partition) for partition in group.offsets)
         return self.is_deletable(group) or (can_expire and self.has_base_time(group))
 
     def run_pass(self) -> None:
-        """Look at every group; one whose records cannot be written is left for the next pass."""
+        """Clean up every group; one whose records cannot be written is left for the next pass."""
         for group in list(self._runtime.groups.values()):
             expired = self.expired_partitions(group)
             gone = len(expired) == len(group.offsets) and self.is_removable(group)
@@ -61,7 +61,7 @@ class Cleanup:
                 self._ledger.remove_group(GroupTombstone(group.group_id))
 
     def is_deletable(self, group: Group) -> bool:
-        """An Empty group with nothing to keep."""
+        """Whether the group is Empty and has no offsets left."""
         return not group.offsets and self.is_removable(group)
 
     def is_removable(self, group: Group) -> bool:
@@ -69,7 +69,7 @@ class Cleanup:
         return group.state is State.EMPTY and not group.uncommitted
 
     def expired_partitions(self, group: Group) -> list[Partition]:
-        """The partitions whose offsets are to go. Open transactions and subscriptions protect them."""
+        """The partitions whose offsets have expired; open transactions and subscriptions protect them."""
         return [
             partition
             for partition, offset in group.offsets.items()
@@ -79,7 +79,7 @@ class Cleanup:
         ]
 
     def is_expired(self, group: Group, offset: Offset) -> bool:
-        """Whether its time has come: the one given with the commit, else the retention after the base time."""
+        """Whether the offset's expiry has passed: that of its commit, else the retention after the base time."""
         if not self.has_base_time(group):
             return False
         if offset.expires_at is not None:
@@ -94,7 +94,7 @@ class Cleanup:
         return known and group.state is State.STABLE
 
     def base_time(self, group: Group, offset: Offset) -> int:
-        """When the retention begins: a group that had members counts from when it lost the last."""
+        """The start of the retention: the commit, or for a group that had members the end of the last one."""
         if group.protocol_type is not None and group.state is State.EMPTY:
             return group.since
         return offset.committed_at

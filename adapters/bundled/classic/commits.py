@@ -1,4 +1,4 @@
-"""OffsetCommit and TxnOffsetCommit: whose offsets are taken."""
+"""OffsetCommit and TxnOffsetCommit: admission of commits, and the offsets that they store."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,7 @@ _GROUP_NOT_FOUND_SINCE = 9
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit, read: who it says it is, and for a transactional one the producer whose transaction it joins."""
+    """A parsed commit: the sender's identity, and for a transactional one the producer of its transaction."""
 
     request: Request
     group_id: str
@@ -49,7 +49,7 @@ class Commit:
 
     @property
     def names_member(self) -> bool:
-        """Whether anything in it claims membership."""
+        """Whether it has a member id, an instance id or a generation."""
         return self.generation >= 0 or bool(self.member_id) or self.instance_id is not None
 
 
@@ -66,7 +66,7 @@ class Commits:
         self._ledger = ledger
 
     def handle(self, request: Request) -> None:
-        """Answer every partition; the group is looked at only if the cluster has one of them (COMMIT-14)."""
+        """Respond for every partition; the group is checked only if the cluster has one of them (COMMIT-14)."""
         commit = Commit.read(request)
         results: Results = self.refuse_absent(request)
         if self.partitions(request):
@@ -75,7 +75,7 @@ class Commits:
         self.respond(request, results)
 
     def refuse_absent(self, request: Request) -> Results:
-        """The errors of the partitions that the cluster does not have (COMMIT-13)."""
+        """The errors of the partitions that the cluster lacks (COMMIT-13)."""
         return {
             (topic, entry["partition_index"]): error
             for topic, entry in self.entries(request)
@@ -83,7 +83,7 @@ class Commits:
         }
 
     def partitions(self, request: Request) -> list[tuple[str, Body]]:
-        """Topic and partition entry of all that was sent and that the cluster has."""
+        """Topic and partition entry of each requested partition that the cluster has."""
         return [
             (topic, entry)
             for topic, entry in self.entries(request)
@@ -91,7 +91,7 @@ class Commits:
         ]
 
     def entries(self, request: Request) -> list[tuple[str | None, Body]]:
-        """Topic and partition entry of all that was sent."""
+        """Topic and partition entry of each requested partition."""
         return [
             (self._runtime.topic_name(request, topic), entry)
             for topic in request.body.get("topics", ())
@@ -101,7 +101,7 @@ class Commits:
     # -- may it commit? -----------------------------------------------------------------------------------------
 
     def admit(self, commit: Commit) -> Error:
-        """NONE if the commit is accepted; the member's session is then extended (COMMIT-19)."""
+        """Return NONE for an accepted commit, which extends the member's session (COMMIT-19), else the error."""
         if commit.is_transactional and not commit.group_id:
             return Error.INVALID_GROUP_ID
         group = self._runtime.groups.get(commit.group_id)
@@ -113,7 +113,7 @@ class Commits:
         return error
 
     def check_unknown_group(self, commit: Commit) -> Error:
-        """Only a commit without a generation makes a group (COMMIT-07, COMMIT-11, DIV-05, DIV-19)."""
+        """Only a commit without a generation creates a group (COMMIT-07, COMMIT-11, DIV-05, DIV-19)."""
         if commit.generation < 0:
             return Error.NONE
         if not commit.is_transactional and commit.request.version >= _GROUP_NOT_FOUND_SINCE:
@@ -136,7 +136,7 @@ class Commits:
         return Error.NONE
 
     def extend_session(self, group: Group, commit: Commit) -> None:
-        """A commit shows that the member is there as well as a heartbeat does."""
+        """Extend the member's session as a heartbeat does."""
         member = group.members.get(commit.member_id)
         if member is not None and group.state in (State.STABLE, State.PREPARING):
             self._rounds.touch_session(group, member)
@@ -144,12 +144,12 @@ class Commits:
     # -- taking it in -------------------------------------------------------------------------------------------
 
     def refuse(self, commit: Commit, error: Error) -> Results:
-        """The same error everywhere (COMMIT-22)."""
+        """Return the same error for every partition (COMMIT-22)."""
         entries = self.partitions(commit.request)
         return {(topic, entry["partition_index"]): error for topic, entry in entries}
 
     def store(self, commit: Commit) -> Results:
-        """Write what is not too long, all or none; what is too long is refused by itself (COMMIT-15)."""
+        """Write all offsets or none, except those with too long metadata, which fail alone (COMMIT-15)."""
         results: Results = {}
         batch: list[OffsetRecord] = []
         for topic, entry in self.partitions(commit.request):
@@ -171,7 +171,7 @@ class Commits:
         return len(entry.get("committed_metadata") or "") > self._runtime.settings.max_offset_metadata
 
     def record(self, commit: Commit, topic: str, entry: Body) -> OffsetRecord:
-        """The offset as stored. Null metadata becomes `""` (COMMIT-16)."""
+        """The record of the offset. Null metadata becomes `""` (COMMIT-16)."""
         now = self._runtime.now
         timestamp = entry.get("commit_timestamp", _NO_TIMESTAMP)
         retention = commit.request.body.get("retention_time_ms", _NO_RETENTION)
@@ -188,7 +188,7 @@ class Commits:
         )
 
     def respond(self, request: Request, results: Results) -> None:
-        """Every partition that was sent, in order; those the cluster lacks get an error of their own."""
+        """Return every requested partition in order; those the cluster lacks have their own error."""
         topics: list[dict[str, Any]] = []
         for topic in request.body.get("topics", ()):
             name = self._runtime.topic_name(request, topic)

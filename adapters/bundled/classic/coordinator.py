@@ -1,4 +1,4 @@
-"""The coordinator: requests and the time in, answers out."""
+"""The coordinator: requests and the time in, responses out."""
 
 from collections.abc import Callable, Mapping
 
@@ -92,9 +92,9 @@ class Coordinator:
         self._cleanup.schedule()
 
     def handle(self, request: Request, now: int) -> list[Response]:
-        """Handle a request: its answer, unless it is parked, and those of parked requests that it releases.
+        """Handle a request; returns its response, unless it is parked, and those of parked requests that it releases.
 
-        Timers are left alone: call `advance(now)` first for those that are due. Raises `ValueError` for an API or
+        Timers do not fire: call `advance(now)` first for those that are due. Raises `ValueError` for an API or
         version outside `VERSIONS`.
         """
         lowest, highest = VERSIONS.get(request.api, (0, -1))
@@ -114,11 +114,11 @@ class Coordinator:
         return self._collect()
 
     def next_deadline(self) -> int | None:
-        """When `advance` has something to do next; None while nothing is timed."""
+        """The time of the earliest armed timer; None without one."""
         return self._runtime.timers.next_deadline()
 
     def end_transaction(self, producer_id: int, committed: bool) -> Error:
-        """End a producer's transaction from inside, as EndTxn does from outside."""
+        """End a producer's transaction as EndTxn does, without a request."""
         return self._transactions.end_transaction(producer_id, committed)
 
     def _fire(self, action: Action) -> None:

@@ -1,4 +1,4 @@
-"""What the parts of the coordinator share: groups, timers, the log, the time, and the answers on their way out."""
+"""The state that the parts of the coordinator share: groups, timers, log, time, and responses to be sent."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -35,11 +35,11 @@ class CoordinatorState:
     commits: int = 0
 
     def respond(self, request: Request, body: dict[str, Any]) -> None:
-        """Send an answer; fields that the request's version does not have are taken out."""
+        """Send a response, without the fields that the request's version lacks."""
         self.responses.append(Response(request.handle, trim_to_version(request.api, request.version, body)))
 
     def write(self, *batch: Record) -> None:
-        """Put records on the log, all or none. Raises `LogWriteError`."""
+        """Append all records to the log or none. Raises `LogWriteError`."""
         if batch:
             self.log.append(batch)
 
@@ -48,11 +48,11 @@ class CoordinatorState:
         return self.topics.name_of(topic["topic_id"]) if request.version >= IDS_SINCE else topic["name"]
 
     def topic_reference(self, request: Request, name: str | None, topic_id: str | None) -> dict[str, Any]:
-        """How the answer to a request names a topic."""
+        """The name or the id of a topic, as the response to the request has it."""
         return {"topic_id": topic_id} if request.version >= IDS_SINCE else {"name": name}
 
     def partition_error(self, topic: str | None, partition: int) -> Error:
-        """NONE if the cluster has the partition, else what an answer says of it (COMMIT-13)."""
+        """NONE if the cluster has the partition, else the error of a response (COMMIT-13)."""
         if topic is None:
             return Error.UNKNOWN_TOPIC_ID
         return Error.NONE if self.has_partition(topic, partition) else Error.UNKNOWN_TOPIC_OR_PARTITION

@@ -1,4 +1,4 @@
-"""A group and its members: what the coordinator keeps of them, and the questions it asks of that."""
+"""A group and its members: their state, and the queries and updates of it."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -38,7 +38,7 @@ class Offset:
 class Member:
     """A member. Timeouts in milliseconds; `protocols` in the member's order of preference.
 
-    `is_new` holds from the first JoinGroup to the first completed round.
+    `is_new` holds from the first JoinGroup to the first completed join phase.
     """
 
     member_id: str
@@ -60,16 +60,16 @@ class Member:
 
     @property
     def has_rejoined(self) -> bool:
-        """Whether a JoinGroup of this member is parked."""
+        """Whether the coordinator holds a parked JoinGroup of this member."""
         return self.parked_join is not None
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the member awaits an answer, and so cannot be expected to send heartbeats."""
+        """Whether the member awaits a response, and so need not send heartbeats."""
         return self.parked_join is not None or self.parked_sync is not None
 
     def matches(self, protocols: tuple[tuple[str, bytes], ...]) -> bool:
-        """Same names in the same order with the same bytes; timeouts are not looked at (JOIN-34, JOIN-35)."""
+        """Whether names, order and bytes are the same; timeouts do not count (JOIN-34, JOIN-35)."""
         return self.protocols == protocols
 
     def offers(self, protocol: str) -> bool:
@@ -77,7 +77,7 @@ class Member:
         return any(name == protocol for name, _ in self.protocols)
 
     def metadata(self, protocol: str | None) -> bytes:
-        """The member's metadata for the protocol; nothing if it does not offer it."""
+        """The member's metadata for the protocol; empty if it does not offer it."""
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
     def vote(self, candidates: set[str]) -> str:
@@ -85,14 +85,14 @@ class Member:
         return next(name for name, _ in self.protocols if name in candidates)
 
     def update(self, join: JoinGroup) -> None:
-        """Replace protocols and timeouts by the request's, and park it; an earlier one is never answered."""
+        """Replace protocols and timeouts by the request's, and park it; an earlier one gets no response."""
         self.protocols = join.protocols
         self.session_timeout = join.session_timeout
         self.rebalance_timeout = join.rebalance_timeout
         self.parked_join = join.request
 
     def record(self, protocol: str | None) -> MemberRecord:
-        """What goes on the log."""
+        """The record of this state for the log."""
         return MemberRecord(
             self.member_id,
             self.instance_id,
@@ -107,7 +107,7 @@ class Member:
 
 @dataclass(slots=True)
 class Group:
-    """A group. `since` is when it entered its state; `remaining_delay` what is left of its initial delay (ms)."""
+    """A group. `since` is when it entered its state; `remaining_delay` the rest of its initial delay (ms)."""
 
     group_id: str
     since: int
@@ -131,17 +131,17 @@ class Group:
 
     @property
     def is_initial_rebalance(self) -> bool:
-        """Whether this round began in an empty group, so that the initial delay applies."""
+        """Whether this rebalance began in an empty group, so that the initial delay applies."""
         return self.previous is State.EMPTY
 
     @property
     def all_joined(self) -> bool:
-        """Every member has rejoined and no handed-out id is outstanding."""
+        """Whether every member has rejoined and no pending id is outstanding."""
         return not self.pending and all(member.has_rejoined for member in self.members.values())
 
     @property
     def rejoined_count(self) -> int:
-        """How many members have a parked JoinGroup."""
+        """The number of members with a parked JoinGroup."""
         return sum(member.has_rejoined for member in self.members.values())
 
     @property
@@ -180,7 +180,7 @@ class Group:
         return Error.NONE if member_id in self.members else Error.UNKNOWN_MEMBER_ID
 
     def is_subscribed(self, topic: str) -> bool:
-        """Whether members consume the topic; where that is unknown, a consumer group counts as subscribed to all."""
+        """Whether members consume the topic; a consumer group with unknown subscriptions counts as having all."""
         if self.subscribed is None:
             return self.protocol_type == CONSUMER
         return topic in self.subscribed
@@ -213,7 +213,7 @@ class Group:
         return True
 
     def find_subscriptions(self) -> frozenset[str] | None:
-        """The topics all members together subscribe to; None if that is unknown or does not apply."""
+        """The topics that any member subscribes to; None if they are unknown or do not apply."""
         if self.protocol_type != CONSUMER:
             return None
         try:
@@ -225,11 +225,11 @@ class Group:
     # -- changes ------------------------------------------------------------------------------------------------
 
     def enter_state(self, state: State, now: int) -> None:
-        """Go to a state."""
+        """Change the state at the given time."""
         self.previous, self.state, self.since = self.state, state, now
 
     def add(self, member: Member, protocol_type: str) -> None:
-        """Put a member in. The first one gives the group its protocol type, and leads it."""
+        """Add a member. The first one sets the group's protocol type, and leads it."""
         if not self.members:
             self.protocol_type = protocol_type
         self.members[member.member_id] = member
@@ -240,7 +240,7 @@ class Group:
         self.pending.discard(member.member_id)
 
     def remove(self, member_id: str) -> None:
-        """Take out a member, or forget a pending id. Any other member follows a removed leader."""
+        """Remove a member or a pending id. Any other member follows a removed leader."""
         member = self.members.pop(member_id, None)
         if member is not None and member.instance_id is not None:
             self.instances.pop(member.instance_id, None)
@@ -250,7 +250,7 @@ class Group:
         self.unsynced.discard(member_id)
 
     def rename(self, instance_id: str, old_id: str, new_id: str) -> Member:
-        """Let a static member go on under another id: it keeps its assignment, and the lead if it has it."""
+        """Give a static member another id; it keeps its assignment, and stays the leader if it is."""
         member = self.members.pop(old_id)
         member.member_id = new_id
         self.members[new_id] = member
@@ -260,14 +260,14 @@ class Group:
         return member
 
     def begin_generation(self, now: int) -> None:
-        """Raise the generation, and fix what holds for it: the protocol, the subscriptions, the next state."""
+        """Raise the generation, and set its protocol, its subscriptions and the next state."""
         self.generation += 1
         self.protocol = self.select_protocol() if self.members else None
         self.subscribed = self.find_subscriptions()
         self.enter_state(State.COMPLETING if self.members else State.EMPTY, now)
 
     def record(self) -> GroupRecord:
-        """What goes on the log."""
+        """The record of this state for the log."""
         members = tuple(member.record(self.protocol) for member in self.members.values())
         return GroupRecord(
             self.group_id, self.protocol_type, self.generation, self.protocol, self.leader, self.since, members

@@ -1,4 +1,4 @@
-"""Heartbeat: a member shows that it is there, and learns whether a round is on."""
+"""Heartbeat: extends a member's session, and signals a rebalance."""
 
 from fencepost.adapters.bundled.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.bundled.classic.group import Group, State
@@ -14,7 +14,7 @@ class Heartbeats:
         self._rounds = rounds
 
     def handle(self, request: Request) -> None:
-        """Answer; a heartbeat of a member with the right generation extends its session, and no other does."""
+        """Respond; only a heartbeat of a member in the current generation extends its session."""
         group = self._runtime.groups.get(request.body.get("group_id", ""))
         error = self.check(group, request.body)
         if group is not None and not error:
@@ -23,7 +23,7 @@ class Heartbeats:
         self._runtime.respond(request, {"error_code": error})
 
     def check(self, group: Group | None, body: Body) -> Error:
-        """Member before generation (HB-03, HB-14)."""
+        """Check the member, then the generation (HB-03, HB-14)."""
         if not body.get("group_id", ""):
             return Error.INVALID_GROUP_ID
         if group is None or group.state is State.EMPTY:
@@ -33,5 +33,5 @@ class Heartbeats:
         return Error.NONE if body.get("generation_id", 0) == group.generation else Error.ILLEGAL_GENERATION
 
     def rebalance_error(self, group: Group) -> Error:
-        """While preparing, members are told to rejoin; while completing they are not (KAFKA-10134)."""
+        """REBALANCE_IN_PROGRESS in PreparingRebalance; none in CompletingRebalance (KAFKA-10134)."""
         return Error.REBALANCE_IN_PROGRESS if group.state is State.PREPARING else Error.NONE

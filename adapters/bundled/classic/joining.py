@@ -1,4 +1,4 @@
-"""JoinGroup: who may come in, under which id, and whether that starts a round."""
+"""JoinGroup: admission of members, their ids, and the rebalances that they start."""
 
 from fencepost.adapters.bundled.classic import responses
 from fencepost.adapters.bundled.classic.coordinator_state import CoordinatorState
@@ -20,7 +20,7 @@ class Joining:
         self._statics = statics
 
     def handle(self, request: Request) -> None:
-        """Answer the request, or park it."""
+        """Respond to the request, or park it."""
         join = JoinGroup.read(request)
         if error := self.check_request(join):
             self.refuse(join, error, join.member_id)
@@ -34,7 +34,7 @@ class Joining:
             self.join_new_group(join)
 
     def check_request(self, join: JoinGroup) -> Error:
-        """What can be said without looking at the group (JOIN-01, JOIN-02, JOIN-03)."""
+        """The checks that do not need the group (JOIN-01, JOIN-02, JOIN-03)."""
         if not join.group_id:
             return Error.INVALID_GROUP_ID
         if not self.is_session_timeout_allowed(join.session_timeout):
@@ -47,7 +47,7 @@ class Joining:
         return settings.min_session_timeout <= timeout <= settings.max_session_timeout
 
     def join_new_group(self, join: JoinGroup) -> None:
-        """Create the group first; it stays even if the request is then refused (JOIN-06, DIV-15)."""
+        """Create the group, which stays even if the request is then refused (JOIN-06, DIV-15)."""
         group = Group(join.group_id, self._runtime.now)
         try:
             self._runtime.write(group.record())
@@ -58,7 +58,7 @@ class Joining:
         self.join_group(group, join)
 
     def join_group(self, group: Group, join: JoinGroup) -> None:
-        """Room, protocols, then the member id, in this order (JOIN-19)."""
+        """Check capacity, protocols and the member id, in this order (JOIN-19)."""
         if not group.accepts(join.member_id, self._runtime.settings.max_group_size):
             self.refuse_full_group(group, join)
         elif not group.supports(join.protocol_type, join.protocols):
@@ -73,13 +73,13 @@ class Joining:
             self.rejoin(group, group.members[join.member_id], join)
 
     def refuse_full_group(self, group: Group, join: JoinGroup) -> None:
-        """The group is full; an existing member or pending id goes with its request (JOIN-49, DIV-08)."""
+        """Refuse a request to a full group; an existing member or pending id is removed with it (JOIN-49, DIV-08)."""
         self._rounds.stop_member_timer(group, join.member_id)
         group.remove(join.member_id)
         self.refuse(join, Error.GROUP_MAX_SIZE_REACHED, "")
 
     def join_without_id(self, group: Group, join: JoinGroup) -> None:
-        """A static member is let in or replaces its former self; a dynamic one may need an id first."""
+        """Add a static member or let it replace its predecessor; a dynamic one may need an id first."""
         if join.is_static:
             self._statics.join(group, join)
         elif self.requires_member_id(join):
@@ -88,32 +88,32 @@ class Joining:
             self._rounds.add_member(group, self._runtime.new_id(join.request.client_id or ""), join)
 
     def requires_member_id(self, join: JoinGroup) -> bool:
-        """Newer clients are told their id before they are let in (KIP-394)."""
+        """Whether the request's version gets its member id before it may join (KIP-394)."""
         return join.request.version >= _MEMBER_ID_REQUIRED_SINCE
 
     def issue_member_id(self, group: Group, join: JoinGroup) -> None:
-        """The id is noted, and nobody else notices (JOIN-09)."""
+        """Reserve a pending id and return it; other members do not notice (JOIN-09)."""
         member_id = self._runtime.new_id(join.request.client_id or "")
         group.pending.add(member_id)
         self._rounds.start_pending_timer(group, member_id, join.session_timeout)
         self.refuse(join, Error.MEMBER_ID_REQUIRED, member_id)
 
     def join_with_pending_id(self, group: Group, join: JoinGroup) -> None:
-        """The owner of a handed-out id comes in; such an id is never a static member's (JOIN-14)."""
+        """Add the owner of a pending id; such an id never belongs to a static member (JOIN-14)."""
         if join.is_static:
             self.refuse(join, Error.UNKNOWN_SERVER_ERROR, "")
         else:
             self._rounds.add_member(group, join.member_id, join)
 
     def rejoin(self, group: Group, member: Member, join: JoinGroup) -> None:
-        """A member joins again; if that changes nothing it is told the current generation."""
+        """Let a member rejoin; if nothing changes, it gets the current generation."""
         if self.needs_rebalance(group, member, join):
             self._rounds.update_member(group, member, join)
         else:
             self._runtime.respond(join.request, responses.join_accepted(group, member))
 
     def needs_rebalance(self, group: Group, member: Member, join: JoinGroup) -> bool:
-        """In Stable the leader always starts a round (JOIN-31); others when their protocols change."""
+        """In Stable the leader always starts a rebalance (JOIN-31), others when their protocols change."""
         if group.state is State.PREPARING:
             return True
         if group.state is State.STABLE and member.member_id == group.leader:
@@ -121,5 +121,5 @@ class Joining:
         return not member.matches(join.protocols)
 
     def refuse(self, join: JoinGroup, error: Error, member_id: str) -> None:
-        """Answer with JOIN-ERR."""
+        """Respond with JOIN-ERR."""
         self._runtime.respond(join.request, responses.join_refused(error, member_id, join.request.version))

@@ -1,4 +1,4 @@
-"""LeaveGroup: members go by themselves, or are removed by instance id."""
+"""LeaveGroup: members that leave, and members that an admin removes by instance id."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ class Leaving:
         self._rounds = rounds
 
     def handle(self, request: Request) -> None:
-        """Answer every entry, then let the rest of the group go on."""
+        """Respond for every entry, then rebalance the remaining members."""
         if not request.body.get("group_id", ""):
             self._runtime.respond(request, {"error_code": Error.INVALID_GROUP_ID, "members": []})
             return
@@ -37,7 +37,7 @@ class Leaving:
         return [{"member_id": request.body.get("member_id", "")}]
 
     def remove_entry(self, group: Group | None, entry: Body) -> Error:
-        """Remove what the entry names. No generation is asked for (LEAVE-20)."""
+        """Remove the entry's member. The generation is not checked (LEAVE-20)."""
         member_id, instance_id = entry.get("member_id", ""), entry.get("group_instance_id")
         if group is None:
             return Error.UNKNOWN_MEMBER_ID
@@ -51,7 +51,7 @@ class Leaving:
         return Error.NONE
 
     def remove_instance(self, group: Group, instance_id: str | None) -> Error:
-        """Administrative removal: whoever holds the instance id (LEAVE-14)."""
+        """Remove the member with the instance id, on behalf of an admin (LEAVE-14)."""
         member_id = group.instances.get(instance_id) if instance_id is not None else None
         if member_id is None:
             return Error.UNKNOWN_MEMBER_ID
@@ -59,13 +59,13 @@ class Leaving:
         return Error.NONE
 
     def remove_pending_id(self, group: Group, member_id: str) -> Error:
-        """The owner of a handed-out id does not want it any more (LEAVE-10)."""
+        """Remove a pending id on behalf of its owner (LEAVE-10)."""
         self._rounds.stop_member_timer(group, member_id)
         group.remove(member_id)
         return Error.NONE
 
     def respond(self, request: Request, entries: Sequence[Body], results: Sequence[Error]) -> None:
-        """One result for each entry, in order; before version 3 the one result is the answer."""
+        """Return one result for each entry, in order; before version 3 the one result is the response."""
         members: list[dict[str, Any]] = [
             {
                 "member_id": entry.get("member_id", ""),
@@ -78,6 +78,6 @@ class Leaving:
         self._runtime.respond(request, {"error_code": top, "members": members})
 
     def rebalance_remaining(self, group: Group) -> None:
-        """One round for the whole batch (DIV-06), also for a batch of pending ids only (DIV-07)."""
+        """Start one rebalance for the whole batch (DIV-06), also for a batch of pending ids only (DIV-07)."""
         if group.state is not State.EMPTY:
             self._rounds.trigger_rebalance(group)

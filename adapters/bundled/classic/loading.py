@@ -1,4 +1,4 @@
-"""Taking over: a coordinator's memory rebuilt from the log."""
+"""Loading: the coordinator's state, rebuilt from the log."""
 
 from fencepost.adapters.bundled.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.bundled.classic.group import Group, Member, State
@@ -29,14 +29,14 @@ class Loading:
         self._transactions = transactions
 
     def load(self) -> None:
-        """Replay all records, then set the groups going. Raises `CorruptLogError`."""
+        """Replay all records, then start the groups. Raises `CorruptLogError`."""
         for record in self._runtime.log.read():
             self.replay(record)
         for group in list(self._runtime.groups.values()):
             self.start_group(group)
 
     def replay(self, record: Record) -> None:
-        """Do what the record says."""
+        """Apply one record to the state."""
         match record:
             case GroupRecord():
                 self.restore_group(record)
@@ -52,7 +52,7 @@ class Loading:
                 self._transactions.add_producer(record)
 
     def restore_group(self, record: GroupRecord) -> None:
-        """The group as the record has it, with the offsets it has already: Stable with members, else Empty."""
+        """Restore the record's group with its offsets: Stable with members, else Empty."""
         group = self._ledger.group_for_offsets(record.group)
         group.since = record.since
         group.state = State.STABLE if record.members else State.EMPTY
@@ -66,7 +66,7 @@ class Loading:
         }
 
     def restore_member(self, record: MemberRecord, protocol: str | None) -> Member:
-        """A member that offers the selected protocol and no other (FAILOVER-13)."""
+        """Restore a member that offers only the selected protocol (FAILOVER-13)."""
         return Member(
             record.member_id,
             record.instance_id,
@@ -79,7 +79,7 @@ class Loading:
         )
 
     def start_group(self, group: Group) -> None:
-        """Every member gets a full session; a group that has become too large sheds members in a round."""
+        """Give every member a full session; a group above the size limit sheds members in a rebalance."""
         group.subscribed = group.find_subscriptions()
         for member in group.members.values():
             self._rounds.touch_session(group, member)

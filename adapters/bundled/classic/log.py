@@ -1,7 +1,7 @@
 """The coordinator's log: batches of records, appended and read back in order.
 
 On disk a batch is one frame: payload length, CRC-32 of the payload, CRC-32 of those eight bytes (three big-endian
-32-bit numbers), then the payload. A batch is there as a whole or not at all.
+32-bit numbers), then the payload. A batch is stored as a whole or not at all.
 """
 
 import os
@@ -28,7 +28,7 @@ class CorruptLogError(Exception):
 
 
 class Log(Protocol):
-    """Where a coordinator keeps what must outlive it."""
+    """The durable storage of a coordinator's records."""
 
     def append(self, batch: Sequence[Record]) -> None:
         """Store the batch; it survives a crash once this returns. Raises `LogWriteError`, and then stores nothing."""
@@ -55,7 +55,7 @@ class MemoryLog:
 
 
 class SlowLog:
-    """A log that takes its time: `wait` is called before each batch is stored, and whoever stores it waits too."""
+    """A log with slow storage: `append` calls `wait` before it stores each batch."""
 
     def __init__(self, log: Log, wait: Callable[[], None]) -> None:
         self._log = log
@@ -123,14 +123,14 @@ class FileLog:
         os.fsync(self._file.fileno())
 
     def _cut_back(self) -> None:
-        """A frame that may be half there must not be followed by another."""
+        """Truncate the file to its last whole frame: none may follow a torn one."""
         try:
             self._file.truncate(self._end)
         except (OSError, ValueError):
             self._file.close()
 
     def _check(self) -> int:
-        """The end of the last whole frame."""
+        """Return the end of the last whole frame."""
         end = 0
         for position, payload in self._frames():
             end = position + _HEADER_SIZE + len(payload)
@@ -164,7 +164,7 @@ class FileLog:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the file's name as lasting as its contents."""
+    """Sync the folder, so that the file's name survives a crash too."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,47 +1,22 @@
-"""What goes into the coordinator and what comes out: requests, answers, error codes."""
+"""Requests and responses of the coordinator, and their error codes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any, TypeAlias
+
+from fencepost.model.errors import Error
+
+__all__ = ["Body", "Error", "JoinGroup", "Request", "Response"]
 
 Body: TypeAlias = Mapping[str, Any]
 """A message by field name, Kafka's schema names in snake case."""
 
 
-class Error(IntEnum):
-    """Kafka's error codes, as far as a group coordinator gives them out."""
-
-    UNKNOWN_SERVER_ERROR = -1
-    NONE = 0
-    UNKNOWN_TOPIC_OR_PARTITION = 3
-    OFFSET_METADATA_TOO_LARGE = 12
-    COORDINATOR_NOT_AVAILABLE = 15
-    ILLEGAL_GENERATION = 22
-    INCONSISTENT_GROUP_PROTOCOL = 23
-    INVALID_GROUP_ID = 24
-    UNKNOWN_MEMBER_ID = 25
-    INVALID_SESSION_TIMEOUT = 26
-    REBALANCE_IN_PROGRESS = 27
-    INVALID_REQUEST = 42
-    INVALID_PRODUCER_EPOCH = 47
-    INVALID_TXN_STATE = 48
-    INVALID_PRODUCER_ID_MAPPING = 49
-    NON_EMPTY_GROUP = 68
-    GROUP_ID_NOT_FOUND = 69
-    MEMBER_ID_REQUIRED = 79
-    GROUP_MAX_SIZE_REACHED = 81
-    FENCED_INSTANCE_ID = 82
-    GROUP_SUBSCRIBED_TO_TOPIC = 86
-    UNSTABLE_OFFSET_COMMIT = 88
-    UNKNOWN_TOPIC_ID = 100
-
-
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request as it arrived. `handle` is the caller's name for it, given back with the answer.
+    """A request as it arrived. `handle` is the caller's name for it, returned with the response.
 
-    A field that `body` lacks has its schema default; fields that `version` does not have are not looked for.
+    A field that `body` lacks has its schema default; fields that `version` does not have are ignored.
     """
 
     handle: int
@@ -54,7 +29,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The answer to the request of that handle, with every field that its version has, in plain values."""
+    """The response to the request with that handle: every field of its version, in plain values."""
 
     handle: int
     body: dict[str, Any]
@@ -62,7 +37,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class JoinGroup:
-    """A JoinGroup request, read (timeouts in milliseconds, protocols in the order of preference)."""
+    """A parsed JoinGroup request (timeouts in milliseconds, protocols in the order of preference)."""
 
     request: Request
     group_id: str
@@ -75,7 +50,7 @@ class JoinGroup:
 
     @classmethod
     def read(cls, request: Request) -> "JoinGroup":
-        """Take the fields out of the body."""
+        """Parse the body of the request."""
         body = request.body
         session_timeout = body.get("session_timeout_ms", 0)
         return cls(
@@ -92,5 +67,5 @@ class JoinGroup:
 
     @property
     def is_static(self) -> bool:
-        """Whether the member names its own instance (KIP-345)."""
+        """Whether the request has an instance id (KIP-345)."""
         return self.instance_id is not None

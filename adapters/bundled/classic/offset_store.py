@@ -1,4 +1,4 @@
-"""Committed offsets and open transactions: the one way in and out, for live requests and for loading alike."""
+"""Committed offsets and open transactions, updated by live requests and by loading."""
 
 from fencepost.adapters.bundled.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.bundled.classic.group import Group, Offset, Partition
@@ -6,20 +6,20 @@ from fencepost.adapters.bundled.classic.records import GroupTombstone, OffsetRec
 
 
 class OffsetStore:
-    """Applies records that are on the log to the groups' offsets."""
+    """Applies the records of the log to the groups' offsets."""
 
     def __init__(self, runtime: CoordinatorState) -> None:
         self._runtime = runtime
 
     def group_for_offsets(self, group_id: str) -> Group:
-        """The group; one that is not there yet is made as a simple group (COMMIT-07)."""
+        """The group of that id; a missing one is created as a simple group (COMMIT-07)."""
         group = self._runtime.groups.get(group_id)
         if group is None:
             group = self._runtime.groups[group_id] = Group(group_id, self._runtime.now)
         return group
 
     def add_offset(self, record: OffsetRecord) -> None:
-        """Take in an offset; a transactional one stays out of sight until its transaction ends."""
+        """Add an offset; a transactional one is invisible until its transaction ends."""
         group = self.group_for_offsets(record.group)
         offset = Offset(
             record.offset,
@@ -36,7 +36,7 @@ class OffsetStore:
             group.uncommitted.setdefault(record.producer, {})[partition] = offset
 
     def end_transaction(self, record: TransactionEnd) -> None:
-        """Let the producer's offsets count, or forget them, in every group (FETCH-12)."""
+        """Commit or discard the producer's offsets in every group (FETCH-12)."""
         for group in self._runtime.groups.values():
             offsets = group.uncommitted.pop(record.producer, {})
             if record.committed:
@@ -44,13 +44,13 @@ class OffsetStore:
                     self.commit_offset(group, partition, offset)
 
     def commit_offset(self, group: Group, partition: Partition, offset: Offset) -> None:
-        """An offset that was written later than the transaction's stays."""
+        """Commit a transaction's offset, unless a later one was written."""
         present = group.offsets.get(partition)
         if present is None or present.number < offset.number:
             group.offsets[partition] = offset
 
     def remove_offset(self, record: OffsetTombstone) -> None:
-        """Remove a partition's offset, the uncommitted ones too; a transaction stays open until its end."""
+        """Remove a partition's offset and its uncommitted ones; a transaction stays open until its end."""
         group = self._runtime.groups.get(record.group)
         if group is None:
             return
@@ -60,7 +60,7 @@ class OffsetStore:
             offsets.pop(partition, None)
 
     def remove_group(self, record: GroupTombstone) -> None:
-        """Remove a group with all it has."""
+        """Remove a group and its offsets."""
         group = self._runtime.groups.pop(record.group, None)
         for member_id in group.pending if group is not None else ():
             self._runtime.timers.cancel(("member", record.group, member_id))

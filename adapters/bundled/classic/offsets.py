@@ -25,7 +25,7 @@ class Offsets:
     # -- fetch --------------------------------------------------------------------------------------------------
 
     def handle_fetch(self, request: Request) -> None:
-        """Answer for every group asked about. No state, member or generation matters (FETCH-07)."""
+        """Respond for every requested group. State, member and generation do not matter (FETCH-07)."""
         stable = request.body.get("require_stable", False)
         if request.version < _GROUPS_SINCE:
             topics = self.fetch_group(request, request.body, stable)
@@ -42,7 +42,7 @@ class Offsets:
         self._runtime.respond(request, {"groups": groups})
 
     def fetch_group(self, request: Request, entry: Body, stable: bool) -> list[dict[str, Any]]:
-        """The topics of one group's answer; a null list asks for all there are (FETCH-04, FETCH-05)."""
+        """The topics of one group's response; a null list requests all of them (FETCH-04, FETCH-05)."""
         group = self._runtime.groups.get(entry.get("group_id", ""))
         wanted = entry.get("topics", ())
         if wanted is None:
@@ -69,19 +69,19 @@ class Offsets:
     def fetch_partitions(
         self, group: Group | None, topic: str | None, indexes: Iterable[int], stable: bool
     ) -> list[dict[str, Any]]:
-        """The rows of one topic; it has no name if it went by an id that no topic has."""
+        """The rows of one topic; it has no name if no topic has the requested id."""
         if topic is None:
             return [self.row(index, None, Error.UNKNOWN_TOPIC_ID) for index in indexes]
         return [self.fetch_partition(group, (topic, index), stable) for index in indexes]
 
     def fetch_partition(self, group: Group | None, partition: Partition, stable: bool) -> dict[str, Any]:
-        """The committed offset; -1 without one, and where a transaction is open and the caller will not have that."""
+        """The committed offset; -1 without one, and with an open transaction if the request wants stable offsets."""
         unstable = stable and group is not None and group.has_uncommitted(partition)
         offset = None if unstable or group is None else group.offsets.get(partition)
         return self.row(partition[1], offset, Error.UNSTABLE_OFFSET_COMMIT if unstable else Error.NONE)
 
     def row(self, index: int, offset: Offset | None, error: Error) -> dict[str, Any]:
-        """What an answer says of a partition."""
+        """The row of a partition in a response."""
         return {
             "partition_index": index,
             "committed_offset": offset.offset if offset else -1,
@@ -93,7 +93,7 @@ class Offsets:
     # -- delete -------------------------------------------------------------------------------------------------
 
     def handle_delete(self, request: Request) -> None:
-        """Answer for every partition, or with one error for all (ADMIN-29)."""
+        """Respond for every partition, or with one error for all (ADMIN-29)."""
         group_id = request.body.get("group_id", "")
         group = self._runtime.groups.get(group_id)
         error = self.check_delete(group_id, group)
@@ -105,7 +105,7 @@ class Offsets:
         self._runtime.respond(request, {"error_code": error, "topics": topics})
 
     def check_delete(self, group_id: str, group: Group | None) -> Error:
-        """An active group must be a consumer group, whose subscriptions are known (ADMIN-23, ADMIN-24)."""
+        """Check that an active group is a consumer group with known subscriptions (ADMIN-23, ADMIN-24)."""
         if not group_id:
             return Error.INVALID_GROUP_ID
         if group is None:
@@ -115,7 +115,7 @@ class Offsets:
         return Error.NONE
 
     def deletion_errors(self, group: Group, request: Request) -> dict[Partition, Error]:
-        """Which partitions may go (ADMIN-25, ADMIN-28)."""
+        """The error of each partition, NONE if its offset may be deleted (ADMIN-25, ADMIN-28)."""
         results: dict[Partition, Error] = {}
         for topic in request.body.get("topics", ()):
             for entry in topic["partitions"]:
@@ -124,13 +124,13 @@ class Offsets:
         return results
 
     def deletion_error(self, group: Group, partition: Partition) -> Error:
-        """NONE, or why the partition's offset must stay."""
+        """NONE, or the error that keeps the partition's offset."""
         if not self._runtime.has_partition(*partition):
             return Error.UNKNOWN_TOPIC_OR_PARTITION
         return Error.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed(partition[0]) else Error.NONE
 
     def delete(self, group: Group, results: dict[Partition, Error]) -> Error:
-        """Delete what may go, all or none. The group stays, with or without offsets (DIV-12)."""
+        """Delete the offsets without error, all or none. The group stays, with or without offsets (DIV-12)."""
         batch = [
             OffsetTombstone(group.group_id, *partition)
             for partition, error in results.items()
@@ -145,7 +145,7 @@ class Offsets:
         return Error.NONE
 
     def delete_results(self, request: Request, results: dict[Partition, Error]) -> list[dict[str, Any]]:
-        """The answer's topics."""
+        """The topics of the response."""
         return [
             {
                 "name": topic["name"],

@@ -1,4 +1,4 @@
-"""The join phase: members come and go, a round starts, everybody is waited for, a generation begins.
+"""The rebalance: members are added and removed, rejoin in the join phase, and sync in a new generation.
 
 The operations, under the names that the requirements use: ADD, UPDATE, TRIGGER, PREPARE, TRY-COMPLETE, COMPLETE-JOIN.
 """
@@ -11,7 +11,7 @@ from fencepost.adapters.bundled.classic.messages import Error, JoinGroup
 
 
 class Rebalancer:
-    """Runs the rounds of all groups, and the timers that members and rounds live by."""
+    """Runs the rebalances of all groups, and the timers of members and rebalances."""
 
     def __init__(self, runtime: CoordinatorState) -> None:
         self._runtime = runtime
@@ -19,7 +19,7 @@ class Rebalancer:
     # -- members ------------------------------------------------------------------------------------------------
 
     def add_member(self, group: Group, member_id: str, join: JoinGroup) -> None:
-        """ADD: a new member with its first JoinGroup parked."""
+        """ADD: add a new member and park its first JoinGroup."""
         if group.state is State.PREPARING and group.is_initial_rebalance:
             group.newcomer = True
         member = Member(
@@ -38,18 +38,18 @@ class Rebalancer:
         self.trigger_rebalance(group)
 
     def update_member(self, group: Group, member: Member, join: JoinGroup) -> None:
-        """UPDATE: a member rejoins with what its request says. No timer is touched."""
+        """UPDATE: update a rejoining member by its request. Its timers stay as they are."""
         member.update(join)
         self.trigger_rebalance(group)
 
     def remove_member(self, group: Group, member: Member) -> None:
-        """REMOVE, with an end to whatever the member waits for and is timed by."""
+        """REMOVE: remove a member, refuse its parked requests and stop its timer."""
         self.refuse_parked_join(member, Error.UNKNOWN_MEMBER_ID, "")
         self.stop_member_timer(group, member.member_id)
         group.remove(member.member_id)
 
     def expel(self, group: Group, member: Member) -> None:
-        """EXPEL: the member is gone for good; the others go on without it."""
+        """EXPEL: remove the member; the others rebalance without it."""
         self.remove_member(group, member)
         if group.state is State.PREPARING:
             self.complete_join_if_all_joined(group)
@@ -57,13 +57,13 @@ class Rebalancer:
             self.trigger_rebalance(group)
 
     def refuse_parked_join(self, member: Member, error: Error, member_id: str) -> None:
-        """Answer the member's parked JoinGroup, if there is one, with an error."""
+        """Refuse the member's parked JoinGroup, if there is one, with the error."""
         request, member.parked_join = member.parked_join, None
         if request is not None:
             self._runtime.respond(request, responses.join_refused(error, member_id, request.version))
 
     def refuse_parked_sync(self, member: Member, error: Error) -> bool:
-        """Answer the member's parked SyncGroup, if there is one, with an error; True if there was one."""
+        """Refuse the member's parked SyncGroup with the error; True if there was one."""
         request, member.parked_sync = member.parked_sync, None
         if request is None:
             return False
@@ -77,18 +77,18 @@ class Rebalancer:
         self._arm_member_timer(group, member, member.session_timeout)
 
     def start_new_member_timer(self, group: Group, member: Member) -> None:
-        """A first JoinGroup is parked for so long at most, whatever the session timeout (KAFKA-7610)."""
+        """Limit how long a first JoinGroup is parked; the session timeout does not matter (KAFKA-7610)."""
         self._arm_member_timer(group, member, self._runtime.settings.new_member_timeout)
 
     def start_pending_timer(self, group: Group, member_id: str, session_timeout: int) -> None:
-        """A handed-out id is good for the session timeout of the request that got it (KIP-394)."""
+        """Let a pending id expire after the session timeout of its request (KIP-394)."""
         group_id, deadline = group.group_id, self._runtime.now + session_timeout
         self._runtime.timers.arm(
             ("member", group_id, member_id), deadline, lambda: self.on_pending_timer(group_id, member_id)
         )
 
     def stop_member_timer(self, group: Group, member_id: str) -> None:
-        """The id is timed no more."""
+        """Stop the timer of the member or pending id."""
         self._runtime.timers.cancel(("member", group.group_id, member_id))
 
     def _arm_member_timer(self, group: Group, member: Member, timeout: int) -> None:
@@ -100,7 +100,7 @@ class Rebalancer:
         )
 
     def on_member_timer(self, group_id: str, member_id: str) -> None:
-        """New members go; others that wait for an answer stay untimed until they get it; the rest go."""
+        """Expel the member, unless it is not new and awaits a response: its session starts again with that."""
         group = self._runtime.groups.get(group_id)
         member = group.members.get(member_id) if group is not None else None
         if group is None or member is None:
@@ -109,7 +109,7 @@ class Rebalancer:
             self.expel(group, member)
 
     def on_pending_timer(self, group_id: str, member_id: str) -> None:
-        """The owner of a handed-out id has not come back (TIMER-08)."""
+        """Remove a pending id whose owner did not rejoin (TIMER-08)."""
         group = self._runtime.groups.get(group_id)
         if group is None or member_id not in group.pending:
             return
@@ -120,14 +120,14 @@ class Rebalancer:
     # -- a round begins -----------------------------------------------------------------------------------------
 
     def trigger_rebalance(self, group: Group) -> None:
-        """TRIGGER: start a round, or see whether the one that runs is done."""
+        """TRIGGER: start a rebalance, or complete the running one if all have joined."""
         if group.state is State.PREPARING:
             self.try_complete_join(group)
         else:
             self.prepare_rebalance(group)
 
     def prepare_rebalance(self, group: Group) -> None:
-        """PREPARE: from here on everybody has to rejoin."""
+        """PREPARE: enter PreparingRebalance, in which every member has to rejoin."""
         if group.state is State.COMPLETING:
             self.reset_assignments(group)
             self.abort_sync_phase(group, Error.REBALANCE_IN_PROGRESS)
@@ -142,24 +142,24 @@ class Rebalancer:
             self.start_join_timer(group)
 
     def reset_assignments(self, group: Group) -> None:
-        """What an interrupted round has assigned must not be seen later (SYNC-19)."""
+        """Discard the assignments of an interrupted rebalance (SYNC-19)."""
         for member in group.members.values():
             member.assignment = b""
 
     def abort_sync_phase(self, group: Group, error: Error) -> None:
-        """Answer all parked SyncGroups with the error, and time those members again."""
+        """Refuse all parked SyncGroups with the error, and restart the sessions of those members."""
         for member in list(group.members.values()):
             if self.refuse_parked_sync(member, error):
                 self.touch_session(group, member)
 
     def start_initial_delay(self, group: Group) -> None:
-        """Wait a while for more members before the first generation of an empty group (KIP-134)."""
+        """Start the initial delay of an empty group, in which more members may join (KIP-134)."""
         delay = self._runtime.settings.initial_rebalance_delay
         group.remaining_delay = max(group.rebalance_timeout - delay, 0)
         self._arm_initial_delay(group, delay)
 
     def on_initial_delay(self, group_id: str) -> None:
-        """Extend the delay by another step if somebody came during the last one, else go ahead."""
+        """Extend the delay by a step if a member joined during the last one, else complete the join phase."""
         group = self._runtime.groups[group_id]
         if group.newcomer and group.remaining_delay:
             self.extend_initial_delay(group)
@@ -167,7 +167,7 @@ class Rebalancer:
             self.complete_join(group)
 
     def extend_initial_delay(self, group: Group) -> None:
-        """One more step, within the first joiner's rebalance timeout (TIMER-17)."""
+        """Add a step to the delay, within the first joiner's rebalance timeout (TIMER-17)."""
         group.newcomer = False
         step = min(self._runtime.settings.initial_rebalance_delay, group.remaining_delay)
         group.remaining_delay -= step
@@ -178,28 +178,28 @@ class Rebalancer:
         self._runtime.timers.arm(("join", group_id), self._runtime.now + delay, lambda: self.on_initial_delay(group_id))
 
     def start_join_timer(self, group: Group) -> None:
-        """Wait for the members for the longest of their rebalance timeouts; later joiners do not extend it."""
+        """Start the join timer with the longest rebalance timeout of the members; later joiners do not extend it."""
         group_id, deadline = group.group_id, self._runtime.now + group.rebalance_timeout
         self._runtime.timers.arm(("join", group_id), deadline, lambda: self.on_join_timer(group_id))
 
     def on_join_timer(self, group_id: str) -> None:
-        """Time is up: go ahead with those who came (JOIN-44)."""
+        """Complete the join phase with the members that have rejoined (JOIN-44)."""
         self.complete_join(self._runtime.groups[group_id])
 
     # -- a round ends -------------------------------------------------------------------------------------------
 
     def try_complete_join(self, group: Group) -> None:
-        """TRY-COMPLETE: go ahead once all have joined, but never cut an initial delay short (TIMER-18)."""
+        """TRY-COMPLETE: complete the join phase once all have joined, but not during an initial delay (TIMER-18)."""
         if not group.is_initial_rebalance:
             self.complete_join_if_all_joined(group)
 
     def complete_join_if_all_joined(self, group: Group) -> None:
-        """Go ahead if nobody is missing. Expiries come here even during the initial delay (DIV-09)."""
+        """Complete the join phase if all have joined. Expiries do so even during the initial delay (DIV-09)."""
         if group.all_joined:
             self.complete_join(group)
 
     def complete_join(self, group: Group) -> None:
-        """COMPLETE-JOIN: drop the dynamic members that did not come, and begin a generation with the rest."""
+        """COMPLETE-JOIN: drop the dynamic members that did not rejoin, and begin a generation with the rest."""
         self._runtime.timers.cancel(("join", group.group_id))
         self.drop_absent_members(group)
         if group.members and not group.choose_leader():
@@ -212,27 +212,27 @@ class Rebalancer:
             self.open_sync_phase(group)
 
     def drop_absent_members(self, group: Group) -> None:
-        """Dynamic members that did not rejoin are out; static ones stay until their session ends (KIP-345)."""
+        """Remove the dynamic members that did not rejoin; static ones stay until their session ends (KIP-345)."""
         for member in list(group.members.values()):
             if not member.has_rejoined and not member.is_static:
                 self.remove_member(group, member)
 
     def wait_for_any_member(self, group: Group) -> None:
-        """Only absent static members are left: no generation without a leader that is there (STATIC-20)."""
+        """Wait while only absent static members are left: a generation needs a leader that has rejoined (STATIC-20)."""
         group_id = group.group_id
         # At least 1 ms, or a rebalance timeout of 0 would have no time pass between one try and the next.
         deadline = self._runtime.now + max(group.rebalance_timeout, 1)
         self._runtime.timers.arm(("join", group_id), deadline, lambda: self.on_join_timer(group_id))
 
     def store_empty_group(self, group: Group) -> None:
-        """The generation of an emptied group goes on the log; that failing changes nothing."""
+        """Write the generation of an emptied group to the log; a failure changes nothing."""
         try:
             self._runtime.write(group.record())
         except LogWriteError:
             return
 
     def open_sync_phase(self, group: Group) -> None:
-        """Tell every member its generation; each now owes a SyncGroup."""
+        """Confirm every member's JoinGroup; each now has to send a SyncGroup."""
         for member in group.members.values():
             self.confirm_join(group, member)
             self.touch_session(group, member)
@@ -241,7 +241,7 @@ class Rebalancer:
         self.start_sync_timer(group)
 
     def confirm_join(self, group: Group, member: Member) -> None:
-        """Answer the parked JoinGroup, if any, with the group's generation."""
+        """Respond to the parked JoinGroup, if any, with the group's generation."""
         request, member.parked_join = member.parked_join, None
         if request is not None:
             self._runtime.respond(request, responses.join_accepted(group, member))
@@ -249,13 +249,13 @@ class Rebalancer:
     # -- the sync timer -----------------------------------------------------------------------------------------
 
     def start_sync_timer(self, group: Group) -> None:
-        """Members have the longest rebalance timeout to sync as well (KAFKA-12890)."""
+        """Start the sync timer with the longest rebalance timeout of the members (KAFKA-12890)."""
         group_id, generation = group.group_id, group.generation
         deadline = self._runtime.now + group.rebalance_timeout
         self._runtime.timers.arm(("sync", group_id), deadline, lambda: self.on_sync_timer(group_id, generation))
 
     def on_sync_timer(self, group_id: str, generation: int) -> None:
-        """Whoever has not synced is out, static or not, heartbeats or not (TIMER-11, STATIC-22)."""
+        """Remove every member that has not synced, static or not, with heartbeats or not (TIMER-11, STATIC-22)."""
         group = self._runtime.groups.get(group_id)
         if group is None or group.generation != generation:
             return
@@ -264,18 +264,18 @@ class Rebalancer:
             self.prepare_rebalance(group)
 
     def drop_unsynced_members(self, group: Group) -> None:
-        """Remove them; an id that was replaced meanwhile is in nobody's way."""
+        """Remove the members of these ids; ids that were replaced meanwhile are skipped."""
         for member_id in list(group.unsynced):
             self.stop_member_timer(group, member_id)
             group.remove(member_id)
 
     def mark_synced(self, group: Group, member: Member) -> None:
-        """The member has synced; with the last one the sync timer has nothing left to do."""
+        """Note that the member has synced; the last one stops the sync timer."""
         group.unsynced.discard(member.member_id)
         if not group.unsynced:
             self._runtime.timers.cancel(("sync", group.group_id))
 
     def clear_unsynced(self, group: Group) -> None:
-        """The sync phase is over, one way or another."""
+        """End the sync phase: stop its timer and forget the members that have not synced."""
         group.unsynced.clear()
         self._runtime.timers.cancel(("sync", group.group_id))

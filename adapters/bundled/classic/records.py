@@ -1,4 +1,4 @@
-"""The records a coordinator keeps so that another can take over.
+"""The records of the log, from which another coordinator can take over.
 
 Never written: the two rebalance states, pending ids, parked requests, timers, and the protocols not selected.
 """
@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class MemberRecord:
-    """A member as the log knows it: of its protocols only the metadata of the selected one. Timeouts in ms."""
+    """A member in the log: of its protocols only the metadata of the selected one. Timeouts in ms."""
 
     member_id: str
     instance_id: str | None
@@ -26,7 +26,7 @@ class MemberRecord:
 
 @dataclass(frozen=True, slots=True)
 class GroupRecord:
-    """A whole group; the latest one of a group holds. `since` is when it entered its state, in ms."""
+    """A whole group; the latest record of a group counts. `since` is when it entered its state, in ms."""
 
     group: str
     protocol_type: str | None
@@ -39,7 +39,7 @@ class GroupRecord:
 
 @dataclass(frozen=True, slots=True)
 class GroupTombstone:
-    """The group is gone, and its offsets with it."""
+    """The end of a group and its offsets."""
 
     group: str
 
@@ -61,7 +61,7 @@ class OffsetRecord:
 
 @dataclass(frozen=True, slots=True)
 class OffsetTombstone:
-    """The offset is gone, and the uncommitted ones of the same partition with it."""
+    """The end of an offset and of the uncommitted ones of its partition."""
 
     group: str
     topic: str
@@ -70,7 +70,7 @@ class OffsetTombstone:
 
 @dataclass(frozen=True, slots=True)
 class TransactionEnd:
-    """The end of the producer's transaction: its offsets count from here on, or are forgotten."""
+    """The end of the producer's transaction, which commits or discards its offsets."""
 
     producer: int
     committed: bool

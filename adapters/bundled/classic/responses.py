@@ -1,4 +1,4 @@
-"""The bodies of answers: one builder for each, and one table of the fields that some versions lack."""
+"""The bodies of responses: one builder for each, and one table of the fields that some versions lack."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -73,7 +73,7 @@ def _trim_value(value: Any, limits: Mapping[str, tuple[int, int]], version: int,
 
 
 def join_accepted(group: Group, member: Member) -> dict[str, Any]:
-    """JOIN-OK for the group's generation; only the leader is told the members (JOIN-37)."""
+    """JOIN-OK for the group's generation; only the leader gets the members (JOIN-37)."""
     members = describe_members(group) if member.member_id == group.leader else []
     return _join(group, Error.NONE, member.member_id, group.leader or "", members, False)
 
@@ -85,7 +85,7 @@ def join_accepted_in_place(group: Group, member: Member, leader: str, skip_assig
 
 
 def join_not_stored(group: Group, leader: str) -> dict[str, Any]:
-    """The answer to a replacement in place that could not be stored: what held before it, and the error."""
+    """The response to a replacement in place that could not be stored: the state before it, and the error."""
     return _join(group, Error.COORDINATOR_NOT_AVAILABLE, "", leader, [], False)
 
 

@@ -1,4 +1,4 @@
-"""Static membership (KIP-345): an instance that comes back takes over from its former self."""
+"""Static membership (KIP-345): a returning instance replaces its predecessor."""
 
 from fencepost.adapters.bundled.classic import responses
 from fencepost.adapters.bundled.classic.coordinator_state import CoordinatorState
@@ -18,7 +18,7 @@ class StaticMembership:
         self._rounds = rounds
 
     def join(self, group: Group, join: JoinGroup) -> None:
-        """An instance that is not known is a new member, without the detour of error 79 (STATIC-01)."""
+        """Add an unknown instance as a new member, without MEMBER_ID_REQUIRED (STATIC-01), or replace a known one."""
         new_id = self._runtime.new_id(join.instance_id or "")
         old_id = group.instances.get(join.instance_id or "")
         if old_id is None:
@@ -27,7 +27,7 @@ class StaticMembership:
             self.replace_member(group, group.members[old_id], new_id, join)
 
     def replace_member(self, group: Group, member: Member, new_id: str, join: JoinGroup) -> None:
-        """The member goes on under the new id; whether the others notice depends on the state."""
+        """Give the member a new id; the state decides whether that starts a rebalance."""
         former_id, former_leader = member.member_id, group.leader or ""
         former_data = (member.protocols, member.session_timeout, member.rebalance_timeout)
         self.fence_predecessor(member)
@@ -45,22 +45,22 @@ class StaticMembership:
             self._rounds.trigger_rebalance(group)
 
     def fence_predecessor(self, member: Member) -> None:
-        """Whatever the former self waits for is over (STATIC-05)."""
+        """Refuse the parked requests of the predecessor (STATIC-05)."""
         self._rounds.refuse_parked_join(member, Error.FENCED_INSTANCE_ID, member.member_id)
         self._rounds.refuse_parked_sync(member, Error.FENCED_INSTANCE_ID)
 
     def change_id(self, group: Group, member: Member, new_id: str) -> None:
-        """Change the id, and start a session for it. The former id's timer will find nobody."""
+        """Change the id and start a session for it. The timer of the former id finds no member."""
         group.rename(member.instance_id or "", member.member_id, new_id)
         self._rounds.touch_session(group, member)
 
     def can_replace_in_place(self, group: Group) -> bool:
-        """In Stable, as long as a vote would select the same protocol again (STATIC-08, STATIC-14)."""
+        """Whether the group is Stable and a vote would select the same protocol again (STATIC-08, STATIC-14)."""
         return group.state is State.STABLE and group.select_protocol() == group.protocol
 
     def confirm_in_place(self, group: Group, member: Member, join: JoinGroup, former_leader: str) -> None:
-        """Answer with the current generation. Before version 9 a leader cannot be told not to assign again, so
-        it is made to believe that its former self leads (STATIC-10, STATIC-11)."""
+        """Respond with the current generation. Before version 9 no field keeps a leader from assigning again, so
+        the response names its predecessor as the leader (STATIC-10, STATIC-11)."""
         member.parked_join = None
         if join.request.version >= _SKIP_ASSIGNMENT_SINCE:
             leader, skip_assignment = group.leader or "", group.leader == member.member_id
@@ -69,7 +69,7 @@ class StaticMembership:
         self._runtime.respond(join.request, responses.join_accepted_in_place(group, member, leader, skip_assignment))
 
     def roll_back(self, group: Group, member: Member, former_id: str, join: JoinGroup, former_leader: str) -> None:
-        """The replacement could not be stored: the former id holds again, with a fresh session."""
+        """Undo a replacement that could not be stored: restore the former id, with a fresh session."""
         member.parked_join = None
         self._rounds.stop_member_timer(group, member.member_id)
         self.change_id(group, member, former_id)

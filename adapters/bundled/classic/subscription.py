@@ -1,4 +1,4 @@
-"""The one thing a coordinator reads of a member's metadata: the topics of a `consumer` subscription.
+"""The subscribed topics in a consumer's metadata, the only part of metadata that a coordinator reads.
 
 Needed for OffsetDelete's error 86 and for expiry only; to everything else the bytes are opaque.
 """
@@ -20,7 +20,7 @@ class UnreadableSubscription(Exception):
 def read_topics(metadata: bytes) -> frozenset[str]:
     """The topics in the part that all versions share: int16 version, int32 count, strings with int16 lengths.
 
-    What comes after is not looked at. Raises `UnreadableSubscription` on anything else, however absurd its lengths.
+    The rest is ignored. Raises `UnreadableSubscription` on anything else, however absurd its lengths.
     """
     try:
         (count,) = _COUNT.unpack_from(metadata, _COUNT_AT)

@@ -10,7 +10,7 @@ Action: TypeAlias = Callable[[], None]
 class Timers:
     """One timer for each key; arming a key again replaces its timer. Times are in milliseconds.
 
-    A cancelled or replaced timer stays on the heap until it comes to the top; the number tells it from a live one.
+    A cancelled or replaced timer stays on the heap until it comes to the top; its number tells it apart.
     Timers of the same deadline fire in the order they were armed.
     """
 
@@ -20,7 +20,7 @@ class Timers:
         self._count = 0
 
     def arm(self, key: Hashable, deadline: int, action: Action) -> None:
-        """Call `action` once `deadline` is reached, in place of whatever the key was to do."""
+        """Call `action` once `deadline` is reached; replaces the key's former timer."""
         self._count += 1
         self._live[key] = (self._count, action)
         heapq.heappush(self._heap, (deadline, self._count, key))
@@ -36,7 +36,7 @@ class Timers:
         return self._heap[0][0] if self._heap else None
 
     def take(self) -> Action:
-        """Remove the earliest timer and return what it does. Raises `IndexError` when nothing is armed."""
+        """Remove the earliest timer and return its action. Raises `IndexError` when nothing is armed."""
         if self.next_deadline() is None:
             raise IndexError("no timer is armed")
         _, _, key = heapq.heappop(self._heap)

@@ -1,4 +1,4 @@
-"""What the coordinator asks of the cluster: which topics there are, and by which ids they go (KIP-516)."""
+"""The topics of the cluster as the coordinator sees them: names, partition counts and ids (KIP-516)."""
 
 import uuid
 from collections.abc import Mapping
@@ -6,10 +6,10 @@ from typing import Protocol
 
 
 class Topics(Protocol):
-    """The topics of a cluster; None for one that it does not have."""
+    """The topics of a cluster. Methods return None for a topic that it lacks."""
 
     def partition_count(self, name: str) -> int | None:
-        """How many partitions the topic has."""
+        """The number of partitions of the topic."""
         ...
 
     def id_of(self, name: str) -> str | None:
@@ -22,12 +22,12 @@ class Topics(Protocol):
 
 
 def topic_id_of(name: str) -> str:
-    """An id that follows from the name, so that it outlives a restart."""
+    """The id that is derived from the name, so that a restart does not change it."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, name))
 
 
 class FixedTopics:
-    """Topics with their numbers of partitions, which stay as they are."""
+    """Topics with constant numbers of partitions."""
 
     def __init__(self, counts: Mapping[str, int]) -> None:
         self._counts = dict(counts)

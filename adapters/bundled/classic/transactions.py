@@ -1,4 +1,4 @@
-"""Producers and their transactions, as far as offsets in transactions need them.
+"""Producers and their transactions, for offsets that are committed in transactions.
 
 Epochs are checked; transaction timeouts and partitions of topics are not kept.
 """
@@ -20,7 +20,7 @@ class Transactions:
         self._last_producer = 0
 
     def add_producer(self, record: ProducerRecord) -> None:
-        """Take in a producer that is on the log."""
+        """Add a producer that the log has."""
         self._last_producer = max(self._last_producer, record.producer)
         if record.transactional_id is not None:
             self._producers[record.transactional_id] = record
@@ -46,7 +46,7 @@ class Transactions:
         return ProducerRecord(transactional_id, present.producer, present.epoch + 1)
 
     def handle_add_offsets(self, request: Request) -> None:
-        """Say whether the producer may add a group's offsets to its transaction; nothing is noted."""
+        """Return whether the producer may add a group's offsets to its transaction; the state is unchanged."""
         self._runtime.respond(request, {"error_code": self.check_producer(request)})
 
     def handle_end(self, request: Request) -> None:
@@ -64,7 +64,7 @@ class Transactions:
         return Error.NONE if current else Error.INVALID_PRODUCER_EPOCH
 
     def end_transaction(self, producer: int, committed: bool) -> Error:
-        """Write the end of the transaction, then let it count."""
+        """Write the end of the transaction to the log, then apply it."""
         record = TransactionEnd(producer, committed)
         try:
             self._runtime.write(record)

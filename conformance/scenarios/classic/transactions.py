@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from fencepost.conformance.scenario.context import Call, ScenarioContext
 from fencepost.conformance.scenario.scenario import ScenarioFamily
 from fencepost.conformance.scenarios.classic.commits import is_commit_accepted
-from fencepost.model.errors import Error, error_name
+from fencepost.model.errors import COORDINATOR_NOT_READY, Error, error_name
 from fencepost.traces.events import Body
 
 transactions = ScenarioFamily()
 
-CONCURRENT_TRANSACTIONS = 51
-TRANSIENT = frozenset({14, 15, 16, CONCURRENT_TRANSACTIONS})
+TRANSIENT = COORDINATOR_NOT_READY | {Error.CONCURRENT_TRANSACTIONS}
 """Errors of a transaction coordinator that is not ready yet."""
 MAX_ATTEMPTS = 40
 LAST_EXPLICIT_VERSION = 4

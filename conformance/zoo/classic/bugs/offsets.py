@@ -13,6 +13,7 @@ from fencepost.conformance.zoo.classic.bug import BugFamily
 from fencepost.conformance.zoo.classic.environments import OFFSETS_REFUSED
 from fencepost.conformance.zoo.classic.error_responses import error_body
 from fencepost.conformance.zoo.patching import Patch
+from fencepost.model.wire.primitives import ZERO_UUID
 
 offsets = BugFamily()
 UNKNOWN_PRODUCER = -2
@@ -93,8 +94,7 @@ def answer_begins_with_nameless_topics(patch: Patch) -> None:
 
     def fetch_after_blanks(offsets: Offsets, request: Request, entry: Body, stable: bool) -> list[dict[str, Any]]:
         topics = fetch_group(offsets, request, entry, stable)
-        nameless = "00000000-0000-0000-0000-000000000000"
-        return [offsets._runtime.topic_reference(request, "", nameless) | {"partitions": []} for _ in topics] + topics
+        return [offsets._runtime.topic_reference(request, "", ZERO_UUID) | {"partitions": []} for _ in topics] + topics
 
     patch.replace(Offsets, "fetch_group", fetch_after_blanks)
 
