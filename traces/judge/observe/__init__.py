@@ -1,1 +1,0 @@
-"""What a trace shows apart from groups' responses: topics, coordinators, log steps, and groups first seen half-way."""
