@@ -5,7 +5,7 @@ import pytest
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.judge.search.search import CLOCK_RESOLUTION_MS
+from fencepost.traces.judge.search.stepper import CLOCK_RESOLUTION_MS
 
 DELAY = 600
 JOIN = {

@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from fencepost.traces.events import Event, Kind
+from fencepost.traces.judge.classic import fast_path, stepper
+from fencepost.traces.judge.classic.stepping import CoordinatorStepper
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.judge.search import fast_path, search
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation
 from tests.support.random_client import random_trace
 
-FastPath = Callable[[search.Search, Configuration, GroupOperation], Configuration | None]
+FastPath = Callable[[CoordinatorStepper, Configuration, GroupOperation], Configuration | None]
 REBALANCE_IN_PROGRESS = 27
 """REBALANCE_IN_PROGRESS."""
 
@@ -38,7 +39,7 @@ def test_both_ways_lead_to_the_same_verdict(spoil: bool, monkeypatch: pytest.Mon
     found = {True: 0, False: 0}
     plain: FastPath = fast_path.take_fast_path
 
-    def count_fast_path(of: search.Search, one: Configuration, part: GroupOperation) -> Configuration | None:
+    def count_fast_path(of: CoordinatorStepper, one: Configuration, part: GroupOperation) -> Configuration | None:
         after = plain(of, one, part)
         found[after is not None] += 1
         return after
@@ -48,9 +49,9 @@ def test_both_ways_lead_to_the_same_verdict(spoil: bool, monkeypatch: pytest.Mon
         header, events = random_trace(random.Random(seed), 60)
         if spoil:
             events = with_wrong_error(events, random.Random(seed))
-        monkeypatch.setattr(search, "take_fast_path", count_fast_path)
+        monkeypatch.setattr(stepper, "take_fast_path", count_fast_path)
         quickly = judge(header, events)
-        monkeypatch.setattr(search, "take_fast_path", lambda *_: None)
+        monkeypatch.setattr(stepper, "take_fast_path", lambda *_: None)
         assert judge(header, events) == quickly
         wrong += bool(quickly.violations)
     assert found[True] > 50

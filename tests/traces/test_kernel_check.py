@@ -15,9 +15,9 @@ from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.core.state import FREE, CommitRequest, Group, Holder, Phase, Slot
 from fencepost.model.classic.kernel.refinement import RefinementError
 from fencepost.model.classic.messages.requests import OffsetCommit
-from fencepost.traces.judge.classic.matching import FreshId
 from fencepost.traces.judge.kernel_check import KernelCheck, check_against_kernel
 from fencepost.traces.judge.search.configuration import Path
+from fencepost.traces.judge.search.difference import FreshId
 from tests.support.random_client import random_trace
 
 STEPS = 80

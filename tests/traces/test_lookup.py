@@ -6,8 +6,8 @@ import pytest
 
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Header, Kind, Order
+from fencepost.traces.judge.classic.coordinator_lookup import OFFSETS_TOPIC, java_abs_hash
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.judge.observe.coordinator_lookup import OFFSETS_TOPIC, java_abs_hash
 from fencepost.traces.verdict import Violation
 
 LookupStep = tuple[str, int, Body, Body, int | None]

@@ -1,6 +1,9 @@
-"""What is known of each operation, and what that says of the requirements for which its answer is marked."""
+"""What the response to a checked request says of a requirement, by what is on record of the operation."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from fencepost.model.catalogue.classic import is_recommendation
 from fencepost.model.classic.rules import RULES
@@ -9,61 +12,135 @@ from fencepost.traces.judge.groups.records import OperationRecord
 from fencepost.traces.verdict import CheckResult, CheckStatus, Violation
 
 UNAVAILABLE_RULES = frozenset(name for name in RULES if name.startswith("gate."))
-"""Rules by which a coordinator is excused around a failover, and what answers given by them are evidence of."""
+"""Rules by which a coordinator is excused around a failover."""
 UNAVAILABLE_REQUIREMENTS = frozenset(
     requirement for name in UNAVAILABLE_RULES for requirement in RULES[name].requirements
 )
+"""The requirements that responses by these rules put to the test."""
 VARYING_FIELDS = frozenset({"member"})
 """What Apache Kafka itself has in different ways: the member id beside an error is the one sent, or none (LAT-11)."""
 
 
 def checked_sequence(check: Event) -> int:
-    """The sequence number of the request whose answer is marked, -1 if there is none."""
+    """The sequence number of the request whose response is checked, -1 if there is none."""
     return -1 if check.of is None else check.of
 
 
+class CheckedOperation:
+    """A check, and what is on record of its operation."""
+
+    def __init__(self, check: Event, record: OperationRecord) -> None:
+        self.body = check.body
+        self.requirement: str = check.body["requirement"]
+        self.fields = frozenset(check.body.get("fields") or ())
+        """The fields of the response that the check is about; all if empty."""
+        self.record = record
+
+    @cached_property
+    def tolerated(self) -> Violation | None:
+        """The first tolerated violation that the check is about."""
+        for violation in self.record.tolerated:
+            if self.requirement in violation.requirements or is_check_affected(self.fields, violation):
+                return violation
+        return None
+
+    @property
+    def is_violated(self) -> bool:
+        """The violation on record is in what the check is about."""
+        violation = self.record.violation
+        if violation is None:
+            return False
+        return not self.fields or bool((self.fields | {"closed"}) & set(violation.fields))
+
+    @property
+    def unusual_fields(self) -> list[str]:
+        """The unusual fields that the check is about."""
+        return sorted(self.fields & self.record.unusual_fields)
+
+    @property
+    def odd_fields(self) -> list[str]:
+        """The unusual fields, where the check is about all of the response."""
+        return [] if self.fields else sorted(self.record.unusual_fields - VARYING_FIELDS)
+
+    @property
+    def is_excused(self) -> bool:
+        """The coordinator was not available, and the requirement is not about that."""
+        return bool(UNAVAILABLE_RULES & self.record.rules) and self.requirement not in UNAVAILABLE_REQUIREMENTS
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRule:
+    """When a check comes out with a status, the note to it, and the violation that is the reason."""
+
+    applies: Callable[[CheckedOperation], Any]
+    status: CheckStatus
+    note: Callable[[CheckedOperation], str] = lambda of: ""
+    violation: Callable[[CheckedOperation], Violation | None] = lambda of: None
+
+
+RULES_BY_RECORD = (
+    CheckRule(lambda of: of.tolerated, CheckStatus.FAIL, violation=lambda of: of.tolerated),
+    CheckRule(lambda of: of.is_violated, CheckStatus.FAIL, violation=lambda of: of.record.violation),
+    CheckRule(
+        lambda of: of.record.violation,
+        CheckStatus.INCONCLUSIVE,
+        lambda of: "blocked by " + ", ".join(of.record.violation.requirements if of.record.violation else ()),
+    ),
+    CheckRule(lambda of: of.record.undecided_reason, CheckStatus.INCONCLUSIVE, lambda of: of.record.undecided_reason),
+    CheckRule(lambda of: not of.record.has_response, CheckStatus.INCONCLUSIVE, lambda of: "no answer was seen"),
+)
+"""Rules for what is on record at once, the first that applies counts."""
+RULES_BY_HISTORY = (
+    CheckRule(lambda of: of.unusual_fields, CheckStatus.FAIL, lambda of: "differs in " + ", ".join(of.unusual_fields)),
+    CheckRule(lambda of: of.is_excused, CheckStatus.INCONCLUSIVE, lambda of: "the target said that it was not ready"),
+    CheckRule(
+        lambda of: not of.body.get("met", True),
+        CheckStatus.NOT_OBSERVED,
+        lambda of: of.body.get("note", "the schedule did not get that far"),
+    ),
+    CheckRule(lambda of: "unusual" in of.body, CheckStatus.UNUSUAL, lambda of: str(of.body["unusual"])),
+    CheckRule(
+        lambda of: of.odd_fields,
+        CheckStatus.UNUSUAL,
+        lambda of: f"allowed, but not as Apache Kafka has it: {', '.join(of.odd_fields)}",
+    ),
+    CheckRule(lambda of: True, CheckStatus.PASS),
+)
+"""Rules for what is on record once the past of all groups is settled, the first that applies counts."""
+
+
 def evaluate_check(check: Event, record: OperationRecord | None, commit_histories: Callable[[], None]) -> CheckResult:
-    """What a marked answer says of a requirement. Once it counts which rule applied, the past is settled first."""
-    body = check.body
-    requirement, sequence = body["requirement"], checked_sequence(check)
-    fields = frozenset(body.get("fields") or ())
+    """What the response to the checked request says of the requirement.
 
-    def make_result(standing: CheckStatus, note: str = "", fault: Violation | None = None) -> CheckResult:
-        if standing is CheckStatus.FAIL and is_recommendation(requirement):
-            seen = f"{fault.observed}; usual is {' or '.join(fault.allowed)}" if fault is not None else note
-            return CheckResult(requirement, sequence, CheckStatus.UNUSUAL, seen)
-        return CheckResult(requirement, sequence, standing, note, fault)
-
+    `commit_histories` settles the past of all groups; it is called once it matters which rule applied.
+    """
     if record is None:
-        return make_result(CheckStatus.INCONCLUSIVE, "the answer is not in the trace")
-    touched = [each for each in record.tolerated if requirement in each.requirements or is_check_affected(fields, each)]
-    if touched:
-        return make_result(CheckStatus.FAIL, fault=touched[0])
-    if record.violation is not None:
-        if not fields or (fields | {"closed"}) & set(record.violation.fields):
-            return make_result(CheckStatus.FAIL, fault=record.violation)
-        return make_result(CheckStatus.INCONCLUSIVE, "blocked by " + ", ".join(record.violation.requirements))
-    if record.undecided_reason:
-        return make_result(CheckStatus.INCONCLUSIVE, record.undecided_reason)
-    if not record.has_response:
-        return make_result(CheckStatus.INCONCLUSIVE, "no answer was seen")
-    commit_histories()
-    if fields & record.unusual_fields:
-        return make_result(CheckStatus.FAIL, "differs in " + ", ".join(sorted(fields & record.unusual_fields)))
-    if UNAVAILABLE_RULES & record.rules and requirement not in UNAVAILABLE_REQUIREMENTS:
-        return make_result(CheckStatus.INCONCLUSIVE, "the target said that it was not ready")
-    if not body.get("met", True):
-        return make_result(CheckStatus.NOT_OBSERVED, body.get("note", "the schedule did not get that far"))
-    if "unusual" in body:
-        return make_result(CheckStatus.UNUSUAL, str(body["unusual"]))
-    odd = record.unusual_fields - VARYING_FIELDS
-    if odd and not fields:
-        return make_result(CheckStatus.UNUSUAL, f"allowed, but not as Apache Kafka has it: {', '.join(sorted(odd))}")
-    return make_result(CheckStatus.PASS)
+        requirement = check.body["requirement"]
+        return CheckResult(
+            requirement, checked_sequence(check), CheckStatus.INCONCLUSIVE, "the answer is not in the trace"
+        )
+    operation = CheckedOperation(check, record)
+    rule = first_applying(RULES_BY_RECORD, operation)
+    if rule is None:
+        commit_histories()
+        rule = first_applying(RULES_BY_HISTORY, operation)
+        assert rule is not None
+    status, note, violation = rule.status, rule.note(operation), rule.violation(operation)
+    if status is CheckStatus.FAIL and is_recommendation(operation.requirement):
+        status = CheckStatus.UNUSUAL
+        if violation is not None:
+            note = f"{violation.observed}; usual is {' or '.join(violation.allowed)}"
+        violation = None
+    return CheckResult(operation.requirement, checked_sequence(check), status, note, violation)
+
+
+def first_applying(rules: Sequence[CheckRule], operation: CheckedOperation) -> CheckRule | None:
+    """The first rule that applies, None if none does."""
+    return next((rule for rule in rules if rule.applies(operation)), None)
 
 
 def is_check_affected(fields: frozenset[str], violation: Violation) -> bool:
-    """Evidence that looks at these fields (all if empty) is touched by a waived fault, if it is more than the way in
-    and the number counted from."""
+    """The check of these fields (all if empty) is affected by a tolerated violation: by more than the way in and the
+    number counted from."""
     wrong = set(violation.fields) - {"error"}
     return bool(fields & wrong or (not fields and wrong - {"generation"}))

@@ -3,17 +3,15 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from fencepost.model.classic.messages.parsing import read_requests
-from fencepost.model.classic.messages.requests import Request
 from fencepost.model.frozen import evolve
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.judge.checks import checked_sequence, evaluate_check
+from fencepost.traces.judge.classic.partial_trace import PartialGroup, TraceGap
+from fencepost.traces.judge.classic.protocol import ClassicProtocol
 from fencepost.traces.judge.groups.group_judge import AdvanceObserver, GroupJudge, StepObserver, TraceContext
+from fencepost.traces.judge.groups.protocol import JudgedProtocol
 from fencepost.traces.judge.groups.records import GroupFindings
-from fencepost.traces.judge.observe.coordinator_lookup import LookupCheck, unusual_lookup_fields
-from fencepost.traces.judge.observe.log_steps import LogStepCheck
-from fencepost.traces.judge.observe.partial_trace import PartialGroup, TraceGap
-from fencepost.traces.judge.search.configuration import GroupOperation
+from fencepost.traces.judge.search.configuration import GroupOperation, Request
 from fencepost.traces.judge.search.eager import EAGER_BEAM_WIDTH
 from fencepost.traces.judge.search.search import MAX_CONFIGURATIONS, MAX_EAGER_CONFIGURATIONS
 from fencepost.traces.model_transitions import Transition, TransitionFields
@@ -40,19 +38,19 @@ class Judge:
         is_shared_judged: bool = True,
         on_step: StepObserver | None = None,
         on_advance: AdvanceObserver | None = None,
+        protocol: Callable[[Header], JudgedProtocol] = ClassicProtocol,
     ) -> None:
         self.header = header
         self.only = only
         self.is_shared_judged = is_shared_judged
+        self.protocol = protocol(header)
         self.trace = TraceContext(
-            header, header.settings, decisions or {}, beam_width, max_configurations, eager, on_step, on_advance
+            self.protocol, header.settings, decisions or {}, beam_width, max_configurations, eager, on_step, on_advance
         )
         self.records = self.trace.records
         self.found = self.trace.found
         self.groups: dict[str, GroupJudge | PartialGroup] = {}
         self.gap: TraceGap | None = None
-        self.lookup = LookupCheck()
-        self.log_steps = LogStepCheck()
         self.shared_violations: list[Violation] = []
         """Violations in what concerns no single group."""
         self.waiting_groups: dict[int, list[str]] = {}
@@ -78,7 +76,7 @@ class Judge:
             if operation is not None:
                 self.on_response(operation, event.time)
             elif self.only is not None and self.is_shared_judged:
-                self.lookup.on_unpaired_response(event.body)
+                self.protocol.on_unpaired_response(event.body)
         else:
             handle = HANDLERS.get((event.kind, event.api)) or HANDLERS.get((event.kind, ANY_API))
             if handle is not None:
@@ -93,7 +91,7 @@ class Judge:
             if self.only is not None and not self.only(name):
                 continue
             if self.gap is None or not self.partial_group(name, self.gap).defer(part):
-                if self.lookup.is_sent_elsewhere(operation, request):
+                if self.protocol.is_sent_elsewhere(operation, request):
                     continue
                 group = self.groups.get(name)
                 if group is None:
@@ -103,18 +101,11 @@ class Judge:
             else:
                 self.waiting_groups.setdefault(handle, []).append(name)
 
-    def requests_in(self, operation: Operation) -> Sequence[Request]:
+    def requests_in(self, operation: Operation) -> Iterable[Request]:
         """The request as each group sees it. One that no coordinator could read concerns none."""
         try:
-            return read_requests(
-                operation.api,
-                operation.version,
-                operation.body,
-                operation.handle,
-                self.followed_groups(),
-                self.trace.topics.names,
-            )
-        except (KeyError, TypeError, AttributeError):
+            return self.protocol.requests_in(operation, self.followed_groups())
+        except (AttributeError, KeyError, TypeError):
             self.records.of(operation.handle).undecided_reason = "the request is not well formed"
             return ()
 
@@ -131,20 +122,13 @@ class Judge:
 
     def on_response(self, operation: Operation, time: int) -> None:
         """Hand a response to the groups in which its request waits."""
-        self.records.of(operation.handle).has_response = True
-        self.check_lookup(operation)
+        record = self.records.of(operation.handle)
+        record.has_response = True
+        for violation in self.protocol.check_response(operation, record):
+            self.record_shared(violation)
+            record.violation = violation
         for group in self.waiting_groups.pop(operation.handle, ()):
             self.groups[group].on_response(operation, time)
-
-    def check_lookup(self, operation: Operation) -> None:
-        """Check what concerns no group: responses to FindCoordinator, and responses of the wrong node."""
-        if operation.api == "Metadata" and operation.response is not None:
-            self.trace.topics.learn_from_metadata(operation.response)
-        if operation.api == "FindCoordinator" and operation.response is not None:
-            self.records.of(operation.handle).unusual_fields |= unusual_lookup_fields(operation.response)
-        for violation in self.lookup.check_response(operation):
-            self.record_shared(violation)
-            self.records.of(operation.handle).violation = violation
 
     def record_shared(self, violation: Violation) -> None:
         """Put a violation on record that concerns no single group."""
@@ -169,22 +153,16 @@ class Judge:
 
     def on_restart(self, event: Event, operation: Operation | None) -> None:
         """The target was killed and started again, perhaps with another size limit (FAILOVER-17)."""
-        self.lookup.reset()
+        self.protocol.on_restart()
         self.trace.restarts += 1
         if "max_group_size" in event.body:
             self.trace.settings = evolve(self.trace.settings, max_group_size=event.body["max_group_size"])
         for judge in self.judges():
             judge.on_restart(event.time)
 
-    def on_topics(self, event: Event, operation: Operation | None) -> None:
-        """The schedule says which topics there are, and which decisions are settled for its target."""
-        self.trace.topics.learn_from_annotation(event.body)
-        self.trace.decisions = {**self.trace.decisions, **event.body.get("decisions", {})}
-
     def on_gap(self, event: Event, operation: Operation | None) -> None:
         """The trace does not show what was before: whatever is known of groups holds no more."""
-        self.lookup.reset()
-        self.log_steps.reset()
+        self.protocol.on_gap()
         self.gap = self.gap or TraceGap(self.header.implementation.get("settings") == "assumed")
         self.gap.time = event.time
         for name in self.groups:
@@ -197,11 +175,11 @@ class Judge:
             group = self.groups[name] = PartialGroup(self.trace, name, gap, group)
         return group
 
-    def on_step(self, event: Event, operation: Operation | None) -> None:
-        """A coordinator's log shows a step."""
-        if self.is_shared_judged:
-            for violation in self.log_steps.check_step(event):
-                self.record_shared(violation)
+    def on_annotation(self, event: Event, operation: Operation | None) -> None:
+        """The schedule says what is known of its target, or a coordinator's log shows a step."""
+        self.trace.decisions = {**self.trace.decisions, **event.body.get("decisions", {})}
+        for violation in self.protocol.on_annotation(event):
+            self.record_shared(violation)
 
     def on_check(self, event: Event, operation: Operation | None) -> None:
         """The schedule says which requirement a response puts to the test."""
@@ -228,7 +206,7 @@ class Judge:
         inconclusive += filter(None, (group.undecided_reason() for group in partial))
         return TraceVerdict(
             violations=tuple(self.violations),
-            check_results=(*self.check_results, *self.log_steps.check_results()),
+            check_results=(*self.check_results, *self.protocol.check_results()),
             rules=dict(rules),
             decisions=self.agreed_decisions(),
             inconclusive=tuple(inconclusive),
@@ -274,11 +252,10 @@ HANDLERS: Mapping[tuple[Kind, str], Callable[[Judge, Event, Operation | None], N
     (Kind.FAULT, "closed"): Judge.on_connection_closed,
     (Kind.FAULT, "restart"): Judge.on_restart,
     (Kind.FAULT, ANY_API): Judge.on_connection_lost,
-    (Kind.INTERNAL, "topics"): Judge.on_topics,
     (Kind.INTERNAL, "unknown"): Judge.on_gap,
     (Kind.INTERNAL, "continued"): Judge.on_gap,
-    (Kind.INTERNAL, "step"): Judge.on_step,
     (Kind.INTERNAL, "evidence"): Judge.on_check,
+    (Kind.INTERNAL, ANY_API): Judge.on_annotation,
 }
 """What to do at an event that is neither a request nor a response."""
 BEAM_WIDTHS = (12, 60, 400)

@@ -20,9 +20,9 @@ from fencepost.model.classic.kernel.refinement import (
 from fencepost.model.classic.messages.requests import OffsetCommit, SyncGroup
 from fencepost.model.errors import Error
 from fencepost.traces.events import Event, Header
-from fencepost.traces.judge.classic.matching import FreshId
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.search.configuration import Path
+from fencepost.traces.judge.search.difference import FreshId
 
 ACCEPTED = frozenset({"commit.stable", "commit.preparing"})
 """The rules by which a commit with a generation is accepted."""

@@ -3,7 +3,6 @@ may not have taken effect (LAT-16)."""
 
 from collections.abc import Callable, Iterator
 from itertools import product
-from typing import TYPE_CHECKING
 
 from fencepost.model.classic.coordinator.availability import Unavailable, error_response_to, refuse_unavailable
 from fencepost.model.classic.coordinator.internal_actions import restart_coordinator, unload_group
@@ -13,21 +12,13 @@ from fencepost.model.classic.core.state import Choices, Dialect
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.traces.events import Order
-from fencepost.traces.judge.classic.nondeterminism import Decisions, outcomes_over_dialects
+from fencepost.traces.judge.classic.nondeterminism import outcomes_over_dialects
 from fencepost.traces.judge.classic.offset_expiry import maybe_expired_offsets
+from fencepost.traces.judge.classic.stepping import CoordinatorStepper
+from fencepost.traces.judge.classic.unseen import finish_loading, unseen_of
 from fencepost.traces.judge.diagnosis.wording import errors_in
-from fencepost.traces.judge.search.configuration import (
-    Configuration,
-    GroupOperation,
-    Path,
-    finish_loading,
-    resolve_ids,
-    with_unusual_fields,
-)
+from fencepost.traces.judge.search.configuration import Configuration, Decisions, GroupOperation, Path
 from fencepost.traces.judge.search.time_interval import Instant, TimeInterval, high
-
-if TYPE_CHECKING:
-    from fencepost.traces.judge.search.search import Search
 
 NOT_READY_ERRORS = frozenset(gate.error for gate in Unavailable)
 """Errors a coordinator may give in place of any answer around a failover (LAT-15)."""
@@ -38,18 +29,18 @@ UNINFORMATIVE_RULES = frozenset({"gate.loading.heartbeat", "gate.loading.sync", 
 
 
 def handle_during_failover(
-    search: "Search", configuration: Configuration, part: GroupOperation, now: Instant
+    stepper: CoordinatorStepper, configuration: Configuration, part: GroupOperation, now: Instant
 ) -> Iterator[Configuration]:
     """The request as handled by a coordinator that is not ready, or whose log fails."""
-    if not search.was_restarted or part.operation.response is None:
+    if not stepper.was_restarted or part.operation.response is None:
         return
     errors = errors_in(part.operation.response)
-    if configuration.loading or errors & NOT_READY_ERRORS:
+    if unseen_of(configuration).loading or errors & NOT_READY_ERRORS:
         yield from prefer_usual(
-            handle_when_unavailable(search, configuration, part, now), configuration
-        ) or handle_when_not_ready(search, configuration, part, now)
+            handle_when_unavailable(stepper, configuration, part, now), configuration
+        ) or handle_when_not_ready(stepper, configuration, part, now)
     if errors & FAILED_WRITE_ERRORS:
-        yield from handle_with_failed_write(search, configuration, part, now)
+        yield from handle_with_failed_write(stepper, configuration, part, now)
 
 
 def prefer_usual(configurations: Iterator[Configuration], before: Configuration) -> list[Configuration]:
@@ -59,103 +50,109 @@ def prefer_usual(configurations: Iterator[Configuration], before: Configuration)
 
 
 def handle_when_unavailable(
-    search: "Search", configuration: Configuration, part: GroupOperation, now: Instant
+    stepper: CoordinatorStepper, configuration: Configuration, part: GroupOperation, now: Instant
 ) -> Iterator[Configuration]:
     """The request meets a coordinator that does not look at the group: what it may say then, and only then."""
     for gate in Unavailable:
 
         def run(dialect: Dialect, gate: Unavailable = gate) -> StepResult:
-            context = search.step_context(now, Choices(), dialect)
-            return refuse_unavailable(configuration.world, part.request, gate, context, search.cluster)
+            context = stepper.step_context(now, Choices(), dialect)
+            return refuse_unavailable(configuration.world, part.request, gate, context, stepper.cluster)
 
         for outcome, decisions in outcomes_over_dialects(run, configuration.decisions):
             by_gate = outcome.rule.startswith("gate.") and outcome.rule not in UNINFORMATIVE_RULES
-            if configuration.loading or by_gate:
-                yield from match_refusal(search, configuration, part, outcome, decisions)
+            if unseen_of(configuration).loading or by_gate:
+                yield from match_refusal(stepper, configuration, part, outcome, decisions)
 
 
 def handle_when_not_ready(
-    search: "Search", configuration: Configuration, part: GroupOperation, now: Instant
+    stepper: CoordinatorStepper, configuration: Configuration, part: GroupOperation, now: Instant
 ) -> Iterator[Configuration]:
     """The request gets one of the errors in place of any other answer (LAT-15)."""
     for error in NOT_READY_ERRORS:
 
         def run(dialect: Dialect, error: Error = error) -> StepResult:
-            told = error_response_to(part.request, error, dialect, search.cluster)
+            told = error_response_to(part.request, error, dialect, stepper.cluster)
             return respond(configuration.world, part.request, told, "gate.not-ready")
 
         for outcome, decisions in outcomes_over_dialects(run, configuration.decisions):
-            yield from match_refusal(search, configuration, part, outcome, decisions)
+            yield from match_refusal(stepper, configuration, part, outcome, decisions)
 
 
 def match_refusal(
-    search: "Search", configuration: Configuration, part: GroupOperation, outcome: StepResult, decisions: Decisions
+    stepper: CoordinatorStepper,
+    configuration: Configuration,
+    part: GroupOperation,
+    outcome: StepResult,
+    decisions: Decisions,
 ) -> Iterator[Configuration]:
     """The configuration after such an answer, if it is the one seen."""
     number = part.operation.handle
     (reply,) = outcome.replies
-    for difference in search.compare_response(part, reply.response):
+    for difference in stepper.compare_response(part, reply.response):
         if not difference.required:
             trail = Path(outcome.rule, number, configuration.path)
             after = evolve(configuration, matched=configuration.matched | {number}, decisions=decisions, path=trail)
-            yield with_unusual_fields(resolve_ids(after, difference.fresh_ids), number, difference)
+            yield stepper.take_over(after, number, difference)
 
 
 def handle_with_failed_write(
-    search: "Search", configuration: Configuration, part: GroupOperation, now: Instant
+    stepper: CoordinatorStepper, configuration: Configuration, part: GroupOperation, now: Instant
 ) -> Iterator[Configuration]:
     """The request is handled, but its write fails; it may be on the log all the same (LAT-16)."""
     ready = finish_loading(configuration, now)
     choices = Choices(
-        search.member_id_for(part.operation), None, ready.world.group.protocol if ready.world.group else None
+        stepper.member_id_for(part.operation), None, ready.world.group.protocol if ready.world.group else None
     )
     seen = errors_in(part.operation.response or {}) & FAILED_WRITE_ERRORS
     for failure, taken in product(WriteFailure, (False, True)):
 
         def run(dialect: Dialect, failure: WriteFailure = failure, taken: bool = taken) -> StepResult:
-            context = search.step_context(now, choices, dialect)
+            context = stepper.step_context(now, choices, dialect)
             outcome = None
             if write_failure_error(failure, part.request, dialect) in seen:
                 outcome = handle_write_failure(
-                    ready.world, part.request, failure, context, search.cluster, reached_log=taken
+                    ready.world, part.request, failure, context, stepper.cluster, reached_log=taken
                 )
             return outcome or StepResult(ready.world, (), "")
 
         for outcome, decisions in outcomes_over_dialects(run, configuration.decisions):
             if outcome.replies:
-                for after in search.apply(ready, outcome, part.operation.handle, now):
+                for after in stepper.apply_outcome(ready, outcome, part.operation.handle, now):
                     yield evolve(after, decisions=decisions)
 
 
 def load_on_other_node(
-    search: "Search", configuration: Configuration, time: int, wanted: int
+    stepper: CoordinatorStepper, configuration: Configuration, time: int, wanted: int
 ) -> Iterator[Configuration]:
     """The group went to another node and is loaded there: so it is where a parked request is sent there."""
-    part, group = search.open_operations.get(wanted), configuration.world.group
-    if not search.was_restarted or part is None or group is None or part.operation.response is None:
+    part, group = stepper.open_operations.get(wanted), configuration.world.group
+    if not stepper.was_restarted or part is None or group is None or part.operation.response is None:
         return
     parked = any(wanted in (slot.join, slot.sync) for slot in group.slots)
     if not parked or errors_in(part.operation.response) != {Error.NOT_COORDINATOR}:
         return
     now: Instant = (
-        time if search.order is Order.TOTAL else TimeInterval(configuration.clock, max(configuration.clock, time))
+        time if stepper.order is Order.TOTAL else TimeInterval(configuration.clock, max(configuration.clock, time))
     )
-    for gone in search.apply(configuration, unload_group(configuration.world), 0, now):
+    retention = stepper.cluster.settings.offsets_retention
+    for gone in stepper.apply_outcome(configuration, unload_group(configuration.world), 0, now):
         for outcome, decisions in outcomes_over_dialects(
-            load_in_dialect(search, configuration.world, now), configuration.decisions
+            load_in_dialect(stepper, configuration.world, now), configuration.decisions
         ):
             yield evolve(
                 gone,
                 world=outcome.state,
                 decisions=decisions,
-                loading=True,
-                maybe_expired=maybe_expired_offsets(
-                    configuration, outcome.state, high(now), search.cluster.settings.offsets_retention
+                unseen=evolve(
+                    unseen_of(gone),
+                    loading=True,
+                    maybe_expired=maybe_expired_offsets(configuration, outcome.state, high(now), retention),
                 ),
                 path=Path(outcome.rule, 0, gone.path),
             )
 
 
-def load_in_dialect(search: "Search", world: GroupState, now: Instant) -> Callable[[Dialect], StepResult]:
+def load_in_dialect(stepper: CoordinatorStepper, world: GroupState, now: Instant) -> Callable[[Dialect], StepResult]:
     """Loading this world, in whatever dialect."""
-    return lambda dialect: restart_coordinator(world, search.step_context(now, Choices(), dialect))
+    return lambda dialect: restart_coordinator(world, stepper.step_context(now, Choices(), dialect))

@@ -1,4 +1,4 @@
-"""Ids that a target made up unseen, once they are shown."""
+"""Ids that a target issued unseen, once a response shows them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,8 @@ from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import Group, Holder, JoinResponse, Slot
 from fencepost.model.classic.messages.responses import Response
 from fencepost.model.frozen import evolve
-from fencepost.traces.judge.classic.matching import FreshId
+from fencepost.traces.judge.search.configuration import Configuration
+from fencepost.traces.judge.search.difference import FreshId
 
 
 def resolve_state_ids(world: GroupState, shown: Mapping[FreshId, str]) -> GroupState:
@@ -42,3 +43,9 @@ def resolve_response_ids(response: Response, shown: Mapping[FreshId, str]) -> Re
 
     members = tuple(evolve(view, id=resolve(view.id)) for view in response.members)
     return evolve(response, member=resolve(response.member), leader=resolve(response.leader), members=members)
+
+
+def resolve_ids(configuration: Configuration, shown: Mapping[FreshId, str]) -> Configuration:
+    """The configuration with ids in the place of fresh ones that a response has shown."""
+    predicted = tuple((handle, resolve_response_ids(response, shown)) for handle, response in configuration.predicted)
+    return evolve(configuration, world=resolve_state_ids(configuration.world, shown), predicted=predicted)

@@ -32,51 +32,11 @@ from fencepost.model.classic.messages.responses import (
 )
 from fencepost.model.errors import Error
 from fencepost.model.frozen import fast_frozen
-from fencepost.model.logic import Token
+from fencepost.traces.judge.search.difference import FreshId, ResponseDifference, differences_over_choices
 
 View = TypeVar("View", MemberView, MemberDescription)
 OPERATIONS_NOT_REQUESTED = -2147483648
 """Authorized operations when nobody asked for them (KIP-430)."""
-
-
-@dataclass(frozen=True, slots=True)
-class FreshId:
-    """An id that the target made up and has not shown yet, by the handle of the request that brought it about."""
-
-    handle: int
-
-
-@dataclass(slots=True)
-class ResponseDifference:
-    """What differs, and which ids that were not known before the answer shows."""
-
-    required: set[str] = field(default_factory=set)
-    advisory: set[str] = field(default_factory=set)
-    fresh_ids: dict[FreshId, str] = field(default_factory=dict)
-    choices: tuple[int, ...] = ()
-    """Which of several ids that fit such a one each time was taken; the first where this says nothing."""
-    choice_points: list[int] = field(default_factory=list)
-    """How many ids fitted each time."""
-
-    def require_equal(self, name: str, expected: Token, seen: Token) -> None:
-        """The field has to be as expected; a fresh id takes the value seen."""
-        if isinstance(expected, FreshId):
-            known = self.fresh_ids.setdefault(expected, seen)
-            if known != seen or not isinstance(seen, str) or not seen:
-                self.required.add(name)
-        elif expected != seen:
-            self.required.add(name)
-
-    def expect_equal(self, name: str, expected: Token, seen: Token) -> None:
-        """The field should be as expected."""
-        if expected != seen:
-            self.advisory.add(name)
-
-    def choose(self, count: int) -> int:
-        """Which of so many ids to take."""
-        self.choice_points.append(count)
-        place = len(self.choice_points) - 1
-        return self.choices[place] if place < len(self.choices) else 0
 
 
 @fast_frozen
@@ -97,13 +57,7 @@ def compare_responses(expected: Response, observed: ObservedResponse) -> Iterato
 
     There are several differences if ids that were not known before can be matched in several ways.
     """
-    first = compare_with_choices(expected, observed, ())
-    yield first
-    left = untried_choices(first)
-    while left:
-        difference = compare_with_choices(expected, observed, left.pop())
-        yield difference
-        left += untried_choices(difference)
+    return differences_over_choices(lambda choices: compare_with_choices(expected, observed, choices))
 
 
 def compare_with_choices(
@@ -115,16 +69,6 @@ def compare_with_choices(
         difference.advisory.add("wire")
     COMPARISONS[type(expected)](expected, observed, difference)
     return difference
-
-
-def untried_choices(difference: ResponseDifference) -> list[tuple[int, ...]]:
-    """The ways that part from this one after those it was told to go."""
-    told, forks = difference.choices, difference.choice_points
-    return [
-        (*told, *(0 for _ in forks[len(told) : place]), other)
-        for place in range(len(told), len(forks))
-        for other in range(1, forks[place])
-    ]
 
 
 def text_or_empty(value: str | None) -> str:

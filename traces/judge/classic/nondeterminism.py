@@ -6,9 +6,8 @@ from typing import Any, cast
 from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.core.member_table import is_member
 from fencepost.model.classic.core.state import Choices, Dialect, Phase
+from fencepost.traces.judge.search.configuration import Decisions
 
-Decisions = tuple[tuple[str, bool], ...]
-"""The differences of the reference coordinators (DIV-nn) that are settled so far."""
 REPLACEMENT_PREFIX = "join.replace.stable"
 """How the rules begin by which a static member comes back to a stable group."""
 StepFunction = Callable[[Choices, Dialect], StepResult]

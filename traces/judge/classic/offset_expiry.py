@@ -9,6 +9,7 @@ from fencepost.model.classic.messages.requests import OffsetFetch, Partition, To
 from fencepost.model.frozen import evolve
 from fencepost.traces.events import Body
 from fencepost.traces.judge.classic.matching import offset_fetch_rows
+from fencepost.traces.judge.classic.unseen import unseen_of
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation
 
 
@@ -16,7 +17,7 @@ def maybe_expired_offsets(
     configuration: Configuration, after: GroupState, now: int, retention: int
 ) -> frozenset[Partition]:
     """The offsets in doubt after a step to this world. What may be removed depends on the phase that ends here."""
-    before, doubtful = configuration.world, configuration.maybe_expired
+    before, doubtful = configuration.world, unseen_of(configuration).maybe_expired
     if before.offsets and before.group is not None and after.group is not None:
         if before.group.phase is not after.group.phase:
             doubtful = doubtful | expired_offsets(before, now, retention)
@@ -33,10 +34,11 @@ def states_after_cleanup(
     if world.group is None:
         return
     empty = world.group.phase is Phase.EMPTY and not world.pending
-    due = configuration.last_cleanup is None or now >= configuration.last_cleanup + settings.retention_check_interval
+    unseen = unseen_of(configuration)
+    due = unseen.last_cleanup is None or now >= unseen.last_cleanup + settings.retention_check_interval
     if not empty and not isinstance(request, OffsetFetch):
         return
-    doubtful = configuration.maybe_expired | expired_offsets(world, now, settings.offsets_retention)
+    doubtful = unseen.maybe_expired | expired_offsets(world, now, settings.offsets_retention)
     if empty and due and doubtful.issuperset(world.offsets):
         yield GroupState()
     gone = missing_offsets(part, request, doubtful, cluster.names) if isinstance(request, OffsetFetch) else frozenset()

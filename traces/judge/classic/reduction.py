@@ -1,7 +1,8 @@
-"""Which waiting requests may be taken as handled at once: no explanation is lost if nobody can tell when they were.
+"""Fewer configurations without losing an explanation: requests that commute, and states that mean the same.
 
-That holds where the answer seen fits, the request changes nothing but its member's session, and it would change no
-more at any later moment at which the same answer could be given.
+A waiting request may be handled at once if the response seen fits, it changes nothing but its member's session, and it
+would change no more at any later moment at which the same response could be given. The order of the member table means
+nothing.
 """
 
 from collections.abc import Mapping
@@ -9,8 +10,10 @@ from typing import Any
 
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.member_table import NOWHERE, find
-from fencepost.model.classic.core.state import Group, Holder
+from fencepost.model.classic.core.state import FREE, Group, Holder, Slot
 from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, Request, SyncGroup
+from fencepost.model.frozen import evolve
+from fencepost.traces.judge.search.time_interval import TimeInterval, high, low
 
 READ_ONLY_RULES = frozenset(
     {
@@ -102,3 +105,24 @@ def is_pending_id(group: Group | None, request: Request) -> bool:
     if group is None or not isinstance(request, JoinGroup | SyncGroup):
         return False
     return find(group, request.core.member, Holder.PENDING) != NOWHERE
+
+
+def normalize_members(world: GroupState, before: Group | None, slack: int) -> GroupState:
+    """The state with its member table in one order, so that equal states are found equal.
+
+    A session may have begun with either of two requests handled within `slack` milliseconds: it ends with the later
+    one.
+    """
+    group = world.group
+    if group is None:
+        return world
+    known = {} if before is None else {slot.id: slot for slot in before.slots if slot.armed and not slot.is_new}
+    held = [extend_session(slot, known.get(slot.id), slack) for slot in group.slots if slot.holder is not Holder.NOBODY]
+    return evolve(world, group=evolve(group, slots=(*sorted(held, key=lambda slot: str(slot.id)), FREE)))
+
+
+def extend_session(slot: Slot, before: Slot | None, slack: int) -> Slot:
+    """The slot with its session ending no earlier than it was going to, if that is hardly later."""
+    if before is None or not slot.armed or not 0 < high(before.deadline) - high(slot.deadline) <= slack:
+        return slot
+    return evolve(slot, deadline=TimeInterval(low(slot.deadline), high(before.deadline)))

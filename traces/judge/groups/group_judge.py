@@ -8,20 +8,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.frozen import evolve, evolver
 from fencepost.model.settings import Settings
-from fencepost.traces.events import Header
-from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
-from fencepost.traces.judge.classic.restart import configurations_after_restart
-from fencepost.traces.judge.diagnosis.attribution import build_violation
-from fencepost.traces.judge.diagnosis.diagnosis import Diagnoser, recover
-from fencepost.traces.judge.diagnosis.wording import errors_in
+from fencepost.traces.judge.diagnosis.diagnosis import Diagnoser
+from fencepost.traces.judge.groups.protocol import JudgedProtocol
 from fencepost.traces.judge.groups.records import GroupFindings, OperationRecords
-from fencepost.traces.judge.observe.topics import KnownTopics
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch, Path
+from fencepost.traces.judge.search.restart import configurations_after_restart
 from fencepost.traces.judge.search.search import MAX_CONFIGURATIONS, Search, SearchLimitExceeded
-from fencepost.traces.model_transitions import transition_fields
 from fencepost.traces.operations import Operation
 from fencepost.traces.verdict import Violation
 
@@ -43,7 +37,7 @@ trace does not show enough of the group to blame anyone."""
 class TraceContext:
     """What all groups of one trace share."""
 
-    header: Header
+    protocol: JudgedProtocol
     settings: Settings
     decisions: Mapping[str, bool]
     beam_width: int | None = None
@@ -51,7 +45,6 @@ class TraceContext:
     eager: bool = False
     on_step: StepObserver | None = None
     on_advance: AdvanceObserver | None = None
-    topics: KnownTopics = field(default_factory=KnownTopics)
     records: OperationRecords = field(default_factory=OperationRecords)
     found: list[Violation] = field(default_factory=list)
     """Every violation in the order found, retracted ones included."""
@@ -73,19 +66,12 @@ class GroupJudge:
         self.stop_reason = ""
         """Why the group is not followed any more; empty as long as it is."""
         self.findings = GroupFindings()
+        stepper = trace.protocol.new_stepper(group, trace.settings)
+        stepper.was_restarted = trace.restarts > 0
+        stepper.skip_dead_ends = trace.beam_width is not None
         if start is None:
-            start = Configuration(GroupState(), decisions=trace.settled_decisions, loading=trace.restarts > 0)
-        self.search = Search(
-            group,
-            trace.topics.cluster(trace.settings),
-            trace.header.order,
-            trace.header.grace,
-            [start],
-            was_restarted=trace.restarts > 0,
-            beam_width=trace.beam_width,
-            max_configurations=trace.max_configurations,
-            eager=trace.eager,
-        )
+            start = stepper.initial_configuration(trace.settled_decisions)
+        self.search = Search(stepper, [start], trace.beam_width, trace.max_configurations, trace.eager)
 
     # --- events -------------------------------------------------------------------------------------------------
 
@@ -104,14 +90,15 @@ class GroupJudge:
         if self.stop_reason:
             self.trace.records.of(part.operation.handle).undecided_reason = self.stop_reason
             return
-        if self.trace.topics.has_unknown_ids(part.operation):
-            self.abandon_at_request(part, "the trace does not tell which topics the ids in it are of")
+        reason = self.trace.protocol.undecidable_reason(part)
+        if reason:
+            self.abandon_at_request(part, reason)
             return
         search = self.search
         try:
             after = search.on_request(part) if sent else search.on_response(part, time)
-        except SearchLimitExceeded as reason:
-            self.abandon_at_request(part, str(reason))
+        except SearchLimitExceeded as limit:
+            self.abandon_at_request(part, str(limit))
             return
         if after:
             search.configurations = after
@@ -127,7 +114,7 @@ class GroupJudge:
         """The target was killed and started again, perhaps with other settings."""
         if self.stop_reason:
             return
-        self.search.cluster = evolve(self.search.cluster, settings=self.trace.settings)
+        self.search.stepper.on_restart(self.trace.settings)
         try:
             self.search.configurations = configurations_after_restart(self.search, time)
         except SearchLimitExceeded as reason:
@@ -136,7 +123,7 @@ class GroupJudge:
     def on_connection_closed(self, operation: Operation) -> None:
         """The target closed a connection instead of responding; the latest request left so is to blame."""
         waiting = self.search.open_operations
-        if self.stop_reason or self.search.was_restarted or operation.handle not in waiting:
+        if self.stop_reason or self.search.stepper.was_restarted or operation.handle not in waiting:
             return
         left = [part for part in waiting.values() if part.operation.lost and part.operation.response is None]
         last = max(left, key=lambda part: part.operation.handle, default=waiting[operation.handle])
@@ -173,8 +160,9 @@ class GroupJudge:
             self.findings.rules[step.rule] += 1
             if step.handle:
                 self.trace.records.of(step.handle).add_rule(step.rule)
-        if step.start is not None and step.outcome is not None:
-            self.findings.transitions[transition_fields(step.start, step.request, step.outcome)] += 1
+        transition = self.trace.protocol.transition_of(step)
+        if transition is not None:
+            self.findings.transitions[transition] += 1
         if self.trace.on_step is not None:
             self.trace.on_step(self.group, step)
 
@@ -201,18 +189,15 @@ class GroupJudge:
         search, operation = self.search, part.operation
         if self.excuse is not None and self.excuse(part, None, time):
             return
-        if (
-            operation.response is not None
-            and self.trace.header.clock == "wall"
-            and errors_in(operation.response) <= NOT_READY_ERRORS
-        ):
-            self.abandon_at_request(part, "the target said that it was not ready")
+        reason = self.trace.protocol.excuse_for(part)
+        if reason:
+            self.abandon_at_request(part, reason)
             return
         diagnosis = Diagnoser(search).diagnose(part, time)
         if self.excuse is not None and self.excuse(part, diagnosis.mismatch, time):
             return
         last = search.open_operations.get(diagnosis.mismatches[-1].handle, part)
-        recovery = recover(diagnosis, last.operation.response or {}, search.open_operations)
+        recovery = self.trace.protocol.recover(diagnosis, last.operation.response or {}, search.open_operations)
         if recovery is None:
             violation = self.record_violation(part, diagnosis.mismatch)
             self.commit_history()
@@ -228,7 +213,8 @@ class GroupJudge:
         """Put a mismatch on record; a tolerated one leaves what else the response shows as it is."""
         record = self.trace.records.of(mismatch.handle)
         wrong = self.search.open_operations.get(mismatch.handle, part)
-        violation = evolve(build_violation(self.group, wrong, mismatch, record.rules), tolerated=tolerated)
+        violation = self.trace.protocol.build_violation(self.group, wrong, mismatch, record.rules)
+        violation = evolve(violation, tolerated=tolerated)
         self.findings.violations.append(violation)
         self.trace.found.append(violation)
         if tolerated:

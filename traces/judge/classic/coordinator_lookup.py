@@ -55,11 +55,6 @@ class LookupCheck:
         elif operation.response.get("error_code") in NOT_READY_ERRORS:
             self.reset()
 
-    def on_unpaired_response(self, response: Body) -> None:
-        """Take in a response to a request of a group that is judged elsewhere."""
-        if response.get("error_code") in NOT_READY_ERRORS:
-            self.reset()
-
     def check_coordinator(self, operation: Operation, response: Body, is_coordinator: bool) -> Iterator[Violation]:
         """The answer of a known node: it coordinates the group, or it says that it does not."""
         refused = errors_in(response) == {NOT_COORDINATOR}

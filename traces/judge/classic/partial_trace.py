@@ -28,10 +28,12 @@ from fencepost.traces.events import Body
 from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
 from fencepost.traces.judge.classic.matching import offset_fetch_bodies, offset_fetch_rows
 from fencepost.traces.judge.classic.offset_expiry import is_offset_unset
+from fencepost.traces.judge.classic.round_reconstruction import ReconstructedRebalance
+from fencepost.traces.judge.classic.stepping import CoordinatorStepper
+from fencepost.traces.judge.classic.unseen import NOTHING_UNSEEN
 from fencepost.traces.judge.diagnosis.wording import errors_in
 from fencepost.traces.judge.groups.group_judge import GroupJudge, TraceContext
 from fencepost.traces.judge.groups.records import GroupFindings
-from fencepost.traces.judge.observe.round_reconstruction import ReconstructedRebalance
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch
 from fencepost.traces.operations import Operation
 
@@ -269,7 +271,7 @@ class PartialGroup:
     def begin_judge(self, state: GroupState, time: int) -> GroupJudge:
         """A judge that follows the group from this state on, and stops at the first thing it cannot explain."""
         self.known_offsets = set()
-        start = Configuration(state, clock=time, decisions=self.trace.settled_decisions)
+        start = Configuration(state, clock=time, decisions=self.trace.settled_decisions, unseen=NOTHING_UNSEEN)
         judge = GroupJudge(self.trace, self.group, start)
 
         def give_up(part: GroupOperation, mismatch: Mismatch | None, time: int) -> bool:
@@ -284,12 +286,13 @@ class PartialGroup:
     def adopt_offsets(self, judge: GroupJudge, part: GroupOperation) -> bool:
         """Take offsets that are not known yet as the response shows them; false if even then it cannot be judged."""
         request, operation = part.request, part.operation
-        search = judge.search
+        search, stepper = judge.search, judge.search.stepper
         if not isinstance(request, OffsetFetch):
             return True
+        assert isinstance(stepper, CoordinatorStepper)
         if operation.response is None:
             return False
-        rows = offset_fetch_rows(operation.version, operation.response, request.group, search.cluster.names)
+        rows = offset_fetch_rows(operation.version, operation.response, request.group, stepper.cluster.names)
         bodies = offset_fetch_bodies(operation.version, operation.response, request.group)
         committed = committed_partitions(part for part in search.open_operations.values())
         known = self.known_offsets.union(*(one.world.offsets for one in search.configurations))

@@ -1,17 +1,18 @@
-"""A wrong answer in words: what was seen, what would have been right, and which requirement it breaks."""
+"""A mismatch as a violation: what was seen, what is allowed, and which requirements it violates."""
 
 from fencepost.model.classic.rules import RULES, Rule
-from fencepost.traces.judge.diagnosis.diagnosis import OFFSET_DETAIL_FIELDS
-from fencepost.traces.judge.diagnosis.wording import errors_in, false_guard, format_expected, format_observed
+from fencepost.traces.judge.classic.recovery import OFFSET_DETAIL_FIELDS
+from fencepost.traces.judge.classic.wording import false_guard, format_expected
+from fencepost.traces.judge.diagnosis.wording import errors_in, format_observed
 from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch
 from fencepost.traces.operations import Operation
 from fencepost.traces.verdict import Violation
 
 
 def build_violation(group: str, part: GroupOperation, mismatch: Mismatch, rules: frozenset[str]) -> Violation:
-    """The fault of an answer in this group, in words; `rules` are those that explained it before."""
+    """The violation that a mismatch is; `rules` are those that explain the operation as far as it is settled."""
     operation = part.operation
-    # What parked a request long ago is settled, and the search knows nothing of it any more.
+    # What parked a request long ago is settled, and the search has forgotten it.
     rule = mismatch.rule or min(rules, default="")
     applied = RULES.get(rule)
     body = operation.response or {}
@@ -39,8 +40,10 @@ def build_violation(group: str, part: GroupOperation, mismatch: Mismatch, rules:
 
 
 def violation_kind(operation: Operation, mismatch: Mismatch, rule: str, requirements: tuple[str, ...]) -> str:
-    """What faults that are alike have in common: rule, fields, error and what they break. A round that ends at the
-    wrong time is one thing, by whatever rule a JoinGroup waited for its end."""
+    """What violations that are alike have in common: rule, fields, errors and requirements.
+
+    A rebalance that ends at the wrong time is one kind, by whatever rule a JoinGroup waited for its end.
+    """
     errors = sorted(errors_in(operation.response or {}))
     if operation.api == "JoinGroup" and "time" in mismatch.fields and errors == [0]:
         return f"round ends {'early' if mismatch.expected is None else 'late'} {requirements}"
@@ -50,7 +53,7 @@ def violation_kind(operation: Operation, mismatch: Mismatch, rule: str, requirem
 
 
 def violated_requirements(applied: Rule | None, mismatch: Mismatch) -> tuple[str, ...]:
-    """The requirements that a wrong answer breaks, where no mark says it."""
+    """The requirements that a mismatch violates, where no check says it."""
     if applied is None:
         return ()
     if mismatch.fields == {"generation"} and getattr(mismatch.expected, "generation", 0) == 1:

@@ -1,0 +1,93 @@
+"""Traces of a toy protocol go through the judge: nothing in it is about the protocol of consumer groups alone."""
+
+from typing import Any
+
+import pytest
+
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Event, Header, Kind, Order
+from fencepost.traces.judge.judge import Judge
+from fencepost.traces.verdict import TraceVerdict
+from tests.support.lease.judge import LeaseProtocol
+from tests.support.lease.protocol import LeaseError
+
+TTL, GRACE = 100, 10
+Exchange = tuple[int, int, str, dict[str, Any], LeaseError, int]
+"""When the request was sent and the response seen, the API, the request, and the response's error and token."""
+
+
+def acquire(
+    sent: int, client: str, token: int, error: LeaseError = LeaseError.NONE, seen: int | None = None
+) -> Exchange:
+    return sent, sent + 1 if seen is None else seen, "Acquire", {"client": client, "ttl": TTL}, error, token
+
+
+def renew(sent: int, client: str, token: int, error: LeaseError = LeaseError.NONE) -> Exchange:
+    body = {"client": client, "token": token, "ttl": TTL}
+    return sent, sent + 1, "Renew", body, error, 0 if error else token
+
+
+def write(sent: int, token: int, error: LeaseError = LeaseError.NONE) -> Exchange:
+    return sent, sent + 1, "Write", {"token": token}, error, 0 if error else token
+
+
+def judge_exchanges(order: Order, *exchanges: Exchange) -> TraceVerdict:
+    moments = sorted(
+        [(sent, number, Kind.REQUEST) for number, (sent, *_) in enumerate(exchanges)]
+        + [(seen, number, Kind.RESPONSE) for number, (_, seen, *_) in enumerate(exchanges)],
+        key=lambda moment: moment[0],
+    )
+    events: list[Event] = []
+    requests: dict[int, int] = {}
+    for sequence, (time, number, kind) in enumerate(moments):
+        _, _, api, body, error, token = exchanges[number]
+        if kind is Kind.REQUEST:
+            requests[number] = sequence
+            events.append(Event(sequence, time, 0, "A", kind, api, 0, {"lease": "l", **body}))
+        else:
+            response = {"error_code": int(error), "token": token}
+            events.append(Event(sequence, time, 0, "A", kind, api, 0, response, requests[number]))
+    header = Header("lease", order, "virtual", Settings(), GRACE)
+    return Judge(header, protocol=LeaseProtocol).judge_events(events)
+
+
+ORDERS = pytest.mark.parametrize("order", list(Order))
+
+
+@ORDERS
+def test_a_correct_trace_is_accepted(order: Order) -> None:
+    verdict = judge_exchanges(
+        order,
+        acquire(0, "a", 1),
+        acquire(20, "b", 0, LeaseError.HELD),
+        renew(50, "a", 1),
+        acquire(120, "b", 0, LeaseError.HELD),
+        write(130, 1),
+        acquire(200, "b", 2),
+        write(210, 2),
+        write(220, 1, LeaseError.FENCED),
+        renew(230, "a", 1, LeaseError.STALE),
+    )
+    assert (verdict.violations, verdict.inconclusive) == ((), ())
+    expected = {"acquire.free": 2, "acquire.held": 2, "renew.holder": 1, "expire": 1, "renew.stale": 1}
+    assert verdict.rules == {**expected, "write.current": 2, "write.fenced": 1}
+
+
+@ORDERS
+def test_a_wrong_token_is_a_violation(order: Order) -> None:
+    (violation,) = judge_exchanges(order, acquire(0, "a", 1), acquire(200, "b", 1)).violations
+    assert (violation.rule, violation.fields, violation.allowed) == ("acquire.free", ("token",), ("NONE, token=2",))
+
+
+@ORDERS
+def test_an_early_expiry_is_a_violation(order: Order) -> None:
+    (violation,) = judge_exchanges(order, acquire(0, "a", 1), acquire(50, "b", 2)).violations
+    assert (violation.rule, violation.fields) == ("acquire.held", ("error", "token"))
+    assert violation.guard == "a client holds the lease"
+
+
+def test_overlapping_requests_are_put_in_the_order_that_explains_them() -> None:
+    verdict = judge_exchanges(
+        Order.INTERVALS, acquire(0, "a", 0, LeaseError.HELD, seen=18), acquire(10, "b", 1, seen=25), write(50, 1)
+    )
+    assert (verdict.violations, verdict.inconclusive) == ((), ())

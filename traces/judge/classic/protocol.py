@@ -1,0 +1,111 @@
+"""The classic protocol as the judge of a trace sees it: topics, lookups, and the steps that coordinators log."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from fencepost.model.classic.messages.parsing import read_requests
+from fencepost.model.classic.messages.requests import Request
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Body, Event, Header
+from fencepost.traces.judge.classic.attribution import build_violation
+from fencepost.traces.judge.classic.coordinator_lookup import LookupCheck, unusual_lookup_fields
+from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
+from fencepost.traces.judge.classic.log_steps import LogStepCheck
+from fencepost.traces.judge.classic.recovery import recover
+from fencepost.traces.judge.classic.stepper import ClassicStepper
+from fencepost.traces.judge.classic.topics import KnownTopics
+from fencepost.traces.judge.diagnosis.diagnosis import Diagnosis, Recovery
+from fencepost.traces.judge.diagnosis.wording import errors_in
+from fencepost.traces.judge.groups.protocol import JudgedProtocol
+from fencepost.traces.judge.groups.records import OperationRecord
+from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch, Path
+from fencepost.traces.model_transitions import TransitionFields, transition_fields
+from fencepost.traces.operations import Operation
+from fencepost.traces.verdict import CheckResult, Violation
+
+
+class ClassicProtocol(JudgedProtocol):
+    """Reads one trace of the classic protocol."""
+
+    def __init__(self, header: Header) -> None:
+        self.header = header
+        self.topics = KnownTopics()
+        self.lookup = LookupCheck()
+        self.log_steps = LogStepCheck()
+
+    # --- groups -------------------------------------------------------------------------------------------------
+
+    def requests_in(self, operation: Operation, groups: Iterable[str]) -> Sequence[Request]:
+        """The request as each group sees it that it concerns."""
+        names = self.topics.names
+        return read_requests(operation.api, operation.version, operation.body, operation.handle, groups, names)
+
+    def new_stepper(self, group: str, settings: Settings) -> ClassicStepper:
+        """A stepper in a cluster with the topics known; names learned later count, too."""
+        return ClassicStepper(group, self.header.order, self.header.grace, cluster=self.topics.cluster(settings))
+
+    def build_violation(self, group: str, part: GroupOperation, mismatch: Mismatch, rules: frozenset[str]) -> Violation:
+        """The mismatch in words, and the requirements that it violates."""
+        return build_violation(group, part, mismatch, rules)
+
+    def recover(self, diagnosis: Diagnosis, body: Body, operations: Mapping[int, GroupOperation]) -> Recovery | None:
+        """Where to go on after the mismatches of a diagnosis."""
+        return recover(diagnosis, body, operations)
+
+    def undecidable_reason(self, part: GroupOperation) -> str:
+        """The ids of its topics may not be known."""
+        if self.topics.has_unknown_ids(part.operation):
+            return "the trace does not tell which topics the ids in it are of"
+        return ""
+
+    def excuse_for(self, part: GroupOperation) -> str:
+        """A coordinator in the real world may say at any time that it is not ready (LAT-15)."""
+        response = part.operation.response
+        if response is not None and self.header.clock == "wall" and errors_in(response) <= NOT_READY_ERRORS:
+            return "the target said that it was not ready"
+        return ""
+
+    def transition_of(self, step: Path) -> TransitionFields | None:
+        """The transition of the group that a step of the model is."""
+        if step.start is None or step.outcome is None:
+            return None
+        return transition_fields(step.start, step.request, step.outcome)
+
+    # --- the trace ----------------------------------------------------------------------------------------------
+
+    def is_sent_elsewhere(self, operation: Operation, request: Request) -> bool:
+        """The request went to another node than the one named for its group."""
+        return self.lookup.is_sent_elsewhere(operation, request)
+
+    def check_response(self, operation: Operation, record: OperationRecord) -> Iterator[Violation]:
+        """What is wrong with a response to FindCoordinator, or of a node that is not the coordinator."""
+        if operation.response is not None:
+            if operation.api == "Metadata":
+                self.topics.learn_from_metadata(operation.response)
+            elif operation.api == "FindCoordinator":
+                record.unusual_fields |= unusual_lookup_fields(operation.response)
+        return self.lookup.check_response(operation)
+
+    def on_unpaired_response(self, body: Body) -> None:
+        """An error may be all that shows here that coordinators have moved."""
+        if body.get("error_code") in NOT_READY_ERRORS:
+            self.lookup.reset()
+
+    def on_annotation(self, event: Event) -> Iterator[Violation]:
+        """Learn the topics, or check a step that a coordinator logs."""
+        if event.api == "topics":
+            self.topics.learn_from_annotation(event.body)
+        elif event.api == "step":
+            yield from self.log_steps.check_step(event)
+
+    def on_restart(self) -> None:
+        """Coordinators may have moved."""
+        self.lookup.reset()
+
+    def on_gap(self) -> None:
+        """Nothing is known of coordinators and their steps."""
+        self.lookup.reset()
+        self.log_steps.reset()
+
+    def check_results(self) -> tuple[CheckResult, ...]:
+        """The requirements that logged steps put to the test and kept."""
+        return self.log_steps.check_results()

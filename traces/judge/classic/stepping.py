@@ -1,0 +1,202 @@
+"""How one step of the coordinator is taken: its context, the choices and ids left open, and what may stay unseen."""
+
+from abc import ABC
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fencepost.model.classic.coordinator.dispatch import handle_request
+from fencepost.model.classic.coordinator.internal_actions import ArmedTimer, armed_deadlines, armed_timers, fire_timer
+from fencepost.model.classic.coordinator.state import Cluster, GroupState, StepResult
+from fencepost.model.classic.core.state import Choices, Context, Dialect, Phase
+from fencepost.model.classic.messages.responses import Response
+from fencepost.model.errors import Error
+from fencepost.model.frozen import evolve
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Order
+from fencepost.traces.judge.classic.fresh_ids import resolve_ids
+from fencepost.traces.judge.classic.matching import ObservedResponse, compare_responses
+from fencepost.traces.judge.classic.nondeterminism import StepFunction, outcomes_over_choices
+from fencepost.traces.judge.classic.offset_expiry import maybe_expired_offsets
+from fencepost.traces.judge.classic.reduction import normalize_members
+from fencepost.traces.judge.classic.unseen import Unseen, unseen_of
+from fencepost.traces.judge.search.configuration import Configuration, Decisions, GroupOperation
+from fencepost.traces.judge.search.difference import FreshId, ResponseDifference
+from fencepost.traces.judge.search.stepper import Stepper
+from fencepost.traces.judge.search.time_interval import Instant, high
+from fencepost.traces.operations import Operation
+
+IMMEDIATE_JOIN_ERRORS = frozenset(
+    {
+        Error.INCONSISTENT_GROUP_PROTOCOL,
+        Error.INVALID_GROUP_ID,
+        Error.INVALID_SESSION_TIMEOUT,
+        Error.MEMBER_ID_REQUIRED,
+        Error.GROUP_MAX_SIZE_REACHED,
+    }
+)
+"""Errors that refuse a JoinGroup at once or not at all."""
+
+
+@dataclass(slots=True)
+class CoordinatorStepper(Stepper, ABC):
+    """Takes steps of the model of the coordinator."""
+
+    cluster: Cluster = field(default_factory=lambda: Cluster(Settings()))
+    issued_ids: dict[str, int] = field(default_factory=dict)
+    """By member id, the request that it was issued for (LAT-01)."""
+
+    def initial_state(self) -> GroupState:
+        """A group that does not exist."""
+        return GroupState()
+
+    def initial_configuration(self, decisions: Decisions) -> Configuration:
+        """The group that does not exist; after a restart the coordinator may not be ready yet."""
+        return Configuration(GroupState(), decisions=decisions, unseen=Unseen(loading=self.was_restarted))
+
+    def on_restart(self, settings: Settings) -> None:
+        """The target was killed and started again with these settings."""
+        self.was_restarted = True
+        self.cluster = evolve(self.cluster, settings=settings)
+
+    def armed_timers(self, state: GroupState) -> Sequence[ArmedTimer]:
+        """The timers of the coordinator that run for a group."""
+        return armed_timers(state)
+
+    def armed_deadlines(self, state: GroupState) -> Sequence[Instant]:
+        """The deadlines of these timers."""
+        return armed_deadlines(state)
+
+    def is_parked(self, state: GroupState, handle: int) -> bool:
+        """A JoinGroup or SyncGroup waits for others."""
+        group = state.group
+        return group is not None and any(handle in (slot.join, slot.sync) for slot in group.slots)
+
+    def resolve_ids(self, configuration: Configuration, shown: Mapping[FreshId, str]) -> Configuration:
+        """The configuration with member ids in the place of fresh ones."""
+        return resolve_ids(configuration, shown)
+
+    def step_context(self, now: Instant, choices: Choices, dialect: Dialect) -> Context:
+        """The context of a step."""
+        settings = self.cluster.settings
+        return Context(
+            now,
+            choices,
+            dialect,
+            settings.max_group_size,
+            settings.initial_rebalance_delay,
+            settings.new_member_timeout,
+        )
+
+    def member_id_for(self, operation: Operation) -> Any:
+        """The id issued for this request: the one its response shows, or a fresh one."""
+        if operation.api != "JoinGroup":
+            return None
+        shown = operation.response.get("member_id") if operation.response is not None else None
+        if not shown or not isinstance(shown, str):
+            return FreshId(operation.handle)
+        return shown
+
+    # --- steps --------------------------------------------------------------------------------------------------
+
+    def step_request(
+        self, configuration: Configuration, part: GroupOperation, request: Any, now: Instant
+    ) -> Iterator[Configuration]:
+        """The configurations after the model handles the request, which may be another than the operation's."""
+
+        def run(choices: Choices, dialect: Dialect) -> StepResult:
+            return handle_request(configuration.world, request, self.step_context(now, choices, dialect), self.cluster)
+
+        operation = part.operation
+        return self.step_over_choices(configuration, run, operation.handle, self.member_id_for(operation), now)
+
+    def handle_timer(self, configuration: Configuration, timer: Any, now: Instant) -> Iterator[Configuration]:
+        """The configurations after the model fires a timer."""
+
+        def run(choices: Choices, dialect: Dialect) -> StepResult:
+            return fire_timer(configuration.world, timer, self.step_context(now, choices, dialect))
+
+        return self.step_over_choices(configuration, run, 0, None, now)
+
+    def step_over_choices(
+        self, configuration: Configuration, run: StepFunction, handle: int, member_id: Any, now: Instant
+    ) -> Iterator[Configuration]:
+        """The configurations after a step, over all choices and dialects, as far as they fit what was seen."""
+        leaders, protocols = self.candidate_choices(configuration, handle)
+        for outcome, decisions in outcomes_over_choices(
+            run, configuration.world, member_id, leaders, protocols, configuration.decisions
+        ):
+            for after in self.apply_outcome(configuration, outcome, handle, now):
+                yield evolve(after, decisions=decisions) if decisions is not configuration.decisions else after
+
+    def candidate_choices(self, configuration: Configuration, handle: int) -> tuple[list[str], list[str]]:
+        """The leaders and protocols in the responses that parked JoinGroups are known to get."""
+        group, asked = configuration.world.group, self.open_operations.get(handle)
+        joins = asked is None or asked.operation.api == "JoinGroup"
+        if not joins and (group is None or group.phase is not Phase.PREPARING):
+            return [], []
+        handles = [slot.join for slot in group.slots if slot.join] if group is not None else []
+        leaders: dict[str, None] = {}
+        protocols: dict[str, None] = {}
+        for each in (*handles, handle):
+            part = self.open_operations.get(each)
+            if part is not None and part.operation.api == "JoinGroup" and part.operation.response is not None:
+                body = part.operation.response
+                if body.get("error_code") == 0 and isinstance(body.get("leader"), str):
+                    leaders[body["leader"]] = None
+                    protocols[body.get("protocol_name") or ""] = None
+        return list(leaders), list(protocols)
+
+    def apply_outcome(
+        self, configuration: Configuration, outcome: StepResult, handle: int, now: Instant
+    ) -> Iterator[Configuration]:
+        """The configurations after an outcome: none if a response that was seen differs from it."""
+        seen_by_clients = self.order is Order.INTERVALS
+        if self.skip_dead_ends and seen_by_clients and self.is_dead_end(outcome, handle):
+            self.has_skipped = True
+            return iter(())
+        after, before = outcome.state, configuration.world
+        start = self.with_expired_offsets(configuration, after, high(now))
+        if seen_by_clients and after.group is not before.group:
+            after = normalize_members(after, before.group, 2 * self.grace)
+        return self.apply(start, outcome, after, handle, now)
+
+    def with_expired_offsets(self, configuration: Configuration, after: GroupState, now: int) -> Configuration:
+        """The configuration with the offsets in doubt that a clean-up may remove before the state is `after`."""
+        unseen = unseen_of(configuration)
+        doubtful = maybe_expired_offsets(configuration, after, now, self.cluster.settings.offsets_retention)
+        if doubtful == unseen.maybe_expired:
+            return configuration
+        return evolve(configuration, unseen=evolve(unseen, maybe_expired=doubtful))
+
+    def is_dead_end(self, outcome: StepResult, handle: int) -> bool:
+        """The request is a JoinGroup that parks now, but its response cannot come of that.
+
+        It would not fit in the end; seen here, it spares the search everything up to the end of the join phase. To
+        say which response is wrong one has to get there, though.
+        """
+        part, group = self.open_operations.get(handle), outcome.state.group
+        if part is None or group is None or part.operation.response is None or part.operation.api != "JoinGroup":
+            return False
+        parked = next((slot for slot in group.slots if slot.join == handle), None)
+        if parked is None:
+            return False
+        body = part.operation.response
+        if body.get("error_code") != Error.NONE:
+            return body.get("error_code") in IMMEDIATE_JOIN_ERRORS
+        usurped = parked.id == group.leader != body.get("leader")
+        return usurped or body.get("generation_id") != group.generation + 1
+
+    def compare_response(self, part: GroupOperation, expected: Response) -> Iterator[ResponseDifference]:
+        """Compare the response seen with the one expected, and its member id with all ids issued before."""
+        operation = part.operation
+        assert operation.response is not None
+        seen = ObservedResponse(
+            operation.api, operation.version, operation.body, operation.response, self.group, self.cluster.names
+        )
+        for difference in compare_responses(expected, seen):
+            if operation.api == "JoinGroup" and not operation.body.get("member_id"):
+                shown = operation.response.get("member_id")
+                if shown and self.issued_ids.setdefault(shown, operation.handle) != operation.handle:
+                    difference.required.add("member")
+            yield difference

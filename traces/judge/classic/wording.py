@@ -1,0 +1,83 @@
+"""Words of the classic protocol: what the model allows, and the guard that was false."""
+
+from fencepost.model.classic.coordinator.state import GroupState
+from fencepost.model.classic.core.member_table import is_member
+from fencepost.model.classic.core.state import Holder, JoinResponse, LeaveResponse, NoResponse, Phase, SyncResponse
+from fencepost.model.classic.messages.requests import Request
+from fencepost.model.classic.messages.responses import (
+    DescribeGroupResponse,
+    ListGroupsResponse,
+    OffsetFetchResponse,
+    PartitionErrors,
+    Response,
+)
+from fencepost.model.classic.rules import RULES, Rule
+from fencepost.model.errors import Error
+from fencepost.traces.events import Body
+from fencepost.traces.judge.diagnosis.wording import errors_in, format_value
+
+
+def format_expected(response: Response | None) -> str:
+    """A response of the model in words."""
+    match response:
+        case None:
+            return "no answer yet"
+        case NoResponse():
+            return "no answer, or an error"
+        case JoinResponse(error=Error.NONE):
+            members = [view.id for view in response.members if view.id is not None]
+            return (
+                f"NONE, generation={response.generation}, protocol={response.protocol!r}, leader={response.leader!r}, "
+                f"member_id={response.member!r}, members={members}, skip_assignment={response.skip_assignment}"
+            )
+        case SyncResponse(error=Error.NONE):
+            return f"NONE, assignment={format_value(response.assignment or b'')}, protocol={response.protocol!r}"
+        case LeaveResponse():
+            return f"{response.error.name}, entries={[each.name for each in response.entries]}"
+        case PartitionErrors():
+            rows = {f"{topic}/{number}": error.name for (topic, number), error in response.errors.items()}
+            return f"{response.error.name} {rows}"
+        case OffsetFetchResponse():
+            offsets = {
+                f"{topic}/{number}": "unstable" if offset is None else offset.offset
+                for (topic, number), offset in response.offsets.items()
+            }
+            return f"{response.error.name} {offsets}"
+        case DescribeGroupResponse():
+            return f"{response.error.name}, state={response.state}, {len(response.members)} members"
+        case ListGroupsResponse():
+            return f"listed, state={response.state}" if response.listed else "not listed"
+        case _:
+            return response.error.name
+
+
+def false_guard(request: Request | None, api: str, body: Body, world: GroupState, applied: Rule | None) -> str:
+    """The guard under which the response seen would have been right, and the values that make it false."""
+    codes = errors_in(body)
+    wanted = [row for row in RULES.values() if row.api == api and row.error is not None and row.error in codes]
+    clauses = [row.guard for row in wanted if applied is None or row.name != applied.name]
+    if not clauses:
+        return f"no rule gives such an answer; {format_state(request, world)}"
+    return f"{' or '.join(clauses)}; but {format_state(request, world)}"
+
+
+def format_state(request: Request | None, world: GroupState) -> str:
+    """The values that guards look at, in words."""
+    group = world.group
+    if group is None:
+        return "the group does not exist"
+    members = {slot.id: slot.instance for slot in group.slots if is_member(slot)}
+    pending = [slot.id for slot in group.slots if slot.holder is Holder.PENDING]
+    facts = [
+        f"the group is {Phase(group.phase).name.capitalize()} in generation {group.generation}",
+        f"its members are {members or 'none'}",
+    ]
+    if group.leader is not None:
+        facts.append(f"its leader is {group.leader!r}")
+    if pending:
+        facts.append(f"pending ids are {pending}")
+    core = getattr(request, "core", None)
+    for name in ("member", "instance", "generation"):
+        if core is not None and hasattr(core, name):
+            facts.append(f"the request's {name} is {getattr(core, name)!r}")
+    return ", ".join(facts)

@@ -1,0 +1,83 @@
+"""A protocol as the judge of a trace sees it: what the search does not need to know of it."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Body, Event
+from fencepost.traces.judge.diagnosis.diagnosis import Diagnosis, Recovery
+from fencepost.traces.judge.groups.records import OperationRecord
+from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch, Path, Request
+from fencepost.traces.judge.search.stepper import Stepper
+from fencepost.traces.model_transitions import TransitionFields
+from fencepost.traces.operations import Operation
+from fencepost.traces.verdict import CheckResult, Violation
+
+
+class JudgedProtocol(Protocol):
+    """Reads one trace for its judge, and learns from it what concerns no single group.
+
+    Protocols derive from it: what they do not define is as here.
+    """
+
+    # --- groups -------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def requests_in(self, operation: Operation, groups: Iterable[str]) -> Iterable[Request]:
+        """The request as each group sees it that it concerns; `groups` are those known so far.
+
+        Raises AttributeError, KeyError or TypeError if it is not well formed.
+        """
+
+    @abstractmethod
+    def new_stepper(self, group: str, settings: Settings) -> Stepper:
+        """A stepper for a group of which nothing was seen yet."""
+
+    @abstractmethod
+    def build_violation(self, group: str, part: GroupOperation, mismatch: Mismatch, rules: frozenset[str]) -> Violation:
+        """The mismatch in words; `rules` are those that explain the operation as far as it is settled."""
+
+    def recover(self, diagnosis: Diagnosis, body: Body, operations: Mapping[int, GroupOperation]) -> Recovery | None:
+        """Where to go on after the mismatches of a diagnosis, the last of them in the response `body`; None if that is
+        not beyond doubt."""
+        return None
+
+    def undecidable_reason(self, part: GroupOperation) -> str:
+        """Why an operation cannot be judged; empty if it can."""
+        return ""
+
+    def excuse_for(self, part: GroupOperation) -> str:
+        """Why a response without an explanation is no violation; empty if it is one."""
+        return ""
+
+    def transition_of(self, step: Path) -> TransitionFields | None:
+        """The transition of the model that a step is; None if it is not one."""
+        return None
+
+    # --- the trace ----------------------------------------------------------------------------------------------
+
+    def is_sent_elsewhere(self, operation: Operation, request: Request) -> bool:
+        """The request went to another node than the one that coordinates its group."""
+        return False
+
+    def check_response(self, operation: Operation, record: OperationRecord) -> Iterator[Violation]:
+        """What is wrong with a response apart from any group; what is unusual goes on record."""
+        yield from ()
+
+    def on_unpaired_response(self, body: Body) -> None:
+        """A response to a request of a group that is judged elsewhere."""
+
+    def on_annotation(self, event: Event) -> Iterator[Violation]:
+        """What an annotation shows to be wrong apart from any group."""
+        yield from ()
+
+    def on_restart(self) -> None:
+        """The target was killed and started again."""
+
+    def on_gap(self) -> None:
+        """The trace does not show what was before."""
+
+    def check_results(self) -> tuple[CheckResult, ...]:
+        """What was checked apart from any group, and holds."""
+        return ()

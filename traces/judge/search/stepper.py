@@ -1,0 +1,218 @@
+"""One step of a group: what a request or a timer makes of a configuration, and whether that fits the responses seen.
+
+`Stepper` is all that the search knows of a protocol.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from fencepost.model.frozen import evolve
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Order
+from fencepost.traces.judge.search.configuration import (
+    Configuration,
+    Decisions,
+    GroupOperation,
+    Mismatch,
+    Outcome,
+    Path,
+    Response,
+    State,
+    with_unusual_fields,
+)
+from fencepost.traces.judge.search.difference import FreshId, ResponseDifference
+from fencepost.traces.judge.search.time_interval import Instant, TimeInterval, high, low
+
+REORDER_WINDOW_MS = 100
+"""How far apart requests may be sent for their order to be left out of account when timers are set."""
+CLOCK_RESOLUTION_MS = 2
+"""By how much a time between two requests may look too short, as clocks count whole milliseconds on both sides."""
+
+
+class Timer(Protocol):
+    """A timer that runs; protocols add what they need to fire it."""
+
+    @property
+    def deadline(self) -> Instant:
+        """When it is due, in milliseconds."""
+
+
+@dataclass(slots=True)
+class Stepper(ABC):
+    """Takes single steps of one group; a protocol says which there are."""
+
+    group: str
+    order: Order
+    grace: int
+    """How long after its deadline a timer may fire, in milliseconds."""
+    open_operations: dict[int, GroupOperation] = field(default_factory=dict)
+    """By handle, the operations whose response is still to be seen."""
+    was_restarted: bool = False
+    skip_dead_ends: bool = False
+    """Leave out configurations that have no future, as not all of them are wanted."""
+    has_skipped: bool = False
+    """Some were left out."""
+    allow_mismatches: bool = False
+    """Let wrong responses pass and note them: only for a diagnosis."""
+
+    # --- the protocol -------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def initial_state(self) -> State:
+        """The state of a group in which nothing has happened."""
+
+    def initial_configuration(self, decisions: Decisions) -> Configuration:
+        """The configuration in which nothing was seen yet."""
+        return Configuration(self.initial_state(), decisions=decisions)
+
+    def on_restart(self, settings: Settings) -> None:
+        """The target was killed and started again with these settings."""
+        self.was_restarted = True
+
+    @abstractmethod
+    def armed_timers(self, state: State) -> Sequence[Timer]:
+        """The timers that run in a state."""
+
+    def armed_deadlines(self, state: State) -> Sequence[Instant]:
+        """The deadlines of the timers that run in a state."""
+        return [timer.deadline for timer in self.armed_timers(state)]
+
+    @abstractmethod
+    def handle_request(
+        self, configuration: Configuration, part: GroupOperation, now: Instant
+    ) -> Iterator[Configuration]:
+        """The configurations after a request is handled, as far as they fit the responses seen (see `apply`)."""
+
+    @abstractmethod
+    def handle_timer(self, configuration: Configuration, timer: Timer, now: Instant) -> Iterator[Configuration]:
+        """The configurations after a timer fires, as far as they fit the responses seen (see `apply`)."""
+
+    @abstractmethod
+    def compare_response(self, part: GroupOperation, expected: Response) -> Iterator[ResponseDifference]:
+        """Compare the response seen with one that the model gives, in every way in which fresh ids can be matched."""
+
+    def resolve_ids(self, configuration: Configuration, shown: Mapping[FreshId, str]) -> Configuration:
+        """The configuration with ids in the place of fresh ones, once a response shows them."""
+        return configuration
+
+    def take_fast_path(self, configuration: Configuration, part: GroupOperation) -> Configuration | None:
+        """The only configuration after a request seen at the coordinator, if that is plain without a search."""
+        return None
+
+    def commutes(self, before: Configuration, part: GroupOperation, after: Configuration) -> bool:
+        """No response can show when the request was handled, so it may be handled at once."""
+        return False
+
+    def may_commute(self, configuration: Configuration, part: GroupOperation) -> bool:
+        """A quick look at whether it is worth asking if the request commutes."""
+        return False
+
+    def internal_steps(self, configuration: Configuration, time: int, wanted: int) -> Iterator[Configuration]:
+        """The configurations after what else may happen by `time`, with the response to `wanted` in mind."""
+        yield from ()
+
+    def restart(self, configuration: Configuration, time: int) -> Iterator[Configuration]:
+        """The configurations after the target was killed and started again."""
+        yield configuration
+
+    def is_parked(self, state: State, handle: int) -> bool:
+        """The request was handled and waits for its response."""
+        return False
+
+    # --- when a step is taken -----------------------------------------------------------------------------------
+
+    def linearize(self, configuration: Configuration, handle: int, time: int) -> Iterator[Configuration]:
+        """The configurations after a waiting request is handled; none if a timer must have fired before."""
+        part = self.open_operations[handle]
+        operation = part.operation
+        earliest = max(configuration.clock, operation.sent_at)
+        for timer in self.armed_timers(configuration.world):
+            if high(timer.deadline) + self.grace < earliest:
+                return
+        # The bounds go by the request, not by the path to it, so that paths in another order meet again.
+        first = operation.sent_at if earliest - operation.sent_at < REORDER_WINDOW_MS else earliest
+        responded = operation.responded_at
+        if responded is None or responded > earliest + 2 * self.grace:
+            responded = earliest + self.grace
+        now = TimeInterval(first - CLOCK_RESOLUTION_MS, max(first, responded))
+        yield from self.handle_request(evolve(configuration, waiting=configuration.waiting - {handle}), part, now)
+
+    def fire_timer(self, configuration: Configuration, timer: Timer, time: int) -> Iterator[Configuration]:
+        """The configurations after a timer fires, no later than `time`; none if another must have fired before."""
+        earliest = max(configuration.clock, low(timer.deadline))
+        for other in self.armed_timers(configuration.world):
+            if high(other.deadline) + self.grace < earliest:
+                return
+        latest = max(earliest, min(time, high(timer.deadline) + self.grace))
+        now: Instant = earliest if earliest == latest else TimeInterval(earliest, latest)
+        yield from self.handle_timer(evolve(configuration, clock=earliest), timer, now)
+
+    # --- what comes of it ---------------------------------------------------------------------------------------
+
+    def apply(
+        self, configuration: Configuration, outcome: Outcome, after: State, handle: int, now: Instant
+    ) -> Iterator[Configuration]:
+        """The configurations in the state `after` an outcome: none if a response that was seen differs from it.
+
+        `handle` is that of the request handled, 0 for a timer.
+        """
+        part = self.open_operations.get(handle)
+        clock, request = configuration.clock, None
+        if part is not None:
+            clock, request = max(clock, part.operation.sent_at), part.request
+        path = Path(outcome.rule, handle, configuration.path, configuration.world, outcome, request)
+        found = [evolve(configuration, world=after, clock=clock, path=path)]
+        for reply in outcome.replies:
+            part = self.open_operations.get(reply.handle)
+            if part is not None and not (part.operation.lost and part.operation.response is None):
+                found = [
+                    matched
+                    for one in found
+                    for matched in self.match_response(one, part, reply.response, outcome.rule, now)
+                ]
+        yield from found
+
+    def match_response(
+        self, configuration: Configuration, part: GroupOperation, expected: Response, rule: str, now: Instant
+    ) -> Iterator[Configuration]:
+        """The configurations once the model has given a response, as far as it fits the one that was seen."""
+        operation = part.operation
+        if operation.response is None:
+            yield evolve(configuration, predicted=(*configuration.predicted, (operation.handle, expected)))
+            return
+        late = operation.responded_at is not None and operation.responded_at > high(now) + self.grace
+        for difference in self.compare_response(part, expected):
+            wrong = frozenset(difference.required | {"time"} if late else difference.required)
+            if wrong and not self.allow_mismatches:
+                continue
+            mismatch = (Mismatch(operation.handle, wrong, expected, rule, configuration.world),) if wrong else ()
+            after = self.take_over(configuration, operation.handle, difference)
+            yield evolve(
+                after,
+                matched=configuration.matched | {operation.handle},
+                mismatches=(*configuration.mismatches, *mismatch),
+            )
+
+    def take_over(self, configuration: Configuration, handle: int, difference: ResponseDifference) -> Configuration:
+        """The configuration with what a response shows: fresh ids, and unusual fields."""
+        if difference.fresh_ids:
+            configuration = self.resolve_ids(configuration, difference.fresh_ids)
+        return with_unusual_fields(configuration, handle, difference)
+
+    def deliver(self, configuration: Configuration, part: GroupOperation) -> list[Configuration] | None:
+        """The configurations once the response was seen; None if it has yet to be given."""
+        handle = part.operation.handle
+        if handle in configuration.matched:
+            return [evolve(configuration, matched=configuration.matched - {handle})]
+        for position, (each, expected) in enumerate(configuration.predicted):
+            if each == handle:
+                predicted = configuration.predicted[:position] + configuration.predicted[position + 1 :]
+                rest = evolve(configuration, predicted=predicted)
+                return [
+                    self.take_over(rest, handle, difference)
+                    for difference in self.compare_response(part, expected)
+                    if not difference.required
+                ]
+        return None
