@@ -151,7 +151,7 @@ class TourMembers:
             how.session_timeout,
             how.rebalance_timeout,
             instance=f"{given.instance}-{self.context.group}" if given.instance else None,
-            protocol_type=how.protocol_type,
+            protocol_type=how.protocol_type or "",
             id=self.member_id(given.member) if given.member else "",
             generation=given.generation,
             protocol=how.names[0],

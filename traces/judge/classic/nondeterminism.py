@@ -56,8 +56,8 @@ def outcomes_over_choices(
     run: StepFunction,
     before: GroupState,
     member_id: Any,
-    leaders: Iterable[str],
-    protocols: Iterable[str],
+    leaders: Iterable[Any],
+    protocols: Iterable[Any],
     decisions: Decisions,
 ) -> Iterator[tuple[StepResult, Decisions]]:
     """The outcomes of a step over leaders and protocols, taken from the answers seen or else from the group."""
