@@ -10,7 +10,6 @@ from fencepost.model.classic.coordinator.state import Cluster, GroupState, StepR
 from fencepost.model.classic.core.state import (
     CommitRequest,
     Context,
-    Dialect,
     Group,
     HeartbeatRequest,
     HeartbeatResponse,
@@ -22,6 +21,7 @@ from fencepost.model.classic.core.state import (
     SyncRequest,
     SyncResponse,
 )
+from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages.requests import (
     DeleteGroup,
     DescribeGroup,

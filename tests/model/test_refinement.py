@@ -16,7 +16,6 @@ from fencepost.model.classic.core.state import (
     FREE,
     CommitRequest,
     Context,
-    Dialect,
     Group,
     Holder,
     Phase,
@@ -25,6 +24,7 @@ from fencepost.model.classic.core.state import (
     SyncRequest,
 )
 from fencepost.model.classic.core.sync import sync
+from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.kernel import refinement
 from fencepost.model.classic.kernel.actions import ACTIONS
 from fencepost.model.classic.kernel.invariants import violated_invariants

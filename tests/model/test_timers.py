@@ -2,8 +2,9 @@
 
 import pytest
 
-from fencepost.model.classic.core.state import Context, Dialect, Group, Holder, Phase, Slot
+from fencepost.model.classic.core.state import Context, Group, Holder, Phase, Slot
 from fencepost.model.classic.core.timers import expire_join, expire_member, expire_sync
+from fencepost.model.classic.dialect import Dialect
 from fencepost.model.errors import Error
 from fencepost.model.settings import NEW_MEMBER_TIMEOUT_MS, Settings
 from tests.support.model_driver import (

@@ -9,7 +9,6 @@ from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.coordinator.write_failures import WriteFailure, handle_write_failure, write_failure_error
 from fencepost.model.classic.core.state import (
     CommitRequest,
-    Dialect,
     HeartbeatRequest,
     JoinRequest,
     JoinResponse,
@@ -17,6 +16,7 @@ from fencepost.model.classic.core.state import (
     Phase,
     SyncRequest,
 )
+from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages.requests import (
     DeleteGroup,
     Heartbeat,

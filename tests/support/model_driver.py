@@ -15,7 +15,6 @@ from fencepost.model.classic.core.state import (
     Choices,
     CommitRequest,
     Context,
-    Dialect,
     Group,
     HeartbeatRequest,
     JoinRequest,
@@ -25,6 +24,7 @@ from fencepost.model.classic.core.state import (
     Slot,
     SyncRequest,
 )
+from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages.requests import (
     Heartbeat,
     JoinGroup,

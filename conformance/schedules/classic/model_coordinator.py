@@ -21,6 +21,7 @@ from fencepost.model.classic.coordinator.internal_actions import (
 from fencepost.model.classic.coordinator.state import Cluster, GroupState, StepResult
 from fencepost.model.classic.core.sorts import MemberId
 from fencepost.model.classic.core.state import Choices, Context, JoinResponse, NoResponse
+from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages import requests as model
 from fencepost.model.classic.messages import responses
 from fencepost.model.classic.messages.parsing import read_requests
@@ -59,6 +60,7 @@ class ModelCoordinator:
         return Context(
             now,
             Choices(None if member_id is None else MemberId(member_id)),
+            Dialect(),
             max_group_size=settings.max_group_size,
             initial_rebalance_delay=settings.initial_rebalance_delay,
             new_member_timeout=settings.new_member_timeout,

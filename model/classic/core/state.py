@@ -256,9 +256,8 @@ class Choices:
     """Which of the protocols with the most votes is selected (LAT-03)."""
 
 
-@fast_frozen
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class CoreDialect:
     """Where the two reference coordinators differ in the core (DIV-nn); true as the newer one does."""
 
     sync_in_stable_keeps_session: Truth = True
@@ -277,38 +276,13 @@ class Dialect:
     """DIV-09: the older one waits for the initial delay."""
     unselected_protocol_fits_any: Truth = True
     """DIV-21: before a first protocol is selected, the older one says 23 to a SyncGroup that names one."""
-    unknown_group_named: Truth = True
-    """DIV-05: OffsetCommit v9 to an unknown group gets 69; the older one says 22."""
-    unknown_group_fences_transaction: Truth = True
-    """DIV-19: TxnOffsetCommit to an unknown group gets 22; the older one says 25."""
-    keeps_version_0: Truth = True
-    """Not a DIV: offsets of version 0 lived elsewhere, and Kafka refuses them with 35 (COMMIT-27, FETCH-14)."""
-    new_group_is_stored: Truth = True
-    """DIV-15: the older one writes no record of a group that has had no generation yet."""
     replaced_sync_is_missed: Truth = True
     """Not a DIV: the sync timer waits for an id replaced on the fast path (coordinator.md 9)."""
     replaced_stays_new: Truth = True
     """DIV-20, true as the older one does: a static member that is replaced in its first join phase stays new, so its
-    timer may end it while it waits. To the newer one it is new no more."""
+    timer may end it while it waits. To the newer one it no longer counts as new."""
     restart_needs_room: Truth = True
     """Not a DIV: a static member that restarts into a full group is refused, but may be let in (STATIC-26)."""
-    other_protocols_are_forgotten: Truth = True
-    """Not a DIV: the record of a member has the selected protocol only; a target may keep them all (FAILOVER-13)."""
-    validity_comes_before_place: Truth = True
-    """DIV-01: group id and session timeout are checked after 15 and before 16 and 14; the older one checks the group
-    id before all of these and the session timeout after them."""
-    loading_refuses_sync: Truth = True
-    """DIV-02: SyncGroup gets 14 while the group is loading; the older one says 27."""
-    loading_lists_nothing: Truth = True
-    """DIV-14: ListGroups has no groups beside its 14; the older one has those it knows."""
-    gate_hides_member_id: Truth = True
-    """DIV-18: JoinGroup carries no member id beside 14, 15 and 16; the older one echoes it."""
-    absent_partitions_come_first: Truth = True
-    """Not a DIV: partitions that do not exist are refused before the coordinator is asked (LAT-27)."""
-    oversized_is_unexpected: Truth = True
-    """DIV-16: OffsetCommit with too large a record gets -1; the older one says 28."""
-    late_replication_is_unavailable: Truth = True
-    """DIV-17: a group record that is replicated too late gets 15; the older one says 27, and 7 for offsets."""
 
 
 @fast_frozen
@@ -318,7 +292,7 @@ class Context:
 
     now: Time
     choices: Choices = Choices()
-    dialect: Dialect = Dialect()
+    dialect: CoreDialect = CoreDialect()
     max_group_size: int = 2_147_483_647
     initial_rebalance_delay: Millis = 3_000
     new_member_timeout: Millis = 300_000

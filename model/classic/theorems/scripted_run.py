@@ -33,6 +33,7 @@ from fencepost.model.classic.core.state import (
 )
 from fencepost.model.classic.core.sync import sync
 from fencepost.model.classic.core.timers import expire_join
+from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.member import member as members
 from fencepost.model.classic.member.member import MemberRequest, MemberSettings, MemberStep, PartitionCommit
 from fencepost.model.classic.messages.requests import DeleteGroup
@@ -149,7 +150,7 @@ class ScriptedRun:
 
     def fail_over(self) -> None:
         """Another coordinator loads the group from the log."""
-        outcome = restart_coordinator(self.state, Context(self.now))
+        outcome = restart_coordinator(self.state, Context(self.now, dialect=Dialect()))
         self.state = outcome.state
         if self.state.group is None:
             self.state = GroupState(self._new_group())

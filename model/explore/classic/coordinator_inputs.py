@@ -20,7 +20,7 @@ from fencepost.model.classic.core.sorts import (
 )
 from fencepost.model.classic.core.state import (
     CommitRequest,
-    Dialect,
+    CoreDialect,
     Group,
     HeartbeatRequest,
     JoinRequest,
@@ -32,7 +32,7 @@ from fencepost.model.classic.core.state import (
 RANGE, OTHER = "range", ProtocolName("other")
 CONSUMER: ProtocolType = "consumer"
 OTHER_TYPE = OtherProtocolType("other")
-NEWER = Dialect()
+NEWER = CoreDialect()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Universe:
     initial_delay: int = 3_000
     new_member_timeout: int = 300_000
     max_group_size: int = 2_147_483_647
-    dialect: Dialect = NEWER
+    dialect: CoreDialect = NEWER
     leader: int = 0
     """Which id is to lead where that is open, 0 for any."""
     protocol: ProtocolName | None = None

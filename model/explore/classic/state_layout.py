@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from fencepost.model.classic.core.sorts import ProtocolName
-from fencepost.model.classic.core.state import CommitRequest, CoreResponse, Dialect, Group, HeartbeatRequest
+from fencepost.model.classic.core.state import CommitRequest, CoreDialect, CoreResponse, Group, HeartbeatRequest
 from fencepost.model.classic.member.member import Member, MemberSettings
 from fencepost.model.logic import Token
 
-NEWER = Dialect()
+NEWER = CoreDialect()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class ModelConfig:
 
     members: tuple[MemberSettings, ...]
     partitions: int = 1
-    dialect: Dialect = NEWER
+    dialect: CoreDialect = NEWER
     max_group_size: int = 2_147_483_647
     heartbeats: bool = True
     by_id: bool = False

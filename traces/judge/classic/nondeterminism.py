@@ -5,7 +5,8 @@ from typing import Any, cast
 
 from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.core.member_table import is_member
-from fencepost.model.classic.core.state import Choices, Dialect, Phase
+from fencepost.model.classic.core.state import Choices, Phase
+from fencepost.model.classic.dialect import Dialect
 
 Decisions = tuple[tuple[str, bool], ...]
 """The differences of the reference coordinators (DIV-nn) that are settled so far."""
