@@ -5,7 +5,7 @@ A symbolic truth value offers `&`, `|`, `negated()` and `choose(a, b)`; a symbol
 """
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from fencepost.model.frozen import evolve
 
@@ -13,7 +13,7 @@ Truth: TypeAlias = bool
 """A truth value; in a proof a symbolic one."""
 Token: TypeAlias = Any
 """An id, a name or bytes, which the core compares and passes on; None where there is none."""
-Time: TypeAlias = Any
+Time: TypeAlias = Annotated[Any, "time"]
 """A moment in milliseconds; only added to and compared."""
 Value = TypeVar("Value")
 

@@ -225,9 +225,9 @@ def run_watch(options: argparse.Namespace, console: Console) -> int:
 
 def run_campaign(options: argparse.Namespace, console: Console) -> int:
     """Test a target with many seeds, and print and write one report of all."""
+    from fencepost.conformance.pipeline.campaign import run_seeds
     from fencepost.conformance.plan import Plan
     from fencepost.conformance.reports.text import render_report
-    from fencepost.conformance.pipeline.campaign import run_seeds
     from fencepost.traces.pipeline.corpus import Corpus
     from fencepost.traces.pipeline.spark_session import spark_session
 

@@ -36,7 +36,7 @@ class Member:
     session_timeout: int
     rebalance_timeout: int
     instance: str | None = None
-    protocol_type: str = CONSUMER
+    protocol_type: str | None = CONSUMER
     id: str = ""
     generation: int = -1
     protocol: str | None = None

@@ -12,7 +12,7 @@ from fencepost.conformance.cli import main
 from fencepost.conformance.results import RequirementResult, Verdict
 from fencepost.model.catalogue.classic import CATALOGUE
 from fencepost.model.catalogue.classic.differences import DIFFERENCES, describe_side
-from fencepost.model.classic.core.state import Dialect
+from fencepost.model.classic.dialect import Dialect
 
 PASS = RequirementResult("COMMIT-11", Verdict.PASS)
 NAMED = "from version 9 on a commit with a generation to an unknown group gets GROUP_ID_NOT_FOUND"

@@ -10,7 +10,6 @@ from fencepost.model.classic.coordinator.state import Cluster, GroupState, StepR
 from fencepost.model.classic.core.state import (
     CommitRequest,
     Context,
-    Dialect,
     Group,
     HeartbeatRequest,
     HeartbeatResponse,
@@ -22,6 +21,7 @@ from fencepost.model.classic.core.state import (
     SyncRequest,
     SyncResponse,
 )
+from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages.requests import (
     DeleteGroup,
     DescribeGroup,
@@ -48,6 +48,7 @@ from fencepost.model.classic.messages.responses import (
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.traces.judge.classic.matching import ObservedResponse, compare_responses
+from tests.support.plain_values import build
 
 NEWER = Dialect()
 OLDER = Dialect(
@@ -58,9 +59,9 @@ OLDER = Dialect(
 )
 HERE, ABSENT = ("t", 0), ("ghost", 0)
 WORLD = GroupState(group=Group(), offsets={HERE: Offset(7)})
-JOIN = JoinRequest(1, "m", None, "x", (Protocol("p", b""),), 10_000, 10_000, True, True)
-MEMBER = CommitRequest(1, "m", None, 1)
-SYNC = SyncRequest(1, "m", None, 1, "x", "p", ())
+JOIN = build(JoinRequest, 1, "m", None, "x", (build(Protocol, "p", b""),), 10_000, 10_000, True, True)
+MEMBER = build(CommitRequest, 1, "m", None, 1)
+SYNC = build(SyncRequest, 1, "m", None, 1, "x", "p", ())
 LOADING, ELSEWHERE, DOWN = Unavailable.LOADING, Unavailable.ELSEWHERE, Unavailable.NOT_RUNNING
 
 
@@ -75,8 +76,8 @@ def commit(*partitions: tuple[str, int], version: int = 9) -> OffsetCommit:
 ALL: dict[str, Request] = {
     "join": join(),
     "sync": SyncGroup("g", SYNC, True),
-    "heartbeat": Heartbeat("g", HeartbeatRequest(1, "m", None, 1)),
-    "leave": LeaveGroup("g", LeaveRequest(1, (("m", None),))),
+    "heartbeat": Heartbeat("g", build(HeartbeatRequest, 1, "m", None, 1)),
+    "leave": LeaveGroup("g", build(LeaveRequest, 1, (("m", None),))),
     "commit": commit(HERE),
     "transactional": TxnOffsetCommit("g", MEMBER, 7, ((HERE, Offset(8)),)),
     "fetch": OffsetFetch("g", 1, 8, None, False),
@@ -100,7 +101,7 @@ def response_of(request: Request, reason: Unavailable, dialect: Dialect = NEWER)
 def plain(error: Error, member: str | None) -> dict[str, Response]:
     """The answers that have nothing but this error."""
     return {
-        "join": JoinResponse(error, member=member),
+        "join": build(JoinResponse, error, member=member),
         "sync": SyncResponse(error),
         "heartbeat": HeartbeatResponse(error),
         "leave": LeaveResponse(error),
@@ -157,12 +158,12 @@ NAMELESS = join("")
         (TOO_SHORT, ELSEWHERE, 26, 16),
         (TOO_SHORT, LOADING, 26, 14),
         (join("", session_timeout=1), LOADING, 24, 24),
-        (Heartbeat("", HeartbeatRequest(1, "m", None, 1)), DOWN, 15, 24),
-        (Heartbeat("", HeartbeatRequest(1, "m", None, 1)), LOADING, 24, 24),
+        (Heartbeat("", build(HeartbeatRequest, 1, "m", None, 1)), DOWN, 15, 24),
+        (Heartbeat("", build(HeartbeatRequest, 1, "m", None, 1)), LOADING, 24, 24),
         (SyncGroup("", SYNC, True), LOADING, 24, 24),
         (SyncGroup("", SYNC, False), DOWN, 23, 23),
         (SyncGroup("g", SYNC, False), LOADING, 23, 23),
-        (LeaveGroup("", LeaveRequest(1, ())), ELSEWHERE, 24, 24),
+        (LeaveGroup("", build(LeaveRequest, 1, ())), ELSEWHERE, 24, 24),
         (OffsetDelete("", 1, (HERE,)), DOWN, 15, 24),
         (DeleteGroup("", 1), LOADING, 14, 14),
         (DescribeGroup("", 1, 5), ELSEWHERE, 16, 16),

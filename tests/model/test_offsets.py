@@ -3,7 +3,8 @@
 from fencepost.model.classic.coordinator.dispatch import handle_request
 from fencepost.model.classic.coordinator.offsets import expired_offsets
 from fencepost.model.classic.coordinator.state import Cluster, GroupState
-from fencepost.model.classic.core.state import Context, Dialect
+from fencepost.model.classic.core.state import Context
+from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages.parsing import Body, read_requests
 from fencepost.model.classic.messages.requests import Offset
 from fencepost.model.classic.messages.responses import OffsetFetchResponse, PartitionErrors

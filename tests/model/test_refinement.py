@@ -11,11 +11,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from fencepost.model.classic.core import join_phase
 from fencepost.model.classic.core.membership import commit
+from fencepost.model.classic.core.sorts import MemberId
 from fencepost.model.classic.core.state import (
     FREE,
     CommitRequest,
     Context,
-    Dialect,
     Group,
     Holder,
     Phase,
@@ -24,6 +24,7 @@ from fencepost.model.classic.core.state import (
     SyncRequest,
 )
 from fencepost.model.classic.core.sync import sync
+from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.kernel import refinement
 from fencepost.model.classic.kernel.actions import ACTIONS
 from fencepost.model.classic.kernel.invariants import violated_invariants
@@ -37,6 +38,7 @@ from fencepost.model.classic.kernel.refinement import (
 from fencepost.model.classic.member import member as members
 from fencepost.model.classic.member.member import Member, MemberStep
 from tests.support import random_run
+from tests.support.plain_values import build
 from tests.support.random_run import OLDER, walk
 
 STEPS = 250
@@ -177,10 +179,11 @@ def test_broken_cores_do_not_refine(
 
 def member(index: int, *, instance: str | None = None, assignment: tuple[bool, ...] | None = None) -> Slot:
     """A member of a group."""
-    return Slot(Holder.MEMBER, f"m{index}", instance, assignment=assignment)
+    return build(Slot, Holder.MEMBER, f"m{index}", instance, assignment=assignment)
 
 
-STABLE = Group(Phase.STABLE, 4, leader="m0", slots=(member(0, assignment=(True, False)), member(1, instance="i"), FREE))
+SLOTS = (member(0, assignment=(True, False)), member(1, instance="i"), FREE)
+STABLE = build(Group, Phase.STABLE, 4, leader="m0", slots=SLOTS)
 
 
 def test_a_group_that_was_loaded_goes_on() -> None:
@@ -194,7 +197,7 @@ def test_a_group_that_was_loaded_goes_on() -> None:
 
 
 def test_a_replaced_member_is_the_same_person_and_its_old_id_nobody() -> None:
-    heir = replace(STABLE, slots=(STABLE.slots[0], replace(STABLE.slots[1], id="m9"), FREE))
+    heir = replace(STABLE, slots=(STABLE.slots[0], replace(STABLE.slots[1], id=MemberId("m9")), FREE))
     shadow = follow_coordinator(begin_kernel_run(STABLE), STABLE, heir)
     assert (shadow.identity_of("m1"), shadow.identity_of("m9")) == (None, "m1")
     assert shadow.kernel.registered.has("m1")
@@ -205,7 +208,7 @@ def test_a_replaced_member_is_the_same_person_and_its_old_id_nobody() -> None:
     [
         replace(STABLE, generation=3),
         replace(STABLE, phase=Phase.COMPLETING),
-        replace(STABLE, phase=Phase.COMPLETING, generation=5, leader="m7"),
+        replace(STABLE, phase=Phase.COMPLETING, generation=5, leader=MemberId("m7")),
     ],
     ids=["back", "open again", "a stranger leads"],
 )

@@ -2,7 +2,8 @@
 
 import pytest
 
-from fencepost.model.classic.core.state import Dialect, Phase
+from fencepost.model.classic.core.state import Phase
+from fencepost.model.classic.dialect import Dialect
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from tests.support.model_driver import P_THEN_Q, SESSION_TIMEOUT_MS, ModelCoordinatorDriver, driver_in_phase

@@ -2,7 +2,8 @@
 
 import pytest
 
-from fencepost.model.classic.core.state import Dialect, Phase
+from fencepost.model.classic.core.state import Phase
+from fencepost.model.classic.dialect import Dialect
 from fencepost.model.errors import Error
 from tests.support.model_driver import INITIAL_DELAY_MS, P_THEN_Q, ModelCoordinatorDriver, driver_in_phase
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from fencepost.model.classic.core.state import Context, Dialect, Group, Holder, Phase, Slot
+from fencepost.model.classic.core.state import Context, Group, Holder, Phase, Slot
 from fencepost.model.classic.core.timers import expire_join, expire_member, expire_sync
+from fencepost.model.classic.dialect import Dialect
 from fencepost.model.errors import Error
 from fencepost.model.settings import NEW_MEMBER_TIMEOUT_MS, Settings
 from tests.support.model_driver import (
@@ -15,6 +16,7 @@ from tests.support.model_driver import (
     ModelCoordinatorDriver,
     driver_in_phase,
 )
+from tests.support.plain_values import build
 
 EMPTY, PREPARING, COMPLETING, STABLE = Phase.EMPTY, Phase.PREPARING, Phase.COMPLETING, Phase.STABLE
 
@@ -127,7 +129,7 @@ def test_with_nobody_back_there_is_no_generation() -> None:
 
 
 def test_without_a_rebalance_timeout_some_time_passes_all_the_same() -> None:
-    absent = Slot(holder=Holder.MEMBER, id="m", instance="i", session_timeout=SESSION_TIMEOUT_MS)
+    absent = build(Slot, holder=Holder.MEMBER, id="m", instance="i", session_timeout=SESSION_TIMEOUT_MS)
     group = Group(phase=PREPARING, slots=(absent,), join_armed=True, join_deadline=10)
     step = expire_join(group, Context(10))
     assert step.group.join_armed and step.group.join_deadline == 11
@@ -221,7 +223,7 @@ def test_nothing_happens_if_all_synced() -> None:
 @pytest.mark.parametrize("now", [0, 9])
 def test_no_timer_fires_early(now: int) -> None:
     context = Context(now)
-    slot = Slot(id="m", armed=True, deadline=10)
+    slot = build(Slot, id="m", armed=True, deadline=10)
     group = Group(slots=(slot,), join_armed=True, join_deadline=10, sync_armed=True, sync_deadline=10)
     for step in (expire_member(group, 0, context), expire_join(group, context), expire_sync(group, context)):
         assert (step.group, step.outputs, step.rule) == (group, (), "timer.not-due")

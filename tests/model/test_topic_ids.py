@@ -5,6 +5,7 @@ import pytest
 from fencepost.model.classic.coordinator.dispatch import handle_request
 from fencepost.model.classic.coordinator.state import Cluster, GroupState
 from fencepost.model.classic.core.state import Context
+from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages.parsing import Body, names_topics_by_id, read_requests
 from fencepost.model.classic.messages.requests import Offset, Topics
 from fencepost.model.classic.messages.responses import OffsetFetchResponse, PartitionErrors
@@ -32,7 +33,7 @@ def fetch(*partitions: tuple[str, int]) -> Body:
 
 def respond_to(api: str, body: Body, state: GroupState, topics: Topics | None = {"t": 1}) -> tuple[GroupState, object]:  # noqa: B006
     (request,) = read_requests(api, 10, body, 1, (), NAMES)
-    outcome = handle_request(state, request, Context(0), Cluster(Settings(), topics, NAMES))
+    outcome = handle_request(state, request, Context(0, dialect=Dialect()), Cluster(Settings(), topics, NAMES))
     return outcome.state, outcome.replies[0].response
 
 

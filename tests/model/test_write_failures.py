@@ -9,7 +9,6 @@ from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.coordinator.write_failures import WriteFailure, handle_write_failure, write_failure_error
 from fencepost.model.classic.core.state import (
     CommitRequest,
-    Dialect,
     HeartbeatRequest,
     JoinRequest,
     JoinResponse,
@@ -17,6 +16,7 @@ from fencepost.model.classic.core.state import (
     Phase,
     SyncRequest,
 )
+from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages.requests import (
     DeleteGroup,
     Heartbeat,
@@ -32,6 +32,7 @@ from fencepost.model.classic.messages.requests import (
 )
 from fencepost.model.errors import Error
 from tests.support.model_driver import SESSION_TIMEOUT_MS, ModelCoordinatorDriver, driver_in_phase
+from tests.support.plain_values import build
 
 EMPTY, PREPARING, COMPLETING, STABLE = Phase.EMPTY, Phase.PREPARING, Phase.COMPLETING, Phase.STABLE
 DOWN, LATE = WriteFailure.UNAVAILABLE, WriteFailure.TIMED_OUT
@@ -62,20 +63,30 @@ class FailingLogDriver:
 
 def sync(driver: ModelCoordinatorDriver, member: str, generation: int = 1, instance: str | None = None) -> SyncGroup:
     given = tuple((name, b"new") for name in ("m1", "m2"))
-    return SyncGroup("g", SyncRequest(driver.next_handle(), member, instance, generation, "consumer", "p", given), True)
+    core = build(SyncRequest, driver.next_handle(), member, instance, generation, "consumer", "p", given)
+    return SyncGroup("g", core, True)
 
 
 def commit(
     driver: ModelCoordinatorDriver, member: str | None = None, generation: int = -1, *more: tuple[tuple[str, int], str]
 ) -> OffsetCommit:
     offsets = ((WHERE, Offset(9)), *((where, Offset(9, metadata=note)) for where, note in more))
-    return OffsetCommit("g", CommitRequest(driver.next_handle(), member, None, generation), 9, offsets)
+    return OffsetCommit("g", build(CommitRequest, driver.next_handle(), member, None, generation), 9, offsets)
 
 
 def join(driver: ModelCoordinatorDriver, member: str | None, instance: str | None = None) -> JoinGroup:
     offered = driver_in_phase(STABLE).group.slots[0].protocols
-    core = JoinRequest(
-        driver.next_handle(), member, instance, "consumer", offered, SESSION_TIMEOUT_MS, SESSION_TIMEOUT_MS, True, True
+    core = build(
+        JoinRequest,
+        driver.next_handle(),
+        member,
+        instance,
+        "consumer",
+        offered,
+        SESSION_TIMEOUT_MS,
+        SESSION_TIMEOUT_MS,
+        True,
+        True,
     )
     return JoinGroup("g", core)
 
@@ -138,7 +149,7 @@ def test_a_replacement_that_is_not_stored_is_undone(taken: bool) -> None:
     asked = join(desk, None, "i")
     assert FailingLogDriver(desk, taken=taken).ask(asked)
     response = desk.response_to(desk.handles)
-    assert response == JoinResponse(Error.COORDINATOR_NOT_AVAILABLE, 1, "consumer", "p", "m1")
+    assert response == build(JoinResponse, Error.COORDINATOR_NOT_AVAILABLE, 1, "consumer", "p", "m1")
     assert desk.phase is STABLE and desk.members() == {"m1", "m2"}
     assert desk.member("m2").deadline == desk.now + SESSION_TIMEOUT_MS and not desk.member("m2").join
     assert desk.member("m2").protocols == desk.member("m1").protocols and desk.member("m2").assignment == b"m2"
@@ -226,8 +237,8 @@ def test_only_stable_fetches_wait_for_writes() -> None:
 def test_what_changes_nothing_on_the_log_cannot_fail() -> None:
     desk = driver_in_phase(STABLE)
     others: tuple[Request, ...] = (
-        Heartbeat("g", HeartbeatRequest(desk.next_handle(), "m1", None, 1)),
-        LeaveGroup("g", LeaveRequest(desk.next_handle(), (("m1", None),))),
+        Heartbeat("g", build(HeartbeatRequest, desk.next_handle(), "m1", None, 1)),
+        LeaveGroup("g", build(LeaveRequest, desk.next_handle(), (("m1", None),))),
         join(desk, "m1"),
         join(desk, None),
     )

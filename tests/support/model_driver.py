@@ -15,7 +15,6 @@ from fencepost.model.classic.core.state import (
     Choices,
     CommitRequest,
     Context,
-    Dialect,
     Group,
     HeartbeatRequest,
     JoinRequest,
@@ -25,6 +24,7 @@ from fencepost.model.classic.core.state import (
     Slot,
     SyncRequest,
 )
+from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages.requests import (
     Heartbeat,
     JoinGroup,
@@ -37,6 +37,7 @@ from fencepost.model.classic.messages.requests import (
 from fencepost.model.classic.messages.responses import Response
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
+from tests.support.plain_values import build
 
 ONLY_P = (("p", b"1"),)
 P_THEN_Q = (("p", b"1"), ("q", b"2"))
@@ -91,7 +92,7 @@ class ModelCoordinatorDriver:
         settings = self.cluster.settings
         return Context(
             self.now,
-            Choices(member_id),
+            build(Choices, member_id),
             self.dialect,
             settings.max_group_size,
             settings.initial_rebalance_delay,
@@ -145,9 +146,18 @@ class ModelCoordinatorDriver:
         kind: str | None = "consumer",
         group: str = "g",
     ) -> int:
-        offered = tuple(Protocol(name, metadata) for name, metadata in protocols)
-        core = JoinRequest(
-            self.next_handle(), member, instance, kind, offered, session, rebalance, version >= 4, version >= 9
+        offered = tuple(build(Protocol, name, metadata) for name, metadata in protocols)
+        core = build(
+            JoinRequest,
+            self.next_handle(),
+            member,
+            instance,
+            kind,
+            offered,
+            session,
+            rebalance,
+            version >= 4,
+            version >= 9,
         )
         return self.send(JoinGroup(group, core))
 
@@ -163,19 +173,19 @@ class ModelCoordinatorDriver:
         complete: bool = True,
         group: str = "g",
     ) -> int:
-        core = SyncRequest(self.next_handle(), member, instance, generation, kind, protocol, given)
+        core = build(SyncRequest, self.next_handle(), member, instance, generation, kind, protocol, given)
         return self.send(SyncGroup(group, core, complete))
 
     def heartbeat(self, member: str | None, generation: int, instance: str | None = None, group: str = "g") -> int:
-        return self.send(Heartbeat(group, HeartbeatRequest(self.next_handle(), member, instance, generation)))
+        return self.send(Heartbeat(group, build(HeartbeatRequest, self.next_handle(), member, instance, generation)))
 
     def leave(self, *entries: tuple[str | None, str | None], group: str = "g") -> int:
-        return self.send(LeaveGroup(group, LeaveRequest(self.next_handle(), entries)))
+        return self.send(LeaveGroup(group, build(LeaveRequest, self.next_handle(), entries)))
 
     def commit(
         self, member: str | None, generation: int, instance: str | None = None, version: int = 9, topic: str = "t"
     ) -> int:
-        core = CommitRequest(self.next_handle(), member, instance, generation)
+        core = build(CommitRequest, self.next_handle(), member, instance, generation)
         return self.send(OffsetCommit("g", core, version, (((topic, 0), Offset(7)),)))
 
     def commit_error(self, number: int) -> Error:

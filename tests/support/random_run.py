@@ -10,12 +10,12 @@ from fencepost.model.classic.coordinator.internal_actions import ArmedTimer, Tim
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.membership import commit, heartbeat, leave
+from fencepost.model.classic.core.sorts import Handle, HandleNumber
 from fencepost.model.classic.core.state import (
     Choices,
     CommitResponse,
     Context,
     CoreResponse,
-    Dialect,
     Group,
     HeartbeatRequest,
     HeartbeatResponse,
@@ -28,11 +28,14 @@ from fencepost.model.classic.core.state import (
 )
 from fencepost.model.classic.core.sync import sync
 from fencepost.model.classic.core.timers import expire_join, expire_member, expire_sync
+from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.kernel.refinement import KernelRun, follow_commit, follow_coordinator, follow_member
 from fencepost.model.classic.member import member as members
 from fencepost.model.classic.member.member import Member, MemberRequest, MemberSettings, MemberStep, PartitionCommit
+from tests.support.plain_values import build
 
 PARTITIONS = 2
+NO_HANDLE: Handle = 0
 NEWER = Dialect()
 OLDER = Dialect(
     sync_in_stable_keeps_session=False,
@@ -77,10 +80,10 @@ class RandomRun:
 
     # --- members
 
-    def next_handle(self) -> int:
+    def next_handle(self) -> HandleNumber:
         """A handle that no request has had."""
         self.handles += 1
-        return self.handles
+        return HandleNumber(self.handles)
 
     def take_step(self, process: int, step: MemberStep) -> None:
         """Let a process take a step."""
@@ -120,7 +123,7 @@ class RandomRun:
                 step = members.on_join_response(member, request.handle, response, self.next_handle(), plan)
             case SyncRequest(), SyncResponse() as given:
                 step = members.on_sync_response(
-                    member, request.handle, given, self.random.choice([0, self.next_handle()])
+                    member, request.handle, given, self.random.choice([NO_HANDLE, self.next_handle()])
                 )
             case HeartbeatRequest(), HeartbeatResponse() as alive:
                 step = members.on_heartbeat_response(member, request, alive)
@@ -135,7 +138,7 @@ class RandomRun:
     def context(self) -> Context:
         """The present moment, with random choices."""
         held = [slot.id for slot in self.group.slots if slot.id is not None]
-        choices = Choices(f"id{self.next_handle()}", self.random.choice([None, *held]))
+        choices = build(Choices, f"id{self.next_handle()}", self.random.choice([None, *held]))
         return Context(self.now, choices, self.dialect, self.max_group_size)
 
     def deliver_request(self, number: int) -> None:
@@ -238,8 +241,12 @@ class RandomRun:
 
 def member_settings(index: int, *, static: bool) -> MemberSettings:
     """Every second process is cooperative; a static one has an instance id."""
-    return MemberSettings(
-        ("sticky",), cooperative=index % 2 == 0, instance=f"i{index}" if static else None, requires_id=index == 0
+    return build(
+        MemberSettings,
+        ("sticky",),
+        cooperative=index % 2 == 0,
+        instance=f"i{index}" if static else None,
+        requires_id=index == 0,
     )
 
 

@@ -18,6 +18,7 @@ from fencepost.model.classic.messages.requests import OffsetCommit
 from fencepost.traces.judge.kernel_check import KernelCheck, check_against_kernel
 from fencepost.traces.judge.search.configuration import Path
 from fencepost.traces.judge.search.difference import FreshId
+from tests.support.plain_values import build
 from tests.support.random_client import random_trace
 
 STEPS = 80
@@ -41,7 +42,7 @@ def test_every_scenario_refines() -> None:
     assert {"join.replace.stable", "leave.member", "timer.sync", "commit.preparing", "join.evicted"} <= set(rules)
 
 
-STABLE = Group(Phase.STABLE, 4, leader="a", slots=(Slot(Holder.MEMBER, "a"), FREE))
+STABLE = build(Group, Phase.STABLE, 4, leader="a", slots=(build(Slot, Holder.MEMBER, "a"), FREE))
 
 
 def step(before: Group, after: Group, rule: str, request: OffsetCommit | None = None) -> Path:
@@ -51,7 +52,7 @@ def step(before: Group, after: Group, rule: str, request: OffsetCommit | None = 
 
 def commit(generation: int, member: str = "a") -> OffsetCommit:
     """OffsetCommit."""
-    return OffsetCommit("g", CommitRequest(1, member, None, generation), 8, ())
+    return OffsetCommit("g", build(CommitRequest, 1, member, None, generation), 8, ())
 
 
 @pytest.mark.parametrize(
@@ -70,8 +71,8 @@ def test_steps_that_no_action_explains_are_told(told: Path, reason: str) -> None
 
 def test_an_id_that_comes_to_light_is_the_member_it_was() -> None:
     shadowed = KernelCheck()
-    unseen = replace(STABLE, slots=(STABLE.slots[0], Slot(Holder.MEMBER, FreshId(7))))
-    known = replace(STABLE, slots=(STABLE.slots[0], Slot(Holder.MEMBER, "b")))
+    unseen = replace(STABLE, slots=(STABLE.slots[0], build(Slot, Holder.MEMBER, FreshId(7))))
+    known = replace(STABLE, slots=(STABLE.slots[0], build(Slot, Holder.MEMBER, "b")))
     shadowed("g", step(STABLE, unseen, "join.new"))
     shadowed("g", step(known, known, "commit.stable", commit(4, "b")))
     assert shadowed.fresh_starts == 1

@@ -19,7 +19,9 @@ from fencepost.model.classic.coordinator.internal_actions import (
     restart_coordinator,
 )
 from fencepost.model.classic.coordinator.state import Cluster, GroupState, StepResult
+from fencepost.model.classic.core.sorts import MemberId
 from fencepost.model.classic.core.state import Choices, Context, JoinResponse, NoResponse
+from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages import requests as model
 from fencepost.model.classic.messages import responses
 from fencepost.model.classic.messages.parsing import read_requests
@@ -57,7 +59,8 @@ class ModelCoordinator:
         settings = self.settings
         return Context(
             now,
-            Choices(member_id),
+            Choices(None if member_id is None else MemberId(member_id)),
+            Dialect(),
             max_group_size=settings.max_group_size,
             initial_rebalance_delay=settings.initial_rebalance_delay,
             new_member_timeout=settings.new_member_timeout,

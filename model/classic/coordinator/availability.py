@@ -9,12 +9,12 @@ from fencepost.model.classic.coordinator.offsets import missing_partition_error,
 from fencepost.model.classic.coordinator.state import Cluster, GroupState, StepResult, respond
 from fencepost.model.classic.core.state import (
     Context,
-    Dialect,
     HeartbeatResponse,
     JoinResponse,
     LeaveResponse,
     SyncResponse,
 )
+from fencepost.model.classic.dialect import Dialect, dialect_of
 from fencepost.model.classic.messages.requests import (
     DeleteGroup,
     DescribeGroup,
@@ -86,18 +86,19 @@ def refuse_unavailable(
     state: GroupState, request: Request, reason: Unavailable, context: Context, cluster: Cluster
 ) -> StepResult:
     """Answer a request at the gate; the world stays as it is."""
+    dialect = dialect_of(context)
     invalid = handle_request(GroupState(), request, context, cluster)
-    if is_checked_first(invalid.rule, reason, context.dialect):
+    if is_checked_first(invalid.rule, reason, dialect):
         return StepResult(state, invalid.replies, invalid.rule)
     if reason is Unavailable.LOADING and isinstance(request, Heartbeat):
         return respond(state, request, HeartbeatResponse(Error.NONE), "gate.loading.heartbeat")
-    if reason is Unavailable.LOADING and isinstance(request, SyncGroup) and not context.dialect.loading_refuses_sync:
+    if reason is Unavailable.LOADING and isinstance(request, SyncGroup) and not dialect.loading_refuses_sync:
         return respond(state, request, SyncResponse(Error.REBALANCE_IN_PROGRESS), "gate.loading.sync")
     if reason is Unavailable.ELSEWHERE and isinstance(request, ListGroups):
         return respond(state, request, ListGroupsResponse(False), "gate.elsewhere.list")
-    if reason is Unavailable.LOADING and isinstance(request, ListGroups) and not context.dialect.loading_lists_nothing:
+    if reason is Unavailable.LOADING and isinstance(request, ListGroups) and not dialect.loading_lists_nothing:
         return list_while_loading(state, request)
-    return respond(state, request, error_response_to(request, reason.error, context.dialect, cluster), reason.rule)
+    return respond(state, request, error_response_to(request, reason.error, dialect, cluster), reason.rule)
 
 
 def is_checked_first(rule: str, reason: Unavailable, dialect: Dialect) -> bool:

@@ -22,6 +22,7 @@ from fencepost.model.classic.core.state import (
     SyncResponse,
 )
 from fencepost.model.classic.core.timers import expire_join, expire_member, expire_sync
+from fencepost.model.classic.dialect import dialect_of
 from fencepost.model.classic.messages.subscription import subscribed_topics
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
@@ -103,7 +104,7 @@ def unload_group(state: GroupState) -> StepResult:
 def restart_coordinator(state: GroupState, context: Context) -> StepResult:
     """The world as a new coordinator loads it from the log (coordinator.md 5.2)."""
     stored = state.stored
-    if stored is not None and stored.generation == 0 and not context.dialect.new_group_is_stored:
+    if stored is not None and stored.generation == 0 and not dialect_of(context).new_group_is_stored:
         stored = None
     if stored is None and state.offsets:
         stored = Group()
@@ -136,6 +137,6 @@ def load_group(stored: Group, context: Context) -> Group:
 def load_slot(slot: Slot, stored: Group, context: Context) -> Slot:
     """A member of the record, which need not have more than the selected protocol (FAILOVER-13)."""
     selected = (Protocol(stored.protocol, metadata_for(slot, stored.protocol)),)
-    protocols = selected if context.dialect.other_protocols_are_forgotten else slot.protocols
+    protocols = selected if dialect_of(context).other_protocols_are_forgotten else slot.protocols
     plain = evolve(slot, is_new=False, join=0, sync=0, unsynced=False, protocols=protocols)
     return rearm(plain, context.now)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from fencepost.model.classic.coordinator.state import Cluster, GroupState, PendingOffsets, StepResult, respond
 from fencepost.model.classic.core.membership import commit
 from fencepost.model.classic.core.state import CommitResponse, Context, Group, Output, Phase
+from fencepost.model.classic.dialect import dialect_of
 from fencepost.model.classic.messages.requests import (
     MIN_TOPIC_ID_VERSION,
     EndTxn,
@@ -51,12 +52,12 @@ def on_commit(state: GroupState, request: OffsetCommit, context: Context, cluste
     }
     if not asked:
         return respond(state, request, PartitionErrors(unknown), "commit.nothing-to-ask")
-    if request.version == 0 and not context.dialect.keeps_version_0:
+    if request.version == 0 and not dialect_of(context).keeps_version_0:
         errors = PartitionErrors({where: Error.UNSUPPORTED_VERSION for where, _ in request.offsets})
         return respond(state, request, errors, "commit.version-0")
     if state.group is None:
         if request.core.generation >= 0:
-            named = request.version >= 9 and context.dialect.unknown_group_named
+            named = request.version >= 9 and dialect_of(context).unknown_group_named
             error = Error.GROUP_ID_NOT_FOUND if named else Error.ILLEGAL_GENERATION
             errors = PartitionErrors(dict.fromkeys((where for where, _ in asked), error) | unknown)
             return respond(state, request, errors, "commit.unknown-group")
@@ -133,7 +134,7 @@ def check_transactional_commit(
     if request.group == "":
         return Error.INVALID_GROUP_ID, "transaction.invalid-group", state
     if state.group is None:
-        if core.generation >= 0 and context.dialect.unknown_group_fences_transaction:
+        if core.generation >= 0 and dialect_of(context).unknown_group_fences_transaction:
             return Error.ILLEGAL_GENERATION, "transaction.unknown-group", state
         state = evolve(state, group=Group(), stored=Group())
     assert state.group is not None
@@ -171,7 +172,7 @@ def apply_transaction_marker(state: GroupState) -> GroupState:
 
 def on_fetch(state: GroupState, request: OffsetFetch, context: Context, cluster: Cluster) -> StepResult:
     """OffsetFetch: in every state, for anyone (FETCH-07), of any partition; but an id has to be some topic's."""
-    if request.version == 0 and not context.dialect.keeps_version_0:
+    if request.version == 0 and not dialect_of(context).keeps_version_0:
         return respond(state, request, OffsetFetchResponse(error=Error.UNSUPPORTED_VERSION), "fetch.version-0")
     partitions = tuple(state.offsets) if request.partitions is None else request.partitions
     unstable = {where for mine in state.pending.values() for where in mine} if request.require_stable else set()

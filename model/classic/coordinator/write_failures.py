@@ -11,7 +11,8 @@ from fencepost.model.classic.coordinator.dispatch import apply_core_step, handle
 from fencepost.model.classic.coordinator.state import Cluster, GroupState, Reply, StepResult, respond
 from fencepost.model.classic.core.join_phase import prepare_rebalance
 from fencepost.model.classic.core.member_table import find, find_instance, rearm, with_slot
-from fencepost.model.classic.core.state import Context, Dialect, Holder, JoinResponse, Step, SyncResponse
+from fencepost.model.classic.core.state import Context, Holder, JoinResponse, Step, SyncResponse
+from fencepost.model.classic.dialect import Dialect, dialect_of
 from fencepost.model.classic.messages.requests import (
     DeleteGroup,
     JoinGroup,
@@ -69,14 +70,14 @@ def handle_write_failure(
 ) -> StepResult | None:
     """Handle a request whose write fails; None if it writes nothing in this world."""
     done = handle_request(state, request, context, cluster)
-    error = write_failure_error(failure, request, context.dialect)
+    error = write_failure_error(failure, request, dialect_of(context))
     match request:
         case SyncGroup() if done.rule == "sync.leader":
             return undo_assignment(state, done, request, error, context, reached_log=reached_log)
         case JoinGroup() if done.rule == "join.replace.stable":
             return undo_replacement(state, done, request, error, context, reached_log=reached_log)
         case JoinGroup() if (
-            state.group is None and done.state.group is not None and context.dialect.new_group_is_stored
+            state.group is None and done.state.group is not None and dialect_of(context).new_group_is_stored
         ):
             after = evolve(state, stored=done.state.stored) if reached_log else state
             return respond(after, request, JoinResponse(error), "failure.creation")

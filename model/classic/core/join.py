@@ -14,6 +14,7 @@ from fencepost.model.classic.core.member_table import (
     supports,
     with_slot,
 )
+from fencepost.model.classic.core.sorts import MemberId
 from fencepost.model.classic.core.state import (
     Context,
     Group,
@@ -29,10 +30,10 @@ from fencepost.model.classic.core.state import (
 from fencepost.model.classic.core.static_replacement import replace_static
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
-from fencepost.model.logic import Token, Truth, absent, and_, emit, not_, or_
+from fencepost.model.logic import Truth, absent, and_, emit, not_, or_
 
 
-def refusal(request: JoinRequest, error: Error, member: Token) -> tuple[Output, ...]:
+def refusal(request: JoinRequest, error: Error, member: MemberId | None) -> tuple[Output, ...]:
     """JOIN-ERR."""
     return (Output(request.handle, JoinResponse(error=error, member=member)),)
 
@@ -99,7 +100,7 @@ def join_newcomer(group: Group, request: JoinRequest, context: Context) -> Step:
     return Step(with_slot(group, free, slot), response, "join.id-required")
 
 
-def admit(group: Group, index: int, member: Token, request: JoinRequest, context: Context, rule: str) -> Step:
+def admit(group: Group, index: int, member: MemberId | None, request: JoinRequest, context: Context, rule: str) -> Step:
     """ADD."""
     after, outputs = trigger_rebalance(add_member(group, index, request, member, context), context)
     return Step(after, outputs, rule)

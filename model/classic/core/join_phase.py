@@ -2,6 +2,7 @@
 
 from fencepost.model.classic.core.member_table import all_joined, group_timeout, is_member, no_members, rearm
 from fencepost.model.classic.core.protocol_selection import choose_leader, has_rejoined, metadata_for, select_protocol
+from fencepost.model.classic.core.sorts import MemberId
 from fencepost.model.classic.core.state import (
     FREE,
     Context,
@@ -15,7 +16,7 @@ from fencepost.model.classic.core.state import (
 )
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
-from fencepost.model.logic import Time, Token, Truth, absent, and_, any_, emit, ite, not_, or_
+from fencepost.model.logic import Time, Truth, absent, and_, any_, emit, ite, not_, or_
 
 Progress = tuple[Group, tuple[Output, ...]]
 """A group on its way through a step, and the answers so far."""
@@ -146,7 +147,7 @@ def current_response(group: Group, slot: Slot) -> JoinResponse:
     return join_response(group, slot.id, ite(slot.id == group.leader, member_views(group), ()))
 
 
-def join_response(group: Group, member: Token, members: tuple[MemberView, ...]) -> JoinResponse:
+def join_response(group: Group, member: MemberId | None, members: tuple[MemberView, ...]) -> JoinResponse:
     """JOIN-OK of the current generation with the given member list."""
     return JoinResponse(
         error=Error.NONE,

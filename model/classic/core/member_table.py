@@ -1,9 +1,10 @@
 """Who is in the group: look-up, membership checks, adding, removing and the predicates over all slots."""
 
+from fencepost.model.classic.core.sorts import InstanceId, MemberId, Millis, ProtocolName
 from fencepost.model.classic.core.state import FREE, Context, Group, Holder, JoinRequest, Phase, Protocol, Slot
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
-from fencepost.model.logic import Time, Token, Truth, absent, all_, and_, any_, count, ite, largest, not_, or_
+from fencepost.model.logic import Time, Truth, absent, all_, and_, any_, count, ite, largest, not_, or_
 
 NOWHERE = -1
 """The index of a slot that does not exist."""
@@ -24,7 +25,7 @@ def is_member(slot: Slot) -> Truth:
     return slot.holder == Holder.MEMBER
 
 
-def find(group: Group, member: Token, holder: Holder) -> int:
+def find(group: Group, member: MemberId | None, holder: Holder) -> int:
     """Index of the slot in which `holder` has this id, else NOWHERE."""
     if absent(member):
         return NOWHERE
@@ -34,7 +35,7 @@ def find(group: Group, member: Token, holder: Holder) -> int:
     return NOWHERE
 
 
-def find_instance(group: Group, instance: Token) -> int:
+def find_instance(group: Group, instance: InstanceId | None) -> int:
     """Index of the slot of the static member with this instance id, else NOWHERE."""
     for index, slot in enumerate(group.slots):
         if and_(is_member(slot), not_(absent(slot.instance)), slot.instance == instance):
@@ -50,7 +51,7 @@ def find_free(group: Group) -> int:
     return NOWHERE
 
 
-def check_member(group: Group, member: Token, instance: Token) -> tuple[Error, int]:
+def check_member(group: Group, member: MemberId | None, instance: InstanceId | None) -> tuple[Error, int]:
     """CHECK-MEMBER (coordinator.md 1.5): the error, NONE if there is none, and the member's slot."""
     if not_(absent(instance)):
         index = find_instance(group, instance)
@@ -85,17 +86,17 @@ def member_count(group: Group) -> int:
     return count(is_member(slot) for slot in group.slots)
 
 
-def group_timeout(group: Group) -> int:
+def group_timeout(group: Group) -> Millis:
     """GROUP-TIMEOUT: the largest rebalance timeout of all members, 0 of none (TIMER-09)."""
     return largest(ite(is_member(slot), slot.rebalance_timeout, 0) for slot in group.slots)
 
 
-def offers(slot: Slot, name: Token) -> Truth:
+def offers(slot: Slot, name: ProtocolName | None) -> Truth:
     """The member offers a protocol of this name."""
     return any_(protocol.name == name for protocol in slot.protocols)
 
 
-def offered_by_all(group: Group, name: Token) -> Truth:
+def offered_by_all(group: Group, name: ProtocolName | None) -> Truth:
     """Every member offers a protocol of this name."""
     return and_(not_(absent(name)), all_(or_(not_(is_member(slot)), offers(slot, name)) for slot in group.slots))
 
@@ -111,7 +112,7 @@ def supports(group: Group, request: JoinRequest) -> Truth:
     )
 
 
-def accepts(group: Group, member: Token, limit: int) -> Truth:
+def accepts(group: Group, member: MemberId | None, limit: int) -> Truth:
     """ACCEPTS (KIP-389): there is room for this id."""
     index = find(group, member, Holder.MEMBER)
     if group.phase == Phase.EMPTY:
@@ -137,7 +138,7 @@ def rearm(slot: Slot, now: Time) -> Slot:
     return evolve(slot, armed=True, deadline=now + slot.session_timeout)
 
 
-def add_member(group: Group, index: int, request: JoinRequest, member: Token, context: Context) -> Group:
+def add_member(group: Group, index: int, request: JoinRequest, member: MemberId | None, context: Context) -> Group:
     """The group with a new member in the slot, its JoinGroup parked (ADD without TRIGGER)."""
     slot = Slot(
         holder=Holder.MEMBER,

@@ -10,6 +10,7 @@ from fencepost.model.classic.core.member_table import (
     rearm,
     with_slot,
 )
+from fencepost.model.classic.core.sorts import InstanceId, MemberId
 from fencepost.model.classic.core.state import (
     CommitRequest,
     CommitResponse,
@@ -27,7 +28,7 @@ from fencepost.model.classic.core.state import (
     Step,
 )
 from fencepost.model.errors import Error
-from fencepost.model.logic import Time, Token, absent, and_, emit, not_, or_
+from fencepost.model.logic import Time, absent, and_, emit, not_, or_
 
 
 def heartbeat(group: Group, request: HeartbeatRequest, context: Context) -> Step:
@@ -111,7 +112,9 @@ def rebalance_after_leave(group: Group, context: Context) -> Progress:
     return trigger_rebalance(group, context)
 
 
-def remove_entry(group: Group, member: Token, instance: Token, context: Context) -> tuple[Error, bool, Progress]:
+def remove_entry(
+    group: Group, member: MemberId | None, instance: InstanceId | None, context: Context
+) -> tuple[Error, bool, Progress]:
     """One entry: its error, whether the round has to be looked at, and what is left."""
     if absent(member):
         if absent(instance):

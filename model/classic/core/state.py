@@ -3,9 +3,20 @@
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from fencepost.model.classic.core.sorts import (
+    Assignment,
+    ClientId,
+    Handle,
+    InstanceId,
+    MemberId,
+    Metadata,
+    Millis,
+    ProtocolName,
+    ProtocolType,
+)
 from fencepost.model.errors import Error
 from fencepost.model.frozen import fast_frozen
-from fencepost.model.logic import Time, Token, Truth
+from fencepost.model.logic import Time, Truth
 
 
 class Phase(IntEnum):
@@ -31,8 +42,8 @@ class Holder(IntEnum):
 class Protocol:
     """One protocol that a member offers."""
 
-    name: Token
-    metadata: Token
+    name: ProtocolName | None
+    metadata: Metadata | None
 
 
 @fast_frozen
@@ -41,21 +52,21 @@ class Slot:
     """A place in the member table. Times in milliseconds; `join` and `sync` name parked requests, 0 for none."""
 
     holder: Holder = Holder.NOBODY
-    id: Token = None
-    instance: Token = None
+    id: MemberId | None = None
+    instance: InstanceId | None = None
     is_new: Truth = False
     """From being added until the first join phase completes."""
-    join: int = 0
-    sync: int = 0
+    join: Handle = 0
+    sync: Handle = 0
     unsynced: Truth = False
     """Has not sent SyncGroup since the join phase completed."""
-    session_timeout: int = 0
-    rebalance_timeout: int = 0
+    session_timeout: Millis = 0
+    rebalance_timeout: Millis = 0
     protocols: tuple[Protocol, ...] = ()
-    assignment: Token = None
+    assignment: Assignment | None = None
     armed: Truth = False
     deadline: Time = 0
-    client: Token = None
+    client: ClientId | None = None
 
 
 FREE = Slot()
@@ -68,9 +79,9 @@ class Group:
 
     phase: Phase = Phase.EMPTY
     generation: int = 0
-    protocol_type: Token = None
-    protocol: Token = None
-    leader: Token = None
+    protocol_type: ProtocolType | None = None
+    protocol: ProtocolName | None = None
+    leader: MemberId | None = None
     leader_open: Truth = False
     """The leader is gone and any member that rejoins may follow it (LAT-02)."""
     slots: tuple[Slot, ...] = ()
@@ -82,8 +93,8 @@ class Group:
     join_deadline: Time = 0
     initial: Truth = False
     """The join timer is an initial delay, not the rebalance timeout."""
-    initial_wait: int = 0
-    initial_left: int = 0
+    initial_wait: Millis = 0
+    initial_left: Millis = 0
     sync_armed: Truth = False
     sync_deadline: Time = 0
     stale_unsynced: Truth = False
@@ -95,16 +106,16 @@ class Group:
 class JoinRequest:
     """JoinGroup. `member` is None for the empty id; `requires_id` is true from v4, `can_skip` from v9."""
 
-    handle: int
-    member: Token
-    instance: Token
-    protocol_type: Token
+    handle: Handle
+    member: MemberId | None
+    instance: InstanceId | None
+    protocol_type: ProtocolType | None
     protocols: tuple[Protocol, ...]
-    session_timeout: int
-    rebalance_timeout: int
+    session_timeout: Millis
+    rebalance_timeout: Millis
     requires_id: Truth
     can_skip: Truth
-    client: Token = None
+    client: ClientId | None = None
 
 
 @fast_frozen
@@ -112,13 +123,13 @@ class JoinRequest:
 class SyncRequest:
     """SyncGroup. Protocol type and name are None below v5; `assignments` are (member id, bytes) pairs."""
 
-    handle: int
-    member: Token
-    instance: Token
+    handle: Handle
+    member: MemberId | None
+    instance: InstanceId | None
     generation: int
-    protocol_type: Token
-    protocol: Token
-    assignments: tuple[tuple[Token, Token], ...]
+    protocol_type: ProtocolType | None
+    protocol: ProtocolName | None
+    assignments: tuple[tuple[MemberId | None, Assignment | None], ...]
 
 
 @fast_frozen
@@ -126,9 +137,9 @@ class SyncRequest:
 class HeartbeatRequest:
     """Heartbeat."""
 
-    handle: int
-    member: Token
-    instance: Token
+    handle: Handle
+    member: MemberId | None
+    instance: InstanceId | None
     generation: int
 
 
@@ -137,8 +148,8 @@ class HeartbeatRequest:
 class LeaveRequest:
     """LeaveGroup, as (member id, instance id) pairs; one pair below v3."""
 
-    handle: int
-    entries: tuple[tuple[Token, Token], ...]
+    handle: Handle
+    entries: tuple[tuple[MemberId | None, InstanceId | None], ...]
 
 
 @fast_frozen
@@ -146,9 +157,9 @@ class LeaveRequest:
 class CommitRequest:
     """The membership part of OffsetCommit."""
 
-    handle: int
-    member: Token
-    instance: Token
+    handle: Handle
+    member: MemberId | None
+    instance: InstanceId | None
     generation: int
 
 
@@ -157,9 +168,9 @@ class CommitRequest:
 class MemberView:
     """A member as the leader sees it; `id` is None for a free slot."""
 
-    id: Token
-    instance: Token
-    metadata: Token
+    id: MemberId | None
+    instance: InstanceId | None
+    metadata: Metadata | None
 
 
 @fast_frozen
@@ -169,10 +180,10 @@ class JoinResponse:
 
     error: Error
     generation: int = -1
-    protocol_type: Token = None
-    protocol: Token = None
-    leader: Token = None
-    member: Token = None
+    protocol_type: ProtocolType | None = None
+    protocol: ProtocolName | None = None
+    leader: MemberId | None = None
+    member: MemberId | None = None
     members: tuple[MemberView, ...] = ()
     skip_assignment: Truth = False
 
@@ -183,9 +194,9 @@ class SyncResponse:
     """Answer to SyncGroup; no assignment with an error."""
 
     error: Error
-    protocol_type: Token = None
-    protocol: Token = None
-    assignment: Token = None
+    protocol_type: ProtocolType | None = None
+    protocol: ProtocolName | None = None
+    assignment: Assignment | None = None
 
 
 @fast_frozen
@@ -227,7 +238,7 @@ CoreResponse = JoinResponse | SyncResponse | HeartbeatResponse | LeaveResponse |
 class Output:
     """An answer for the request `handle`, sent where `when` holds."""
 
-    handle: int
+    handle: Handle
     response: CoreResponse
     when: Truth = True
 
@@ -237,17 +248,16 @@ class Output:
 class Choices:
     """What the protocol leaves open in one step. A choice that does not fit falls back to the first that does."""
 
-    member_id: Token = None
+    member_id: MemberId | None = None
     """The id for a member that has none (LAT-01)."""
-    leader: Token = None
+    leader: MemberId | None = None
     """Who leads if the leader did not rejoin (LAT-02)."""
-    protocol: Token = None
+    protocol: ProtocolName | None = None
     """Which of the protocols with the most votes is selected (LAT-03)."""
 
 
-@fast_frozen
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class CoreDialect:
     """Where the two reference coordinators differ in the core (DIV-nn); true as the newer one does."""
 
     sync_in_stable_keeps_session: Truth = True
@@ -266,38 +276,13 @@ class Dialect:
     """DIV-09: the older one waits for the initial delay."""
     unselected_protocol_fits_any: Truth = True
     """DIV-21: before a first protocol is selected, the older one says 23 to a SyncGroup that names one."""
-    unknown_group_named: Truth = True
-    """DIV-05: OffsetCommit v9 to an unknown group gets 69; the older one says 22."""
-    unknown_group_fences_transaction: Truth = True
-    """DIV-19: TxnOffsetCommit to an unknown group gets 22; the older one says 25."""
-    keeps_version_0: Truth = True
-    """Not a DIV: offsets of version 0 lived elsewhere, and Kafka refuses them with 35 (COMMIT-27, FETCH-14)."""
-    new_group_is_stored: Truth = True
-    """DIV-15: the older one writes no record of a group that has had no generation yet."""
     replaced_sync_is_missed: Truth = True
     """Not a DIV: the sync timer waits for an id replaced on the fast path (coordinator.md 9)."""
     replaced_stays_new: Truth = True
     """DIV-20, true as the older one does: a static member that is replaced in its first join phase stays new, so its
-    timer may end it while it waits. To the newer one it is new no more."""
+    timer may end it while it waits. To the newer one it no longer counts as new."""
     restart_needs_room: Truth = True
     """Not a DIV: a static member that restarts into a full group is refused, but may be let in (STATIC-26)."""
-    other_protocols_are_forgotten: Truth = True
-    """Not a DIV: the record of a member has the selected protocol only; a target may keep them all (FAILOVER-13)."""
-    validity_comes_before_place: Truth = True
-    """DIV-01: group id and session timeout are checked after 15 and before 16 and 14; the older one checks the group
-    id before all of these and the session timeout after them."""
-    loading_refuses_sync: Truth = True
-    """DIV-02: SyncGroup gets 14 while the group is loading; the older one says 27."""
-    loading_lists_nothing: Truth = True
-    """DIV-14: ListGroups has no groups beside its 14; the older one has those it knows."""
-    gate_hides_member_id: Truth = True
-    """DIV-18: JoinGroup carries no member id beside 14, 15 and 16; the older one echoes it."""
-    absent_partitions_come_first: Truth = True
-    """Not a DIV: partitions that do not exist are refused before the coordinator is asked (LAT-27)."""
-    oversized_is_unexpected: Truth = True
-    """DIV-16: OffsetCommit with too large a record gets -1; the older one says 28."""
-    late_replication_is_unavailable: Truth = True
-    """DIV-17: a group record that is replicated too late gets 15; the older one says 27, and 7 for offsets."""
 
 
 @fast_frozen
@@ -307,10 +292,10 @@ class Context:
 
     now: Time
     choices: Choices = Choices()
-    dialect: Dialect = Dialect()
+    dialect: CoreDialect = CoreDialect()
     max_group_size: int = 2_147_483_647
-    initial_rebalance_delay: int = 3_000
-    new_member_timeout: int = 300_000
+    initial_rebalance_delay: Millis = 3_000
+    new_member_timeout: Millis = 300_000
 
 
 @fast_frozen

@@ -9,6 +9,7 @@ from fencepost.model.classic.core.join_phase import (
 )
 from fencepost.model.classic.core.member_table import rearm, with_slot
 from fencepost.model.classic.core.protocol_selection import select_protocol
+from fencepost.model.classic.core.sorts import MemberId
 from fencepost.model.classic.core.state import (
     Context,
     Group,
@@ -21,7 +22,7 @@ from fencepost.model.classic.core.state import (
 )
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
-from fencepost.model.logic import Token, Truth, and_, emit, ite, not_, or_
+from fencepost.model.logic import Truth, and_, emit, ite, not_, or_
 
 
 def replace_static(group: Group, index: int, request: JoinRequest, context: Context) -> Step:
@@ -66,7 +67,7 @@ def fast_path(
     heir: Group,
     index: int,
     request: JoinRequest,
-    old: Token,
+    old: MemberId | None,
     led: Truth,
     fenced: tuple[Output, ...],
     context: Context,

@@ -2,6 +2,7 @@
 
 from fencepost.model.classic.core.join_phase import update_sync_timer
 from fencepost.model.classic.core.member_table import check_member, is_member, rearm, with_slot
+from fencepost.model.classic.core.sorts import Assignment, MemberId
 from fencepost.model.classic.core.state import (
     Context,
     Group,
@@ -15,7 +16,7 @@ from fencepost.model.classic.core.state import (
 )
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
-from fencepost.model.logic import Token, Truth, absent, and_, emit, ite, not_, or_
+from fencepost.model.logic import Truth, absent, and_, emit, ite, not_, or_
 
 
 def sync_error(group: Group, request: SyncRequest, error: Error, rule: str) -> Step:
@@ -87,9 +88,9 @@ def sync_completing(group: Group, index: int, request: SyncRequest, context: Con
     return Step(update_sync_timer(after), dropped + outputs, "sync.leader")
 
 
-def assignment_for(request: SyncRequest, member: Token) -> Token:
+def assignment_for(request: SyncRequest, member: MemberId | None) -> Assignment | None:
     """What the leader gives this member: the last entry for its id, None if it is left out (SYNC-13)."""
-    assignment: Token = None
+    assignment: Assignment | None = None
     for owner, given in request.assignments:
         assignment = ite(owner == member, given, assignment)
     return assignment

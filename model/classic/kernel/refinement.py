@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from fencepost.model.classic.core.member_table import is_member
 from fencepost.model.classic.core.protocol_selection import metadata_for
+from fencepost.model.classic.core.sorts import PartitionFlags
 from fencepost.model.classic.core.state import CommitRequest, CommitResponse, CoreResponse, Group, JoinResponse, Phase
 from fencepost.model.classic.kernel.actions import ACTIONS, FiniteRelation, Kernel, adopt, finite_relation
 from fencepost.model.classic.member.member import (
@@ -18,7 +19,6 @@ from fencepost.model.classic.member.member import (
     Member,
     MemberState,
     PartitionCommit,
-    PartitionFlags,
     SentRequest,
 )
 from fencepost.model.errors import Error

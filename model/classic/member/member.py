@@ -8,6 +8,16 @@ positions and backoff stand around this module. A request gets a handle that no 
 from dataclasses import dataclass
 from enum import IntEnum
 
+from fencepost.model.classic.core.sorts import (
+    Assignment,
+    Handle,
+    InstanceId,
+    MemberId,
+    Millis,
+    PartitionFlags,
+    ProtocolName,
+    ProtocolType,
+)
 from fencepost.model.classic.core.state import (
     CommitRequest,
     CommitResponse,
@@ -23,10 +33,8 @@ from fencepost.model.classic.core.state import (
 )
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
-from fencepost.model.logic import Token, Truth, absent, and_, any_, holds, ite, not_, or_
+from fencepost.model.logic import Truth, absent, and_, any_, holds, ite, not_, or_
 
-PartitionFlags = tuple[Truth, ...]
-"""One truth value for each partition."""
 NO_GENERATION = -1
 
 
@@ -45,13 +53,13 @@ class MemberState(IntEnum):
 class MemberSettings:
     """What a member is configured with; `names` are its assignors, the most preferred first. Times in milliseconds."""
 
-    names: tuple[Token, ...]
+    names: tuple[ProtocolName, ...]
     cooperative: Truth = False
     """Keeps what it owns while it rejoins (KIP-429)."""
-    instance: Token = None
-    protocol_type: Token = "consumer"
-    session_timeout: int = 45_000
-    rebalance_timeout: int = 300_000
+    instance: InstanceId | None = None
+    protocol_type: ProtocolType = "consumer"
+    session_timeout: Millis = 45_000
+    rebalance_timeout: Millis = 300_000
     requires_id: Truth = True
     """Speaks JoinGroup v4 or newer (KIP-394)."""
     can_skip: Truth = True
@@ -68,9 +76,9 @@ class Member:
     owned_in: int = NO_GENERATION
     """The generation whose assignment it owns."""
     state: MemberState = MemberState.UNJOINED
-    id: Token = None
+    id: MemberId | None = None
     generation: int = NO_GENERATION
-    waiting: int = 0
+    waiting: Handle = 0
     rejoins: Truth = True
     """The next poll joins."""
 
@@ -128,7 +136,7 @@ def no_partitions(parts: PartitionFlags) -> PartitionFlags:
     return tuple(False for _ in parts)
 
 
-def join(member: Member, handle: int) -> MemberStep:
+def join(member: Member, handle: Handle) -> MemberStep:
     """Poll: give up what has to be given up, and send JoinGroup (MEMBER-04, MEMBER-06, CALLBACK-02, -04, -05)."""
     if or_(not_(member.rejoins), member.waiting != 0):
         return MemberStep(member)
@@ -151,7 +159,7 @@ def join(member: Member, handle: int) -> MemberStep:
 
 
 def on_join_response(
-    member: Member, handle: int, response: JoinResponse, next_handle: int, plan: tuple[Token, ...]
+    member: Member, handle: Handle, response: JoinResponse, next_handle: Handle, plan: tuple[MemberId | None, ...]
 ) -> MemberStep:
     """JoinGroup is answered. Should the member lead, `plan` says who gets each partition, None for nobody."""
     if or_(handle == 0, handle != member.waiting):
@@ -186,20 +194,24 @@ def on_join_response(
     return MemberStep(syncing, (SentRequest(request),), "member.join.answered")
 
 
-def assignments(members: tuple[MemberView, ...], plan: tuple[Token, ...]) -> tuple[tuple[Token, Token], ...]:
+def assignments(
+    members: tuple[MemberView, ...], plan: tuple[MemberId | None, ...]
+) -> tuple[tuple[MemberId | None, Assignment | None], ...]:
     """The plan as SyncGroup carries it; a partition that another member still claims is withheld (KIP-429)."""
     return tuple(
         (view.id, tuple(gets_partition(members, view, plan, part) for part in range(len(plan)))) for view in members
     )
 
 
-def gets_partition(members: tuple[MemberView, ...], view: MemberView, plan: tuple[Token, ...], partition: int) -> Truth:
+def gets_partition(
+    members: tuple[MemberView, ...], view: MemberView, plan: tuple[MemberId | None, ...], partition: int
+) -> Truth:
     """The member gets the partition."""
     claimed = any_(and_(holds(other.metadata, partition), other.id != view.id) for other in members)
     return and_(not_(absent(view.id)), plan[partition] == view.id, not_(claimed))
 
 
-def on_sync_response(member: Member, handle: int, response: SyncResponse, commit_handle: int = 0) -> MemberStep:
+def on_sync_response(member: Member, handle: Handle, response: SyncResponse, commit_handle: Handle = 0) -> MemberStep:
     """SyncGroup is answered. With a `commit_handle` a cooperative member commits what it gives up (CALLBACK-16)."""
     if or_(handle == 0, handle != member.waiting):
         return MemberStep(member, (), "member.late-answer")
@@ -219,12 +231,12 @@ def on_sync_response(member: Member, handle: int, response: SyncResponse, commit
     return MemberStep(stable, () if commit_handle == 0 else (last,), "member.sync.answered")
 
 
-def commit_request(member: Member, handle: int) -> CommitRequest:
+def commit_request(member: Member, handle: Handle) -> CommitRequest:
     """OffsetCommit under the member's generation (MCOMMIT-03)."""
     return CommitRequest(handle, member.id, member.settings.instance, member.generation)
 
 
-def commit(member: Member, handle: int, wanted: PartitionFlags) -> MemberStep:
+def commit(member: Member, handle: Handle, wanted: PartitionFlags) -> MemberStep:
     """Commit the wanted partitions that it owns; only a stable member sends it (MCOMMIT-08, MCOMMIT-11)."""
     if member.state != MemberState.STABLE:
         return MemberStep(member)
@@ -240,7 +252,7 @@ def on_commit_response(member: Member, request: CommitRequest, response: CommitR
     return handle_error(member, request.member, request.generation, response.error, "member.commit.answered")
 
 
-def heartbeat(member: Member, handle: int) -> MemberStep:
+def heartbeat(member: Member, handle: Handle) -> MemberStep:
     """Heartbeat under the present generation (HBT-02, HBT-03, HBT-04)."""
     if or_(member.state == MemberState.UNJOINED, member.state == MemberState.PREPARING_REBALANCE):
         return MemberStep(member)
@@ -257,12 +269,12 @@ def on_heartbeat_response(member: Member, request: HeartbeatRequest, response: H
     return handle_error(member, request.member, request.generation, response.error, "member.heartbeat.answered")
 
 
-def is_current(member: Member, sender: Token, generation: int) -> Truth:
+def is_current(member: Member, sender: MemberId | None, generation: int) -> Truth:
     """The generation has not changed since the request was sent (MEMBER-15)."""
     return and_(member.id == sender, member.generation == generation)
 
 
-def handle_error(member: Member, sender: Token, generation: int, error: Error, rule: str) -> MemberStep:
+def handle_error(member: Member, sender: MemberId | None, generation: int, error: Error, rule: str) -> MemberStep:
     """The member after an answer to a request of this sender and generation."""
     if not_(is_current(member, sender, generation)):
         return MemberStep(member, (), "member.late-answer")
@@ -283,7 +295,7 @@ def lose_membership(member: Member) -> Member:
     return evolve(lose_generation(member), id=None)
 
 
-def leave(member: Member, handle: int) -> MemberStep:
+def leave(member: Member, handle: Handle) -> MemberStep:
     """Unsubscribe, or too long without a poll; a static member sends nothing (HBT-06, MEMBER-22 to -24)."""
     if or_(member.state == MemberState.UNJOINED, absent(member.id)):
         return MemberStep(lose_membership(member), (), "member.leave.unjoined")

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from fencepost.model.classic.core.sorts import Handle, HandleNumber
 from fencepost.model.classic.core.state import (
     CommitRequest,
     HeartbeatRequest,
@@ -66,12 +67,12 @@ def read_requests(
         producer, committed = body["producer_id"], body["committed"]
         return tuple(EndTxn(group, handle, producer, committed) for group in groups)
     if api in TOPIC_READERS:
-        return TOPIC_READERS[api](version, body, handle, names)
+        return TOPIC_READERS[api](version, body, HandleNumber(handle), names)
     reader = READERS.get(api)
-    return () if reader is None else reader(version, body, handle)
+    return () if reader is None else reader(version, body, HandleNumber(handle))
 
 
-def read_join(version: int, body: Body, handle: int) -> tuple[Request, ...]:
+def read_join(version: int, body: Body, handle: Handle) -> tuple[Request, ...]:
     """JoinGroup; below v1 the rebalance timeout is the session timeout (JOIN-42)."""
     session = body["session_timeout_ms"]
     core = JoinRequest(
@@ -88,7 +89,7 @@ def read_join(version: int, body: Body, handle: int) -> tuple[Request, ...]:
     return (JoinGroup(body["group_id"], core),)
 
 
-def read_sync(version: int, body: Body, handle: int) -> tuple[Request, ...]:
+def read_sync(version: int, body: Body, handle: Handle) -> tuple[Request, ...]:
     """SyncGroup."""
     protocol_type, protocol = body.get("protocol_type"), body.get("protocol_name")
     core = SyncRequest(
@@ -104,13 +105,13 @@ def read_sync(version: int, body: Body, handle: int) -> tuple[Request, ...]:
     return (SyncGroup(body["group_id"], core, complete),)
 
 
-def read_heartbeat(version: int, body: Body, handle: int) -> tuple[Request, ...]:
+def read_heartbeat(version: int, body: Body, handle: Handle) -> tuple[Request, ...]:
     """Heartbeat."""
     member, instance = id_token(body["member_id"]), body.get("group_instance_id")
     return (Heartbeat(body["group_id"], HeartbeatRequest(handle, member, instance, body["generation_id"])),)
 
 
-def read_leave(version: int, body: Body, handle: int) -> tuple[Request, ...]:
+def read_leave(version: int, body: Body, handle: Handle) -> tuple[Request, ...]:
     """LeaveGroup; below v3 it names one member."""
     if version < 3:
         entries: tuple[tuple[Token, Token], ...] = ((id_token(body["member_id"]), None),)
@@ -135,7 +136,7 @@ def read_offsets(body: Body, names: TopicNames = NO_TOPIC_NAMES) -> tuple[tuple[
     )
 
 
-def read_commit(version: int, body: Body, handle: int, names: TopicNames) -> tuple[Request, ...]:
+def read_commit(version: int, body: Body, handle: Handle, names: TopicNames) -> tuple[Request, ...]:
     """OffsetCommit."""
     generation = body.get("generation_id_or_member_epoch", -1)
     core = CommitRequest(handle, id_token(body.get("member_id")), body.get("group_instance_id"), generation)
@@ -145,7 +146,7 @@ def read_commit(version: int, body: Body, handle: int, names: TopicNames) -> tup
     )
 
 
-def read_transactional_commit(version: int, body: Body, handle: int) -> tuple[Request, ...]:
+def read_transactional_commit(version: int, body: Body, handle: Handle) -> tuple[Request, ...]:
     """TxnOffsetCommit."""
     member, instance = id_token(body.get("member_id")), body.get("group_instance_id")
     core = CommitRequest(handle, member, instance, body.get("generation_id", -1))
@@ -186,7 +187,7 @@ def read_delete_offsets(version: int, body: Body, handle: int) -> tuple[Request,
     return (OffsetDelete(body["group_id"], handle, partitions),)
 
 
-READERS: Mapping[str, Callable[[int, Body, int], tuple[Request, ...]]] = {
+READERS: Mapping[str, Callable[[int, Body, Handle], tuple[Request, ...]]] = {
     "JoinGroup": read_join,
     "SyncGroup": read_sync,
     "Heartbeat": read_heartbeat,
@@ -197,7 +198,7 @@ READERS: Mapping[str, Callable[[int, Body, int], tuple[Request, ...]]] = {
     "OffsetDelete": read_delete_offsets,
 }
 """How to read each request that names its group."""
-TOPIC_READERS: Mapping[str, Callable[[int, Body, int, TopicNames], tuple[Request, ...]]] = {
+TOPIC_READERS: Mapping[str, Callable[[int, Body, Handle, TopicNames], tuple[Request, ...]]] = {
     "OffsetCommit": read_commit,
     "OffsetFetch": read_fetch,
 }

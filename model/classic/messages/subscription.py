@@ -1,6 +1,7 @@
 """The one place where the coordinator looks into metadata: the topics a `consumer` group subscribes to."""
 
 import struct
+from typing import Any
 
 from fencepost.model.classic.core.member_table import is_member
 from fencepost.model.classic.core.protocol_selection import metadata_for
@@ -19,7 +20,8 @@ def subscribed_topics(group: Group) -> frozenset[str] | None:
     topics: set[str] = set()
     for slot in group.slots:
         if is_member(slot):
-            named = topics_of(metadata_for(slot, group.protocol))
+            metadata: Any = metadata_for(slot, group.protocol)
+            named = topics_of(metadata)
             if named is None:
                 return None
             topics |= named

@@ -6,9 +6,10 @@ the leader's assignment arrives.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
 
 from fencepost.model.classic.core.member_table import is_member
+from fencepost.model.classic.core.sorts import Assignment, Handle, InstanceId, MemberId
 from fencepost.model.classic.core.state import (
     Group,
     HeartbeatRequest,
@@ -22,7 +23,7 @@ from fencepost.model.classic.core.state import (
 )
 from fencepost.model.classic.member.member import NO_GENERATION, Member, MemberRequest, PartitionCommit
 from fencepost.model.frozen import evolve
-from fencepost.model.logic import Token, Truth, absent, all_, and_, any_, holds, ite, not_, or_
+from fencepost.model.logic import Truth, absent, all_, and_, any_, holds, ite, not_, or_
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Process:
 class JoinResponseSent:
     """An answer to the JoinGroup `handle`, on its way for ever."""
 
-    handle: int
+    handle: Handle
     response: JoinResponse
 
 
@@ -45,7 +46,7 @@ class JoinResponseSent:
 class SyncResponseSent:
     """An answer to the SyncGroup `handle`, on its way for ever."""
 
-    handle: int
+    handle: Handle
     response: SyncResponse
 
 
@@ -60,31 +61,31 @@ class CommitAccepted:
 class GhostState(Protocol):
     """The facts, to be asked; with symbolic arguments they are symbolic."""
 
-    def identity_of(self, member: Token) -> Token:
+    def identity_of(self, member: MemberId | None) -> MemberId | None:
         """Who stands behind a member id: a static member stays the same person under its next id."""
 
-    def holder_of(self, member: Token) -> int:
+    def holder_of(self, member: MemberId | None) -> int:
         """The process that a member id was handed to, 0 for none."""
 
-    def sender_of(self, handle: int) -> int:
+    def sender_of(self, handle: Handle) -> int:
         """The process that sent the request with this handle, 0 for none."""
 
-    def member_id_in(self, handle: int) -> Token:
+    def member_id_in(self, handle: Handle) -> MemberId | None:
         """The member id that the request with this handle carries."""
 
-    def generation_in(self, handle: int) -> int:
+    def generation_in(self, handle: Handle) -> int:
         """The generation that the request with this handle carries."""
 
-    def owner_of(self, generation: int, partition: int) -> Token:
+    def owner_of(self, generation: int, partition: int) -> MemberId | None:
         """The person to whom the assignment of a generation gives a partition, None for nobody."""
 
-    def with_id(self, member: Token, identity: Token, holder: int) -> "GhostState":
+    def with_id(self, member: MemberId | None, identity: MemberId | None, holder: int) -> "GhostState":
         """A member id is born."""
 
-    def with_request(self, handle: int, sender: int, asked_as: Token, asked_in: int) -> "GhostState":
+    def with_request(self, handle: Handle, sender: int, asked_as: MemberId | None, asked_in: int) -> "GhostState":
         """A request is sent."""
 
-    def with_owners(self, when: Truth, generation: int, owners: tuple[Token, ...]) -> "GhostState":
+    def with_owners(self, when: Truth, generation: int, owners: tuple[MemberId | None, ...]) -> "GhostState":
         """Where `when` holds, a generation is given its owners."""
 
 
@@ -92,52 +93,54 @@ class GhostState(Protocol):
 class ConcreteGhostState:
     """The ledger of a run."""
 
-    identities: Mapping[Token, Token] = field(default_factory=dict)
-    holders: Mapping[Token, int] = field(default_factory=dict)
-    requests: Mapping[int, tuple[int, Token, int]] = field(default_factory=dict)
-    owners: Mapping[int, tuple[Token, ...]] = field(default_factory=dict)
+    identities: Mapping[MemberId | None, MemberId | None] = field(default_factory=dict)
+    holders: Mapping[MemberId | None, int] = field(default_factory=dict)
+    requests: Mapping[Handle, tuple[int, MemberId | None, int]] = field(default_factory=dict)
+    owners: Mapping[int, tuple[MemberId | None, ...]] = field(default_factory=dict)
 
-    def identity_of(self, member: Token) -> Token:
+    def identity_of(self, member: MemberId | None) -> MemberId | None:
         """See Ledger."""
         return self.identities.get(member)
 
-    def holder_of(self, member: Token) -> int:
+    def holder_of(self, member: MemberId | None) -> int:
         """See Ledger."""
         return self.holders.get(member, 0)
 
-    def sender_of(self, handle: int) -> int:
+    def sender_of(self, handle: Handle) -> int:
         """See Ledger."""
         return self.requests.get(handle, (0, None, 0))[0]
 
-    def member_id_in(self, handle: int) -> Token:
+    def member_id_in(self, handle: Handle) -> MemberId | None:
         """See Ledger."""
         return self.requests.get(handle, (0, None, 0))[1]
 
-    def generation_in(self, handle: int) -> int:
+    def generation_in(self, handle: Handle) -> int:
         """See Ledger."""
         return self.requests.get(handle, (0, None, 0))[2]
 
-    def owner_of(self, generation: int, partition: int) -> Token:
+    def owner_of(self, generation: int, partition: int) -> MemberId | None:
         """See Ledger."""
         owners = self.owners.get(generation)
         return None if owners is None else owners[partition]
 
-    def with_id(self, member: Token, identity: Token, holder: int) -> "ConcreteGhostState":
+    def with_id(self, member: MemberId | None, identity: MemberId | None, holder: int) -> Self:
         """See Ledger."""
         return evolve(self, identities={**self.identities, member: identity}, holders={**self.holders, member: holder})
 
-    def with_request(self, handle: int, sender: int, asked_as: Token, asked_in: int) -> "ConcreteGhostState":
+    def with_request(self, handle: Handle, sender: int, asked_as: MemberId | None, asked_in: int) -> Self:
         """See Ledger."""
         return evolve(self, requests={**self.requests, handle: (sender, asked_as, asked_in)})
 
-    def with_owners(self, when: Truth, generation: int, owners: tuple[Token, ...]) -> "ConcreteGhostState":
+    def with_owners(self, when: Truth, generation: int, owners: tuple[MemberId | None, ...]) -> Self:
         """See Ledger."""
         return evolve(self, owners={**self.owners, generation: owners}) if when else self
 
 
-def record_new_id(ghost: GhostState, group: Group, member: Token, instance: Token, handle: int) -> GhostState:
+def record_new_id(
+    ghost: GhostState, group: Group, member: MemberId | None, instance: InstanceId | None, handle: Handle
+) -> GhostState:
     """The ledger with the id that a JoinGroup may have brought about; an heir is the person it replaces."""
-    person: Token = member
+    person: MemberId | None = member
     for slot in group.slots:
         replaced = and_(is_member(slot), not_(absent(instance)), slot.instance == instance)
         person = ite(replaced, ghost.identity_of(slot.id), person)
@@ -151,11 +154,11 @@ def record_coordinator_step(ghost: GhostState, before: Group, after: Group, part
     return ghost.with_owners(arrived, after.generation, partition_owners(ghost, after, partitions))
 
 
-def partition_owners(ghost: GhostState, group: Group, partitions: int) -> tuple[Token, ...]:
+def partition_owners(ghost: GhostState, group: Group, partitions: int) -> tuple[MemberId | None, ...]:
     """Who has each partition by the assignments of the group's members; the first of several."""
-    found: list[Token] = []
+    found: list[MemberId | None] = []
     for partition in range(partitions):
-        owner: Token = None
+        owner: MemberId | None = None
         for slot in reversed(group.slots):
             owner = ite(is_assigned(slot, partition), ghost.identity_of(slot.id), owner)
         found.append(owner)
@@ -172,12 +175,12 @@ def is_generation_settled(group: Group) -> Truth:
     return or_(group.phase == Phase.STABLE, group.phase == Phase.PREPARING)
 
 
-def has_member(group: Group, member: Token) -> Truth:
+def has_member(group: Group, member: MemberId | None) -> Truth:
     """The id is a member's."""
     return any_(and_(is_member(slot), slot.id == member) for slot in group.slots)
 
 
-def are_disjoint(a: Token, b: Token) -> Truth:
+def are_disjoint(a: Assignment | None, b: Assignment | None) -> Truth:
     """No partition is in both."""
     if a is None or b is None:
         return True

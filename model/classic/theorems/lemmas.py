@@ -1,6 +1,7 @@
 """What has to be true besides so that the theorems follow by induction: true of every reachable state, read by few."""
 
 from fencepost.model.classic.core.member_table import is_member
+from fencepost.model.classic.core.sorts import Assignment, Handle, MemberId
 from fencepost.model.classic.core.state import Group, Holder, JoinRequest, Phase, SyncRequest
 from fencepost.model.classic.member.member import NO_GENERATION, MemberState
 from fencepost.model.classic.theorems.ghost_state import (
@@ -13,7 +14,7 @@ from fencepost.model.classic.theorems.ghost_state import (
 )
 from fencepost.model.classic.theorems.statements import implies, statement
 from fencepost.model.errors import Error
-from fencepost.model.logic import Token, Truth, absent, all_, and_, any_, holds, not_, or_
+from fencepost.model.logic import Truth, absent, all_, and_, any_, holds, not_, or_
 
 
 def is_generation_active(group: Group) -> Truth:
@@ -90,7 +91,7 @@ def parked_join(group: Group, ghost: GhostState) -> Truth:
     )
 
 
-def carries_id(ghost: GhostState, handle: int, member: Token) -> Truth:
+def carries_id(ghost: GhostState, handle: Handle, member: MemberId | None) -> Truth:
     """The request carries this id or none."""
     return or_(absent(ghost.member_id_in(handle)), ghost.member_id_in(handle) == member)
 
@@ -120,7 +121,7 @@ def stable_assignment(group: Group, ghost: GhostState) -> Truth:
     )
 
 
-def partition_count(assignment: Token) -> int:
+def partition_count(assignment: Assignment | None) -> int:
     """For how many partitions the assignment speaks."""
     return 0 if assignment is None else len(assignment)
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from fencepost.model.classic.core.sorts import InstanceId, OtherProtocolType, ProtocolName
 from fencepost.model.classic.core.state import CommitRequest
 from fencepost.model.classic.member import member as members
 from fencepost.model.classic.member.member import MemberRequest, MemberSettings, PartitionCommit
@@ -19,9 +20,10 @@ from fencepost.model.classic.theorems.statements import Statement, implies, one_
 from fencepost.model.errors import Error
 from fencepost.model.logic import Truth, and_, not_
 
-DYNAMIC = MemberSettings(names=("range",), protocol_type="claims")
-COOPERATIVE = MemberSettings(names=("cooperative-sticky",), protocol_type="claims", cooperative=True)
-STATIC = MemberSettings(names=("range",), protocol_type="claims", instance=7)
+CLAIMS, RANGE = OtherProtocolType("claims"), ProtocolName("range")
+DYNAMIC = MemberSettings(names=(RANGE,), protocol_type=CLAIMS)
+COOPERATIVE = MemberSettings(names=(ProtocolName("cooperative-sticky"),), protocol_type=CLAIMS, cooperative=True)
+STATIC = MemberSettings(names=(RANGE,), protocol_type=CLAIMS, instance=InstanceId("i"))
 
 
 @dataclass(frozen=True, slots=True)

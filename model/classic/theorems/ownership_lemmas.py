@@ -2,6 +2,7 @@
 
 from fencepost.model.classic.core.member_table import is_member, no_members, offered_by_all
 from fencepost.model.classic.core.protocol_selection import metadata_for
+from fencepost.model.classic.core.sorts import Handle, MemberId, PartitionFlags
 from fencepost.model.classic.core.state import Group, JoinRequest, Phase, Protocol, Slot, SyncRequest
 from fencepost.model.classic.member.member import Member, MemberState, PartitionCommit
 from fencepost.model.classic.theorems.ghost_state import (
@@ -14,7 +15,7 @@ from fencepost.model.classic.theorems.ghost_state import (
 from fencepost.model.classic.theorems.lemmas import is_generation_active
 from fencepost.model.classic.theorems.statements import implies, statement
 from fencepost.model.errors import Error
-from fencepost.model.logic import Token, Truth, absent, all_, and_, any_, holds, not_, or_
+from fencepost.model.logic import Truth, absent, all_, and_, any_, holds, not_, or_
 
 
 def claims_partition(group: Group, slot: Slot, partition: int) -> Truth:
@@ -27,13 +28,13 @@ def is_assignment_open(group: Group, generation: int) -> Truth:
     return and_(generation == group.generation, group.phase == Phase.COMPLETING)
 
 
-def may_own(ghost: GhostState, generation: int, partition: int, member: Token) -> Truth:
+def may_own(ghost: GhostState, generation: int, partition: int, member: MemberId | None) -> Truth:
     """In this generation the partition is the member's or nobody's."""
     owner = ghost.owner_of(generation, partition)
     return or_(absent(owner), owner == ghost.identity_of(member))
 
 
-def owned_is_claimed(group: Group, owned: Token, generation: int, member: Token) -> Truth:
+def owned_is_claimed(group: Group, owned: PartitionFlags, generation: int, member: MemberId | None) -> Truth:
     """While the generation is open, what is owned is claimed in it."""
     return implies(
         is_assignment_open(group, generation),
@@ -44,7 +45,9 @@ def owned_is_claimed(group: Group, owned: Token, generation: int, member: Token)
     )
 
 
-def owned_by_no_other(group: Group, ghost: GhostState, owned: Token, generation: int, member: Token) -> Truth:
+def owned_by_no_other(
+    group: Group, ghost: GhostState, owned: PartitionFlags, generation: int, member: MemberId | None
+) -> Truth:
     """Once the generation is not open any more, what is owned is given to no other in it."""
     return or_(
         is_assignment_open(group, generation),
@@ -119,7 +122,7 @@ def join_request_claims(request: JoinRequest, process: Process) -> Truth:
     )
 
 
-def awaits_join_response(member: Member, handle: int) -> Truth:
+def awaits_join_response(member: Member, handle: Handle) -> Truth:
     """The member waits for the answer to this JoinGroup."""
     joining = member.state == MemberState.PREPARING_REBALANCE
     return and_(handle != 0, member.waiting == handle, joining)

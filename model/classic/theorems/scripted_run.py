@@ -14,6 +14,7 @@ from fencepost.model.classic.coordinator.internal_actions import restart_coordin
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.membership import commit, heartbeat, leave
+from fencepost.model.classic.core.sorts import Handle, HandleNumber, numbered_id
 from fencepost.model.classic.core.state import (
     FREE,
     Choices,
@@ -32,6 +33,7 @@ from fencepost.model.classic.core.state import (
 )
 from fencepost.model.classic.core.sync import sync
 from fencepost.model.classic.core.timers import expire_join
+from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.member import member as members
 from fencepost.model.classic.member.member import MemberRequest, MemberSettings, MemberStep, PartitionCommit
 from fencepost.model.classic.messages.requests import DeleteGroup
@@ -76,10 +78,10 @@ class ScriptedRun:
         assert self.state.group is not None
         return self.state.group
 
-    def next_number(self) -> int:
+    def next_number(self) -> HandleNumber:
         """A number never used before, for an id or a handle."""
         self.last_number += 1
-        return self.last_number
+        return HandleNumber(self.last_number)
 
     def start_process(self, name: int, settings: MemberSettings) -> None:
         """A process starts, or starts again."""
@@ -98,7 +100,7 @@ class ScriptedRun:
 
     def deliver_request(self, request: MemberRequest, **choices: Any) -> list[Any]:
         """A request arrives at the coordinator; the answers are on their way from now on."""
-        drawn = self.next_number()
+        drawn = numbered_id(self.next_number())
         context = Context(self.now, Choices(member_id=drawn, **choices))
         core = request.request if isinstance(request, PartitionCommit) else request
         handlers: dict[type, Callable[..., Step]] = {
@@ -148,7 +150,7 @@ class ScriptedRun:
 
     def fail_over(self) -> None:
         """Another coordinator loads the group from the log."""
-        outcome = restart_coordinator(self.state, Context(self.now))
+        outcome = restart_coordinator(self.state, Context(self.now, dialect=Dialect()))
         self.state = outcome.state
         if self.state.group is None:
             self.state = GroupState(self._new_group())
@@ -171,7 +173,7 @@ class ScriptedRun:
         return [one for one in arguments if not statement.holds(*one)]
 
 
-def response_fact(handle: int, response: CoreResponse) -> JoinResponseSent | SyncResponseSent | None:
+def response_fact(handle: Handle, response: CoreResponse) -> JoinResponseSent | SyncResponseSent | None:
     """The answer as a fact, if a theorem speaks of it."""
     if isinstance(response, JoinResponse):
         return JoinResponseSent(handle, response)

@@ -3,10 +3,24 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from typing import Any, cast
 
+from fencepost.model.classic.core.sorts import (
+    AssignmentBytes,
+    ClientId,
+    Handle,
+    HandleNumber,
+    InstanceId,
+    MemberId,
+    MetadataBytes,
+    OtherProtocolType,
+    ProtocolName,
+    ProtocolType,
+    numbered_id,
+)
 from fencepost.model.classic.core.state import (
     CommitRequest,
-    Dialect,
+    CoreDialect,
     Group,
     HeartbeatRequest,
     JoinRequest,
@@ -14,10 +28,11 @@ from fencepost.model.classic.core.state import (
     Protocol,
     SyncRequest,
 )
-from fencepost.model.logic import Token
 
-RANGE, CONSUMER, OTHER = "range", "consumer", "other"
-NEWER = Dialect()
+RANGE, OTHER = "range", ProtocolName("other")
+CONSUMER: ProtocolType = "consumer"
+OTHER_TYPE = OtherProtocolType("other")
+NEWER = CoreDialect()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +70,7 @@ class JoinOptions:
     rebalance_timeout: int = 9_000
     requires_id: bool = True
     can_skip: bool = True
-    protocol_type: Token = CONSUMER
+    protocol_type: ProtocolType | None = CONSUMER
     alike: bool = False
     """Every protocol carries the same metadata."""
     rising: int = 0
@@ -89,10 +104,10 @@ class Universe:
     initial_delay: int = 3_000
     new_member_timeout: int = 300_000
     max_group_size: int = 2_147_483_647
-    dialect: Dialect = NEWER
+    dialect: CoreDialect = NEWER
     leader: int = 0
     """Which id is to lead where that is open, 0 for any."""
-    protocol: Token = None
+    protocol: ProtocolName | None = None
     """Which protocol is to be selected where that is open."""
     clock: int = 0
     """What the coordinator's clock shows whenever something is asked. Nothing depends on it, unless by a mistake."""
@@ -143,16 +158,21 @@ def odd_inputs(universe: Universe, somebody: range, instances: range) -> Iterato
 # -- what they read ----------------------------------------------------------------------------------------------
 
 
-def request_handle(universe: Universe, given: Input, newcomer: int) -> int:
+def request_handle(universe: Universe, given: Input, newcomer: int) -> Handle:
     """A handle that tells who sent a request, of which kind and variant; a newcomer is known by the id it will get."""
     kinds = ("join", "sync", "heartbeat", "commit", "leave")
     sender = (given.member or newcomer) * len(kinds) + kinds.index(given.kind)
-    return sender * (universe.ids + len(universe.joinings) + 7) + given.variant + 1
+    return HandleNumber(sender * (universe.ids + len(universe.joinings) + 7) + given.variant + 1)
 
 
-def instance_name(given: Input) -> Token:
+def sender_id(given: Input) -> MemberId | None:
+    """The member id that a request carries, if there is one."""
+    return numbered_id(given.member) if given.member else None
+
+
+def instance_name(given: Input) -> InstanceId | None:
     """The instance id, if there is one; no number, for an id is never an instance id."""
-    return f"instance {given.instance}" if given.instance else None
+    return InstanceId(f"instance {given.instance}") if given.instance else None
 
 
 def join_request(universe: Universe, given: Input, newcomer: int) -> JoinRequest:
@@ -160,19 +180,25 @@ def join_request(universe: Universe, given: Input, newcomer: int) -> JoinRequest
     how = universe.joinings[given.variant]
     return JoinRequest(
         handle=request_handle(universe, given, newcomer),
-        member=given.member or None,
+        member=sender_id(given),
         instance=instance_name(given),
         protocol_type=how.protocol_type,
         protocols=tuple(
-            Protocol(name, (not how.alike and name, how.metadata + place * how.rising))
+            Protocol(ProtocolName(name), numbered_metadata((not how.alike and name, how.metadata + place * how.rising)))
             for place, name in enumerate(how.names)
         ),
         session_timeout=how.session_timeout,
         rebalance_timeout=how.rebalance_timeout,
         requires_id=how.requires_id,
         can_skip=how.can_skip,
-        client=f"client {given.member}",
+        client=ClientId(f"client {given.member}"),
     )
+
+
+def numbered_metadata(parts: tuple[str | bool, int]) -> MetadataBytes:
+    """Metadata of these parts; the core only compares them."""
+    token: Any = parts
+    return cast(MetadataBytes, token)
 
 
 def sync_request(universe: Universe, given: Input, newcomer: int) -> SyncRequest:
@@ -180,13 +206,16 @@ def sync_request(universe: Universe, given: Input, newcomer: int) -> SyncRequest
     another protocol without a type; two entries for the same member, of which the last one counts."""
     beyond = max(0, given.variant - universe.ids)
     owner = 1 if beyond else given.variant
-    assigned = tuple((one, b"all" if one == owner else b"") for one in range(1, universe.ids + 1))
-    name = (universe.joinings[0].names[0], None, OTHER, universe.joinings[0].names[0], OTHER, None)[beyond]
-    kind = (universe.joinings[0].protocol_type, None, universe.joinings[0].protocol_type, OTHER, None, None)[beyond]
-    twice = ((1, b"first"), *assigned) if beyond == 5 else assigned
+    members = [numbered_id(number) for number in range(1, universe.ids + 1)]
+    assigned = tuple((one, AssignmentBytes(b"all" if one == numbered_id(owner) else b"")) for one in members)
+    offered = ProtocolName(universe.joinings[0].names[0])
+    name = (offered, None, OTHER, offered, OTHER, None)[beyond]
+    usual = universe.joinings[0].protocol_type
+    kind = (usual, None, usual, OTHER_TYPE, None, None)[beyond]
+    twice = ((members[0], AssignmentBytes(b"first")), *assigned) if beyond == 5 else assigned
     return SyncRequest(
         request_handle(universe, given, newcomer),
-        given.member or None,
+        sender_id(given),
         instance_name(given),
         given.generation,
         kind,
@@ -198,19 +227,19 @@ def sync_request(universe: Universe, given: Input, newcomer: int) -> SyncRequest
 def heartbeat_request(universe: Universe, given: Input, newcomer: int) -> HeartbeatRequest:
     """Heartbeat."""
     return HeartbeatRequest(
-        request_handle(universe, given, newcomer), given.member or None, instance_name(given), given.generation
+        request_handle(universe, given, newcomer), sender_id(given), instance_name(given), given.generation
     )
 
 
 def commit_request(universe: Universe, given: Input, newcomer: int) -> CommitRequest:
     """OffsetCommit."""
     return CommitRequest(
-        request_handle(universe, given, newcomer), given.member or None, instance_name(given), given.generation
+        request_handle(universe, given, newcomer), sender_id(given), instance_name(given), given.generation
     )
 
 
 def leave_request(universe: Universe, given: Input, newcomer: int) -> LeaveRequest:
     """LeaveGroup of one member, or of it and the one after it."""
-    first = (given.member or None, instance_name(given))
-    entries = (first, (given.member + 1, None)) if given.variant else (first,)
+    first = (sender_id(given), instance_name(given))
+    entries = (first, (numbered_id(given.member + 1), None)) if given.variant else (first,)
     return LeaveRequest(request_handle(universe, given, newcomer), entries)

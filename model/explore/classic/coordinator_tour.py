@@ -7,6 +7,7 @@ from fencepost.model.classic.coordinator.admin import on_describe
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.membership import commit, heartbeat, leave
+from fencepost.model.classic.core.sorts import numbered_id
 from fencepost.model.classic.core.state import FREE, Choices, Context, Group, Slot, Step
 from fencepost.model.classic.core.sync import sync
 from fencepost.model.classic.core.timers import expire_join, expire_member, expire_sync
@@ -85,7 +86,7 @@ class CoordinatorDriver:
         step = self.fire_early(before, given) if given.kind == "fire" else self.handle_request(before, given)
         if step.group is before.group:
             return Reaction(state, step.rule, responses=sent_responses(step, 0))
-        ids = state.ids + any(slot.id == state.ids + 1 for slot in step.group.slots)
+        ids = state.ids + any(slot.id == numbered_id(state.ids + 1) for slot in step.group.slots)
         return Reaction(TourState(relative_to(step.group, clock), ids), step.rule, responses=sent_responses(step, 0))
 
     def advance_time(self, state: TourState, milliseconds: int) -> Reaction[TourState]:
@@ -107,9 +108,10 @@ class CoordinatorDriver:
     def context(self, state: TourState, now: int) -> Context:
         """The moment of a step, with the choices that the universe makes."""
         universe = self.universe
+        leader = numbered_id(universe.leader) if universe.leader else None
         return Context(
             now,
-            Choices(state.ids + 1, universe.leader or None, universe.protocol),
+            Choices(numbered_id(state.ids + 1), leader, universe.protocol),
             universe.dialect,
             universe.max_group_size,
             universe.initial_delay,

@@ -12,6 +12,7 @@ from itertools import permutations, product
 
 from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.membership import commit, heartbeat, leave
+from fencepost.model.classic.core.sorts import Handle, HandleNumber, MemberId, numbered_id
 from fencepost.model.classic.core.state import (
     FREE,
     Choices,
@@ -63,9 +64,8 @@ from fencepost.model.explore.transition_system import (
     Value,
 )
 from fencepost.model.frozen import evolve
-from fencepost.model.logic import Token
 
-COMMIT_HANDLE = 1
+COMMIT_HANDLE = HandleNumber(1)
 """The handle of every commit: nobody looks at it."""
 
 
@@ -120,9 +120,9 @@ class GroupModel:
 
     # -- handles ------------------------------------------------------------------------------------------------
 
-    def handle_of(self, process: int, number: int) -> int:
+    def handle_of(self, process: int, number: int) -> Handle:
         """The coordinator's name for a request of a process."""
-        return number * self.count + process + 1
+        return HandleNumber(number * self.count + process + 1)
 
     def sender_of(self, handle: int) -> tuple[int, int]:
         """Which process sent a request, and its number there."""
@@ -136,7 +136,7 @@ class GroupModel:
         if coordinator is None:
             return None
 
-        def place(handle: int) -> int:
+        def place(handle: Handle) -> Handle:
             process, number = self.sender_of(handle)
             return self.handle_of(permutation[process], number) if handle else 0
 
@@ -148,12 +148,12 @@ class GroupModel:
     def contexts(self, coordinator: CoordinatorState) -> Iterator[Context]:
         """Every way in which a step can be left open: the leader to be, the protocol to be."""
         leaders = [slot.id for slot in coordinator.group.slots if slot.holder != Holder.NOBODY]
-        leaders.append(coordinator.last_id + 1)
+        leaders.append(numbered_id(coordinator.last_id + 1))
         names = {name for settings in self.config.members for name in settings.names}
         for leader, name in product(leaders, sorted(names) if len(names) > 1 else [None]):
             yield Context(
                 now=0,
-                choices=Choices(coordinator.last_id + 1, leader, name),
+                choices=Choices(numbered_id(coordinator.last_id + 1), leader, name),
                 dialect=self.config.dialect,
                 max_group_size=self.config.max_group_size,
                 initial_rebalance_delay=0,
@@ -198,7 +198,7 @@ class GroupModel:
         """The different ones among the steps, with time left out."""
         found: dict[tuple[Step, CoordinatorState], None] = {}
         for step in dict.fromkeys(steps):
-            used = any(slot.id == before.last_id + 1 for slot in step.group.slots)
+            used = any(slot.id == numbered_id(before.last_id + 1) for slot in step.group.slots)
             after = self.reduce_coordinator(CoordinatorState(without_deadlines(step.group), before.last_id + used))
             found[evolve(step, group=after.group), after] = None
         return list(found)
@@ -277,7 +277,7 @@ class MemberAct:
     index: int
 
     def __call__(self, process: ProcessState) -> tuple[Transition, ...]:
-        member, number = process.member, process.last + 1
+        member, number = process.member, HandleNumber(process.last + 1)
         again = members.disconnect(members.ask_rejoin(member).member).member
         everything = (True,) * self.model.config.partitions
         steps = [
@@ -335,14 +335,18 @@ class ReceiveResponse:
 
     def steps(self, process: ProcessState, incoming: IncomingResponse) -> Iterator[tuple[MemberStep, int]]:
         """Every step that the answer can bring about: a leader may plan in many ways."""
-        member = process.member
+        member, number = process.member, HandleNumber(incoming.number)
         match incoming.response:
             case JoinResponse() as response:
+                following = HandleNumber(process.last + 1)
                 for plan in self.plans(response):
-                    step = members.on_join_response(member, incoming.number, response, process.last + 1, plan)
+                    step = members.on_join_response(member, number, response, following, plan)
                     yield step, process.last + (1 if step.sent_requests else 0)
             case SyncResponse() as response:
-                yield members.on_sync_response(member, incoming.number, response, COMMIT_HANDLE), process.last
+                yield (
+                    members.on_sync_response(member, number, response, COMMIT_HANDLE),
+                    process.last,
+                )
             case HeartbeatResponse() as response:
                 assert isinstance(incoming.request, HeartbeatRequest)
                 yield members.on_heartbeat_response(member, incoming.request, response), process.last
@@ -352,7 +356,7 @@ class ReceiveResponse:
             case LeaveResponse() | NoResponse():
                 return
 
-    def plans(self, response: JoinResponse) -> Iterable[tuple[Token, ...]]:
+    def plans(self, response: JoinResponse) -> Iterable[tuple[MemberId | None, ...]]:
         """Every plan that a leader could make."""
         ids = [view.id for view in response.members if view.id is not None]
         return product([None, *ids], repeat=self.model.config.partitions)

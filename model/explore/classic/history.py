@@ -7,8 +7,9 @@ what nobody will look at.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any
+from typing import Any, Self
 
+from fencepost.model.classic.core.sorts import Handle, MemberId, numbered_id
 from fencepost.model.classic.core.state import (
     CommitResponse,
     Context,
@@ -43,7 +44,7 @@ from fencepost.model.explore.classic.state_layout import (
     column_of,
 )
 from fencepost.model.explore.transition_system import Action, Check, Column, Transition, TransitionSystem, Value
-from fencepost.model.logic import Token, Truth
+from fencepost.model.logic import Truth
 
 RELEVANT_ERRORS = (Error.NONE, Error.MEMBER_ID_REQUIRED)
 """No statement speaks of answers with another error."""
@@ -53,46 +54,46 @@ RELEVANT_ERRORS = (Error.NONE, Error.MEMBER_ID_REQUIRED)
 class HashableGhostState:
     """The ledger of a run as a value that can be compared: each row begins with what is looked up."""
 
-    ids: tuple[tuple[Token, Token, int], ...] = ()
-    requests: tuple[tuple[int, int, Token, int], ...] = ()
-    generations: tuple[tuple[int, tuple[Token, ...]], ...] = ()
+    ids: tuple[tuple[MemberId | None, MemberId | None, int], ...] = ()
+    requests: tuple[tuple[Handle, int, MemberId | None, int], ...] = ()
+    generations: tuple[tuple[int, tuple[MemberId | None, ...]], ...] = ()
 
-    def identity_of(self, member: Token) -> Token:
+    def identity_of(self, member: MemberId | None) -> MemberId | None:
         """See Ledger."""
         return next((person for one, person, _ in self.ids if one == member), None)
 
-    def holder_of(self, member: Token) -> int:
+    def holder_of(self, member: MemberId | None) -> int:
         """See Ledger."""
         return next((holder for one, _, holder in self.ids if one == member), 0)
 
-    def sender_of(self, handle: int) -> int:
+    def sender_of(self, handle: Handle) -> int:
         """See Ledger."""
         return self._request(handle)[1]
 
-    def member_id_in(self, handle: int) -> Token:
+    def member_id_in(self, handle: Handle) -> MemberId | None:
         """See Ledger."""
         return self._request(handle)[2]
 
-    def generation_in(self, handle: int) -> int:
+    def generation_in(self, handle: Handle) -> int:
         """See Ledger."""
         return self._request(handle)[3]
 
-    def _request(self, handle: int) -> tuple[int, int, Token, int]:
+    def _request(self, handle: Handle) -> tuple[Handle, int, MemberId | None, int]:
         return next((row for row in self.requests if row[0] == handle), (handle, 0, None, 0))
 
-    def owner_of(self, generation: int, partition: int) -> Token:
+    def owner_of(self, generation: int, partition: int) -> MemberId | None:
         """See Ledger."""
         return next((owners[partition] for one, owners in self.generations if one == generation), None)
 
-    def with_id(self, member: Token, identity: Token, holder: int) -> "HashableGhostState":
+    def with_id(self, member: MemberId | None, identity: MemberId | None, holder: int) -> Self:
         """See Ledger."""
         return replace(self, ids=with_row(self.ids, (member, identity, holder)))
 
-    def with_request(self, handle: int, sender: int, asked_as: Token, asked_in: int) -> "HashableGhostState":
+    def with_request(self, handle: Handle, sender: int, asked_as: MemberId | None, asked_in: int) -> Self:
         """See Ledger."""
         return replace(self, requests=with_row(self.requests, (handle, sender, asked_as, asked_in)))
 
-    def with_owners(self, when: Truth, generation: int, owners: tuple[Token, ...]) -> "HashableGhostState":
+    def with_owners(self, when: Truth, generation: int, owners: tuple[MemberId | None, ...]) -> Self:
         """See Ledger."""
         return replace(self, generations=with_row(self.generations, (generation, owners))) if when else self
 
@@ -144,7 +145,7 @@ class HistoryRecorder:
         ledger, facts = history.ghost, list[Any]()
         if isinstance(request, JoinRequest) and after.last_id > before.last_id:
             handle = self.model.handle_of(index, request.handle)
-            ledger = record_new_id(ledger, before.group, after.last_id, request.instance, handle)
+            ledger = record_new_id(ledger, before.group, numbered_id(after.last_id), request.instance, handle)
         if isinstance(request, PartitionCommit) and self.is_accepted(before.group, index, request):
             facts.append(CommitAccepted(before.group, request))
         ledger = record_coordinator_step(ledger, before.group, after.group, self.model.config.partitions)

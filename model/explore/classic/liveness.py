@@ -18,6 +18,7 @@ from typing import TypeAlias
 import networkx as nx
 
 from fencepost.model.classic.core.membership import heartbeat
+from fencepost.model.classic.core.sorts import HandleNumber, MemberId
 from fencepost.model.classic.core.state import (
     FREE,
     Context,
@@ -50,7 +51,7 @@ from fencepost.model.explore.classic.symmetry import Canonicalizer
 from fencepost.model.explore.search import PlainSearch, Row
 from fencepost.model.explore.transition_system import Action, Transition, TransitionSystem, Value
 from fencepost.model.explore.transition_tables import TransitionTables
-from fencepost.model.logic import Token, holds
+from fencepost.model.logic import holds
 
 NO_BOUND = 1 << 40
 State: TypeAlias = tuple[int, ...]
@@ -165,7 +166,7 @@ class ReceiveWithoutLoss:
 class SteadyLeaderReceive(ReceiveResponse):
     """A leader that leaves a partition with whom it finds it, and gives any other to the first member."""
 
-    def plans(self, response: JoinResponse) -> Iterable[tuple[Token, ...]]:
+    def plans(self, response: JoinResponse) -> Iterable[tuple[MemberId | None, ...]]:
         """The one plan."""
         views = [view for view in response.members if view.id is not None]
         partitions = range(self.model.config.partitions)
@@ -182,7 +183,7 @@ class SendJoin:
     index: int
 
     def __call__(self, process: ProcessState) -> tuple[Transition, ...]:
-        number = process.last + 1
+        number = HandleNumber(process.last + 1)
         step = members.join(process.member, number)
         name = self.model.names[self.index]
         move = (
@@ -201,7 +202,7 @@ class HeartbeatRoundTrip:
     index: int
 
     def __call__(self, coordinator: CoordinatorState, process: ProcessState) -> tuple[Transition, ...]:
-        for sent in members.heartbeat(process.member, 1).sent_requests:
+        for sent in members.heartbeat(process.member, HandleNumber(1)).sent_requests:
             request = sent.request
             assert isinstance(request, HeartbeatRequest)
             group = coordinator.group

@@ -7,7 +7,17 @@ one, and an older one.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Literal
 
+from fencepost.model.classic.core.sorts import (
+    Handle,
+    HandleNumber,
+    MemberId,
+    PartitionFlags,
+    ProtocolName,
+    ProtocolType,
+    numbered_id,
+)
 from fencepost.model.classic.core.state import (
     CommitRequest,
     CommitResponse,
@@ -18,19 +28,20 @@ from fencepost.model.classic.core.state import (
     SyncResponse,
 )
 from fencepost.model.classic.member import member as members
-from fencepost.model.classic.member.member import NO_GENERATION, Member, MemberSettings, MemberStep, PartitionFlags
+from fencepost.model.classic.member.member import NO_GENERATION, Member, MemberSettings, MemberStep
 from fencepost.model.errors import Error
 from fencepost.model.explore.tours import Machine, Reaction
-from fencepost.model.logic import Token
 
-NONE, CURRENT, OLD, NEXT = 0, 1, 2, 3
+NONE: Literal[0] = 0
+CURRENT, OLD, NEXT = HandleNumber(1), HandleNumber(2), HandleNumber(3)
 """No handle; that of the request in flight, of an earlier one, of the one that is sent next."""
 MEMBER_ACTIONS = ("join", "rejoin", "disconnect", "heartbeat", "commit", "commit-nothing", "leave", "restart")
 """What a member does by itself, or what is done to it."""
 JOIN_ERRORS = (Error.MEMBER_ID_REQUIRED, Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID, Error.NOT_COORDINATOR)
 SYNC_ERRORS = (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.REBALANCE_IN_PROGRESS)
 OTHER_ERRORS = (Error.NONE, *SYNC_ERRORS, Error.FENCED_INSTANCE_ID)
-TYPE, NAME = "consumer", "range"
+TYPE: ProtocolType = "consumer"
+NAME = ProtocolName("range")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +53,7 @@ class MemberInput:
     """
 
     kind: str
-    handle: int = NONE
+    handle: Handle = NONE
     error: Error = Error.NONE
     generation: int = NO_GENERATION
     member: int = 0
@@ -63,12 +74,13 @@ def member_inputs(partitions: int, generations: range) -> Iterator[MemberInput]:
     """Everything that can happen."""
     for kind in MEMBER_ACTIONS:
         yield MemberInput(kind)
-    for handle, member in product((CURRENT, OLD), (1, 2)):
+    responded: tuple[Handle, ...] = (CURRENT, OLD, NONE)
+    for handle, member in product(responded[:2], (1, 2)):
         for error in JOIN_ERRORS:
             yield MemberInput("join-response", handle, error, member=member)
         for generation in generations:
             yield from join_success_inputs(partitions, handle, generation, member)
-    for handle, kind in product((CURRENT, OLD, NONE), ("sync-response", "sync-response-quietly")):
+    for handle, kind in product(responded, ("sync-response", "sync-response-quietly")):
         for error in SYNC_ERRORS:
             yield MemberInput(kind, handle, error)
         for parts in (None, *product((False, True), repeat=partitions)):
@@ -80,7 +92,7 @@ def member_inputs(partitions: int, generations: range) -> Iterator[MemberInput]:
             yield MemberInput(kind, NONE, error, generation, member)
 
 
-def join_success_inputs(partitions: int, handle: int, generation: int, member: int) -> Iterator[MemberInput]:
+def join_success_inputs(partitions: int, handle: Handle, generation: int, member: int) -> Iterator[MemberInput]:
     """JoinGroup was answered: to a follower, to a leader that plans, to one that need not."""
     yield MemberInput("join-response", handle, Error.NONE, generation, member, 3 - member)
     for plan, claims in product(product((0, 1, 2), repeat=partitions), (False, True)):
@@ -92,7 +104,7 @@ def join_success_inputs(partitions: int, handle: int, generation: int, member: i
 def follow(member: Member, given: MemberInput, _: int = 0) -> Reaction[Member]:
     """What the member makes of it; its next request is then the one in flight."""
     step = step_member(member, given)
-    waiting = CURRENT if step.member.waiting == NEXT else step.member.waiting
+    waiting: Handle = CURRENT if step.member.waiting == NEXT else step.member.waiting
     after = step.member if waiting == step.member.waiting else replace(step.member, waiting=waiting)
     return Reaction(after, step.rule, responses=tuple(sent.request for sent in step.sent_requests if sent.when))
 
@@ -115,7 +127,7 @@ def step_member(member: Member, given: MemberInput) -> MemberStep:
         case "restart":
             return members.restart(member)
         case "join-response":
-            plan = tuple(one or None for one in given.plan)
+            plan = tuple(numbered_id(one) if one else None for one in given.plan)
             return members.on_join_response(member, given.handle, join_response(given), NEXT, plan)
         case "sync-response" | "sync-response-quietly":
             response = SyncResponse(given.error, TYPE, NAME, given.parts)
@@ -123,19 +135,25 @@ def step_member(member: Member, given: MemberInput) -> MemberStep:
                 member, given.handle, response, NEXT if given.kind == "sync-response" else NONE
             )
         case "heartbeat-response":
-            beat = HeartbeatRequest(OLD, given.member or None, member.settings.instance, given.generation)
+            beat = HeartbeatRequest(OLD, sender_id(given), member.settings.instance, given.generation)
             return members.on_heartbeat_response(member, beat, HeartbeatResponse(given.error))
         case _:
-            asked = CommitRequest(OLD, given.member or None, member.settings.instance, given.generation)
+            asked = CommitRequest(OLD, sender_id(given), member.settings.instance, given.generation)
             return members.on_commit_response(member, asked, CommitResponse(given.error))
+
+
+def sender_id(given: MemberInput) -> MemberId | None:
+    """The member id of the input, if there is one."""
+    return numbered_id(given.member) if given.member else None
 
 
 def join_response(given: MemberInput) -> JoinResponse:
     """JoinGroup's answer; a leader is told of two members and a free slot."""
     if given.error != Error.NONE:
-        return JoinResponse(given.error, member=given.member)
+        return JoinResponse(given.error, member=numbered_id(given.member))
     claimed = tuple(given.claims for _ in given.plan)
     other = 3 - given.member
-    told: tuple[tuple[Token, Token], ...] = ((given.member, None), (other, claimed), (None, None))
+    told = ((numbered_id(given.member), None), (numbered_id(other), claimed), (None, None))
     views = tuple(MemberView(one, None, claims) for one, claims in told) if given.leader == given.member else ()
-    return JoinResponse(given.error, given.generation, TYPE, NAME, given.leader, given.member, views, given.skips)
+    leader, member = numbered_id(given.leader), numbered_id(given.member)
+    return JoinResponse(given.error, given.generation, TYPE, NAME, leader, member, views, given.skips)

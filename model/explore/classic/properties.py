@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 
+from fencepost.model.classic.core.sorts import Assignment
 from fencepost.model.classic.core.state import CommitResponse, Context, Group, Holder, JoinResponse, Phase, Step
 from fencepost.model.classic.core.timers import expire_join, expire_sync
 from fencepost.model.classic.member.member import (
@@ -11,7 +12,6 @@ from fencepost.model.classic.member.member import (
     MemberRequest,
     MemberState,
     PartitionCommit,
-    PartitionFlags,
 )
 from fencepost.model.errors import Error
 from fencepost.model.explore.classic.state_layout import COORDINATOR, PROCESS, CoordinatorState, ProcessState, column_of
@@ -178,7 +178,7 @@ def is_foreign_commit(group: Group, commit: PartitionCommit) -> bool:
     return any(overlaps(commit.partitions, assignment) for assignment in others)
 
 
-def overlaps(mine: PartitionFlags, theirs: PartitionFlags | None) -> bool:
+def overlaps(mine: Assignment, theirs: Assignment | None) -> bool:
     """Some partition is in both."""
     return theirs is not None and any(one and other for one, other in zip(mine, theirs, strict=True))
 

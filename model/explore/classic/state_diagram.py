@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
+from fencepost.model.classic.core.sorts import InstanceId, ProtocolName
 from fencepost.model.classic.core.state import CommitRequest, JoinRequest, Phase, Protocol
 from fencepost.model.classic.member.member import NO_GENERATION, MemberRequest, MemberState, PartitionCommit
 from fencepost.model.classic.rules import RULES
@@ -110,8 +111,8 @@ def request_variants(tables: TransitionTables) -> Iterator[MemberRequest]:
             yield request
             if isinstance(request, JoinRequest):
                 yield replace(request, requires_id=False)
-                yield replace(request, protocols=(Protocol("foreign", request.protocols[0].metadata),))
-                yield from (replace(request, instance=name) for name in ("one", "another"))
+                yield replace(request, protocols=(Protocol(ProtocolName("foreign"), request.protocols[0].metadata),))
+                yield from (replace(request, instance=InstanceId(name)) for name in ("one", "another"))
 
 
 def render_page(group: set[Arrow], member: set[Arrow]) -> str:

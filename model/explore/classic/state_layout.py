@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
-from fencepost.model.classic.core.state import CommitRequest, CoreResponse, Dialect, Group, HeartbeatRequest
+from fencepost.model.classic.core.sorts import ProtocolName
+from fencepost.model.classic.core.state import CommitRequest, CoreDialect, CoreResponse, Group, HeartbeatRequest
 from fencepost.model.classic.member.member import Member, MemberSettings
 from fencepost.model.logic import Token
 
-NEWER = Dialect()
+NEWER = CoreDialect()
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class ModelConfig:
 
     members: tuple[MemberSettings, ...]
     partitions: int = 1
-    dialect: Dialect = NEWER
+    dialect: CoreDialect = NEWER
     max_group_size: int = 2_147_483_647
     heartbeats: bool = True
     by_id: bool = False
@@ -39,7 +40,8 @@ def untimed_member(
     cooperative: bool = True, instance: Token = None, names: tuple[str, ...] = ("range",)
 ) -> MemberSettings:
     """A member whose timeouts do not matter."""
-    return MemberSettings(names, cooperative, instance, session_timeout=0, rebalance_timeout=0)
+    offered = tuple(map(ProtocolName, names))
+    return MemberSettings(offered, cooperative, instance, session_timeout=0, rebalance_timeout=0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
+from fencepost.model.classic.core.sorts import Handle
 from fencepost.model.classic.core.state import (
     CommitRequest,
     Group,
@@ -176,7 +177,7 @@ class Canonicalizer:
         )
         return replace(value, group=replace(group, slots=slots))
 
-    def rename_handle(self, handle: int, names: NameMap) -> int:
+    def rename_handle(self, handle: Handle, names: NameMap) -> Handle:
         """A handle with another number."""
         if handle == 0:
             return 0

@@ -1,70 +1,63 @@
-"""Arbitrary values: symbolic ones of every kind that a proof speaks of."""
+"""Arbitrary groups, members, messages and contexts, of a size that the proof fixes."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, is_dataclass
-from enum import IntEnum
-from typing import Any, get_type_hints
+from dataclasses import dataclass, field
+from typing import Any
 
-import z3
-
+from fencepost.model.classic.core.sorts import (
+    Assignment,
+    ClientId,
+    Handle,
+    InstanceId,
+    MemberId,
+    Metadata,
+    PartitionFlags,
+    ProtocolName,
+    ProtocolType,
+)
 from fencepost.model.classic.core.state import MemberView, Protocol, Slot
 from fencepost.model.classic.theorems.ghost_state import GhostState
 from fencepost.model.logic import absent, and_, not_, or_
-from fencepost.model.proofs.symbolic_values import (
-    SymbolicBool,
-    SymbolicClaims,
-    SymbolicNumber,
-    SymbolicToken,
-    formula,
-    name_term,
-)
-from fencepost.model.proofs.terms import Term, numeral
-
-_HANDLES = {"join", "sync", "handle", "waiting"}
-_IDS = {"id", "member", "leader"}
-_TIMES = {"deadline", "join_deadline", "sync_deadline", "now"}
-_ABSENT = {"client"}
-"""Fields that the core passes on and nothing asks for."""
+from fencepost.model.proofs.arbitrary_values import SymbolFactory
+from fencepost.model.proofs.symbolic_values import SymbolicClaims, SymbolicNumber, SymbolicToken, formula, name_term
+from fencepost.model.proofs.terms import Term
 
 
 @dataclass(slots=True)
-class SymbolFactory:
-    """The size of the world, and every symbol made so far: ids and handles apart, for what is new differs from them."""
+class GroupSymbols(SymbolFactory):
+    """Symbols for a group of a size. Member ids and handles are kept apart, because new ones differ from all others."""
 
-    slots: int
-    partitions: int
+    slots: int = 1
+    partitions: int = 1
     protocols: int = 1
     ids: list[SymbolicToken] = field(default_factory=list)
     handles: list[SymbolicNumber] = field(default_factory=list)
     new_ids: list[SymbolicToken] = field(default_factory=list)
     new_handles: list[SymbolicNumber] = field(default_factory=list)
-    domain: list[Term] = field(default_factory=list)
-    made: int = 0
 
-    def arbitrary(self, kind: type, label: str) -> Any:
-        """Any value of this kind."""
-        if is_dataclass(kind):
-            hints = get_type_hints(kind)
-            return kind(**{f.name: self._field(f.name, hints[f.name], f"{label}.{f.name}") for f in fields(kind)})
-        if kind is bool:
-            return SymbolicBool(z3.Bool(self._name(label)))
-        if kind is int:
-            return self.number(label)
-        if isinstance(kind, type) and issubclass(kind, IntEnum):
-            number = z3.Int(self._name(label))
-            self.domain.append(z3.Or(*(number == numeral(value) for value in kind)))
-            return SymbolicNumber(number, kind)
-        return self.name(label)
+    def __post_init__(self) -> None:
+        SymbolFactory.__post_init__(self)
+        tokens = (InstanceId | None, ProtocolType, ProtocolType | None, ProtocolName | None, ClientId | None)
+        self.makers |= {
+            **dict.fromkeys(tokens, self.token),
+            MemberId | None: self.member_id,
+            Handle: self.handle,
+            Metadata | None: self.claims,
+            Assignment | None: self.claims,
+            PartitionFlags: self.flags,
+            tuple[Slot, ...]: lambda label: self.many(Slot, self.slots, label),
+            tuple[MemberView, ...]: lambda label: self.many(MemberView, self.slots, label),
+            tuple[Protocol, ...]: self.offered_protocols,
+            tuple[ProtocolName, ...]: self.protocol_names,
+            tuple[tuple[MemberId | None, InstanceId | None], ...]: self.leaving_member,
+            tuple[tuple[MemberId | None, Assignment | None], ...]: self.assignments,
+        }
 
-    def number(self, label: str) -> SymbolicNumber:
-        """Any number."""
-        return SymbolicNumber(z3.Int(self._name(label)))
-
-    def name(self, label: str) -> SymbolicToken:
-        """Any token."""
-        term = z3.Int(self._name(label))
-        self.domain.append(term >= 0)
-        return SymbolicToken(term)
+    def member_id(self, label: str) -> SymbolicToken:
+        """Any member id, or none."""
+        token = self.token(label)
+        self.ids.append(token)
+        return token
 
     def handle(self, label: str) -> SymbolicNumber:
         """Any handle, 0 for none."""
@@ -73,17 +66,11 @@ class SymbolFactory:
         self.handles.append(number)
         return number
 
-    def member_id(self, label: str) -> SymbolicToken:
-        """Any member id, or none."""
-        name = self.name(label)
-        self.ids.append(name)
-        return name
-
     def new_id(self, label: str) -> SymbolicToken:
-        """An id that nobody has or had, nor asked with: see `freshness_terms`."""
-        name = self.name(label)
-        self.new_ids.append(name)
-        return name
+        """A member id that no member has or had and no request carried: see `freshness_terms`."""
+        token = self.token(label)
+        self.new_ids.append(token)
+        return token
 
     def new_handle(self, label: str) -> SymbolicNumber:
         """A handle that no request had: see `freshness_terms`."""
@@ -92,70 +79,44 @@ class SymbolFactory:
         return number
 
     def freshness_terms(self, ghost: GhostState) -> Iterator[Term]:
-        """What is new differs from whatever was there before."""
-        for name in self.new_ids:
-            yield name.term > 0
-            yield from (name.term != other.term for other in self.ids)
+        """The terms by which new ids and handles differ from all others, those in the ghost state included."""
+        for token in self.new_ids:
+            yield token.term > 0
+            yield from (token.term != other.term for other in self.ids)
             for handle in self.handles:
-                asked: Any = handle
-                yield name.term != name_term(ghost.member_id_in(asked))
+                requested: Any = handle
+                yield token.term != name_term(ghost.member_id_in(requested))
         for number in self.new_handles:
             yield number.term > 0
             yield from (number.term != other.term for other in self.handles)
 
     def claims(self, label: str) -> SymbolicClaims:
         """Any claims, or none."""
-        return SymbolicClaims(self.arbitrary(bool, label), self.flags(label))
+        return SymbolicClaims(self.truth(label), self.flags(label))
 
     def flags(self, label: str) -> tuple[Any, ...]:
         """A truth value for each partition."""
-        return tuple(self.arbitrary(bool, f"{label}.{part}") for part in range(self.partitions))
+        return self.many(bool, self.partitions, label)
 
-    def many(self, kind: type, count: int, label: str) -> tuple[Any, ...]:
-        """Several values of a kind."""
-        return tuple(self.arbitrary(kind, f"{label}.{index}") for index in range(count))
+    def protocol_names(self, label: str) -> tuple[SymbolicToken, ...]:
+        """The names that a member is configured with."""
+        names = tuple(self.token(f"{label}.{index}") for index in range(self.protocols))
+        self.domain.extend(name.term > 0 for name in names)
+        return names
 
-    def _name(self, label: str) -> str:
-        self.made += 1
-        return f"{label}#{self.made}"
-
-    def _field(self, name: str, kind: Any, label: str) -> Any:
-        if name in _ABSENT:
-            return None
-        if name in _HANDLES and kind is int:
-            return self.handle(label)
-        if name in _IDS and kind is Any:
-            return self.member_id(label)
-        if name in _TIMES:
-            return self.number(label)
-        if name in {"metadata", "assignment"}:
-            return self.claims(label)
-        if name in {"owned", "partitions"}:
-            return self.flags(label)
-        if name in {"slots", "members", "protocols", "names", "assignments", "entries"}:
-            return self._table(name, label)
-        return self.arbitrary(kind, label)
-
-    def _table(self, name: str, label: str) -> tuple[Any, ...]:
-        if name == "slots":
-            return self.many(Slot, self.slots, label)
-        if name == "members":
-            return self.many(MemberView, self.slots, label)
-        if name == "protocols":
-            return self._offered_protocols(label)
-        if name == "names":
-            names = tuple(self.name(f"{label}.{index}") for index in range(self.protocols))
-            self.domain.extend(name.term > 0 for name in names)
-            return names
-        if name == "entries":
-            return ((self.member_id(label), self.name(label)),)
-        return tuple((self.member_id(label), self.claims(label)) for _ in range(self.slots))
-
-    def _offered_protocols(self, label: str) -> tuple[Protocol, ...]:
-        """Up to so many protocols; a nameless one is none, and none follows it."""
+    def offered_protocols(self, label: str) -> tuple[Protocol, ...]:
+        """Up to `protocols` protocols: one without a name stands for none, and none follows it."""
         offered: tuple[Protocol, ...] = self.many(Protocol, self.protocols, label)
         for index, protocol in enumerate(offered):
             after = offered[index + 1 : index + 2]
             none = and_(absent(protocol.metadata), *(absent(other.name) for other in after))
             self.domain.append(formula(or_(not_(absent(protocol.name)), none)))
         return offered
+
+    def leaving_member(self, label: str) -> tuple[tuple[SymbolicToken, SymbolicToken], ...]:
+        """The one entry of a LeaveGroup."""
+        return ((self.member_id(label), self.token(label)),)
+
+    def assignments(self, label: str) -> tuple[tuple[SymbolicToken, SymbolicClaims], ...]:
+        """An assignment for each slot of the table."""
+        return tuple((self.member_id(label), self.claims(label)) for _ in range(self.slots))

@@ -26,7 +26,7 @@ from fencepost.model.classic.theorems.lemmas import LEMMAS
 from fencepost.model.classic.theorems.ownership_lemmas import OWNERSHIP_LEMMAS
 from fencepost.model.classic.theorems.statements import THEOREMS, Statement
 from fencepost.model.logic import not_, or_
-from fencepost.model.proofs.classic.arbitrary_values import SymbolFactory
+from fencepost.model.proofs.classic.arbitrary_values import GroupSymbols
 from fencepost.model.proofs.classic.proof_events import EventResult, ProofEvent, Situation
 from fencepost.model.proofs.classic.symbolic_history import SymbolicGhostState
 from fencepost.model.proofs.solver import LimitedSolver
@@ -95,7 +95,7 @@ class ProofSize:
     protocols: int = 1
 
 
-def bystanders(symbols: SymbolFactory, statements: Sequence[Statement], situation: Situation) -> ValuesByType:
+def bystanders(symbols: GroupSymbols, statements: Sequence[Statement], situation: Situation) -> ValuesByType:
     """As many arbitrary things of each kind as one statement can be about."""
     found: ValuesByType = {}
     for kind in (Process, *_MESSAGES):
@@ -202,7 +202,7 @@ class EventQuery:
 def prepare_query(event: ProofEvent, statements: Sequence[Statement], size: ProofSize, seed: int = 0) -> EventQuery:
     """The event in an arbitrary situation, of which the statements hold."""
     clear_terms()
-    shapes = SymbolFactory(size.slots, size.partitions, size.protocols)
+    shapes = GroupSymbols(slots=size.slots, partitions=size.partitions, protocols=size.protocols)
     situation = event.prepare(shapes)
     others = bystanders(shapes, statements, situation)
     before = [one for one in statements if one.id not in event.unassumed]

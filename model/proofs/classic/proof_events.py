@@ -37,7 +37,7 @@ from fencepost.model.classic.theorems.ghost_state import (
 )
 from fencepost.model.errors import Error
 from fencepost.model.logic import Token, any_
-from fencepost.model.proofs.classic.arbitrary_values import SymbolFactory
+from fencepost.model.proofs.classic.arbitrary_values import GroupSymbols
 from fencepost.model.proofs.classic.symbolic_history import SymbolicGhostState
 from fencepost.model.proofs.symbolic_values import SymbolicNumber, SymbolicToken, formula, number_term
 from fencepost.model.proofs.terms import Term
@@ -47,7 +47,7 @@ from fencepost.model.proofs.terms import Term
 class Situation:
     """An arbitrary world, as far as one event touches it: the group, the ledger, what acts and what arrives."""
 
-    symbols: SymbolFactory
+    symbols: GroupSymbols
     group: Group
     ghost: GhostState = field(default_factory=SymbolicGhostState)
     process: Process | None = None
@@ -77,7 +77,7 @@ class ProofEvent:
 
     name: str
     handler: Callable[..., Any]
-    prepare: Callable[[SymbolFactory], Situation]
+    prepare: Callable[[GroupSymbols], Situation]
     run: Callable[[Situation], EventResult]
     unassumed: frozenset[str] = frozenset()
     """Statements that need not hold before."""
@@ -100,11 +100,11 @@ def coordinator_events(slots: int) -> Iterator[ProofEvent]:
     yield timer_event("expire-sync", expire_sync)
 
 
-def any_context(symbols: SymbolFactory) -> Context:
+def any_context(symbols: GroupSymbols) -> Context:
     """Any moment, dialect and limits; the id that the coordinator draws is new, and may be the one chosen to lead."""
     drawn: Context = symbols.arbitrary(Context, "context")
-    choices: Any = replace(drawn.choices, member_id=symbols.new_id("new-id"), leader=symbols.name("chosen-leader"))
-    moment = replace(drawn, choices=choices)
+    chosen: Any = {"member_id": symbols.new_id("new-id"), "leader": symbols.token("chosen-leader")}
+    moment = replace(drawn, choices=replace(drawn.choices, **chosen))
     waits: tuple[Any, ...] = (moment.initial_rebalance_delay, moment.new_member_timeout)
     symbols.domain.extend(number_term(wait) >= 0 for wait in waits)
     return moment
@@ -113,7 +113,7 @@ def any_context(symbols: SymbolFactory) -> Context:
 def request_event(name: str, handler: Callable[..., Step], kind: type) -> ProofEvent:
     """A request arrives at the coordinator."""
 
-    def prepare(symbols: SymbolFactory) -> Situation:
+    def prepare(symbols: GroupSymbols) -> Situation:
         group = symbols.arbitrary(Group, "group")
         message = symbols.arbitrary(kind, kind.__name__)
         assumed: tuple[Term, ...] = ()
@@ -142,9 +142,9 @@ _LEAVING = frozenset({"group-leader", "join-response-claims", "syncing-claims"})
 def leave_entry() -> ProofEvent:
     """One of several entries of a LeaveGroup, before the round is looked at."""
 
-    def prepare(symbols: SymbolFactory) -> Situation:
+    def prepare(symbols: GroupSymbols) -> Situation:
         group = symbols.arbitrary(Group, "group")
-        entry = (symbols.member_id("member"), symbols.name("instance"))
+        entry = (symbols.member_id("member"), symbols.token("instance"))
         return Situation(symbols, group, arguments=(*entry, any_context(symbols)))
 
     def run(situation: Situation) -> EventResult:
@@ -164,7 +164,7 @@ def leave_entry_step(group: Group, member: Token, instance: Token, moment: Conte
 def leave_settlement() -> ProofEvent:
     """The look at the round that follows the entries of a LeaveGroup."""
 
-    def prepare(symbols: SymbolFactory) -> Situation:
+    def prepare(symbols: GroupSymbols) -> Situation:
         return Situation(symbols, symbols.arbitrary(Group, "group"), arguments=(any_context(symbols),))
 
     def run(situation: Situation) -> EventResult:
@@ -184,7 +184,7 @@ def leave_settlement_step(group: Group, moment: Context) -> Step:
 def timer_event(name: str, handler: Callable[..., Step], *index: int) -> ProofEvent:
     """A timer of the coordinator fires."""
 
-    def prepare(symbols: SymbolFactory) -> Situation:
+    def prepare(symbols: GroupSymbols) -> Situation:
         group = symbols.arbitrary(Group, "group")
         return Situation(symbols, group, arguments=(*index, any_context(symbols)))
 
@@ -235,21 +235,21 @@ def member_events() -> Iterator[ProofEvent]:
     yield response_event("member-sync-response-quietly", members.on_sync_response, SyncResponseSent)
 
 
-Argument = Callable[[SymbolFactory], Any]
+Argument = Callable[[GroupSymbols], Any]
 """Makes an arbitrary argument of a handler."""
 
 
-def new_handle(symbols: SymbolFactory) -> SymbolicNumber:
+def new_handle(symbols: GroupSymbols) -> SymbolicNumber:
     """A handle that no request had."""
     return symbols.new_handle("new-handle")
 
 
-def any_partitions(symbols: SymbolFactory) -> tuple[Any, ...]:
+def any_partitions(symbols: GroupSymbols) -> tuple[Any, ...]:
     """Any partitions."""
     return symbols.flags("wanted")
 
 
-def any_plan(symbols: SymbolFactory) -> tuple[SymbolicToken, ...]:
+def any_plan(symbols: GroupSymbols) -> tuple[SymbolicToken, ...]:
     """Anyone, or nobody, for each partition."""
     return tuple(symbols.member_id(f"plan.{part}") for part in range(symbols.partitions))
 
@@ -267,7 +267,7 @@ def start_member(stranger: Member) -> MemberStep:
 def member_event(name: str, handler: Callable[..., MemberStep], *make: Argument, existed: bool = True) -> ProofEvent:
     """A member acts by itself, or hears what may be any answer."""
 
-    def prepare(symbols: SymbolFactory) -> Situation:
+    def prepare(symbols: GroupSymbols) -> Situation:
         group, process = symbols.arbitrary(Group, "group"), symbols.arbitrary(Process, "process")
         arguments = tuple(one(symbols) for one in make)
         return Situation(symbols, group, process=process, arguments=arguments, existed=existed)
@@ -282,7 +282,7 @@ def member_event(name: str, handler: Callable[..., MemberStep], *make: Argument,
 def response_event(name: str, handler: Callable[..., MemberStep], kind: type, *make: Argument) -> ProofEvent:
     """An answer to JoinGroup or SyncGroup arrives at a member."""
 
-    def prepare(symbols: SymbolFactory) -> Situation:
+    def prepare(symbols: GroupSymbols) -> Situation:
         group, process = symbols.arbitrary(Group, "group"), symbols.arbitrary(Process, "process")
         message = symbols.arbitrary(kind, kind.__name__)
         arguments = (message.handle, message.response, *(one(symbols) for one in make))

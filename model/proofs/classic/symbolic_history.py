@@ -1,11 +1,12 @@
 """The ledger of an arbitrary run: uninterpreted functions, and what the step at hand writes over them."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import z3
 
-from fencepost.model.logic import Token, Truth, and_
+from fencepost.model.classic.core.sorts import Handle, MemberId
+from fencepost.model.logic import Truth, and_
 from fencepost.model.proofs.symbolic_values import SymbolicNumber, SymbolicToken, formula, name_term, number_term
 from fencepost.model.proofs.terms import Term, alternative, application, equation, identical, numeral
 
@@ -25,15 +26,15 @@ class SymbolicGhostState:
     requests: tuple[tuple[Term, Term, Term, Term], ...] = ()
     owners: tuple[tuple[Any, Term, tuple[Term, ...]], ...] = ()
 
-    def identity_of(self, member: Token) -> Token:
+    def identity_of(self, member: MemberId | None) -> MemberId | None:
         """See Ledger."""
         at = name_term(member)
         found = application(_PERSON, at)
         for born, person, _ in self.ids:
             found = _where(at, born, person, found)
-        return SymbolicToken(found)
+        return _member_id(found)
 
-    def holder_of(self, member: Token) -> int:
+    def holder_of(self, member: MemberId | None) -> int:
         """See Ledger."""
         at = name_term(member)
         found = application(_HOLDER, at)
@@ -41,26 +42,26 @@ class SymbolicGhostState:
             found = _where(at, born, holder, found)
         return _number(found)
 
-    def sender_of(self, handle: int) -> int:
+    def sender_of(self, handle: Handle) -> int:
         """See Ledger."""
         return _number(self._request(handle, _SENDER, 1))
 
-    def member_id_in(self, handle: int) -> Token:
+    def member_id_in(self, handle: Handle) -> MemberId | None:
         """See Ledger."""
-        return SymbolicToken(self._request(handle, _ASKED_AS, 2))
+        return _member_id(self._request(handle, _ASKED_AS, 2))
 
-    def generation_in(self, handle: int) -> int:
+    def generation_in(self, handle: Handle) -> int:
         """See Ledger."""
         return _number(self._request(handle, _ASKED_IN, 3))
 
-    def _request(self, handle: int, before: Any, column: int) -> Term:
+    def _request(self, handle: Handle, before: Any, column: int) -> Term:
         at = number_term(handle)
         found = application(before, at)
         for row in self.requests:
             found = _where(at, row[0], row[column], found)
         return found
 
-    def owner_of(self, generation: int, partition: int) -> Token:
+    def owner_of(self, generation: int, partition: int) -> MemberId | None:
         """See Ledger."""
         at = number_term(generation)
         found = application(_OWNER, at, numeral(partition))
@@ -68,18 +69,18 @@ class SymbolicGhostState:
             here = formula(and_(when, SymbolicNumber(at) == SymbolicNumber(written)))
             if not z3.is_false(here):
                 found = owners[partition] if z3.is_true(here) else alternative(here, owners[partition], found)
-        return SymbolicToken(found)
+        return _member_id(found)
 
-    def with_id(self, member: Token, identity: Token, holder: int) -> "SymbolicGhostState":
+    def with_id(self, member: MemberId | None, identity: MemberId | None, holder: int) -> Self:
         """See Ledger."""
         return replace(self, ids=(*self.ids, (name_term(member), name_term(identity), number_term(holder))))
 
-    def with_request(self, handle: int, sender: int, asked_as: Token, asked_in: int) -> "SymbolicGhostState":
+    def with_request(self, handle: Handle, sender: int, asked_as: MemberId | None, asked_in: int) -> Self:
         """See Ledger."""
         row = (number_term(handle), number_term(sender), name_term(asked_as), number_term(asked_in))
         return replace(self, requests=(*self.requests, row))
 
-    def with_owners(self, when: Truth, generation: int, owners: tuple[Token, ...]) -> "SymbolicGhostState":
+    def with_owners(self, when: Truth, generation: int, owners: tuple[MemberId | None, ...]) -> Self:
         """See Ledger."""
         if when is False:
             return self
@@ -90,6 +91,11 @@ class SymbolicGhostState:
 def _number(term: Term) -> int:
     number: Any = SymbolicNumber(term)
     return number  # type: ignore[no-any-return]
+
+
+def _member_id(term: Term) -> MemberId | None:
+    token: Any = SymbolicToken(term)
+    return token  # type: ignore[no-any-return]
 
 
 def _where(at: Term, key: Term, there: Term, elsewhere: Term) -> Term:

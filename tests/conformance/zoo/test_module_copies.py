@@ -9,6 +9,7 @@ from fencepost.conformance.zoo.module_copies import load_changed, source_of
 from fencepost.model.classic.core import membership
 from fencepost.model.classic.core.state import Context, Group, LeaveRequest
 from fencepost.model.explore.classic import coordinator_tour
+from tests.support.plain_values import build
 
 SESSION, TOUR, MEMBERS, VALUES = (
     "fencepost.model.classic.core.membership",
@@ -29,7 +30,7 @@ def test_what_depends_on_a_changed_module_sees_the_change_and_nobody_else_does()
     modules = {name: module for name, module in sys.modules.items() if name.startswith("fencepost")}
     handler = membership.leave
     copies = load_changed(change_module(SESSION, '"leave.nobody"', '"leave.somebody"'), (TOUR, SESSION, MEMBERS))
-    request = LeaveRequest(1, ((1, None),))
+    request = build(LeaveRequest, 1, ((1, None),))
     (mutant, shipped) = (copies[TOUR].leave(Group(), request, Context(0)), handler(Group(), request, Context(0)))
     assert (mutant.rule, shipped.rule) == ("leave.somebody", "leave.nobody")
     assert mutant.outputs == shipped.outputs

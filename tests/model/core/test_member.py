@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.membership import commit, heartbeat, leave
+from fencepost.model.classic.core.sorts import Handle, HandleNumber, MemberId
 from fencepost.model.classic.core.state import (
     FREE,
     Choices,
@@ -32,9 +33,10 @@ from fencepost.model.classic.member.member import (
     new_member,
 )
 from fencepost.model.errors import Error
+from tests.support.plain_values import build
 
-EAGER = MemberSettings(names=("range",))
-COOPERATIVE = MemberSettings(names=("cooperative-sticky",), cooperative=True)
+EAGER = build(MemberSettings, names=("range",))
+COOPERATIVE = build(MemberSettings, names=("cooperative-sticky",), cooperative=True)
 
 
 @dataclass
@@ -43,15 +45,15 @@ class MemberCluster:
 
     group: Group = field(default_factory=lambda: Group(slots=(FREE,) * 4))
     members: dict[str, Member] = field(default_factory=dict)
-    plan: tuple[object, ...] = ()
+    plan: tuple[MemberId | None, ...] = ()
     handles: int = 0
     requests: dict[int, tuple[str, object]] = field(default_factory=dict)
     responses: list[CoreResponse] = field(default_factory=list)
     now: int = 0
 
-    def next_handle(self) -> int:
+    def next_handle(self) -> HandleNumber:
         self.handles += 1
-        return self.handles
+        return HandleNumber(self.handles)
 
     def take(self, name: str, step: MemberStep) -> None:
         """Carry out a member's step: what it sends reaches the coordinator."""
@@ -61,7 +63,7 @@ class MemberCluster:
                 self.send(name, sent.request)
 
     def send(self, name: str, request: object) -> None:
-        context = Context(self.now, Choices(member_id=f"{name}-{self.handles}"))
+        context = Context(self.now, build(Choices, member_id=f"{name}-{self.handles}"))
         match request:
             case JoinRequest():
                 step = join(self.group, request, context)
@@ -86,7 +88,7 @@ class MemberCluster:
                 self.responses.append(output.response)
                 self.response(output.handle, output.response)
 
-    def response(self, handle: int, response: CoreResponse) -> None:
+    def response(self, handle: Handle, response: CoreResponse) -> None:
         name, request = self.requests[handle]
         member = self.members[name]
         match response:
@@ -164,34 +166,38 @@ def test_cooperative_takes_two_rounds_and_commits_what_it_gives_up() -> None:
 
 def test_lost_generation_loses_partitions_only_when_it_joins() -> None:
     member = cluster_of_one(COOPERATIVE).members["a"]
-    request = HeartbeatRequest(99, member.id, None, member.generation)
+    request = build(HeartbeatRequest, 99, member.id, None, member.generation)
     lost = core.on_heartbeat_response(member, request, HeartbeatResponse(Error.ILLEGAL_GENERATION)).member
     assert (lost.id, lost.generation, lost.owned) == (member.id, -1, member.owned)
-    assert core.join(lost, 100).member.owned == (False, False)
+    assert core.join(lost, HandleNumber(100)).member.owned == (False, False)
     gone = core.on_heartbeat_response(member, request, HeartbeatResponse(Error.UNKNOWN_MEMBER_ID)).member
     assert gone.id is None
-    late = HeartbeatRequest(99, member.id, None, member.generation - 1)
+    late = build(HeartbeatRequest, 99, member.id, None, member.generation - 1)
     assert core.on_heartbeat_response(member, late, HeartbeatResponse(Error.UNKNOWN_MEMBER_ID)).member == member
 
 
 def test_late_answers_change_nothing() -> None:
     member = new_member(EAGER, 1)
-    joining = core.join(member, 1).member
-    assert core.join(joining, 2).sent_requests == ()
-    other = JoinResponse(Error.NONE, 1, "consumer", "range", "x", "x")
-    assert core.on_join_response(joining, 2, other, 3, (None,)).member == joining
-    left = core.leave(core.on_join_response(joining, 1, other, 3, (None,)).member, 4)
-    assert left.sent_requests[0].request == LeaveRequest(4, (("x", None),))
-    assert core.on_sync_response(left.member, 3, SyncResponse(Error.NONE, assignment=(True,))).member.owned == (False,)
+    joining = core.join(member, HandleNumber(1)).member
+    assert core.join(joining, HandleNumber(2)).sent_requests == ()
+    other = build(JoinResponse, Error.NONE, 1, "consumer", "range", "x", "x")
+    assert core.on_join_response(joining, HandleNumber(2), other, HandleNumber(3), (None,)).member == joining
+    left = core.leave(
+        core.on_join_response(joining, HandleNumber(1), other, HandleNumber(3), (None,)).member, HandleNumber(4)
+    )
+    assert left.sent_requests[0].request == build(LeaveRequest, 4, (("x", None),))
+    assert core.on_sync_response(
+        left.member, HandleNumber(3), SyncResponse(Error.NONE, assignment=(True,))
+    ).member.owned == (False,)
 
 
 def test_static_member_leaves_in_silence() -> None:
-    room = MemberCluster(members={"a": new_member(MemberSettings(names=("range",), instance="i"), 1)})
+    room = MemberCluster(members={"a": new_member(build(MemberSettings, names=("range",), instance="i"), 1)})
     room.poll("a")
-    room.plan = ("a-1",)
+    room.plan = (MemberId("a-1"),)
     room.end_initial_delay()
     assert room.members["a"].state is MemberState.STABLE
-    assert not core.leave(room.members["a"], 9).sent_requests[0].when
+    assert not core.leave(room.members["a"], HandleNumber(9)).sent_requests[0].when
     assert core.restart(room.members["a"]).member == new_member(room.members["a"].settings, 1)
 
 

@@ -90,6 +90,7 @@ def style_errors(source: str) -> list[str]:
 
 def without_annotations(tree: ast.Module) -> ast.Module:
     """The tree without types, which have operators and subscripts of their own."""
+    tree.body = [node for node in tree.body if not is_alias(node)]
     for node in ast.walk(tree):
         if isinstance(node, ast.arg):
             node.annotation = None
@@ -97,12 +98,13 @@ def without_annotations(tree: ast.Module) -> ast.Module:
             node.returns = None
         elif isinstance(node, ast.AnnAssign):
             node.annotation = ast.Constant(None)
-    tree.body = [node for node in tree.body if not is_alias(node)]
     return tree
 
 
 def is_alias(node: ast.stmt) -> bool:
-    """A type with a name: `Progress = tuple[...]`, `CoreAnswer = A | B`."""
+    """A type with a name: `Progress = tuple[...]`, `CoreResponse = A | B`, `Handle: TypeAlias = ...`."""
+    if isinstance(node, ast.AnnAssign):
+        return isinstance(node.annotation, ast.Name) and node.annotation.id == "TypeAlias"
     return isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp | ast.Subscript)
 
 

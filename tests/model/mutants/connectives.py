@@ -11,6 +11,7 @@ import z3
 from fencepost.model.classic.core.state import NoResponse, Output
 from fencepost.model.explore.tours import Machine, Reaction
 from fencepost.model.proofs.symbolic_values import SymbolicBool, SymbolicNumber, SymbolicToken
+from tests.support.plain_values import build
 
 _FIRST, _SECOND = z3.Bool("first"), z3.Bool("second")
 _WORLDS = ((False, False), (False, True), (True, False), (True, True))
@@ -75,7 +76,8 @@ def result_of(logic: ModuleType, what: Application) -> Any:
     function: Callable[..., Any] = getattr(logic, what.function)
     match what.function:
         case "emit":
-            return function(value_named(what.arguments[0]), Output(1, NoResponse(), value_named(what.arguments[1])))
+            output = build(Output, 1, NoResponse(), value_named(what.arguments[1]))
+            return function(value_named(what.arguments[0]), output)
         case "holds":
             place, *claims = what.arguments
             return function(None if claims == ["none"] else tuple(value_named(one) for one in claims), int(place))

@@ -70,7 +70,7 @@ def readers(mutant: Mutant) -> frozenset[str] | None:
 
     A transition that runs none of them is the same. None if it is no such mutant, or if others read the field too.
     """
-    if (mutant.module, mutant.function) != (VALUES, "Dialect"):
+    if (mutant.module, mutant.function) != (VALUES, "CoreDialect"):
         return None
     node: Any = node_at(ast.parse(source_of(VALUES)), mutant.path[:-1])
     field = node.target.id

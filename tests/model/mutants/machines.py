@@ -5,7 +5,7 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
-from fencepost.model.explore.classic.coordinator_inputs import OTHER, RANGE, JoinOptions, joinings
+from fencepost.model.explore.classic.coordinator_inputs import OTHER_TYPE, RANGE, JoinOptions, joinings
 from fencepost.model.explore.tours import Machine, Reaction
 from tests.model.mutants.connectives import connectives_machine
 from tests.model.mutants.corner_cases import CORNER_CASES, CornerCase
@@ -50,7 +50,7 @@ ODD = (
     JoinOptions(),
     JoinOptions(()),
     JoinOptions(protocol_type=None),
-    JoinOptions(protocol_type=OTHER),
+    JoinOptions(protocol_type=OTHER_TYPE),
     JoinOptions(("a", RANGE)),
 )
 NOON = 43_200_000

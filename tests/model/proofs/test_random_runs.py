@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from fencepost.model.classic.core.sorts import InstanceId, ProtocolName
 from fencepost.model.classic.core.state import (
     CommitResponse,
     HeartbeatRequest,
@@ -22,11 +23,12 @@ from fencepost.model.classic.theorems.scripted_run import SLOT_COUNT, ScriptedRu
 from fencepost.model.proofs.classic.induction import STATEMENTS
 
 PARTITIONS = 2
+RANGE, STICKY = ProtocolName("range"), ProtocolName("cooperative-sticky")
 SETTINGS = (
     COOPERATIVE,
-    replace(COOPERATIVE, instance=8, rebalance_timeout=0),
-    replace(DYNAMIC, names=("range", "cooperative-sticky")),
-    replace(STATIC, names=("cooperative-sticky", "range"), can_skip=False),
+    replace(COOPERATIVE, instance=InstanceId("j"), rebalance_timeout=0),
+    replace(DYNAMIC, names=(RANGE, STICKY)),
+    replace(STATIC, names=(STICKY, RANGE), can_skip=False),
     replace(COOPERATIVE, requires_id=False),
 )
 NEWEST = 24

@@ -8,7 +8,8 @@ from fencepost.model.classic.coordinator.availability import Unavailable, error_
 from fencepost.model.classic.coordinator.internal_actions import restart_coordinator, unload_group
 from fencepost.model.classic.coordinator.state import GroupState, StepResult, respond
 from fencepost.model.classic.coordinator.write_failures import WriteFailure, handle_write_failure, write_failure_error
-from fencepost.model.classic.core.state import Choices, Dialect
+from fencepost.model.classic.core.state import Choices
+from fencepost.model.classic.dialect import Dialect
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.traces.events import Order

@@ -8,7 +8,8 @@ from typing import cast
 from fencepost.model.classic.coordinator.dispatch import handle_request
 from fencepost.model.classic.coordinator.internal_actions import armed_deadlines
 from fencepost.model.classic.coordinator.state import Reply
-from fencepost.model.classic.core.state import Choices, Dialect, Phase
+from fencepost.model.classic.core.state import Choices, Phase
+from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages.requests import Heartbeat, OffsetCommit
 from fencepost.model.frozen import evolver
 from fencepost.traces.events import Order

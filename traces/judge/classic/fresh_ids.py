@@ -26,8 +26,9 @@ def resolve_group_ids(group: Group | None, shown: Mapping[FreshId, str]) -> Grou
         return None
 
     def resolve_slot(slot: Slot) -> Slot:
-        known = slot.holder is not Holder.NOBODY and isinstance(slot.id, FreshId) and slot.id in shown
-        return evolve(slot, id=shown[slot.id]) if known else slot
+        held: Any = slot.id
+        known = slot.holder is not Holder.NOBODY and isinstance(held, FreshId) and held in shown
+        return evolve(slot, id=shown[held]) if known else slot
 
     leader = shown.get(group.leader, group.leader) if isinstance(group.leader, FreshId) else group.leader
     return evolve(group, slots=tuple(resolve_slot(slot) for slot in group.slots), leader=leader)

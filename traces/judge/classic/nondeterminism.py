@@ -5,7 +5,8 @@ from typing import Any, cast
 
 from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.core.member_table import is_member
-from fencepost.model.classic.core.state import Choices, Dialect, Phase
+from fencepost.model.classic.core.state import Choices, Phase
+from fencepost.model.classic.dialect import Dialect
 from fencepost.traces.judge.search.configuration import Decisions
 
 REPLACEMENT_PREFIX = "join.replace.stable"
@@ -55,8 +56,8 @@ def outcomes_over_choices(
     run: StepFunction,
     before: GroupState,
     member_id: Any,
-    leaders: Iterable[str],
-    protocols: Iterable[str],
+    leaders: Iterable[Any],
+    protocols: Iterable[Any],
     decisions: Decisions,
 ) -> Iterator[tuple[StepResult, Decisions]]:
     """The outcomes of a step over leaders and protocols, taken from the answers seen or else from the group."""

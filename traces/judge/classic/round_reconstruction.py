@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from fencepost.model.classic.coordinator.state import GroupState
+from fencepost.model.classic.core.sorts import Assignment, AssignmentBytes, MemberId
 from fencepost.model.classic.core.state import FREE, Group, Holder, Phase, Slot
 from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
 from fencepost.model.classic.messages.subscription import subscribed_topics
@@ -19,14 +20,14 @@ class ReconstructedRebalance:
     generation: int = -1
     leader_response: Body = field(default_factory=dict)
     """The answer to its leader."""
-    joins: dict[str, JoinGroup] = field(default_factory=dict)
+    joins: dict[MemberId, JoinGroup] = field(default_factory=dict)
     """By member id, the request that brought the member into the round."""
-    assignments: dict[str, bytes] | None = None
+    assignments: dict[MemberId | None, Assignment | None] | None = None
     """What the leader sent, once it was accepted."""
-    synced: set[str] = field(default_factory=set)
-    last_heard: dict[str, int] = field(default_factory=dict)
+    synced: set[MemberId | None] = field(default_factory=set)
+    last_heard: dict[MemberId | None, int] = field(default_factory=dict)
     """When members last sent something that extends their sessions."""
-    pending: dict[str, tuple[int, int]] = field(default_factory=dict)
+    pending: dict[MemberId, tuple[int, int]] = field(default_factory=dict)
     """Ids handed out whose owners have not come back: when, and for how long they hold."""
     is_over: bool = False
     """Something has happened since, or may have."""
@@ -50,7 +51,7 @@ class ReconstructedRebalance:
 
     def on_join_response(self, request: JoinGroup, body: Body, sent: int) -> None:
         """An answer to JoinGroup."""
-        error, member = body.get("error_code"), body.get("member_id") or ""
+        error, member = body.get("error_code"), MemberId(body.get("member_id") or "")
         if error == Error.MEMBER_ID_REQUIRED:
             self.pending[member] = (sent, request.core.session_timeout)
         if error != Error.NONE:
@@ -97,7 +98,7 @@ class ReconstructedRebalance:
         )
         return GroupState(group, subscribed_topics(group), stored=group)
 
-    def member_slot(self, member: str, now: int) -> Slot:
+    def member_slot(self, member: MemberId, now: int) -> Slot:
         """The place of one member; its session began when it was last heard of, or up to now."""
         core = self.joins[member].core
         assert self.assignments is not None
@@ -108,13 +109,13 @@ class ReconstructedRebalance:
             session_timeout=core.session_timeout,
             rebalance_timeout=core.rebalance_timeout,
             protocols=core.protocols,
-            assignment=self.assignments.get(member, b""),
+            assignment=self.assignments.get(member, AssignmentBytes(b"")),
             armed=True,
             deadline=TimeInterval(self.last_heard[member] + core.session_timeout, now + core.session_timeout),
         )
 
 
-def pending_slot(member: str, since: int, now: int, timeout: int) -> Slot:
+def pending_slot(member: MemberId, since: int, now: int, timeout: int) -> Slot:
     """The place of an id whose owner has not come back."""
     return Slot(
         Holder.PENDING,

@@ -8,7 +8,8 @@ from typing import Any
 from fencepost.model.classic.coordinator.dispatch import handle_request
 from fencepost.model.classic.coordinator.internal_actions import ArmedTimer, armed_deadlines, armed_timers, fire_timer
 from fencepost.model.classic.coordinator.state import Cluster, GroupState, StepResult
-from fencepost.model.classic.core.state import Choices, Context, Dialect, Phase
+from fencepost.model.classic.core.state import Choices, Context, Phase
+from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages.responses import Response
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
