@@ -18,7 +18,7 @@ from fencepost.conformance.run.run_state import RunState, order_scenarios
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.selection import offered_capabilities, required_capabilities, select_scenarios
 from fencepost.conformance.scenarios.classic import ALL
-from fencepost.conformance.scenarios.classic.tours import with_tours
+from fencepost.conformance.scenarios.classic.tours import sample_tours
 from fencepost.conformance.schedules.classic.generation import ScheduleScope
 from fencepost.conformance.schedules.virtual_engine import BatchWorker, VirtualEngine
 from fencepost.model.catalogue.classic import Requirement
@@ -56,7 +56,8 @@ class BundledRun:
         description = await run_virtual_in_thread(self.describe_target())
         offered = offered_capabilities(description, ("no-initial-delay", "resize"), slow=True)
         selection = select_scenarios(ALL, requirements, offered, smoke=self.plan.smoke)
-        course = RunState(self.plan, with_tours(selection, description.settings, self.plan), progress)
+        tours = sample_tours(description.settings, self.plan.tours, self.plan.seed)
+        course = RunState(self.plan, selection.with_scenarios(tours), progress)
         cut_short = False
         try:
             for scenario in order_scenarios(course.selection.scenarios, self.plan.seed):

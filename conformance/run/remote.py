@@ -30,7 +30,7 @@ from fencepost.conformance.run.run_state import RunState, order_scenarios
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.selection import offered_capabilities, required_capabilities, select_scenarios
 from fencepost.conformance.scenarios.classic import ALL
-from fencepost.conformance.scenarios.classic.tours import with_tours
+from fencepost.conformance.scenarios.classic.tours import sample_tours
 from fencepost.conformance.scenarios.classic.versions import versions
 from fencepost.conformance.schedules.classic.generation import ScheduleScope
 from fencepost.conformance.schedules.concurrent_engine import ConcurrentEngine
@@ -89,7 +89,8 @@ class RemoteRun:
             if not self.profile.survives_restarts:
                 offered -= {"restart"}
             selection = select_scenarios(ALL, requirements, offered, smoke=self.plan.smoke)
-            course = RunState(self.plan, with_tours(selection, description.settings, self.plan), progress)
+            tours = sample_tours(description.settings, self.plan.tours, self.plan.seed)
+            course = RunState(self.plan, selection.with_scenarios(tours), progress)
             cut_short = False
             try:
                 await self.play_and_confirm(course, description, first)
