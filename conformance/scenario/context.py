@@ -71,12 +71,15 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
         makes it a static member.
         """
         offered = tuple(
-            (each, self.metadata(label)) if isinstance(each, str) else each for each in protocols or (RANGE,)
+            (protocol, self.metadata(label)) if isinstance(protocol, str) else protocol
+            for protocol in protocols or (RANGE,)
         )
-        length = self.session_timeout if session_timeout is None else session_timeout
-        wait = max(2 * length, self.rebalance_timeout) if rebalance_timeout is None else rebalance_timeout
-        name = f"{instance}-{self.group_id}" if instance else None
-        return Member(label, offered, length, wait, name, protocol_type)
+        if session_timeout is None:
+            session_timeout = self.session_timeout
+        if rebalance_timeout is None:
+            rebalance_timeout = max(2 * session_timeout, self.rebalance_timeout)
+        instance_id = f"{instance}-{self.group_id}" if instance else None
+        return Member(label, offered, session_timeout, rebalance_timeout, instance_id, protocol_type)
 
     def member_without_heartbeats(
         self,
