@@ -23,7 +23,7 @@ from fencepost.conformance.scenario.admin_requests import AdminRequests
 from fencepost.conformance.scenario.membership_requests import MembershipRequests
 from fencepost.conformance.scenario.offset_requests import OffsetRequests
 from fencepost.model.errors import Error, error_name
-from fencepost.traces.events import Body, Kind
+from fencepost.traces.events import Kind
 from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
 from fencepost.traces.judge.diagnosis.wording import errors_in
 
@@ -222,14 +222,13 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
         reached: bool = True,
         note: str = "",
         unusual: str = "",
-    ) -> Body:
-        """Await the response of a call and add a check of it; returns its body.
+    ) -> None:
+        """Await the response of a call and add a check of it; `add_check` explains the arguments.
 
-        The arguments are those of `add_check`. Raises `Blocked` if no response comes, and then adds no check.
+        Raises `Blocked` if no response comes, and then adds no check.
         """
-        body = await call
+        await call
         self.add_check(requirements, call, fields=fields, reached=reached, note=note, unusual=unusual)
-        return body
 
     def add_check(
         self,
