@@ -17,7 +17,7 @@ from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import offered_capabilities, required_capabilities, select_scenarios
 from fencepost.conformance.scenarios.classic import ALL
-from fencepost.conformance.scenarios.classic.tours import with_tours
+from fencepost.conformance.scenarios.classic.tours import sample_tours
 from fencepost.conformance.schedules.classic.generation import ScheduleScope
 from fencepost.conformance.schedules.virtual_engine import BatchWorker, VirtualEngine
 from fencepost.model.catalogue.classic import Requirement
@@ -55,7 +55,8 @@ class BundledRun:
         description = await run_virtual_in_thread(self.describe_target())
         offered = offered_capabilities(description, ("no-initial-delay", "resize"), slow=True)
         selection = select_scenarios(ALL, requirements, offered, smoke=self.plan.smoke)
-        selection = with_tours(selection, description.settings, self.plan.tours, self.plan.seed)
+        tours = sample_tours(description.settings, self.plan.tours, self.plan.seed)
+        selection = selection.with_scenarios(tours)
         state = RunState(self.plan, selection, emit)
         name = {"name": description.name, **description.implementation}
         state.start(name)

@@ -23,7 +23,7 @@ from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import offered_capabilities, select_scenarios
 from fencepost.conformance.scenarios.classic import ALL
-from fencepost.conformance.scenarios.classic.tours import with_tours
+from fencepost.conformance.scenarios.classic.tours import sample_tours
 from fencepost.conformance.scenarios.classic.versions import versions
 from fencepost.conformance.schedules.classic.generation import ScheduleScope
 from fencepost.conformance.schedules.concurrent_engine import ConcurrentEngine
@@ -61,7 +61,8 @@ class RemoteRun:
             if not self.profile.survives_restarts:
                 offered -= {"restart"}
             selection = select_scenarios(ALL, requirements, offered, smoke=self.plan.smoke)
-            selection = with_tours(selection, description.settings, self.plan.tours, self.plan.seed)
+            tours = sample_tours(description.settings, self.plan.tours, self.plan.seed)
+            selection = selection.with_scenarios(tours)
             state = RunState(self.plan, selection, emit)
             name = {"name": self.plan.target, **description.implementation}
             state.start(name)

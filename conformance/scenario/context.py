@@ -23,7 +23,7 @@ from fencepost.conformance.scenario.admin_requests import AdminRequests
 from fencepost.conformance.scenario.membership_requests import MembershipRequests
 from fencepost.conformance.scenario.offset_requests import OffsetRequests
 from fencepost.model.errors import Error, error_name
-from fencepost.traces.events import Body, Kind
+from fencepost.traces.events import Kind
 from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
 from fencepost.traces.judge.diagnosis.wording import errors_in
 
@@ -71,12 +71,15 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
         makes it a static member.
         """
         offered = tuple(
-            (each, self.metadata(label)) if isinstance(each, str) else each for each in protocols or (RANGE,)
+            (protocol, self.metadata(label)) if isinstance(protocol, str) else protocol
+            for protocol in protocols or (RANGE,)
         )
-        length = self.session_timeout if session_timeout is None else session_timeout
-        wait = max(2 * length, self.rebalance_timeout) if rebalance_timeout is None else rebalance_timeout
-        name = f"{instance}-{self.group_id}" if instance else None
-        return Member(label, offered, length, wait, name, protocol_type)
+        if session_timeout is None:
+            session_timeout = self.session_timeout
+        if rebalance_timeout is None:
+            rebalance_timeout = max(2 * session_timeout, self.rebalance_timeout)
+        instance_id = f"{instance}-{self.group_id}" if instance else None
+        return Member(label, offered, session_timeout, rebalance_timeout, instance_id, protocol_type)
 
     def member_without_heartbeats(
         self,
@@ -219,14 +222,13 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
         reached: bool = True,
         note: str = "",
         unusual: str = "",
-    ) -> Body:
-        """Await the response of a call and add a check of it; returns its body.
+    ) -> None:
+        """Await the response of a call and add a check of it; `add_check` explains the arguments.
 
-        The arguments are those of `add_check`. Raises `Blocked` if no response comes, and then adds no check.
+        Raises `Blocked` if no response comes, and then adds no check.
         """
-        body = await call
+        await call
         self.add_check(requirements, call, fields=fields, reached=reached, note=note, unusual=unusual)
-        return body
 
     def add_check(
         self,

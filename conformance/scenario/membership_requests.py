@@ -36,8 +36,8 @@ class MembershipRequests(RequestSender):
             "protocols": [{"name": name, "metadata": metadata} for name, metadata in member.protocols],
             "reason": None,
         }
-        patience = RESPONSE_TIMEOUT_MS + member.rebalance_timeout + self.initial_delay
-        call = self.send("JoinGroup", body | changes, version=number, member=member.label, timeout=patience)
+        timeout = RESPONSE_TIMEOUT_MS + member.rebalance_timeout + self.initial_delay
+        call = self.send("JoinGroup", body | changes, version=number, member=member.label, timeout=timeout)
         call.exchange.response.add_done_callback(lambda response: self.learn_from_join(member, response))
         return call
 
@@ -92,14 +92,14 @@ class MembershipRequests(RequestSender):
             "group_instance_id": member.instance,
             "protocol_type": member.protocol_type,
             "protocol_name": member.protocol,
-            "assignments": [{"member_id": each, "assignment": given} for each, given in pairs],
+            "assignments": [{"member_id": member_id, "assignment": assignment} for member_id, assignment in pairs],
         }
-        patience = RESPONSE_TIMEOUT_MS + member.rebalance_timeout
-        return self.send("SyncGroup", body | changes, version=version, member=member.label, timeout=patience)
+        timeout = RESPONSE_TIMEOUT_MS + member.rebalance_timeout
+        return self.send("SyncGroup", body | changes, version=version, member=member.label, timeout=timeout)
 
     def sync_leader(self, leader: Member, *followers: Member) -> Call:
         """Send SyncGroup for the leader; each member is assigned its label."""
-        return self.sync(leader, {one.id: one.label.encode() for one in (leader, *followers)})
+        return self.sync(leader, {member.id: member.label.encode() for member in (leader, *followers)})
 
     def heartbeat(self, member: Member, *, version: int | None = None, **changes: Any) -> Call:
         """Send Heartbeat for a member."""

@@ -68,17 +68,17 @@ class OffsetRequests(RequestSender):
         number = self.highest_version("OffsetFetch") if version is None else version
         topics: list[Body] | None = None
         if partitions is not None:
-            found: dict[str, list[int]] = {}
-            for where in partitions:
-                topic, index = (self.topic, where) if isinstance(where, int) else where
-                found.setdefault(topic, []).append(index)
-            topics = [{**self.topic_entry(topic), "partition_indexes": indexes} for topic, indexes in found.items()]
-        asked = groups if groups is not None else [self.group_id]
+            indexes: dict[str, list[int]] = {}
+            for partition in partitions:
+                topic, index = (self.topic, partition) if isinstance(partition, int) else partition
+                indexes.setdefault(topic, []).append(index)
+            topics = [{**self.topic_entry(topic), "partition_indexes": found} for topic, found in indexes.items()]
+        group_ids = groups if groups is not None else [self.group_id]
         if number >= 8:
-            rows = [{"group_id": group, "topics": topics} for group in asked]
+            rows = [{"group_id": group, "topics": topics} for group in group_ids]
             body: dict[str, Any] = {"groups": rows, "require_stable": stable}
         else:
-            body = {"group_id": asked[0], "topics": topics, "require_stable": stable}
+            body = {"group_id": group_ids[0], "topics": topics, "require_stable": stable}
         return self.send("OffsetFetch", body | changes, version=number)
 
     def delete_offsets(self, partitions: Iterable[tuple[str, int] | int], **changes: Any) -> Call:

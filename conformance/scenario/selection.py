@@ -1,7 +1,7 @@
 """Selects the scenarios of a run, and explains why requirements are left out."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fencepost.adapters.target import Description
 from fencepost.conformance.scenario.scenario import Scenario
@@ -20,6 +20,10 @@ class Selection:
     requirements: tuple[Requirement, ...]
     scenarios: tuple[Scenario, ...]
     left_out: Mapping[str, str]
+
+    def with_scenarios(self, scenarios: Iterable[Scenario]) -> "Selection":
+        """A copy of the selection with more scenarios to play."""
+        return replace(self, scenarios=(*self.scenarios, *scenarios))
 
 
 def select_requirements(patterns: Sequence[str]) -> tuple[Requirement, ...]:

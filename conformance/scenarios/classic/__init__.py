@@ -1,6 +1,7 @@
-"""The scenarios by family: short schedules that check requirements of the catalogue on any target.
+"""The scenarios for the classic protocol: short schedules that check requirements of the catalogue on any target.
 
-A scenario sends requests and adds checks to responses; the judge evaluates them.
+A scenario sends requests and checks responses; the judge weighs them after it. A new one goes into the module of its
+requests, a new module into `ALL`.
 """
 
 from fencepost.conformance.scenario.scenario import Scenario
@@ -57,4 +58,4 @@ ALL: tuple[Scenario, ...] = (
     *failovers.scenarios,
     *takeovers.scenarios,
 )
-"""Every scenario of the kit."""
+"""All scenarios."""

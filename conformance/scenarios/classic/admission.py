@@ -1,4 +1,4 @@
-"""JoinGroup at the door: what is refused before and because of the state of the group, and how a refusal looks."""
+"""JoinGroup requests that are refused: before the group is looked up, by the state of the group, and in which shape."""
 
 from fencepost.conformance.scenario.context import ScenarioContext, Unsupported
 from fencepost.conformance.scenario.scenario import ScenarioFamily
@@ -10,7 +10,7 @@ INT32_MAX = 2**31 - 1
 
 @admission.add("JOIN-01")
 async def join_without_a_group(group: ScenarioContext) -> None:
-    """J with the empty group id; the member id comes back."""
+    """A JoinGroup with the empty group id is refused; the response echoes the member id."""
     await group.check(
         "JOIN-01", group.join(group.member("A"), group_id="", member_id="nobody"), fields=("error", "member")
     )
@@ -18,7 +18,7 @@ async def join_without_a_group(group: ScenarioContext) -> None:
 
 @admission.add("JOIN-02", smoke=True)
 async def session_timeout_bounds(group: ScenarioContext) -> None:
-    """Both bounds are good, one millisecond beyond either is not."""
+    """Session timeouts at both bounds are accepted; one millisecond beyond either is refused."""
     shortest, longest = group.settings.min_session_timeout, group.settings.max_session_timeout
     for session in (shortest - 1, shortest, longest, longest + 1):
         if session <= INT32_MAX:
@@ -27,7 +27,7 @@ async def session_timeout_bounds(group: ScenarioContext) -> None:
 
 @admission.add("JOIN-03")
 async def session_timeout_without_a_group(group: ScenarioContext) -> None:
-    """A bad session timeout is told even if there is no group, and there is none afterwards."""
+    """A session timeout out of bounds is refused even if the group does not exist, and creates no group."""
     await group.check(
         "JOIN-03", group.join(group.member("A"), session_timeout_ms=group.settings.min_session_timeout - 1)
     )
@@ -36,7 +36,7 @@ async def session_timeout_without_a_group(group: ScenarioContext) -> None:
 
 @admission.add("JOIN-04")
 async def rebalance_timeout_is_free(group: ScenarioContext) -> None:
-    """Rebalance timeouts far outside the bounds of the session timeout."""
+    """Rebalance timeouts far outside the bounds of the session timeout are accepted."""
     longer = min(group.settings.max_session_timeout * 2, INT32_MAX)
     for rebalance in (1, longer):
         member = group.member("A", rebalance_timeout=rebalance)
@@ -46,7 +46,7 @@ async def rebalance_timeout_is_free(group: ScenarioContext) -> None:
 
 @admission.add("JOIN-05")
 async def id_for_an_unknown_group(group: ScenarioContext) -> None:
-    """An id that cannot be known, with an instance id and without."""
+    """An unknown group refuses every member id, with and without an instance id, and is not created."""
     member = group.member("A")
     for instance in (None, "instance"):
         await group.check(
@@ -57,14 +57,14 @@ async def id_for_an_unknown_group(group: ScenarioContext) -> None:
 
 @admission.add("JOIN-06")
 async def joining_makes_the_group(group: ScenarioContext) -> None:
-    """A group nobody has heard of takes a member in."""
+    """The first JoinGroup creates the group."""
     (member,) = await group.form_generation(group.member("A"))
     await group.check("JOIN-06", group.heartbeat(member))
 
 
 @admission.add("JOIN-15")
 async def no_protocol_type(group: ScenarioContext) -> None:
-    """An empty protocol type does not make a group."""
+    """An empty protocol type does not create a group."""
     call = group.join(group.member("A"), protocol_type="")
     group.add_check("JOIN-15", call)
     await call
@@ -72,7 +72,7 @@ async def no_protocol_type(group: ScenarioContext) -> None:
 
 @admission.add("JOIN-15")
 async def nothing_to_offer(group: ScenarioContext) -> None:
-    """Nor does an empty list."""
+    """An empty list of protocols does not create a group."""
     call = group.join(group.member("A"), protocols=[])
     group.add_check("JOIN-15", call)
     await call
@@ -80,22 +80,23 @@ async def nothing_to_offer(group: ScenarioContext) -> None:
 
 @admission.add("JOIN-16")
 async def foreign_protocol_type(group: ScenarioContext) -> None:
-    """A worker of another kind knocks at a consumer group."""
+    """A consumer group refuses a member with another protocol type."""
     await group.form_stable_group(group.member("A"))
     await group.check("JOIN-16", group.join(group.member("B"), protocol_type="connect"))
 
 
 @admission.add("JOIN-17")
 async def no_common_protocol(group: ScenarioContext) -> None:
-    """The newcomer offers what one member has and the other lacks."""
+    """A newcomer is refused if its only protocol is supported by one member but not by the other."""
     await group.form_stable_group(group.member("A", "p", "q"), group.member("B", "p"))
     await group.check("JOIN-17", group.join(group.member("C", "q")))
 
 
 @admission.add("JOIN-17")
 async def nothing_in_common(group: ScenarioContext) -> None:
-    """The newcomer offers what the only member, which rejoins, lacks."""
+    """A newcomer is refused if it does not support the protocol of the only member, which is rejoining."""
     (a,) = await group.form_stable_group(group.member("A", "p"))
+
     rejoined, call = group.join(a), group.join(group.member("B", "q"))
     group.add_check("JOIN-17", call)
     await call
@@ -104,31 +105,33 @@ async def nothing_in_common(group: ScenarioContext) -> None:
 
 @admission.add("JOIN-18")
 async def one_common_protocol(group: ScenarioContext) -> None:
-    """Lists that share one name."""
+    """A newcomer is accepted if its list of protocols shares one name with the list of the member."""
     (a,) = await group.form_stable_group(group.member("A", "p", "q"))
+
     newcomer = await group.join_new(group.member("B", "q", "r"))
     await group.sleep(group.short_pause)
     await group.join(a)
+
     await group.check("JOIN-18", newcomer)
 
 
 @admission.add("JOIN-19")
 async def protocols_before_membership(group: ScenarioContext) -> None:
-    """A stranger with a foreign protocol type is told of the protocol, not of the id."""
+    """An unknown member id with a foreign protocol type gets the error of the protocol, not that of the id."""
     await group.form_stable_group(group.member("A"))
     await group.check("JOIN-19", group.join(group.member("B"), member_id="nobody", protocol_type="connect"))
 
 
 @admission.add("JOIN-20")
 async def lone_member_changes_its_list(group: ScenarioContext) -> None:
-    """The stored list of the member itself counts among those of all members."""
+    """The stored list of the sender counts among those of all members, even if the sender is the only one."""
     (a,) = await group.form_stable_group(group.member("A", "p"))
     await group.check("JOIN-20", group.join(a, protocols=[{"name": "q", "metadata": group.metadata("A")}]))
 
 
 @admission.add("JOIN-21")
 async def refusals_change_nothing(group: ScenarioContext) -> None:
-    """Whatever the reason of the refusal, the group stays Stable in its generation."""
+    """After a refusal, for whatever reason, the group stays Stable in its generation."""
     (a,) = await group.form_stable_group(group.member("A", "p"))
     newcomer = group.member("B", "p")
     for changes in (
@@ -143,7 +146,7 @@ async def refusals_change_nothing(group: ScenarioContext) -> None:
 
 @admission.add("JOIN-22")
 async def emptied_group_changes_type(group: ScenarioContext) -> None:
-    """Once everyone has left, another protocol type is welcome."""
+    """A group that all members have left accepts another protocol type."""
     (a,) = await group.form_stable_group(group.member("A"))
     await group.leave(a)
     await group.check("JOIN-22", await group.join_new(group.member("B", protocol_type="connect")))
@@ -151,14 +154,14 @@ async def emptied_group_changes_type(group: ScenarioContext) -> None:
 
 @admission.add("JOIN-23")
 async def unknown_id(group: ScenarioContext) -> None:
-    """An id that was never given out, in a Stable group."""
+    """A Stable group refuses a member id that was never issued."""
     await group.form_stable_group(group.member("A"))
     await group.check("JOIN-23", group.join(group.member("B"), member_id="nobody"), fields=("error", "member"))
 
 
 @admission.add("JOIN-53")
 async def former_member_of_an_empty_group(group: ScenarioContext) -> None:
-    """The id of the last member, after it left."""
+    """The id of the last member is unknown after that member has left."""
     (a,) = await group.form_stable_group(group.member("A"))
     await group.leave(a)
     await group.check("JOIN-53", group.join(a))
@@ -166,8 +169,9 @@ async def former_member_of_an_empty_group(group: ScenarioContext) -> None:
 
 @admission.add("JOIN-41")
 async def shape_of_a_refusal(group: ScenarioContext) -> None:
-    """A refusal has no protocol name and no generation, in old versions and in new ones."""
+    """A refusal carries no protocol name and no generation, in old versions and in new ones."""
     await group.form_stable_group(group.member("A"))
+
     seen = 0
     for lowest, highest in ((0, 6), (7, 99)):
         try:
@@ -185,7 +189,7 @@ async def shape_of_a_refusal(group: ScenarioContext) -> None:
 
 @admission.add("JOIN-40")
 async def protocol_type_in_answers(group: ScenarioContext) -> None:
-    """From version 7 on: there in a success, absent in a refusal."""
+    """From version 7 on, a success carries the protocol type, and a refusal does not."""
     version = group.highest_version("JoinGroup", 7)
     await group.check(
         "JOIN-40",
@@ -201,7 +205,7 @@ async def protocol_type_in_answers(group: ScenarioContext) -> None:
 
 @admission.add("JOIN-43")
 async def reason_is_ignored(group: ScenarioContext) -> None:
-    """No reason, an empty one and a very long one make no difference."""
+    """A missing, an empty and a very long reason make no difference."""
     version = group.highest_version("JoinGroup", 8)
     (a,) = await group.form_stable_group(group.member("A"))
     for reason in (None, "", "because " * 1_250):

@@ -8,7 +8,7 @@ capacity = ScenarioFamily()
 
 
 def full_group_members(group: ScenarioContext) -> list[Member]:
-    """As many members as the group may have, patient enough for a round of so many."""
+    """As many new members as the group may have, with timeouts that outlast a rebalance of all of them."""
     return [
         group.member(
             f"A{number}", session_timeout=group.long_session_timeout, rebalance_timeout=2 * group.rebalance_timeout
@@ -19,7 +19,7 @@ def full_group_members(group: ScenarioContext) -> list[Member]:
 
 @capacity.add("JOIN-46")
 async def full_group_refuses_newcomers(group: ScenarioContext) -> None:
-    """In the sync phase and when Stable, nobody else is let in."""
+    """A full group refuses newcomers in CompletingRebalance and in Stable."""
     leader, *followers = await group.form_generation(*full_group_members(group))
     for settled in (False, True):
         if settled:
@@ -29,7 +29,7 @@ async def full_group_refuses_newcomers(group: ScenarioContext) -> None:
 
 @capacity.add("JOIN-47")
 async def members_rejoin_a_full_group(group: ScenarioContext) -> None:
-    """A round of a full group, with all of its members."""
+    """All members of a full group can rejoin."""
     leader, *followers = await group.form_stable_group(*full_group_members(group))
     for call in await group.rebalance(leader, *followers):
         await group.check("JOIN-47", call)
@@ -37,10 +37,11 @@ async def members_rejoin_a_full_group(group: ScenarioContext) -> None:
 
 @capacity.add("JOIN-48", "JOIN-49")
 async def parked_joins_are_counted(group: ScenarioContext) -> None:
-    """A newcomer takes the place of the member that rejoins last, and that member is out."""
+    """A newcomer takes the place of the member that rejoins last, and that member is removed."""
     if group.settings.max_group_size < 2:
         raise Unsupported("groups of 2 members")
     leader, *followers, last = await group.form_stable_group(*full_group_members(group))
+
     newcomer = group.member(
         "N", session_timeout=group.long_session_timeout, rebalance_timeout=2 * group.rebalance_timeout
     )
@@ -50,6 +51,7 @@ async def parked_joins_are_counted(group: ScenarioContext) -> None:
     await group.sleep(group.short_pause)
     refused = group.join(last)
     is_full = (await refused)["error_code"] == Error.GROUP_MAX_SIZE_REACHED
+
     await group.check("JOIN-48", refused, reached=is_full)
     await group.check("JOIN-49", group.heartbeat(last), reached=is_full)
     for call in calls:
@@ -58,7 +60,7 @@ async def parked_joins_are_counted(group: ScenarioContext) -> None:
 
 @capacity.add("JOIN-50")
 async def pending_ids_take_no_place(group: ScenarioContext) -> None:
-    """More ids are handed out than the group may have members."""
+    """More member ids are issued than the group may have members."""
     version = group.highest_version("JoinGroup", 4)
     for number in range(group.settings.max_group_size + 2):
         call = group.join(group.member(f"P{number}"), version=version)

@@ -1,4 +1,4 @@
-"""DescribeGroups and ListGroups: what is told about a group."""
+"""DescribeGroups and ListGroups: their results in each state of a group."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,7 @@ from fencepost.conformance.scenario.context import Call, ScenarioContext
 from fencepost.conformance.scenario.scenario import ScenarioFamily
 from fencepost.conformance.scenarios.classic.commits import act_regularly, is_commit_accepted, time_past_session
 from fencepost.conformance.scenarios.classic.neighbours import find_neighbours, own_node
+from fencepost.model.errors import Error
 
 descriptions = ScenarioFamily()
 
@@ -13,7 +14,7 @@ descriptions = ScenarioFamily()
 async def list_groups_nearby(
     group: ScenarioContext, states: Sequence[str] = (), types: Sequence[str] = (), *, at_least: int = 0
 ) -> Call:
-    """Ask the node of the stage's group for its groups, and await the answer."""
+    """Send ListGroups to the coordinator of the group under test; returns the call, with its response."""
     version = group.highest_version("ListGroups", at_least=at_least)
     body = {"states_filter": list(states), "types_filter": list(types)}
     call = group.send("ListGroups", body, version=version, broker=await own_node(group))
@@ -23,17 +24,18 @@ async def list_groups_nearby(
 
 @descriptions.add("ADMIN-01")
 async def describe_an_unknown_group(group: ScenarioContext) -> None:
-    """Dead, and no error."""
+    """An unknown group is described as Dead, without an error."""
     await group.check("ADMIN-01", group.describe_groups(version=group.highest_version("DescribeGroups", at_most=5)))
 
 
 @descriptions.add("ADMIN-02", "ADMIN-04", "ADMIN-03", "ADMIN-05", smoke=True)
 async def describe_a_round(group: ScenarioContext) -> None:
-    """A group is followed from its first assignment through a rebalance to its end."""
+    """A group is described in each state, from its first assignment through a rebalance to its end."""
     a, b = await group.form_generation(group.member("A"), group.member("B"))
     completing = group.describe_groups()
     await completing
     await group.sync_all(a, b)
+
     stable = group.describe_groups()
     await stable
     group.join(a)
@@ -44,6 +46,7 @@ async def describe_a_round(group: ScenarioContext) -> None:
         await group.leave(member)
     empty = group.describe_groups()
     await empty
+
     for call in (completing, stable, preparing, empty):
         await group.check("ADMIN-02", call, fields="state")
     for call in (completing, preparing):
@@ -54,14 +57,14 @@ async def describe_a_round(group: ScenarioContext) -> None:
 
 @descriptions.add("ADMIN-05")
 async def describe_a_simple_group(group: ScenarioContext) -> None:
-    """It has no type."""
+    """A group that only holds offsets has no protocol type."""
     stored = await is_commit_accepted(group.commit(None, {0: 7}))
     await group.check("ADMIN-05", group.describe_groups(), fields="protocol_type", reached=stored)
 
 
 @descriptions.add("ADMIN-06")
 async def describe_instance_ids(group: ScenarioContext) -> None:
-    """Of a static and of a dynamic member."""
+    """A static member is described with its instance id, a dynamic one without."""
     version = group.highest_version("DescribeGroups", at_least=4, at_most=5)
     await group.form_stable_group(group.member("A", instance="a"), group.member("B"))
     await group.check("ADMIN-06", group.describe_groups(version=version), fields="instances")
@@ -69,11 +72,12 @@ async def describe_instance_ids(group: ScenarioContext) -> None:
 
 @descriptions.add("ADMIN-07", "ADMIN-08")
 async def describe_several_groups(group: ScenarioContext) -> None:
-    """A group, a simple group, and one that does not exist; nobody asked for operations."""
+    """One request describes a group, a group of offsets and an unknown one, without authorized operations."""
     version = group.highest_version("DescribeGroups", at_least=3, at_most=5)
     simple, unknown = await find_neighbours(group, 2)
     await group.commit(None, {0: 7}, group_id=simple)
     await group.form_stable_group(group.member("A"))
+
     call = group.describe_groups(group.group_id, simple, unknown, version=version)
     await group.check("ADMIN-07", call, fields=("groups", "state"))
     await group.check("ADMIN-08", call, fields="operations")
@@ -81,16 +85,17 @@ async def describe_several_groups(group: ScenarioContext) -> None:
 
 @descriptions.add("ADMIN-09")
 async def describe_a_pending_id(group: ScenarioContext) -> None:
-    """Who was only given an id is not there yet."""
+    """A member id that was only issued is not among the members."""
     a = group.member("A")
-    asked = await group.join(a, version=group.highest_version("JoinGroup", at_least=4))
-    group.require(asked["error_code"] == 79, "no id was handed out")
+    issued = await group.join(a, version=group.highest_version("JoinGroup", at_least=4))
+    group.require(issued["error_code"] == Error.MEMBER_ID_REQUIRED, "no id was handed out")
+
     await group.check("ADMIN-09", group.describe_groups(), fields="members")
 
 
 @descriptions.add("ADMIN-10")
 async def looking_does_not_extend_the_session(group: ScenarioContext) -> None:
-    """Being described and listed keeps nobody alive."""
+    """DescribeGroups and ListGroups do not extend a session."""
     (a,) = await group.form_stable_group(group.member("A"))
 
     async def look() -> None:
@@ -98,25 +103,29 @@ async def looking_does_not_extend_the_session(group: ScenarioContext) -> None:
         await list_groups_nearby(group)
 
     await act_regularly(group, time_past_session(group), look)
+
     await group.check("ADMIN-10", group.heartbeat(a))
 
 
 @descriptions.add("ADMIN-10")
 async def looking_changes_nothing(group: ScenarioContext) -> None:
-    """The group goes on in its generation."""
+    """After being described and listed, the group goes on in its generation."""
     (a,) = await group.form_stable_group(group.member("A"))
+
     await group.describe_groups()
     await list_groups_nearby(group)
+
     await group.check("ADMIN-10", group.heartbeat(a))
 
 
 @descriptions.add("ADMIN-11")
 async def list_groups_of_every_kind(group: ScenarioContext) -> None:
-    """A group with members, a simple one, and one that only handed out an id."""
+    """The list has a group with members, one with offsets, and one that only issued a member id, if it exists."""
     simple, pending = await find_neighbours(group, 2)
     stored = await is_commit_accepted(group.commit(None, {0: 7}, group_id=simple))
     await group.join(group.member("P"), group_id=pending)
     await group.form_stable_group(group.member("A"))
+
     await group.check(
         "ADMIN-11", await list_groups_nearby(group), fields=("error", "listed", "protocol_type"), reached=stored
     )
@@ -124,9 +133,10 @@ async def list_groups_of_every_kind(group: ScenarioContext) -> None:
 
 @descriptions.add("ADMIN-11")
 async def list_an_emptied_group(group: ScenarioContext) -> None:
-    """It is still there, and keeps its type."""
+    """A group that its members have left is still listed, with its protocol type."""
     (a,) = await group.form_stable_group(group.member("A"))
     stored = await is_commit_accepted(group.commit(a, {0: 7}))
+
     await group.leave(a)
     await group.check(
         "ADMIN-11", await list_groups_nearby(group), fields=("error", "listed", "protocol_type"), reached=stored
@@ -135,7 +145,7 @@ async def list_an_emptied_group(group: ScenarioContext) -> None:
 
 @descriptions.add("ADMIN-12")
 async def list_by_state(group: ScenarioContext) -> None:
-    """In any case of letters, and as one of several states; not under another state."""
+    """Filters on states ignore case and may name several; a group is not listed under another state."""
     await group.form_stable_group(group.member("A"))
     for states in (("Stable",), ("EMPTY", "sTABLE"), ("Empty", "PreparingRebalance"), ()):
         await group.check(
@@ -145,7 +155,7 @@ async def list_by_state(group: ScenarioContext) -> None:
 
 @descriptions.add("ADMIN-12")
 async def list_empty_groups(group: ScenarioContext) -> None:
-    """The states of a group that has no members."""
+    """A group without members is listed as Empty only."""
     stored = await is_commit_accepted(group.commit(None, {0: 7}))
     for states in (("empty",), ("Stable",)):
         await group.check(
@@ -158,7 +168,7 @@ async def list_empty_groups(group: ScenarioContext) -> None:
 
 @descriptions.add("ADMIN-13")
 async def list_by_type(group: ScenarioContext) -> None:
-    """All groups of this protocol are classic ones."""
+    """Every group of this protocol has the type `classic`."""
     await group.form_stable_group(group.member("A"))
     for types in (("Classic",), ("consumer",), ("consumer", "classic"), ()):
         await group.check(
@@ -168,7 +178,7 @@ async def list_by_type(group: ScenarioContext) -> None:
 
 @descriptions.add("ADMIN-14")
 async def list_by_an_unknown_state(group: ScenarioContext) -> None:
-    """Nothing is in a state that does not exist."""
+    """A filter on an unknown state lets no group pass."""
     stored = await is_commit_accepted(group.commit(None, {0: 7}))
     await group.check(
         "ADMIN-14",
@@ -180,7 +190,7 @@ async def list_by_an_unknown_state(group: ScenarioContext) -> None:
 
 @descriptions.add("ADMIN-14")
 async def list_by_an_unknown_type(group: ScenarioContext) -> None:
-    """Nothing is of a type that does not exist."""
+    """A filter on an unknown type lets no group pass."""
     stored = await is_commit_accepted(group.commit(None, {0: 7}))
     await group.check(
         "ADMIN-14",
@@ -192,11 +202,13 @@ async def list_by_an_unknown_type(group: ScenarioContext) -> None:
 
 @descriptions.add("ADMIN-15")
 async def list_without_deleted_groups(group: ScenarioContext) -> None:
-    """A deleted group is not listed, nor is one that only was asked about."""
+    """A deleted group is not listed, nor is one that was only described."""
     (unknown,) = await find_neighbours(group, 1)
     stored = await is_commit_accepted(group.commit(None, {0: 7}))
+
     deleted = (await group.delete_groups())["results"][0]["error_code"] == 0
     await group.describe_groups(unknown)
+
     await group.check(
         "ADMIN-15", await list_groups_nearby(group), fields=("error", "listed"), reached=stored and deleted
     )

@@ -1,6 +1,6 @@
-"""What a group is after its coordinator was killed: all that was stored, and nothing that was not.
+"""Groups after a kill of their coordinator: all that was stored is recovered, and nothing else.
 
-The restart is shared with other scenarios and takes a while, so members have sessions that outlast it.
+Scenarios share the restart, which takes a while, so members have sessions that outlast it.
 """
 
 from fencepost.conformance.scenario.context import ScenarioContext
@@ -16,10 +16,11 @@ RESTART = ("restart",)
 
 @failovers.add("FAILOVER-02", needs=RESTART)
 async def stable_group_comes_back(group: ScenarioContext) -> None:
-    """State, members, protocol, generation and assignments are those of before."""
+    """State, members, protocol, generation and assignments are recovered."""
     leader, follower = await group.form_stable_group(
         group.member_without_heartbeats("A"), group.member_without_heartbeats("B")
     )
+
     await group.restart()
     await group.check("FAILOVER-02", group.describe_groups())
     for member in (leader, follower):
@@ -29,7 +30,7 @@ async def stable_group_comes_back(group: ScenarioContext) -> None:
 
 @failovers.add("FAILOVER-03", needs=RESTART)
 async def failover_starts_no_rebalance(group: ScenarioContext) -> None:
-    """Nobody is told to rejoin, then or later."""
+    """No member has to rejoin, right after the failover or later."""
     members = await group.form_stable_group(group.member_without_heartbeats("A"), group.member_without_heartbeats("B"))
     await group.restart()
     for _ in range(2):
@@ -40,10 +41,11 @@ async def failover_starts_no_rebalance(group: ScenarioContext) -> None:
 
 @failovers.add("FAILOVER-13", needs=RESTART)
 async def unchanged_follower_starts_no_rebalance(group: ScenarioContext) -> None:
-    """Its only protocol is remembered, so it is answered from the generation that was stored."""
+    """A follower that rejoins unchanged gets the stored generation at once."""
     leader, follower = await group.form_stable_group(
         group.member_without_heartbeats("A"), group.member_without_heartbeats("B")
     )
+
     await group.restart()
     await group.check("FAILOVER-13", group.join(follower), fields=("error", "generation", "time"))
     await group.check("FAILOVER-13", group.heartbeat(leader))
@@ -51,11 +53,12 @@ async def unchanged_follower_starts_no_rebalance(group: ScenarioContext) -> None
 
 @failovers.add("FAILOVER-10", needs=RESTART)
 async def generation_goes_on(group: ScenarioContext) -> None:
-    """The next round counts from the last one that was stored."""
+    """The next generation follows the last stored one."""
     (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
     for call in await group.rebalance(a):
         await call
     await group.sync_all(a)
+
     await group.restart()
     await group.check("FAILOVER-10", group.join(a), fields="generation")
 
@@ -66,8 +69,10 @@ async def sync_repeated_after_storing(group: ScenarioContext) -> None:
     leader, follower = await group.form_generation(
         group.member_without_heartbeats("A"), group.member_without_heartbeats("B")
     )
+
     await group.sync(leader, {member.id: member.label.encode() for member in (leader, follower)})
     await group.restart()
+
     for member in (follower, leader):
         await group.check("FAILOVER-05", group.sync(member), fields=("error", "assignment", "time"))
 
@@ -77,26 +82,29 @@ async def sync_repeated_after_storing(group: ScenarioContext) -> None:
 
 @failovers.add("FAILOVER-04", needs=RESTART)
 async def full_session_after_loading(group: ScenarioContext) -> None:
-    """When the session of before would be over, the one that began with the loading is not."""
+    """Loading starts a full session: it outlasts the end of the session before."""
     a = group.member_without_heartbeats("A")
     a.session_timeout //= 2
     await group.form_stable_group(a)
+
     last = group.heartbeat(a)
     await last
-    begun = group.now_ms
+    started = group.now_ms
     await group.sleep(a.session_timeout // 4)
     await group.restart()
-    await group.sleep(max(0, begun + a.session_timeout + group.short_pause - group.now_ms))
-    in_time = group.now_ms < begun + a.session_timeout * 5 // 4
+    await group.sleep(max(0, started + a.session_timeout + group.short_pause - group.now_ms))
+    in_time = group.now_ms < started + a.session_timeout * 5 // 4
+
     await group.check("FAILOVER-04", group.heartbeat(a), reached=in_time, note="the restart took longer than a session")
 
 
 @failovers.add("FAILOVER-19", needs=RESTART)
 async def rebalance_timeout_survives(group: ScenarioContext) -> None:
-    """A round waits for an absent member as long as that one had said before the failover."""
+    """A join phase waits for an absent member by the rebalance timeout from before the failover."""
     a, b = group.member_without_heartbeats("A"), group.member_without_heartbeats("B")
     a.rebalance_timeout, b.rebalance_timeout = 1_000, 3_000
     await group.form_stable_group(a, b)
+
     await group.restart()
     await group.check("FAILOVER-19", group.join_with_new_metadata(a), fields="time")
 
@@ -106,16 +114,18 @@ async def rebalance_timeout_survives(group: ScenarioContext) -> None:
 
 @failovers.add("FAILOVER-06", needs=RESTART)
 async def unsynced_round_is_lost(group: ScenarioContext) -> None:
-    """Its generation is not known any more."""
+    """The generation of a rebalance without SyncGroup is unknown."""
     (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+
     await group.join(a)
     await group.restart()
+
     await group.check("FAILOVER-06", group.sync(a, {a.id: b"late"}))
 
 
 @failovers.add("FAILOVER-06", needs=RESTART)
 async def first_round_is_lost(group: ScenarioContext) -> None:
-    """A group that never had an assignment has no members."""
+    """A group without a stored assignment has no members."""
     (a,) = await group.form_generation(group.member_without_heartbeats("A"))
     await group.restart()
     await group.check("FAILOVER-06", group.sync(a, {a.id: b"late"}))
@@ -123,43 +133,49 @@ async def first_round_is_lost(group: ScenarioContext) -> None:
 
 @failovers.add("FAILOVER-07", needs=RESTART)
 async def members_of_a_lost_round(group: ScenarioContext) -> None:
-    """Those of the generation before are known under it, the newcomer is not."""
+    """Members of the generation before are known under it; the newcomer is not."""
     (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+
     stored, newcomer = a.generation, group.member_without_heartbeats("B")
     parked = await group.join_new(newcomer)
     await group.sleep(group.short_pause)
     await group.join(a)
     await parked
     await group.restart()
+
     await group.check("FAILOVER-07", group.heartbeat(a, generation_id=stored))
     await group.check("FAILOVER-07", group.heartbeat(newcomer), reached=newcomer.generation > stored)
 
 
 @failovers.add("FAILOVER-07", needs=RESTART)
 async def join_phase_is_lost(group: ScenarioContext) -> None:
-    """The same when the coordinator dies while requests are parked."""
+    """If the coordinator dies while requests are parked, the members of the generation before are known."""
     members = await group.form_stable_group(group.member_without_heartbeats("A"), group.member_without_heartbeats("B"))
+
     for member in members:
         member.rebalance_timeout = group.long_session_timeout
     parked = group.join_with_new_metadata(members[0])
     await group.sleep(group.short_pause)
     group.require(not parked.done, "the round did not wait")
     await group.restart()
+
     for member in members:
         await group.check("FAILOVER-07", group.heartbeat(member))
 
 
 @failovers.add("FAILOVER-07", needs=RESTART)
 async def departure_is_lost(group: ScenarioContext) -> None:
-    """Who left without a round being stored is a member again, and its share is given away once its session ends."""
+    """A departure that was not stored is undone, and the member's session expires again."""
     a, leaver = (
         group.member_without_heartbeats("A"),
         group.member("B", session_timeout=max(group.session_timeout, 5_000)),
     )
     a.rebalance_timeout = leaver.rebalance_timeout = group.long_session_timeout
     await group.form_stable_group(a, leaver)
+
     await group.leave(leaver)
     await group.restart()
+
     await group.check("FAILOVER-07", group.describe_groups(), fields="members")
     await group.sleep_past(leaver.session_timeout)
     await group.check("FAILOVER-07", group.heartbeat(a))
@@ -167,28 +183,32 @@ async def departure_is_lost(group: ScenarioContext) -> None:
 
 @failovers.add("FAILOVER-21", needs=RESTART)
 async def share_of_a_leaver_is_given_away(group: ScenarioContext) -> None:
-    """Whatever the restart makes of a departure, once the leaver's session would be over the others have to rejoin."""
+    """After a failover, the others have to rejoin once the session of a departed member would have expired."""
     a, leaver = (
         group.member_without_heartbeats("A"),
         group.member("B", session_timeout=max(group.session_timeout, 5_000)),
     )
     a.rebalance_timeout = leaver.rebalance_timeout = group.long_session_timeout
     await group.form_stable_group(a, leaver)
+
     await group.leave(leaver)
     await group.restart()
     await group.sleep_past(leaver.session_timeout)
+
     await group.check("FAILOVER-21", group.heartbeat(a))
 
 
 @failovers.add("FAILOVER-08", needs=RESTART)
 async def pending_ids_are_lost(group: ScenarioContext) -> None:
-    """An id that was handed out and not used is a stranger's."""
+    """A member id that was issued but not used is unknown."""
     await group.form_stable_group(group.member_without_heartbeats("A"))
+
     x = group.member_without_heartbeats("X")
-    handed_out = group.join(x, version=group.highest_version("JoinGroup", at_least=4))
-    await handed_out
+    issued = group.join(x, version=group.highest_version("JoinGroup", at_least=4))
+    await issued
     await group.restart()
-    await group.check("FAILOVER-08", group.join(x), reached=handed_out.error == Error.MEMBER_ID_REQUIRED)
+
+    await group.check("FAILOVER-08", group.join(x), reached=issued.error == Error.MEMBER_ID_REQUIRED)
 
 
 # --- groups without members ----------------------------------------------------------------------------------------
@@ -196,19 +216,22 @@ async def pending_ids_are_lost(group: ScenarioContext) -> None:
 
 @failovers.add("FAILOVER-12", needs=RESTART)
 async def offsets_survive(group: ScenarioContext) -> None:
-    """All that was committed is there, with its metadata."""
+    """Committed offsets are recovered with their metadata."""
     (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+
     await group.commit(a, {0: 5, 1: {"committed_offset": 7, "committed_metadata": "kept"}})
     await group.restart()
+
     await group.check("FAILOVER-12", group.fetch((0, 1, 2)))
 
 
 @failovers.add("FAILOVER-12", needs=RESTART)
 async def lost_commit_stays_lost(group: ScenarioContext) -> None:
-    """A commit that was under way when the coordinator was killed is there afterwards or is not, and that is that."""
+    """A commit in flight at the kill is stored or lost, once and for all."""
     await group.commit(None, {0: 5})
     group.commit(None, {0: 7})
     await group.restart()
+
     for _ in range(2):
         await group.check("FAILOVER-12", group.fetch(), fields="offset")
         await group.sleep(4 * group.short_pause)
@@ -216,11 +239,13 @@ async def lost_commit_stays_lost(group: ScenarioContext) -> None:
 
 @failovers.add("FAILOVER-14", "FAILOVER-10", needs=RESTART)
 async def emptied_group_comes_back(group: ScenarioContext) -> None:
-    """It is Empty, and counts on."""
+    """A group that its members have left is Empty, and its generations go on."""
     (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+
     await group.commit(a, {0: 5})
     await group.leave(a)
     await group.restart()
+
     await group.check("FAILOVER-14", group.describe_groups(), fields="state")
     await group.check(
         ("FAILOVER-14", "FAILOVER-10"), await group.join_new(group.member_without_heartbeats("B")), fields="generation"
@@ -229,7 +254,7 @@ async def emptied_group_comes_back(group: ScenarioContext) -> None:
 
 @failovers.add("FAILOVER-14", needs=RESTART)
 async def simple_group_comes_back(group: ScenarioContext) -> None:
-    """So does a group that only ever had offsets."""
+    """A group that only held offsets is recovered."""
     await group.commit(None, {0: 5})
     await group.restart()
     await group.check("FAILOVER-14", group.describe_groups(), fields="state")
@@ -237,11 +262,13 @@ async def simple_group_comes_back(group: ScenarioContext) -> None:
 
 @failovers.add("FAILOVER-15", needs=RESTART)
 async def deleted_group_stays_deleted(group: ScenarioContext) -> None:
-    """Neither the group nor its offsets come back."""
+    """A deleted group is not recovered, nor are its offsets."""
     (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+
     await group.commit(a, {0: 5})
     await group.leave(a)
     await group.delete_groups()
     await group.restart()
+
     for call in (group.describe_groups(), group.fetch()):
         await group.check("FAILOVER-15", call)

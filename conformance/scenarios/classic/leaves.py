@@ -1,7 +1,8 @@
-"""LeaveGroup: who is let go, and what the others notice of it."""
+"""LeaveGroup: which members leave, and its effect on the others."""
 
 from fencepost.conformance.scenario.context import Member, ScenarioContext
 from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.model.errors import Error
 from fencepost.traces.events import Body
 
 leaves = ScenarioFamily()
@@ -10,19 +11,19 @@ BATCH_VERSION = 3
 
 
 def leave_entry(member_id: str, instance: str | None = None, reason: str | None = None) -> Body:
-    """One entry of a batch."""
+    """One entry in the list of members."""
     return {"member_id": member_id, "group_instance_id": instance, "reason": reason}
 
 
 async def form_pair(group: ScenarioContext) -> tuple[Member, Member]:
-    """A Stable group of leader and follower."""
+    """Form a Stable group of a leader and a follower."""
     leader, follower = await group.form_stable_group(group.member("A"), group.member("B"))
     return leader, follower
 
 
 @leaves.add("LEAVE-01")
 async def leave_without_a_group(group: ScenarioContext) -> None:
-    """L with the empty group id."""
+    """A LeaveGroup with the empty group id is refused."""
     version = group.highest_version("LeaveGroup", at_least=BATCH_VERSION)
     await group.check(
         "LEAVE-01", group.leave(leave_entry("nobody"), leave_entry("nobody-else"), version=version, group_id="")
@@ -31,7 +32,7 @@ async def leave_without_a_group(group: ScenarioContext) -> None:
 
 @leaves.add("LEAVE-02")
 async def leave_an_unknown_group(group: ScenarioContext) -> None:
-    """Every entry is unknown."""
+    """An unknown group refuses each entry."""
     await group.check(
         "LEAVE-02",
         group.leave(
@@ -42,7 +43,7 @@ async def leave_an_unknown_group(group: ScenarioContext) -> None:
 
 @leaves.add("LEAVE-02")
 async def leave_an_unknown_group_in_old_versions(group: ScenarioContext) -> None:
-    """The only entry's error is the answer's."""
+    """Before version 3, the error of the only entry is that of the response."""
     await group.check(
         "LEAVE-02",
         group.leave(leave_entry("nobody"), version=group.highest_version("LeaveGroup", at_most=BATCH_VERSION - 1)),
@@ -51,9 +52,10 @@ async def leave_an_unknown_group_in_old_versions(group: ScenarioContext) -> None
 
 @leaves.add("LEAVE-03", "LEAVE-13", "LEAVE-16")
 async def leave_of_nobody(group: ScenarioContext) -> None:
-    """An unknown id, no id at all, nobody at all: the member that is there stays."""
+    """An unknown id, an empty id and an empty list leave the member where it is."""
     version = group.highest_version("LeaveGroup", at_least=BATCH_VERSION)
     (a,) = await group.form_stable_group(group.member("A"))
+
     batches: tuple[tuple[str, tuple[Body, ...]], ...] = (
         ("LEAVE-03", (leave_entry("nobody"),)),
         ("LEAVE-13", (leave_entry(""),)),
@@ -66,17 +68,18 @@ async def leave_of_nobody(group: ScenarioContext) -> None:
 
 @leaves.add("LEAVE-04", "LEAVE-05", smoke=True)
 async def leave_in_stable(group: ScenarioContext) -> None:
-    """The member is gone at once, and the other has to rejoin."""
+    """The member is removed at once, and the other has to rejoin."""
     a, b = await form_pair(group)
+
     await group.check("LEAVE-04", group.leave(b))
-    gone, told = group.heartbeat(b), group.heartbeat(a)
+    gone, other = group.heartbeat(b), group.heartbeat(a)
     await group.check("LEAVE-04", gone)
-    await group.check("LEAVE-05", told)
+    await group.check("LEAVE-05", other)
 
 
 @leaves.add("LEAVE-05")
 async def leave_in_completing(group: ScenarioContext) -> None:
-    """A round that waits for its leader begins anew."""
+    """A departure in CompletingRebalance begins another join phase."""
     a, b = await group.form_generation(group.member("A"), group.member("B"))
     await group.leave(b)
     await group.check("LEAVE-05", group.heartbeat(a))
@@ -84,10 +87,12 @@ async def leave_in_completing(group: ScenarioContext) -> None:
 
 @leaves.add("LEAVE-06", smoke=True)
 async def last_member_leaves(group: ScenarioContext) -> None:
-    """The group is Empty, and the departure counted as a generation."""
+    """The departure of the last member leaves the group Empty, and raises the generation."""
     (a,) = await group.form_stable_group(group.member("A"))
+
     before = a.generation
     await group.leave(a)
+
     await group.check("LEAVE-06", group.describe_groups(), fields="state")
     again = await group.join_new(a)
     await again
@@ -96,56 +101,63 @@ async def last_member_leaves(group: ScenarioContext) -> None:
 
 @leaves.add("LEAVE-07", "LEAVE-17")
 async def leave_completes_the_join_phase(group: ScenarioContext) -> None:
-    """The last one waited for leaves; it was the leader, so the other takes over."""
+    """The departure of the last absent member completes the join phase; it led, so the other becomes leader."""
     a, b = await form_pair(group)
+
     changed = (("range", group.metadata("changed")),)
     b.protocols = changed
     parked = group.join(b)
     await group.sleep(group.short_pause)
-    waited = not parked.done
+    is_parked = not parked.done
     await group.leave(a)
-    await group.check("LEAVE-07", parked, fields=("error", "time", "generation"), reached=waited)
-    await group.check("LEAVE-17", parked, fields="leader", reached=waited)
+
+    await group.check("LEAVE-07", parked, fields=("error", "time", "generation"), reached=is_parked)
+    await group.check("LEAVE-17", parked, fields="leader", reached=is_parked)
 
 
 @leaves.add("LEAVE-08", needs=("initial-delay",))
 async def leave_keeps_the_initial_delay(group: ScenarioContext) -> None:
-    """Of two that wait for the delay one leaves; the other still waits."""
+    """A departure during the initial delay does not shorten it."""
     a, b = group.member("A"), group.member("B")
     parked = await group.join_new(a)
     other = await group.join_new(b)
     await group.sleep(min(group.short_pause, group.initial_delay // 4))
-    waited = not parked.done and not other.done
+    is_parked = not parked.done and not other.done
     await group.leave(b)
-    await group.check("LEAVE-08", parked, fields="time", reached=waited)
+
+    await group.check("LEAVE-08", parked, fields="time", reached=is_parked)
 
 
 @leaves.add("LEAVE-09")
 async def leave_answers_the_parked_join(group: ScenarioContext) -> None:
-    """Whoever waits to join and leaves is told that it is unknown."""
+    """The parked JoinGroup of a member that leaves gets UNKNOWN_MEMBER_ID."""
     a, _ = await form_pair(group)
+
     parked = group.join(a)
     await group.sleep(group.short_pause)
-    waited = not parked.done
+    is_parked = not parked.done
     await group.leave(a)
-    await group.check("LEAVE-09", parked, fields=("error", "member", "time"), reached=waited)
+
+    await group.check("LEAVE-09", parked, fields=("error", "member", "time"), reached=is_parked)
 
 
 @leaves.add("LEAVE-10")
 async def pending_id_leaves(group: ScenarioContext) -> None:
-    """An id that was only handed out can be given back."""
+    """A member id that was only issued can leave, and is unknown afterwards."""
     a = group.member("A")
     first = group.join(a, version=group.highest_version("JoinGroup", at_least=4))
-    group.require((await first)["error_code"] == 79, "no id was handed out")
+    group.require((await first)["error_code"] == Error.MEMBER_ID_REQUIRED, "no id was handed out")
+
     await group.check("LEAVE-10", group.leave(a))
     await group.check("LEAVE-10", group.join(a), fields="error")
 
 
 @leaves.add("LEAVE-11")
 async def batch_goes_on_after_a_failure(group: ScenarioContext) -> None:
-    """A stranger between two members: both go, ids are echoed in order."""
+    """An unknown id between two members: both leave, and the ids are echoed in order."""
     version = group.highest_version("LeaveGroup", at_least=BATCH_VERSION)
     a, b = await form_pair(group)
+
     await group.check(
         "LEAVE-11",
         group.leave(b, leave_entry("nobody", "unknown"), a, version=version),
@@ -156,7 +168,7 @@ async def batch_goes_on_after_a_failure(group: ScenarioContext) -> None:
 
 @leaves.add("LEAVE-12")
 async def batch_names_a_member_twice(group: ScenarioContext) -> None:
-    """The second time it is unknown."""
+    """A member that is named twice is unknown the second time."""
     version = group.highest_version("LeaveGroup", at_least=BATCH_VERSION)
     (a,) = await group.form_stable_group(group.member("A"))
     await group.check("LEAVE-12", group.leave(a, a, version=version))
@@ -164,9 +176,10 @@ async def batch_names_a_member_twice(group: ScenarioContext) -> None:
 
 @leaves.add("LEAVE-14")
 async def removal_by_instance_id(group: ScenarioContext) -> None:
-    """An administrator needs only the instance id; the empty member id is echoed."""
+    """The instance id alone is enough to remove a member; the empty member id is echoed."""
     version = group.highest_version("LeaveGroup", at_least=BATCH_VERSION)
     (a,) = await group.form_stable_group(group.member("A", instance="a"))
+
     await group.check(
         "LEAVE-14", group.leave(leave_entry("", a.instance), version=version), fields=("error", "entries", "echo")
     )
@@ -175,7 +188,7 @@ async def removal_by_instance_id(group: ScenarioContext) -> None:
 
 @leaves.add("LEAVE-15")
 async def leave_with_another_instance_id(group: ScenarioContext) -> None:
-    """An unknown instance id, and a known one with an id that does not hold it."""
+    """An unknown instance id is refused, and so is one of another member."""
     version = group.highest_version("LeaveGroup", at_least=BATCH_VERSION)
     (a,) = await group.form_stable_group(group.member("A", instance="a"))
     for wrong in (leave_entry(a.id, "unknown"), leave_entry("", "unknown"), leave_entry("nobody", a.instance)):
@@ -184,10 +197,11 @@ async def leave_with_another_instance_id(group: ScenarioContext) -> None:
 
 @leaves.add("LEAVE-18")
 async def leave_with_a_reason(group: ScenarioContext) -> None:
-    """None, empty or long: the member goes."""
+    """Members leave with a missing, an empty and a long reason."""
     version = group.highest_version("LeaveGroup", at_least=5)
     members = [group.member(label) for label in "ABC"]
     await group.form_stable_group(*members)
+
     for member, reason in zip(members, (None, "", "because " * 1_000), strict=True):
         await group.check("LEAVE-18", group.leave(leave_entry(member.id, None, reason), version=version))
     await group.check("LEAVE-18", group.heartbeat(members[-1]))
@@ -195,37 +209,43 @@ async def leave_with_a_reason(group: ScenarioContext) -> None:
 
 @leaves.add("LEAVE-19")
 async def leader_leaves_in_completing(group: ScenarioContext) -> None:
-    """Who waits for its assignment has to rejoin."""
+    """The parked SyncGroup of a follower gets REBALANCE_IN_PROGRESS when the leader leaves."""
     a, b = await group.form_generation(group.member("A"), group.member("B"))
+
     parked = group.sync(b)
     await group.sleep(group.short_pause)
-    waited = not parked.done
+    is_parked = not parked.done
     await group.leave(a)
-    await group.check("LEAVE-19", parked, reached=waited)
+
+    await group.check("LEAVE-19", parked, reached=is_parked)
 
 
 @leaves.add("LEAVE-20")
 async def static_member_leaves_by_its_id(group: ScenarioContext) -> None:
-    """Old versions know no instance ids and need none; no version asks for a generation."""
+    """A static member can leave by its member id, without instance id and generation."""
     version = group.highest_version("LeaveGroup", at_most=BATCH_VERSION - 1)
     (a,) = await group.form_stable_group(group.member("A", instance="a"))
+
     await group.check("LEAVE-20", group.leave(leave_entry(a.id), version=version))
     await group.check("LEAVE-20", group.heartbeat(a))
 
 
 @leaves.add("LEAVE-21")
 async def offsets_outlive_members(group: ScenarioContext) -> None:
-    """What a member committed is still there when it has left."""
+    """The offsets of a member stay when it leaves."""
     (a,) = await group.form_stable_group(group.member("A"))
+
     committed = (await group.commit(a, {0: 7}))["topics"][0]["partitions"][0]["error_code"] == 0
     await group.leave(a)
+
     await group.check("LEAVE-21", group.fetch(), fields="offset", reached=committed)
 
 
 @leaves.add("LEAVE-22")
 async def batch_empties_the_group(group: ScenarioContext) -> None:
-    """All leave in one request."""
+    """All members leave in one request."""
     version = group.highest_version("LeaveGroup", at_least=BATCH_VERSION)
     a, b = await form_pair(group)
+
     await group.leave(a, b, version=version)
     await group.check("LEAVE-22", group.describe_groups(), fields="state")

@@ -1,4 +1,4 @@
-"""FindCoordinator: which node is named, and what it and the other nodes then do."""
+"""FindCoordinator: which node it returns, and how that node and others respond to requests of the group."""
 
 from fencepost.conformance.scenario.context import Call, ScenarioContext
 from fencepost.conformance.scenario.scenario import ScenarioFamily
@@ -16,14 +16,14 @@ UNKNOWN_KEY_TYPE = 9
 def find_coordinator(
     group: ScenarioContext, *groups: str, version: int | None = None, key_type: int = 0, broker: int | None = None
 ) -> Call:
-    """Send FindCoordinator for groups."""
+    """Send FindCoordinator for keys: ids of groups, unless `key_type` is another."""
     return group.send(
         "FindCoordinator", find_coordinator_body(*groups, key_type=key_type), version=version, broker=broker
     )
 
 
 async def coordinator_node(group: ScenarioContext, group_id: str) -> int:
-    """The node that is named for a group."""
+    """The node id of the coordinator of a group, by FindCoordinator."""
     row = first_coordinator(await find_coordinator(group, group_id))
     group.require(row["error_code"] == 0, "no coordinator was named")
     return int(row["node_id"])
@@ -31,7 +31,7 @@ async def coordinator_node(group: ScenarioContext, group_id: str) -> int:
 
 @lookups.add("FIND-01", smoke=True)
 async def lookup_names_a_usable_node(group: ScenarioContext) -> None:
-    """The node that is named takes the group's requests."""
+    """The node that FindCoordinator returns accepts requests of the group."""
     call = find_coordinator(group, group.group_id)
     row = first_coordinator(await call)
     await group.check("FIND-01", call, fields="error")
@@ -42,14 +42,14 @@ async def lookup_names_a_usable_node(group: ScenarioContext) -> None:
 
 @lookups.add("FIND-01")
 async def lookup_of_any_string(group: ScenarioContext) -> None:
-    """Spaces, other scripts, symbols beyond 16 bits, a long name."""
+    """Group ids of spaces, of other scripts, of symbols beyond 16 bits and of great length are accepted."""
     for name in (" ", "группа", "\U0001f986 & \U0001f43b", "long-" * 200):
         await group.check("FIND-01", find_coordinator(group, name), fields="error")
 
 
 @lookups.add("FIND-02")
 async def lookup_creates_nothing(group: ScenarioContext) -> None:
-    """A group that was only looked for does not exist."""
+    """FindCoordinator creates no group."""
     await find_coordinator(group, group.group_id)
     await group.check("FIND-02", group.describe_groups(), fields="state")
     await group.check("FIND-02", await list_groups_nearby(group), fields="listed")
@@ -57,7 +57,7 @@ async def lookup_creates_nothing(group: ScenarioContext) -> None:
 
 @lookups.add("FIND-02")
 async def lookup_of_an_existing_group(group: ScenarioContext) -> None:
-    """It is where it was looked for before it existed."""
+    """The coordinator of a group is the same before and after its creation."""
     await find_coordinator(group, group.group_id)
     stored = await is_commit_accepted(group.commit(None, {0: 7}))
     await group.check("FIND-02", find_coordinator(group, group.group_id), fields="node", reached=stored)
@@ -65,7 +65,7 @@ async def lookup_of_an_existing_group(group: ScenarioContext) -> None:
 
 @lookups.add("FIND-03")
 async def lookups_agree(group: ScenarioContext) -> None:
-    """Asked again, and asked elsewhere."""
+    """Repeated lookups, and lookups on other nodes, return the same coordinator."""
     await find_coordinator(group, group.group_id)
     for broker in (None, *group.description.brokers):
         await group.check("FIND-03", find_coordinator(group, group.group_id, broker=broker), fields="node")
@@ -73,18 +73,19 @@ async def lookups_agree(group: ScenarioContext) -> None:
 
 @lookups.add("FIND-04", needs=("second-node",))
 async def lookup_follows_from_the_group_id(group: ScenarioContext) -> None:
-    """The node leads the partition of the offsets topic that the id hashes to; one id has no absolute value."""
+    """The coordinator leads the partition of the offsets topic by the hash of the id, also the hash -2^31."""
     version = group.highest_version("Metadata", at_least=4, at_most=9)
     body = {"topics": [{"name": OFFSETS_TOPIC}], "allow_auto_topic_creation": False}
     topics = (await group.send("Metadata", body, version=version))["topics"]
     known = any(topic["error_code"] == 0 for topic in topics)
+
     for name in (group.group_id, f"{group.group_id}-other", "polygenelubricants"):
         await group.check("FIND-04", find_coordinator(group, name), fields="home", reached=known)
 
 
 @lookups.add("FIND-05", "FIND-06")
 async def lookup_of_several_groups(group: ScenarioContext) -> None:
-    """An entry for each key, in a list."""
+    """The response has one entry for each key."""
     version = group.highest_version("FindCoordinator", at_least=FIRST_BATCHED_VERSION)
     call = find_coordinator(group, group.group_id, f"{group.group_id}-b", f"{group.group_id}-c", version=version)
     await group.check("FIND-05", call, fields=("keys", "error"))
@@ -93,7 +94,7 @@ async def lookup_of_several_groups(group: ScenarioContext) -> None:
 
 @lookups.add("FIND-06")
 async def lookup_in_an_old_version(group: ScenarioContext) -> None:
-    """The node at top level."""
+    """Before version 4, the coordinator is at top level."""
     await group.check(
         "FIND-06",
         find_coordinator(
@@ -105,14 +106,14 @@ async def lookup_in_an_old_version(group: ScenarioContext) -> None:
 
 @lookups.add("FIND-07")
 async def lookup_of_an_unknown_kind(group: ScenarioContext) -> None:
-    """There is no coordinator of such a thing."""
+    """An unknown type of key is refused."""
     version = group.highest_version("FindCoordinator", at_least=1)
     await group.check("FIND-07", find_coordinator(group, group.group_id, version=version, key_type=UNKNOWN_KEY_TYPE))
 
 
 @lookups.add("FIND-08")
 async def lookup_while_no_node_can_be_named(group: ScenarioContext) -> None:
-    """Seen only on a cluster that is just starting."""
+    """COORDINATOR_NOT_AVAILABLE, which only a cluster that is just starting returns, comes without a node."""
     call = find_coordinator(group, group.group_id)
     unavailable = first_coordinator(await call)["error_code"] == Error.COORDINATOR_NOT_AVAILABLE
     await group.check("FIND-08", call, fields="node", reached=unavailable, note="a node could be named all the time")
@@ -120,14 +121,14 @@ async def lookup_while_no_node_can_be_named(group: ScenarioContext) -> None:
 
 @lookups.add("FIND-09")
 async def lookup_of_the_empty_group_id(group: ScenarioContext) -> None:
-    """The empty id is an id like any other."""
+    """The empty group id has a coordinator."""
     await coordinator_node(group, group.group_id)
     await group.check("FIND-09", find_coordinator(group, ""), fields="error")
 
 
 @lookups.add("FIND-10", needs=("second-node",))
 async def request_to_the_wrong_node(group: ScenarioContext) -> None:
-    """Another node sends the member away, and the right one has not heard of it."""
+    """Another node refuses JoinGroup with NOT_COORDINATOR, and the coordinator does not know the group."""
     home = await coordinator_node(group, group.group_id)
     others = [broker for broker in group.description.brokers if broker != home]
     group.require(bool(others), "there is no other node")
@@ -141,5 +142,6 @@ async def request_to_the_wrong_node(group: ScenarioContext) -> None:
         "protocols": [{"name": "range", "metadata": group.metadata("A")}],
         "reason": None,
     }
+
     await group.check("FIND-10", group.send("JoinGroup", body, broker=others[0]))
     await group.check("FIND-10", group.describe_groups(), fields="state")

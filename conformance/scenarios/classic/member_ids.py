@@ -1,4 +1,4 @@
-"""The two steps in which a dynamic member joins (KIP-394): ids handed out, used, and gone."""
+"""The two steps in which a dynamic member joins (KIP-394): member ids are issued, used and expire."""
 
 from fencepost.conformance.scenario.context import PREPARING, Member, ScenarioContext
 from fencepost.conformance.scenario.scenario import ScenarioFamily
@@ -8,7 +8,7 @@ member_ids = ScenarioFamily()
 
 
 async def reserve_id(group: ScenarioContext, label: str = "P", *, session: int | None = None) -> Member:
-    """Somebody who was handed an id and does not come back yet."""
+    """A new member whose id is issued but not used yet."""
     member = group.member(label, session_timeout=session, rebalance_timeout=group.rebalance_timeout)
     body = await group.join(member, version=group.highest_version("JoinGroup", 4))
     group.require(body["error_code"] == Error.MEMBER_ID_REQUIRED, "no id was handed out")
@@ -17,15 +17,15 @@ async def reserve_id(group: ScenarioContext, label: str = "P", *, session: int |
 
 @member_ids.add("JOIN-07", smoke=True)
 async def id_is_required_in_every_state(group: ScenarioContext) -> None:
-    """A stranger asks while there is no group, while it is Stable, in the join phase and in the sync phase."""
+    """A member id is required in every state: without a group, in Stable, and in both phases of a rebalance."""
     version = group.highest_version("JoinGroup", 4)
 
     async def ask() -> Member:
-        stranger = group.member("P", session_timeout=group.long_session_timeout)
-        call = group.join(stranger, version=version)
+        newcomer = group.member("P", session_timeout=group.long_session_timeout)
+        call = group.join(newcomer, version=version)
         await group.check("JOIN-07", call)
         await group.check("JOIN-07", call, fields="generation")
-        return stranger
+        return newcomer
 
     await group.leave(await ask())
     a, b = await group.form_stable_group(group.member("A"), group.member("B"))
@@ -41,27 +41,31 @@ async def id_is_required_in_every_state(group: ScenarioContext) -> None:
 
 @member_ids.add("JOIN-08")
 async def old_versions_join_in_one_step(group: ScenarioContext) -> None:
-    """Up to version 3 the first JoinGroup parks like any other, and is answered with a success."""
+    """Up to version 3, the first JoinGroup parks like any other, and succeeds."""
     version = group.highest_version("JoinGroup", 0, 3)
     (a,) = await group.form_stable_group(group.member("A"))
+
     call = group.join(group.member("B"), version=version)
     await group.wait_for_state(PREPARING)
     await group.join(a)
+
     await group.check("JOIN-08", call, fields=("error", "time"))
 
 
 @member_ids.add("JOIN-09")
 async def handing_out_an_id_disturbs_nobody(group: ScenarioContext) -> None:
-    """The members of a Stable group notice nothing."""
+    """Issuing an id does not affect the members of a Stable group."""
     (a,) = await group.form_stable_group(group.member("A"))
+
     await reserve_id(group)
     await group.sleep(group.short_pause)
+
     await group.check("JOIN-09", group.heartbeat(a))
 
 
 @member_ids.add("JOIN-10")
 async def handed_out_ids_are_fresh(group: ScenarioContext) -> None:
-    """Twenty strangers get twenty ids."""
+    """Twenty new members get twenty member ids."""
     version = group.highest_version("JoinGroup", 4)
     await group.form_stable_group(group.member("A"))
     for number in range(20):
@@ -70,18 +74,20 @@ async def handed_out_ids_are_fresh(group: ScenarioContext) -> None:
 
 @member_ids.add("JOIN-11")
 async def pending_id_joins(group: ScenarioContext) -> None:
-    """The id that was handed out is the one the member has."""
+    """The member joins under the id that was issued to it."""
     (a,) = await group.form_stable_group(group.member("A"))
+
     newcomer = await reserve_id(group)
     call = group.join(newcomer)
     await group.sleep(group.short_pause)
     await group.join(a)
+
     await group.check("JOIN-11", call, fields=("error", "member"))
 
 
 @member_ids.add("JOIN-12")
 async def second_request_counts(group: ScenarioContext) -> None:
-    """What the first request offered, and its session timeout, are forgotten."""
+    """The protocols and the session timeout of the second JoinGroup count, not those of the first."""
     version = group.highest_version("JoinGroup", 4)
     member = group.member("A")
     first = await group.join(
@@ -91,6 +97,7 @@ async def second_request_counts(group: ScenarioContext) -> None:
         protocols=[{"name": "other", "metadata": b""}, {"name": "range", "metadata": b""}],
     )
     group.require(first["error_code"] == Error.MEMBER_ID_REQUIRED, "no id was handed out")
+
     await group.check("JOIN-12", group.join(member, version=version), fields="members")
     await group.sync_all(member)
     await group.sleep_past(member.session_timeout)
@@ -103,7 +110,7 @@ async def second_request_counts(group: ScenarioContext) -> None:
 
 @member_ids.add("JOIN-13")
 async def pending_id_that_left(group: ScenarioContext) -> None:
-    """An id given back is gone."""
+    """An issued id that has left is unknown."""
     member = await reserve_id(group)
     await group.leave(member)
     await group.check("JOIN-13", group.join(member))
@@ -111,18 +118,20 @@ async def pending_id_that_left(group: ScenarioContext) -> None:
 
 @member_ids.add("JOIN-13")
 async def pending_id_that_expired(group: ScenarioContext) -> None:
-    """An id not used for a session timeout is gone."""
+    """An issued id that is not used within the session timeout is unknown."""
     await group.form_stable_group(
         group.member("A", session_timeout=group.long_session_timeout, rebalance_timeout=group.rebalance_timeout)
     )
+
     member = await reserve_id(group)
     await group.sleep_past(member.session_timeout)
+
     await group.check("JOIN-13", group.join(member))
 
 
 @member_ids.add("JOIN-13")
 async def pending_id_of_a_deleted_group(group: ScenarioContext) -> None:
-    """Nothing is left of a group that was deleted."""
+    """The issued ids of a deleted group are unknown."""
     member = await reserve_id(group)
     await group.delete_groups()
     await group.check("JOIN-13", group.join(member))
@@ -130,30 +139,35 @@ async def pending_id_of_a_deleted_group(group: ScenarioContext) -> None:
 
 @member_ids.add("JOIN-14")
 async def pending_id_with_an_instance(group: ScenarioContext) -> None:
-    """An id handed out to a dynamic member does not suit a static one."""
+    """An id that was issued to a dynamic member is refused with an instance id."""
     version = group.highest_version("JoinGroup", 5)
     await group.form_stable_group(group.member("A"))
+
     member = await reserve_id(group)
     await group.check("JOIN-14", group.join(member, group_instance_id="instance", version=version))
 
 
 @member_ids.add("JOIN-28")
 async def pending_id_holds_up_the_phase(group: ScenarioContext) -> None:
-    """Everyone has rejoined, but the round waits until the owner of the id says that it will not come."""
+    """A join phase with all members waits for an issued id until it leaves."""
     (a,) = await group.form_stable_group(group.member("A"))
-    stranger = await reserve_id(group, session=group.long_session_timeout)
+
+    newcomer = await reserve_id(group, session=group.long_session_timeout)
     call = group.join(a)
     await group.sleep(3 * group.short_pause)
-    await group.leave(stranger)
+    await group.leave(newcomer)
+
     await group.check("JOIN-28", call, fields="time")
 
 
 @member_ids.add("JOIN-28")
 async def pending_id_completes_the_phase(group: ScenarioContext) -> None:
-    """The round waits until the owner of the id comes, and is then complete."""
+    """A join phase with all members waits for an issued id until it joins."""
     (a,) = await group.form_stable_group(group.member("A"))
-    stranger = await reserve_id(group, session=group.long_session_timeout)
+
+    newcomer = await reserve_id(group, session=group.long_session_timeout)
     call = group.join(a)
     await group.sleep(3 * group.short_pause)
-    await group.join(stranger)
+    await group.join(newcomer)
+
     await group.check("JOIN-28", call, fields=("time", "members"))

@@ -1,19 +1,19 @@
-"""Groups that live on the same node as the stage's, for requests that name several groups or none."""
+"""Groups with the same coordinator as the group under test, for requests about several groups."""
 
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.traces.events import Body
 
 MAX_LOOKUPS = 200
-"""How many names are looked up for a neighbour; on a cluster of ten nodes a tenth of them will do."""
+"""The most names that are looked up; on a cluster of ten nodes, every tenth fits."""
 
 
 async def own_node(group: ScenarioContext) -> int | None:
-    """The node that coordinates the stage's group; None where there is just one."""
+    """The coordinator of the group under test; None if the target has one node."""
     return await coordinator_of(group, group.group_id) if len(group.description.brokers) > 1 else None
 
 
 async def find_neighbours(group: ScenarioContext, count: int) -> list[str]:
-    """Unused group ids that are coordinated where the stage's group is."""
+    """Unused group ids with the same coordinator as the group under test. Raises `Blocked` if too few are found."""
     here = await own_node(group)
     found: list[str] = []
     for number in range(MAX_LOOKUPS):
@@ -27,7 +27,7 @@ async def find_neighbours(group: ScenarioContext, count: int) -> list[str]:
 
 
 async def coordinator_of(group: ScenarioContext, group_id: str) -> int:
-    """The node that coordinates a group."""
+    """The coordinator of a group, by FindCoordinator."""
     row = first_coordinator(await group.send("FindCoordinator", find_coordinator_body(group_id)))
     group.require(row["error_code"] == 0, "no coordinator was named")
     return int(row["node_id"])
@@ -39,6 +39,6 @@ def find_coordinator_body(*groups: str, key_type: int = 0) -> Body:
 
 
 def first_coordinator(body: Body) -> Body:
-    """The first node named in an answer, of whatever version."""
+    """The first coordinator in a response of any version."""
     rows = body.get("coordinators")
     return rows[0] if rows else body

@@ -1,4 +1,4 @@
-"""Sessions: who expires when, what protects from it, and what grants a full one."""
+"""Sessions: their start, their protection and their expiry."""
 
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import ScenarioFamily
@@ -6,13 +6,14 @@ from fencepost.model.errors import Error
 
 sessions = ScenarioFamily()
 EARLY_MS = 400
-"""How long before a deadline a member is looked at that must still be there."""
+"""How long before its deadline a session is checked to be alive."""
 
 
 @sessions.add("TIMER-01", smoke=True)
 async def silence_ends_a_session(group: ScenarioContext) -> None:
-    """A lone member is known until shortly before its session timeout, and gone after it."""
+    """A silent member is known until shortly before its session timeout, and removed after it."""
     (a,) = await group.form_stable_group(group.member("A"))
+
     await group.sleep(a.session_timeout - EARLY_MS)
     await group.check("TIMER-01", group.heartbeat(a))
     await group.sleep_past(a.session_timeout)
@@ -21,7 +22,7 @@ async def silence_ends_a_session(group: ScenarioContext) -> None:
 
 @sessions.add("TIMER-01")
 async def silence_before_the_first_sync(group: ScenarioContext) -> None:
-    """A member that dies before it ever synced is gone after its session timeout, not after that of the sync phase."""
+    """A member that never syncs is removed at its session timeout, not only at the end of the sync phase."""
     (a,) = await group.form_generation(group.member("A", rebalance_timeout=group.long_session_timeout))
     await group.sleep_past(a.session_timeout)
     await group.check("TIMER-01", group.heartbeat(a))
@@ -29,27 +30,30 @@ async def silence_before_the_first_sync(group: ScenarioContext) -> None:
 
 @sessions.add("TIMER-02")
 async def expiry_in_stable(group: ScenarioContext) -> None:
-    """When one member of a stable group expires, the other is told to rejoin."""
+    """In Stable, the other member has to rejoin when a session expires."""
     a, b = group.member_without_heartbeats("A"), group.member("B")
     await group.form_stable_group(a, b)
+
     await group.sleep_past(b.session_timeout)
     await group.check("TIMER-02", group.heartbeat(a))
 
 
 @sessions.add("TIMER-02")
 async def expiry_in_completing(group: ScenarioContext) -> None:
-    """The same in the sync phase, well before its own timeout."""
+    """In CompletingRebalance, a session expires well before the timeout of the sync phase."""
     a, b = group.member_without_heartbeats("A"), group.member("B")
     a.rebalance_timeout = b.rebalance_timeout = group.long_session_timeout
     await group.form_generation(a, b)
+
     await group.sleep_past(b.session_timeout)
     await group.check("TIMER-02", group.heartbeat(a))
 
 
 @sessions.add("TIMER-02")
 async def expiry_of_the_last_member(group: ScenarioContext) -> None:
-    """It leaves the group Empty, and that round counts."""
+    """The last session that expires leaves the group Empty, and raises the generation."""
     (a,) = await group.form_stable_group(group.member("A"))
+
     await group.sleep_past(a.session_timeout)
     await group.check("TIMER-02", group.describe_groups(), fields="state")
     await group.check("TIMER-02", await group.join_new(group.member("B")), fields="generation")
@@ -57,22 +61,26 @@ async def expiry_of_the_last_member(group: ScenarioContext) -> None:
 
 @sessions.add("TIMER-03")
 async def parked_join_protects_the_session(group: ScenarioContext) -> None:
-    """A member that waits for the others is not expected to heartbeat."""
+    """A member whose JoinGroup is parked does not expire."""
     a, b = group.member_without_heartbeats("A"), group.member("B", rebalance_timeout=group.long_session_timeout)
     await group.form_stable_group(a, b)
+
     parked = group.join_with_new_metadata(b)
     await group.sleep_past(b.session_timeout)
     await group.join(a)
+
     await group.check("TIMER-03", parked, fields=("error", "members"))
 
 
 @sessions.add("TIMER-04")
 async def parked_sync_protects_the_session(group: ScenarioContext) -> None:
-    """A follower that waits for the assignment is not expected to heartbeat."""
+    """A follower whose SyncGroup is parked does not expire."""
     a, b = (group.member(label, rebalance_timeout=group.long_session_timeout) for label in "AB")
     leader, follower = await group.form_generation(a, b)
+
     parked = group.sync(follower)
     left = follower.session_timeout + 2 * group.grace + group.short_pause
+
     while left > 0:
         await group.sleep(leader.session_timeout // 4)
         left -= leader.session_timeout // 4
@@ -83,50 +91,56 @@ async def parked_sync_protects_the_session(group: ScenarioContext) -> None:
 
 @sessions.add("TIMER-05")
 async def full_session_after_a_parked_join(group: ScenarioContext) -> None:
-    """A session begins when the join phase ends, not when the request came."""
+    """A full session starts when the join phase ends, not when the JoinGroup arrives."""
     a, b = group.member_without_heartbeats("A"), group.member("B", rebalance_timeout=group.long_session_timeout)
     await group.form_stable_group(a, b)
+
     parked = group.join_with_new_metadata(b)
     await group.sleep(b.session_timeout - EARLY_MS)
     await group.join(a)
     await parked
     await group.sleep(b.session_timeout - EARLY_MS)
+
     await group.check("TIMER-05", group.heartbeat(b))
 
 
 @sessions.add("TIMER-05")
 async def full_session_after_a_parked_sync(group: ScenarioContext) -> None:
-    """A session begins when a parked SyncGroup is answered."""
+    """A full session starts with the response to a parked SyncGroup."""
     a, b = (group.member(label, rebalance_timeout=group.long_session_timeout) for label in "AB")
     leader, follower = await group.form_generation(a, b)
+
     parked = group.sync(follower)
     await group.keep_alive([leader], follower.session_timeout - EARLY_MS)
     await group.sync_leader(leader, follower)
     await parked
     await group.sleep(follower.session_timeout - EARLY_MS)
+
     await group.check("TIMER-05", group.heartbeat(follower))
 
 
 @sessions.add("TIMER-06", needs=("slow",))
 async def new_member_is_dropped_after_five_minutes(group: ScenarioContext) -> None:
-    """A first JoinGroup may be parked for 300 s, however long the round takes."""
+    """The first JoinGroup of a member parks for 300 s at most, however long the join phase takes."""
     limit = group.settings.new_member_timeout
     a, b = group.member_without_heartbeats("A"), group.member("B")
     a.rebalance_timeout = b.rebalance_timeout = limit + 60_000
     await group.form_stable_group(a)
+
     parked = await group.join_new(b)
-    begun = 0
-    while begun < limit + 2 * group.grace and not parked.done:
+    waited = 0
+    while waited < limit + 2 * group.grace and not parked.done:
         await group.sleep(a.session_timeout // 4)
-        begun += a.session_timeout // 4
+        waited += a.session_timeout // 4
         await group.heartbeat(a)
+
     await group.check("TIMER-06", parked)
     await group.check("TIMER-06", group.heartbeat(b, generation_id=a.generation))
 
 
 @sessions.add("TIMER-05", needs=("slow",))
 async def live_member_outlasts_five_minutes(group: ScenarioContext) -> None:
-    """What was granted to its first JoinGroup does not end a member that has sessions since."""
+    """The limit on the first JoinGroup does not apply to a member once it has joined."""
     (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
     left = group.settings.new_member_timeout + 2 * group.grace
     while left > 0:
@@ -137,41 +151,46 @@ async def live_member_outlasts_five_minutes(group: ScenarioContext) -> None:
 
 @sessions.add("TIMER-07")
 async def new_member_needs_no_session(group: ScenarioContext) -> None:
-    """A first JoinGroup may be parked for longer than the session timeout that it names."""
+    """The first JoinGroup of a member may park for longer than its session timeout."""
     (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+
     b = group.member("B")
     a.rebalance_timeout = b.rebalance_timeout = group.long_session_timeout
     parked = await group.join_new(b)
     await group.sleep(group.short_pause)
     await group.keep_alive([a], b.session_timeout + 2 * group.grace)
     await group.join(a)
+
     await group.check("TIMER-07", parked)
 
 
 @sessions.add("TIMER-08")
 async def pending_id_expires(group: ScenarioContext) -> None:
-    """An id that is handed out holds up the round for its session timeout and no longer."""
+    """A join phase waits for an issued id for its session timeout, and no longer."""
     a, x = group.member_without_heartbeats("A"), group.member("X")
     a.rebalance_timeout = group.long_session_timeout
     await group.form_stable_group(a)
-    handed_out = group.join(x, version=group.highest_version("JoinGroup", at_least=4))
-    await handed_out
-    await group.check("TIMER-08", group.join(a), fields="time", reached=handed_out.error == Error.MEMBER_ID_REQUIRED)
+
+    issued = group.join(x, version=group.highest_version("JoinGroup", at_least=4))
+    await issued
+
+    await group.check("TIMER-08", group.join(a), fields="time", reached=issued.error == Error.MEMBER_ID_REQUIRED)
     await group.check("TIMER-08", group.join(x))
 
 
 @sessions.add("TIMER-21")
 async def expiry_completes_the_join_phase(group: ScenarioContext) -> None:
-    """The round waits for a silent member until its session is over, not for the whole rebalance timeout."""
+    """A join phase waits for a silent member until its session expires, not until the rebalance timeout."""
     a, b = group.member_without_heartbeats("A"), group.member("B")
     a.rebalance_timeout = group.long_session_timeout
     await group.form_stable_group(a, b)
+
     await group.check("TIMER-21", group.join_with_new_metadata(a), fields="time")
 
 
 @sessions.add("HB-05", "TIMER-25")
 async def dropped_member_has_no_session(group: ScenarioContext) -> None:
-    """Nothing happens when the session would end of a member that was dropped for not coming back."""
+    """The former session timeout of a member that was removed for not rejoining has no effect."""
     a, b = (
         group.member_without_heartbeats("A"),
         group.member("B", session_timeout=max(group.session_timeout, 5_000)),
@@ -180,13 +199,14 @@ async def dropped_member_has_no_session(group: ScenarioContext) -> None:
     await group.form_stable_group(a, b)
     await group.join_with_new_metadata(a)
     await group.sync_all(a)
+
     await group.sleep_past(b.session_timeout)
     await group.check(("HB-05", "TIMER-25"), group.heartbeat(a))
 
 
 @sessions.add("TIMER-22")
 async def sessions_are_independent(group: ScenarioContext) -> None:
-    """The heartbeats of one member do nothing for another."""
+    """The heartbeats of one member do not extend the session of another."""
     a, b = await group.form_stable_group(group.member("A"), group.member("B"))
     await group.keep_alive([a], b.session_timeout + 2 * group.grace + group.short_pause)
     await group.check("TIMER-22", group.heartbeat(b))
@@ -194,9 +214,10 @@ async def sessions_are_independent(group: ScenarioContext) -> None:
 
 @sessions.add("TIMER-24")
 async def every_member_has_its_own_session(group: ScenarioContext) -> None:
-    """Of two silent members the one with the short session expires."""
+    """Of two silent members, the one with the shorter session timeout expires."""
     a, b = group.member_without_heartbeats("A"), group.member("B")
     await group.form_stable_group(a, b)
+
     await group.sleep_past(b.session_timeout)
     for member in (b, a):
         await group.check("TIMER-24", group.heartbeat(member))

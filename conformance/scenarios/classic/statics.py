@@ -1,4 +1,4 @@
-"""Static members (KIP-345): joining, fencing, staying through rounds, leaving."""
+"""Static members (KIP-345): how they join, are fenced, stay through rebalances, and leave."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,7 +10,7 @@ statics = ScenarioFamily()
 
 
 def static_member(group: ScenarioContext, label: str, *protocols: str, silent: bool = True) -> Member:
-    """A static member; unless told otherwise it need not heartbeat."""
+    """A new static member, with a session that outlasts the scenario if it is silent."""
     group.highest_version("JoinGroup", at_least=5)
     instance = label.lower()
     if silent:
@@ -19,16 +19,16 @@ def static_member(group: ScenarioContext, label: str, *protocols: str, silent: b
 
 
 async def replace_static_member(group: ScenarioContext, member: Member, *, version: int | None = None) -> Member:
-    """The member that took over from a static member of a stable group."""
-    heir = group.replacement_of(member)
-    await group.join(heir, version=version)
-    group.require(heir.generation >= 0, "the static member was not replaced at once")
-    return heir
+    """Replace a static member of a Stable group; returns the replacement."""
+    replacement = group.replacement_of(member)
+    await group.join(replacement, version=version)
+    group.require(replacement.generation >= 0, "the static member was not replaced at once")
+    return replacement
 
 
 @statics.add("STATIC-01", smoke=True)
 async def static_member_joins_in_one_step(group: ScenarioContext) -> None:
-    """It is not sent away to come back with an id."""
+    """A static member joins without a member id."""
     await group.check("STATIC-01", group.join(static_member(group, "A")))
 
 
@@ -36,7 +36,7 @@ async def static_member_joins_in_one_step(group: ScenarioContext) -> None:
 
 
 def requests_with_instance(group: ScenarioContext, member: Member, instance: str | None) -> Iterator[Call]:
-    """Every group request that can carry an instance id, with the member's id and this one; the harmless first."""
+    """Send each request that can carry an instance id, with the id of the member; harmless ones come first."""
     claim: dict[str, Any] = {"group_instance_id": instance}
     asked: dict[str, tuple[int, Callable[[], Call]]] = {
         "Heartbeat": (3, lambda: group.heartbeat(member, **claim)),
@@ -52,7 +52,7 @@ def requests_with_instance(group: ScenarioContext, member: Member, instance: str
 
 @statics.add("STATIC-03")
 async def replaced_id_is_fenced(group: ScenarioContext) -> None:
-    """With its instance id it hears of the other owner, without it is a stranger."""
+    """A replaced member gets FENCED_INSTANCE_ID with its instance id, and UNKNOWN_MEMBER_ID without."""
     (old,) = await group.form_stable_group(static_member(group, "A"))
     await replace_static_member(group, old)
     for instance in (old.instance, None):
@@ -62,7 +62,7 @@ async def replaced_id_is_fenced(group: ScenarioContext) -> None:
 
 @statics.add("STATIC-04")
 async def shape_of_a_fenced_join(group: ScenarioContext) -> None:
-    """It names the id that was sent, and no generation or leader."""
+    """A fenced JoinGroup echoes the member id, and carries no generation and no leader."""
     (old,) = await group.form_stable_group(static_member(group, "A"))
     await replace_static_member(group, old)
     await group.check("STATIC-04", group.join(old), fields=("error", "member", "generation", "leader"))
@@ -70,7 +70,7 @@ async def shape_of_a_fenced_join(group: ScenarioContext) -> None:
 
 @statics.add("STATIC-06")
 async def instance_id_of_another_member(group: ScenarioContext) -> None:
-    """Its owner has another member id."""
+    """A member with the instance id of another is fenced."""
     owner, other = static_member(group, "A"), group.member_without_heartbeats("B")
     await group.form_stable_group(owner, other)
     for call in requests_with_instance(group, other, owner.instance):
@@ -79,7 +79,7 @@ async def instance_id_of_another_member(group: ScenarioContext) -> None:
 
 @statics.add("STATIC-07")
 async def unknown_instance_id(group: ScenarioContext) -> None:
-    """Nobody has it, so the member id does not help."""
+    """An unknown instance id is refused, even with a known member id."""
     group.highest_version("JoinGroup", at_least=5)
     (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
     for call in requests_with_instance(group, a, "nobody"):
@@ -88,7 +88,7 @@ async def unknown_instance_id(group: ScenarioContext) -> None:
 
 @statics.add("STATIC-27")
 async def instance_id_may_be_omitted(group: ScenarioContext) -> None:
-    """The member id of a static member is good by itself."""
+    """The member id of a static member is sufficient without its instance id."""
     (a,) = await group.form_stable_group(static_member(group, "A"))
     for call in (group.heartbeat(a, group_instance_id=None), group.sync(a, group_instance_id=None)):
         await group.check("STATIC-27", call)
@@ -96,7 +96,7 @@ async def instance_id_may_be_omitted(group: ScenarioContext) -> None:
 
 @statics.add("STATIC-30")
 async def instance_id_needs_its_version(group: ScenarioContext) -> None:
-    """Requests of the last version without instance ids are complete without them."""
+    """The last version of each request without instance ids works without them."""
     before = {"JoinGroup": 4, "SyncGroup": 2, "Heartbeat": 2, "OffsetCommit": 6, "LeaveGroup": 2}
     for api, version in before.items():
         group.highest_version(api, version, version)
@@ -111,6 +111,7 @@ async def instance_id_needs_its_version(group: ScenarioContext) -> None:
     await committed
     left = group.leave(a, version=before["LeaveGroup"])
     await left
+
     for call in (joined, synced, beaten, committed, left):
         await group.check("STATIC-30", call)
 
@@ -120,8 +121,9 @@ async def instance_id_needs_its_version(group: ScenarioContext) -> None:
 
 @statics.add("STATIC-17")
 async def static_rejoin(group: ScenarioContext) -> None:
-    """With its own ids a static member rejoins as a dynamic one does."""
+    """With its own ids, a static member rejoins as a dynamic one does."""
     leader, follower = await group.form_stable_group(static_member(group, "A"), static_member(group, "B"))
+
     await group.check("STATIC-17", group.join(follower))
     group.join(leader)
     await group.sleep(group.short_pause)
@@ -130,7 +132,7 @@ async def static_rejoin(group: ScenarioContext) -> None:
 
 @statics.add("STATIC-18")
 async def static_member_survives_the_round(group: ScenarioContext) -> None:
-    """It did not come, and the leader is told of it all the same."""
+    """A static member that does not rejoin stays, and is listed for the leader."""
     a, kept = group.member_without_heartbeats("A"), static_member(group, "B")
     await group.form_stable_group(a, kept)
     await group.check("STATIC-18", group.join_with_new_metadata(a), fields="members")
@@ -138,28 +140,30 @@ async def static_member_survives_the_round(group: ScenarioContext) -> None:
 
 @statics.add("STATIC-19")
 async def absent_static_leader(group: ScenarioContext) -> None:
-    """A static leader that did not come is a member still, but the leader no more."""
+    """A static leader that does not rejoin stays a member, but leads no longer."""
     _, follower = await group.form_stable_group(static_member(group, "A"), static_member(group, "B"))
     await group.check("STATIC-19", group.join_with_new_metadata(follower), fields="leader")
 
 
 @statics.add("STATIC-20")
 async def nobody_came(group: ScenarioContext) -> None:
-    """When the one that began a round has left, the round waits for the static member."""
-    a, passing = static_member(group, "A"), group.member_without_heartbeats("B")
+    """A join phase whose only rejoined member has left waits for the static member."""
+    a, newcomer = static_member(group, "A"), group.member_without_heartbeats("B")
     await group.form_stable_group(a)
-    parked = await group.join_new(passing)
+
+    parked = await group.join_new(newcomer)
     await group.sleep(group.short_pause)
-    await group.leave(passing)
+    await group.leave(newcomer)
     await parked
     await group.sleep_past(a.rebalance_timeout)
+
     await group.check("STATIC-20", group.heartbeat(a))
     await group.check("STATIC-20", group.join(a), fields="generation")
 
 
 @statics.add("STATIC-21")
 async def static_session_expiry(group: ScenarioContext) -> None:
-    """Its session ends like any other."""
+    """The session of a static member expires like any other."""
     (a,) = await group.form_stable_group(static_member(group, "A", silent=False))
     await group.sleep_past(a.session_timeout)
     await group.check("STATIC-21", group.heartbeat(a))
@@ -167,16 +171,18 @@ async def static_session_expiry(group: ScenarioContext) -> None:
 
 @statics.add("STATIC-22")
 async def kept_member_that_never_syncs(group: ScenarioContext) -> None:
-    """It stayed through the join phase, and is removed when the sync phase has waited for it long enough."""
+    """A static member that stayed through the join phase is removed at the end of the sync phase."""
     a, kept = group.member_without_heartbeats("A"), static_member(group, "B")
     a.rebalance_timeout = kept.rebalance_timeout = group.rebalance_timeout // 2
     await group.form_stable_group(a, kept)
+
     await group.join_with_new_metadata(a)
     await group.sync_leader(a, kept)
     await group.sleep(group.short_pause)
     alive = group.heartbeat(kept, generation_id=a.generation)
     await alive
     await group.sleep_past(kept.rebalance_timeout)
+
     for member in (kept, a):
         await group.check("STATIC-22", group.heartbeat(member, generation_id=a.generation), reached=alive.error == 0)
 
@@ -186,7 +192,7 @@ async def kept_member_that_never_syncs(group: ScenarioContext) -> None:
 
 @statics.add("STATIC-23")
 async def instance_id_is_free_after_leaving(group: ScenarioContext) -> None:
-    """Who comes with it next is a new member, and the next round its first."""
+    """After its owner has left, an instance id belongs to a new member, which begins a join phase."""
     (a,) = await group.form_stable_group(static_member(group, "A"))
     await group.leave({"member_id": "", "group_instance_id": a.instance, "reason": None}, version=leave_version(group))
     await group.check("STATIC-23", group.join(group.replacement_of(a)))
@@ -194,7 +200,7 @@ async def instance_id_is_free_after_leaving(group: ScenarioContext) -> None:
 
 @statics.add("STATIC-23")
 async def instance_id_is_free_after_expiry(group: ScenarioContext) -> None:
-    """The same when its owner was silent for too long."""
+    """After its owner has expired, an instance id belongs to a new member."""
     (a,) = await group.form_stable_group(static_member(group, "A", silent=False))
     await group.sleep_past(a.session_timeout)
     await group.check("STATIC-23", group.join(group.replacement_of(a)))
@@ -202,13 +208,14 @@ async def instance_id_is_free_after_expiry(group: ScenarioContext) -> None:
 
 @statics.add("STATIC-29")
 async def static_member_leaves(group: ScenarioContext) -> None:
-    """It is gone at once, and the other one is told to rejoin."""
+    """A static member that leaves is removed at once, and the other has to rejoin."""
     a, leaver = group.member_without_heartbeats("A"), static_member(group, "B")
     await group.form_stable_group(a, leaver)
+
     await group.check("STATIC-29", group.leave(leaver, version=leave_version(group)))
     await group.check("STATIC-29", group.heartbeat(a))
 
 
 def leave_version(group: ScenarioContext) -> int:
-    """The version of LeaveGroup: instance ids need the third."""
+    """The highest version of LeaveGroup, which has instance ids from version 3 on."""
     return group.highest_version("LeaveGroup", at_least=3)

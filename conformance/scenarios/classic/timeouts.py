@@ -1,4 +1,4 @@
-"""The timeouts of a round: the initial delay, the rebalance timeout of the join phase and that of the sync phase."""
+"""Timeouts of a rebalance: the initial delay, and the rebalance timeout of the join phase and of the sync phase."""
 
 from fencepost.conformance.scenario.context import Member, ScenarioContext
 from fencepost.conformance.scenario.scenario import ScenarioFamily
@@ -13,7 +13,7 @@ MEDIUM_MS = 3_000
 
 
 def member_with_timeout(group: ScenarioContext, label: str, rebalance: int) -> Member:
-    """A member that need not heartbeat, with this rebalance timeout."""
+    """A new member that need not heartbeat, with this rebalance timeout in milliseconds."""
     member = group.member_without_heartbeats(label)
     member.rebalance_timeout = rebalance
     return member
@@ -21,7 +21,7 @@ def member_with_timeout(group: ScenarioContext, label: str, rebalance: int) -> M
 
 @timeouts.add("TIMER-09")
 async def longest_rebalance_timeout_counts(group: ScenarioContext) -> None:
-    """The round waits as long as its most patient member wants, here one that does not come."""
+    """The join phase waits for an absent member by the longest rebalance timeout of all members."""
     a, b = member_with_timeout(group, "A", SHORT_MS), member_with_timeout(group, "B", MEDIUM_MS)
     await group.form_stable_group(a, b)
     await group.check("TIMER-09", group.join_with_new_metadata(a), fields="time")
@@ -29,7 +29,7 @@ async def longest_rebalance_timeout_counts(group: ScenarioContext) -> None:
 
 @timeouts.add("TIMER-09")
 async def rebalance_timeout_of_the_last_join_counts(group: ScenarioContext) -> None:
-    """A member that has rejoined with more patience is waited for that much longer."""
+    """A rebalance timeout that a rejoin lengthens holds for the next join phase."""
     leader, follower = await group.form_stable_group(
         member_with_timeout(group, "A", MEDIUM_MS), member_with_timeout(group, "B", MEDIUM_MS)
     )
@@ -38,17 +38,20 @@ async def rebalance_timeout_of_the_last_join_counts(group: ScenarioContext) -> N
     await group.join(leader)
     await rejoined
     await group.sync_all(leader, follower)
+
     await group.check("TIMER-09", group.join_with_new_metadata(leader), fields="time")
 
 
 @timeouts.add("TIMER-10")
 async def later_joiners_do_not_extend_a_round(group: ScenarioContext) -> None:
-    """A newcomer with more patience changes nothing for the round under way."""
+    """A newcomer with a longer rebalance timeout does not lengthen the current join phase."""
     a, b = member_with_timeout(group, "A", MEDIUM_MS), member_with_timeout(group, "B", MEDIUM_MS)
     await group.form_stable_group(a, b)
+
     parked = group.join_with_new_metadata(a)
     await group.sleep(group.short_pause)
     await group.join_new(member_with_timeout(group, "C", 20_000))
+
     await group.check("TIMER-10", parked, fields="time")
 
 
@@ -57,9 +60,10 @@ async def later_joiners_do_not_extend_a_round(group: ScenarioContext) -> None:
 
 @timeouts.add("TIMER-11")
 async def sync_timeout_despite_heartbeats(group: ScenarioContext) -> None:
-    """Who only heartbeats after the join phase is removed when the rebalance timeout is over, and not before."""
+    """A member that heartbeats but does not sync is removed at the rebalance timeout, and not before."""
     a = member_with_timeout(group, "A", MEDIUM_MS)
     await group.form_generation(a)
+
     await group.sleep(a.rebalance_timeout - 500)
     await group.check("TIMER-11", group.heartbeat(a))
     await group.sleep_past(500)
@@ -68,42 +72,48 @@ async def sync_timeout_despite_heartbeats(group: ScenarioContext) -> None:
 
 @timeouts.add("TIMER-12")
 async def sync_timeout_of_a_follower_in_stable(group: ScenarioContext) -> None:
-    """A follower that does not fetch its assignment is removed, and the leader has to rejoin."""
+    """A follower that does not sync is removed, and the leader has to rejoin."""
     leader, follower = await group.form_generation(
         member_with_timeout(group, "A", MEDIUM_MS), member_with_timeout(group, "B", MEDIUM_MS)
     )
+
     await group.sync_leader(leader, follower)
     await group.sleep_past(leader.rebalance_timeout)
+
     for member in (leader, follower):
         await group.check("TIMER-12", group.heartbeat(member))
 
 
 @timeouts.add("TIMER-13")
 async def sync_timeout_of_the_leader(group: ScenarioContext) -> None:
-    """Followers that wait for a leader in vain are told to rejoin."""
+    """Parked followers have to rejoin if the leader does not sync in time."""
     _, follower = await group.form_generation(
         member_with_timeout(group, "A", MEDIUM_MS), member_with_timeout(group, "B", MEDIUM_MS)
     )
+
     parked = group.sync(follower)
     await group.sleep_past(follower.rebalance_timeout)
+
     await group.check("TIMER-13", group.heartbeat(follower))
     await group.check("TIMER-13", parked)
 
 
 @timeouts.add("TIMER-14")
 async def nobody_syncs(group: ScenarioContext) -> None:
-    """The group is Empty afterwards."""
+    """A group in which no member syncs becomes Empty."""
     a, b = member_with_timeout(group, "A", MEDIUM_MS), member_with_timeout(group, "B", MEDIUM_MS)
     await group.form_generation(a, b)
+
     await group.sleep_past(a.rebalance_timeout)
     await group.check("TIMER-14", group.describe_groups(), fields="state")
 
 
 @timeouts.add("TIMER-15")
 async def everyone_syncs_in_time(group: ScenarioContext) -> None:
-    """Nothing happens when the rebalance timeout is over."""
+    """The end of the rebalance timeout has no effect if all members have synced."""
     a, b = member_with_timeout(group, "A", SHORT_MS), member_with_timeout(group, "B", SHORT_MS)
     await group.form_stable_group(a, b)
+
     await group.sleep_past(a.rebalance_timeout)
     for member in (a, b):
         await group.check("TIMER-15", group.heartbeat(member))
@@ -111,12 +121,13 @@ async def everyone_syncs_in_time(group: ScenarioContext) -> None:
 
 @timeouts.add("TIMER-15", "TIMER-26")
 async def everyone_rejoins_in_time(group: ScenarioContext) -> None:
-    """Nor does anything happen when the join phase would have been over."""
+    """The end of the rebalance timeout has no effect if all members have rejoined and synced."""
     a, b = await group.form_stable_group(
         member_with_timeout(group, "A", MEDIUM_MS), member_with_timeout(group, "B", MEDIUM_MS)
     )
     await group.rebalance(a, b)
     await group.sync_all(a, b)
+
     await group.sleep_past(a.rebalance_timeout)
     for member in (a, b):
         await group.check(("TIMER-15", "TIMER-26"), group.heartbeat(member))
@@ -127,24 +138,26 @@ async def everyone_rejoins_in_time(group: ScenarioContext) -> None:
 
 @timeouts.add("TIMER-16", needs=("initial-delay",), smoke=True)
 async def first_member_waits_for_the_initial_delay(group: ScenarioContext) -> None:
-    """A group gives others the time to come before its first round."""
+    """The first join phase of a group lasts for the initial delay."""
     await group.check("TIMER-16", await group.join_new(group.member_without_heartbeats("A")), fields="time")
 
 
 async def check_delay_extended(group: ScenarioContext, first: Member, newcomer: Member) -> None:
-    """The first member has to wait for the one that comes halfway through the delay."""
+    """Check that the delay of the first member is extended by a newcomer that comes halfway through it."""
     parked = await group.join_new(first)
-    begun = group.now_ms
+    started = group.now_ms
     await group.sleep(group.initial_delay // 2)
     await group.join_new(newcomer)
     await parked
-    grown = group.now_ms - begun > group.initial_delay * 5 // 4
-    await group.check("TIMER-17", parked, fields="time", reached=grown, note="the initial delay is fixed (LAT-08)")
+    is_extended = group.now_ms - started > group.initial_delay * 5 // 4
+    await group.check(
+        "TIMER-17", parked, fields="time", reached=is_extended, note="the initial delay is fixed (LAT-08)"
+    )
 
 
 @timeouts.add("TIMER-17", needs=("initial-delay",))
 async def newcomer_extends_the_initial_delay(group: ScenarioContext) -> None:
-    """By a whole step from its end."""
+    """A newcomer extends the initial delay by a whole step from its end."""
     a, b = (
         member_with_timeout(group, "A", 10 * group.initial_delay),
         member_with_timeout(group, "B", 10 * group.initial_delay),
@@ -154,7 +167,7 @@ async def newcomer_extends_the_initial_delay(group: ScenarioContext) -> None:
 
 @timeouts.add("TIMER-17", needs=("initial-delay",))
 async def initial_delay_ends_with_the_rebalance_timeout(group: ScenarioContext) -> None:
-    """It is not extended beyond what the first member would wait for."""
+    """The initial delay does not exceed the rebalance timeout of the first member."""
     a, b = (
         member_with_timeout(group, "A", group.initial_delay * 3 // 2),
         member_with_timeout(group, "B", 100 * group.initial_delay),
@@ -164,7 +177,7 @@ async def initial_delay_ends_with_the_rebalance_timeout(group: ScenarioContext) 
 
 @timeouts.add("TIMER-18", needs=("initial-delay",))
 async def initial_delay_is_not_cut_short(group: ScenarioContext) -> None:
-    """Two members are there from the beginning, and the group waits all the same."""
+    """Two members that are there from the beginning wait for the whole initial delay."""
     calls = [await group.join_new(group.member_without_heartbeats(label)) for label in "AB"]
     for call in calls:
         await group.check("TIMER-18", call, fields="time")
@@ -172,7 +185,7 @@ async def initial_delay_is_not_cut_short(group: ScenarioContext) -> None:
 
 @timeouts.add("TIMER-19", needs=("initial-delay",))
 async def initial_delay_after_emptying(group: ScenarioContext) -> None:
-    """A group that everyone left waits again."""
+    """A group that all members have left waits for the initial delay again."""
     (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
     await group.leave(a)
     await group.check("TIMER-19", await group.join_new(group.member_without_heartbeats("B")), fields="time")
@@ -180,20 +193,18 @@ async def initial_delay_after_emptying(group: ScenarioContext) -> None:
 
 @timeouts.add("TIMER-20", needs=("initial-delay",))
 async def pending_id_does_not_lengthen_the_initial_delay(group: ScenarioContext) -> None:
-    """An id that was handed out and not used is not waited for."""
-    handed_out = group.join(
-        group.member_without_heartbeats("X"), version=group.highest_version("JoinGroup", at_least=4)
-    )
-    await handed_out
+    """An issued id that is not used does not lengthen the initial delay."""
+    issued = group.join(group.member_without_heartbeats("X"), version=group.highest_version("JoinGroup", at_least=4))
+    await issued
     await group.check(
         "TIMER-20",
         await group.join_new(member_with_timeout(group, "A", group.long_session_timeout)),
         fields="time",
-        reached=handed_out.error == Error.MEMBER_ID_REQUIRED,
+        reached=issued.error == Error.MEMBER_ID_REQUIRED,
     )
 
 
 @timeouts.add("TIMER-23", needs=("no-initial-delay",))
 async def lone_member_without_an_initial_delay(group: ScenarioContext) -> None:
-    """It is answered at once."""
+    """Without an initial delay, a lone member joins at once."""
     await group.check("TIMER-23", await group.join_new(group.member_without_heartbeats("A")), fields="time")

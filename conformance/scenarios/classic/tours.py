@@ -1,4 +1,4 @@
-"""Transition tours as schedules: every state of a small coordinator under every input, as a target can be asked."""
+"""Transition tours as scenarios: together they take every transition of a small group in the model."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -8,22 +8,21 @@ from random import Random
 from fencepost.conformance.scenario.actors import Call, Member
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.scenario.selection import Selection
 from fencepost.model.explore.classic.coordinator_inputs import Input, JoinOptions, Universe, joinings, request_handle
 from fencepost.model.explore.classic.coordinator_tour import TIMED_KINDS, coordinator_machine
 from fencepost.model.explore.tours import Tours, TourStep, cover_transitions
 from fencepost.model.settings import Settings
 
 UNKNOWN_ID = "nobody"
-"""A member id that no coordinator hands out."""
+"""A member id that no coordinator issues."""
 MAX_TOUR_STEPS = 100
-"""About how many steps a tour has."""
+"""The number of steps after which a tour ends as soon as it can."""
 MAX_TIMERS_MS = 30_000
-"""About how long the timers of a tour take together."""
+"""The sum of its timers after which a tour ends as soon as it can."""
 PROMPT_TIMEOUT_MS = 1_000
-"""How long a tour waits for an answer that comes at once, unless the target has gone another way."""
+"""How long a tour waits for an immediate response; a target that took another transition may not send it."""
 LEEWAY_MS = 50
-"""How much later than it is due a timer of a target on a real clock is counted on."""
+"""How long after its deadline a tour relies on a timer of a target on a real clock."""
 
 UNIVERSES = (
     Universe(ids=2, generations=1, joinings=joinings(1)),
@@ -31,36 +30,32 @@ UNIVERSES = (
         ids=2, generations=1, joinings=joinings(1), instances=1, only=("join", "sync", "leave", "wait"), strangers=False
     ),
 )
-"""What the tours of a run are over: two members, and a static one beside a dynamic one."""
-
-
-def with_tours(selection: Selection, settings: Settings, count: int, seed: int) -> Selection:
-    """The selection with `count` tours added, drawn by the seed."""
-    tours = sample_tours(settings, count, seed) if count else ()
-    return replace(selection, scenarios=(*selection.scenarios, *tours))
+"""The universes of the tours of a run: two members; a static member beside a dynamic one."""
 
 
 def sample_tours(settings: Settings, count: int, seed: int) -> tuple[Scenario, ...]:
-    """So many of the tours for a target with these settings, drawn by the seed; all of them if there are no more."""
+    """At most `count` of the tours for a target with these settings, drawn by the seed."""
+    if not count:
+        return ()
     universes = [with_target_timeouts(settings, universe) for universe in UNIVERSES]
     plays = [play for universe in universes for play in tour_scenarios(universe)]
     return tuple(Random(seed).sample(plays, min(count, len(plays))))
 
 
 def tour_scenarios(universe: Universe) -> Iterator[Scenario]:
-    """One scenario for each tour over a universe that is on the target's clock."""
+    """One scenario for each tour over the universe, whose timeouts the target has to allow."""
     what = "static-tour" if universe.instances else "tour"
     for number, tour in enumerate(tours_over(universe).tours, 1):
         yield Scenario(f"{what}-{number}", (), TourRunner(tour, universe))
 
 
 def tours_over(universe: Universe) -> Tours[Input]:
-    """The tours, none of them much longer than a person waits for."""
+    """Tours that cover every transition of the universe, limited in steps and in the time of their timers."""
     return cover_transitions(coordinator_machine(universe), MAX_TOUR_STEPS, MAX_TIMERS_MS)
 
 
 def with_target_timeouts(settings: Settings, universe: Universe) -> Universe:
-    """The universe with timeouts that the target allows, on the target's clock."""
+    """A copy of the universe with the delays and limits of the settings, and with timeouts that they allow."""
     session = max(settings.min_session_timeout, 1_500)
     ways = (JoinOptions(each.names, each.metadata, session, 2 * session + 1_000) for each in universe.joinings)
     return replace(
@@ -74,13 +69,13 @@ def with_target_timeouts(settings: Settings, universe: Universe) -> Universe:
 
 @dataclass(frozen=True, slots=True)
 class TourRunner:
-    """Plays one tour. The judge follows whatever the target does, so it does no harm if it goes another way."""
+    """Plays one tour. The judge follows the target, so it does no harm if the target takes other transitions."""
 
     tour: Sequence[TourStep[Input]]
     universe: Universe
 
     async def __call__(self, group: ScenarioContext) -> None:
-        """Send everything, waiting for the answers that come at once; a real clock needs more time for a timer."""
+        """Take the steps one by one and await immediate responses; on a real clock, timers get some leeway."""
         cast = TourMembers(group, self.universe)
         leeway = 0 if group.description.clock == "virtual" else LEEWAY_MS
         for step in self.tour:
@@ -97,21 +92,21 @@ class TourRunner:
 
 @dataclass(slots=True)
 class TourMembers:
-    """The members of a tour, by the order in which they got their ids; some learn theirs only when a round ends."""
+    """The members of a tour, numbered in the order of their ids; some learn theirs when a join phase ends."""
 
     group: ScenarioContext
     universe: Universe
     ids: list[Call] = field(default_factory=list)
 
     def expects_response(self, step: TourStep[Input]) -> bool:
-        """The model answers the request at once."""
+        """Whether the model responds to the request in the same step."""
         if step.input.kind == "look":
             return True
         mine = request_handle(self.universe, step.input, len(self.ids) + 1)
         return any(isinstance(one, tuple) and one[1] == mine for one in step.responses)
 
     def send(self, step: TourStep[Input]) -> Call:
-        """Send one input."""
+        """Send the request of a step."""
         given = step.input
         member = self.member_for(given)
         match given.kind:
@@ -134,7 +129,7 @@ class TourMembers:
                 return self.group.leave(member)
 
     def member_id(self, number: int) -> str:
-        """The id that was handed out so many-th, as far as its owner knows it."""
+        """The number-th issued member id, or `UNKNOWN_ID` as long as its owner has not received it."""
         if not 0 < number <= len(self.ids):
             return UNKNOWN_ID
         call = self.ids[number - 1]
@@ -142,7 +137,7 @@ class TourMembers:
         return (body or {}).get("member_id") or UNKNOWN_ID
 
     def member_for(self, given: Input) -> Member:
-        """The actor, as it knows itself at this moment."""
+        """The member that sends an input, with the id that it has received so far."""
         how = self.universe.joinings[given.variant if given.kind == "join" else 0]
         return Member(
             f"M{given.member}" if given.member else "new",
@@ -158,5 +153,5 @@ class TourMembers:
 
 
 def assigns_id(rule: str) -> bool:
-    """A JoinGroup that went by this rule was given an id."""
+    """Whether the rule gives the sender of JoinGroup a member id."""
     return rule in ("join.id-required", "join.new", "join.new-static") or rule.startswith("join.replace")

@@ -1,4 +1,4 @@
-"""Offsets committed in transactions: what others read while one is open, and what is left of it afterwards."""
+"""Offsets committed in transactions: the responses to OffsetFetch during a transaction and after it."""
 
 from dataclasses import dataclass
 
@@ -14,12 +14,12 @@ TRANSIENT = COORDINATOR_NOT_READY | {Error.CONCURRENT_TRANSACTIONS}
 """Errors of a transaction coordinator that is not ready yet."""
 MAX_ATTEMPTS = 40
 LAST_EXPLICIT_VERSION = 4
-"""The last version in which a transaction is told of the group first (KIP-890)."""
+"""The last version with AddOffsetsToTxn before TxnOffsetCommit (KIP-890)."""
 
 
 @dataclass(slots=True)
 class Producer:
-    """A transactional producer and its one transaction in the stage's group."""
+    """A transactional producer and its one transaction, in the group under test."""
 
     group: ScenarioContext
     id: int = -1
@@ -74,7 +74,7 @@ class Producer:
 
 
 async def begin_transaction(group: ScenarioContext) -> tuple[Producer, bool]:
-    """An offset, and an open transaction that would change it; the flag says that both were taken."""
+    """Commit offsets, and another in an open transaction; returns the producer, and whether all were accepted."""
     stored = await is_commit_accepted(group.commit(None, {0: 7, 1: 8}))
     producer = Producer(group)
     await producer.begin()
@@ -82,14 +82,14 @@ async def begin_transaction(group: ScenarioContext) -> tuple[Producer, bool]:
 
 
 def partition_error(body: Body, partition: int) -> int:
-    """The error of one partition in an OffsetFetch answer of one group."""
+    """The error of one partition in an OffsetFetch response for one group."""
     topics = body["groups"][0]["topics"] if "groups" in body else body["topics"]
     rows = [row for topic in topics for row in topic["partitions"] if row["partition_index"] == partition]
     return int(rows[0]["error_code"])
 
 
 async def fetch_when_stable(group: ScenarioContext) -> Call:
-    """A fetch of the offset once no transaction is open any more."""
+    """Fetch stable offsets until no transaction is open; returns the last call, with its response."""
     call = group.fetch(stable=True)
     for _ in range(MAX_ATTEMPTS):
         if partition_error(await call, 0) != Error.UNSTABLE_OFFSET_COMMIT:
@@ -101,36 +101,40 @@ async def fetch_when_stable(group: ScenarioContext) -> Call:
 
 @transactions.add("FETCH-10", "FETCH-11", needs=("transactions",))
 async def fetch_during_a_transaction(group: ScenarioContext) -> None:
-    """Who requires stable offsets is told to wait; others get what was committed before."""
+    """During a transaction, stable offsets are not available; other fetches return the committed offset."""
     group.highest_version("OffsetFetch", at_least=7)
     _, pending = await begin_transaction(group)
+
     await group.check("FETCH-10", group.fetch([0, 1], stable=True), fields=("error", "offset"), reached=pending)
     await group.check("FETCH-11", group.fetch([0, 1]), fields=("offset", "error"), reached=pending)
 
 
 @transactions.add("FETCH-10", needs=("transactions",))
 async def fetch_of_a_first_transactional_offset(group: ScenarioContext) -> None:
-    """Unstable also where nothing was ever committed."""
+    """During a transaction, stable offsets are not available for a partition without a committed offset either."""
     group.highest_version("OffsetFetch", at_least=7)
     producer = Producer(group)
     await producer.begin()
     pending = await producer.commit(2, 70)
+
     await group.check("FETCH-10", group.fetch([2], stable=True), fields=("error", "offset"), reached=pending)
 
 
 @transactions.add("FETCH-12", needs=("transactions",))
 async def fetch_after_a_committed_transaction(group: ScenarioContext) -> None:
-    """The transaction's offset has taken the place of the old one."""
+    """After a committed transaction, its offset has replaced the old one."""
     group.highest_version("OffsetFetch", at_least=7)
     producer, pending = await begin_transaction(group)
+
     await producer.end(committed=True)
     await group.check("FETCH-12", await fetch_when_stable(group), fields=("offset", "error"), reached=pending)
 
 
 @transactions.add("FETCH-12", needs=("transactions",))
 async def fetch_after_an_aborted_transaction(group: ScenarioContext) -> None:
-    """The old offset is as if nothing had been."""
+    """After an aborted transaction, the old offset is unchanged."""
     group.highest_version("OffsetFetch", at_least=7)
     producer, pending = await begin_transaction(group)
+
     await producer.end(committed=False)
     await group.check("FETCH-12", await fetch_when_stable(group), fields=("offset", "error"), reached=pending)

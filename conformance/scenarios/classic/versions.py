@@ -1,4 +1,4 @@
-"""Every version that a target advertises has to work (LAT-22): one harmless request in each of them."""
+"""One harmless request in each version that a target advertises, all of which have to work (LAT-22)."""
 
 from contextlib import suppress
 from typing import Any
@@ -21,19 +21,19 @@ REQUIREMENT_BY_API = {
     "DeleteGroups": "ADMIN-16",
     "OffsetDelete": "ADMIN-23",
 }
-"""What the answer about a group that does not exist is evidence of."""
+"""The requirement that a response about an unknown group is evidence of, by API."""
 CHECKED_FIELDS = {
     "OffsetFetch": ("error", "offset", "partitions", "groups"),
     "DescribeGroups": ("error", "state", "members", "groups", "message"),
 }
-"""Where the requirement speaks of some fields only."""
+"""The fields that the requirement is about, by API; others: all of them."""
 FIRST_VERSIONS = {"OffsetCommit": 1, "OffsetFetch": 1}
-"""Versions below these went to ZooKeeper."""
+"""The lowest versions that store offsets in the group, by API; lower ones used ZooKeeper."""
 
 
 @versions.add(*REQUIREMENT_BY_API.values())
 async def every_advertised_version(group: ScenarioContext) -> None:
-    """A request about a group that does not exist, in each version of each API."""
+    """Each version of each API responds to a request about an unknown group."""
     calls: list[tuple[str, Call]] = []
     for api, requirement in REQUIREMENT_BY_API.items():
         lowest, highest = group.description.versions.get(api, (0, -1))
@@ -46,17 +46,17 @@ async def every_advertised_version(group: ScenarioContext) -> None:
 
 
 def send_minimal(group: ScenarioContext, api: str, version: int) -> Call:
-    """A request about a group of its own that nobody made."""
-    stranger = group.member("A")
-    stranger.id, stranger.generation, stranger.protocol = "stranger", 1, "range"
+    """Send a request about an unknown group of its own."""
+    unknown = group.member("A")
+    unknown.id, unknown.generation, unknown.protocol = "stranger", 1, "range"
     group_id = f"{group.group_id}-{api}-{version}"
     changes: Body = {"group_id": group_id}
     calls: dict[str, Any] = {
-        "JoinGroup": lambda: group.join(stranger, version=version, **changes),
-        "SyncGroup": lambda: group.sync(stranger, version=version, **changes),
-        "Heartbeat": lambda: group.heartbeat(stranger, version=version, **changes),
-        "LeaveGroup": lambda: group.leave(stranger, version=version, **changes),
-        "OffsetCommit": lambda: group.commit(stranger, {0: 5}, version=version, **changes),
+        "JoinGroup": lambda: group.join(unknown, version=version, **changes),
+        "SyncGroup": lambda: group.sync(unknown, version=version, **changes),
+        "Heartbeat": lambda: group.heartbeat(unknown, version=version, **changes),
+        "LeaveGroup": lambda: group.leave(unknown, version=version, **changes),
+        "OffsetCommit": lambda: group.commit(unknown, {0: 5}, version=version, **changes),
         "OffsetFetch": lambda: group.fetch(groups=[group_id], version=version),
         "DescribeGroups": lambda: group.describe_groups(group_id, version=version),
         "ListGroups": lambda: group.list_groups(version=version),

@@ -1,4 +1,4 @@
-"""Which protocol a round is held under."""
+"""The vote on the protocol of a generation."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,13 @@ votes = ScenarioFamily()
 
 
 def protocols_named(member: Member, names: Sequence[str]) -> list[Body]:
-    """Protocols of these names, in this order, with the member's label for metadata."""
+    """Let a member support the protocols, with its label as metadata; returns them for the body of JoinGroup."""
     member.protocols = tuple((name, member.label.encode()) for name in names)
     return [{"name": name, "metadata": metadata} for name, metadata in member.protocols]
 
 
 def voting_member(group: ScenarioContext, label: str, names: str, instance: str | None = None) -> Member:
-    """A member that offers protocols of one letter each and need not heartbeat."""
+    """A new member that supports protocols of one letter each, and need not heartbeat."""
     member = group.member_without_heartbeats(label, *names, instance=instance, protocol_type="worker")
     protocols_named(member, names)
     return member
@@ -24,7 +24,7 @@ def voting_member(group: ScenarioContext, label: str, names: str, instance: str 
 
 @votes.add("GEN-08")
 async def protocol_suits_all(group: ScenarioContext) -> None:
-    """Each member likes something better that the other does not offer."""
+    """The selected protocol is supported by all members, though each prefers another."""
     a, b = await group.form_stable_group(voting_member(group, "A", "pq"), voting_member(group, "B", "rq"))
     for call in await group.rebalance(a, b):
         await group.check("GEN-08", call, fields="protocol")
@@ -32,11 +32,13 @@ async def protocol_suits_all(group: ScenarioContext) -> None:
 
 @votes.add("GEN-09")
 async def members_disagree(group: ScenarioContext) -> None:
-    """Two members offer the same in another order: either has one vote, and both are told the same."""
+    """Two members with the same protocols in another order have one vote each, and get the same protocol."""
     a, b = await group.form_stable_group(group.member("A", "p", "q"), group.member("B", "p", "q"))
+
     first = group.join(b, protocols=protocols_named(b, "qp"))
     await group.sleep(2 * group.short_pause)
     calls = (first, group.join(a))
+
     for call in calls:
         group.add_check("GEN-09", call, fields="protocol")
     for call in calls:
@@ -45,7 +47,7 @@ async def members_disagree(group: ScenarioContext) -> None:
 
 @votes.add("GEN-09")
 async def most_votes_win(group: ScenarioContext) -> None:
-    """Two of three members prefer the second of two protocols that all offer."""
+    """The protocol that two of three members prefer is selected."""
     members = await group.form_stable_group(
         voting_member(group, "A", "pq"), voting_member(group, "B", "qp"), voting_member(group, "C", "qp")
     )
@@ -55,7 +57,7 @@ async def most_votes_win(group: ScenarioContext) -> None:
 
 @votes.add("GEN-09")
 async def votes_are_for_what_all_offer(group: ScenarioContext) -> None:
-    """A vote goes to the first protocol that everyone has, not to the first of the list."""
+    """A vote goes to the first protocol of the list that all members support."""
     members = await group.form_stable_group(
         voting_member(group, "A", "pq"), voting_member(group, "B", "xqp"), voting_member(group, "C", "xqp")
     )
@@ -65,7 +67,7 @@ async def votes_are_for_what_all_offer(group: ScenarioContext) -> None:
 
 @votes.add("GEN-10", smoke=True)
 async def order_is_preference(group: ScenarioContext) -> None:
-    """Alone, a member gets the first of its list, and the other one once that comes first."""
+    """A lone member gets the first protocol of its list, also when the order changes."""
     a = voting_member(group, "A", "pq")
     await group.check("GEN-10", await group.join_new(a), fields="protocol")
     await group.check("GEN-10", group.join(a, protocols=protocols_named(a, "qp")), fields="protocol")
@@ -73,9 +75,10 @@ async def order_is_preference(group: ScenarioContext) -> None:
 
 @votes.add("GEN-11")
 async def rolling_upgrade(group: ScenarioContext) -> None:
-    """The new protocol waits until the last member offers it."""
+    """A new protocol is selected once the last member supports it."""
     a, b = voting_member(group, "A", "qp"), voting_member(group, "B", "p")
     ordered = await group.form_stable_group(a, b)
+
     for call in await group.rebalance(*ordered):
         await group.check("GEN-11", call, fields="protocol")
     await group.sync_all(*ordered)
@@ -87,7 +90,7 @@ async def rolling_upgrade(group: ScenarioContext) -> None:
 
 @votes.add("GEN-12")
 async def protocol_type_is_the_groups(group: ScenarioContext) -> None:
-    """Both members of a group of workers, when they join and when they sync."""
+    """In a group of another protocol type, JoinGroup and SyncGroup return that type."""
     group.highest_version("JoinGroup", 7)
     a, b = await group.form_stable_group(voting_member(group, "A", "p"), voting_member(group, "B", "p"))
     for call in (*await group.rebalance(a, b), group.sync(a, version=group.highest_version("SyncGroup", 5))):
@@ -96,8 +99,9 @@ async def protocol_type_is_the_groups(group: ScenarioContext) -> None:
 
 @votes.add("GEN-19")
 async def kept_members_vote(group: ScenarioContext) -> None:
-    """Two static members stay away; their preference outweighs that of the one member that came."""
+    """Static members that do not rejoin vote: their preference outweighs that of the member that rejoins."""
     group.highest_version("JoinGroup", 5)
     a = voting_member(group, "A", "qp")
     await group.form_stable_group(a, voting_member(group, "S", "pq", "one"), voting_member(group, "T", "pq", "two"))
+
     await group.check("GEN-19", group.join_with_new_metadata(a), fields="protocol")
