@@ -33,6 +33,7 @@ from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.scenarios.classic.tours import with_tours
 from fencepost.conformance.scenarios.classic.versions import versions
 from fencepost.conformance.schedules.classic.generation import ScheduleScope
+from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 from fencepost.conformance.schedules.concurrent_engine import ConcurrentEngine
 from fencepost.model.catalogue.classic import Requirement
 from fencepost.traces.events import Event, Header, Kind
@@ -134,7 +135,7 @@ class RemoteRun:
 
     async def play_schedules(self, state: RunState, description: Description, offered: frozenset[str]) -> None:
         """Play random schedules."""
-        ground = ScheduleScope(
+        scope = ScheduleScope(
             description.settings,
             restarts="restart" in offered,
             transactions="transactions" in offered,
@@ -142,7 +143,8 @@ class RemoteRun:
             grace=self.grace,
             cuts=True,
         )
-        await state.run_schedules(ConcurrentEngine(self, description, ground, self.plan.schedules, state.decisions))
+        protocol = ClassicSchedules(scope)
+        await state.run_schedules(ConcurrentEngine(self, description, protocol, self.plan.schedules, state.decisions))
 
     async def play(
         self,

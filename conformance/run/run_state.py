@@ -18,8 +18,10 @@ from fencepost.conformance.results import Report
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.selection import Selection
 from fencepost.conformance.scenarios.classic.tours import TourRunner
+from fencepost.conformance.schedules.classic.protocol import coverage_goals
 from fencepost.conformance.schedules.coverage import measure_coverage
 from fencepost.conformance.schedules.engine import ScheduleEngine
+from fencepost.conformance.schedules.protocol import CoverageGoals
 from fencepost.conformance.schedules.statistics import RunStatistics
 from fencepost.traces.judge.judge import judge
 
@@ -47,6 +49,8 @@ class RunState:
     violated: set[str] = field(default_factory=set)
     confirmed: dict[str, frozenset[str]] = field(default_factory=dict)
     decisions: dict[str, bool] = field(default_factory=dict)
+    goals: CoverageGoals = field(default_factory=coverage_goals)
+    """What the coverage by random schedules is measured against."""
 
     def add_run(self, run: ScenarioRun) -> None:
         """A scenario was played. What it decides about the reference differences binds all later ones."""
@@ -132,7 +136,7 @@ class RunState:
             rules=aggregation.rule_coverage([*(one.verdict.rules for one in self.runs), self.statistics.rules]),
             schedules=len(self.runs) + self.statistics.schedules,
             events=sum(len(one.events) for one in self.runs) + self.statistics.events,
-            coverage=measure_coverage(self.statistics, [one.verdict for one in self.runs])
+            coverage=measure_coverage(self.statistics, self.goals, [one.verdict for one in self.runs])
             if self.plan.schedules
             else None,
             seconds=round(time.monotonic() - self.started_at, 3),

@@ -1,5 +1,5 @@
-"""Random schedules: drawn by a Hypothesis state machine against what the model foretells, played as scenarios are.
+"""Random schedules: generated from a seed, played against a target, shrunk when they fail.
 
-A schedule is plain data, so that it can be played again, on any target, and made shorter. What belongs to one target or
-to one requirement does not belong here.
+Modules here form the engine, which sees a protocol through `protocol.ScheduleProtocol` alone. What a protocol adds lies
+in a package of its name and is handed in by the run. Nothing here belongs to one target or one requirement.
 """

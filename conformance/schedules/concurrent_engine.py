@@ -17,12 +17,11 @@ from fencepost.conformance.execution.loop_lag import discard_if_lagging
 from fencepost.conformance.execution.pacing import Pacer
 from fencepost.conformance.execution.play import ScenarioRun
 from fencepost.conformance.execution.saving import save_trace
-from fencepost.conformance.schedules.classic.generation import GeneratedSchedule, ScheduleScope
-from fencepost.conformance.schedules.classic.interpreter import scenario_of
 from fencepost.conformance.schedules.engine import ScheduleEngine
 from fencepost.conformance.schedules.guidance import BatchSpec, generate_batch
+from fencepost.conformance.schedules.protocol import ScheduleProtocol
 from fencepost.conformance.schedules.restart_batch import RestartBatch
-from fencepost.conformance.schedules.schedule import Schedule
+from fencepost.conformance.schedules.schedule import GeneratedSchedule, Schedule
 from fencepost.conformance.schedules.statistics import ScheduleResult
 from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import judge
@@ -47,11 +46,11 @@ class ConcurrentEngine(ScheduleEngine):
         self,
         remote: "RemoteRun",
         description: Description,
-        scope: ScheduleScope,
+        protocol: ScheduleProtocol,
         count: int,
         decisions: dict[str, bool],
     ) -> None:
-        super().__init__(scope, remote.plan.seed, count, decisions)
+        super().__init__(protocol, remote.plan.seed, count, decisions)
         self.remote = remote
         self.description = description
         self.replay_numbers = counting(1)
@@ -59,7 +58,7 @@ class ConcurrentEngine(ScheduleEngine):
         remote.pacer = Pacer(remote.target.measure_response_time)
         remote.judge = partial(judge, decisions=decisions, eager=True)
         self.generated: dict[str, GeneratedSchedule] = {}
-        self.restart_batch = RestartBatch(remote, description, self.judge_in_background)
+        self.restart_batch = RestartBatch(protocol, remote, description, self.judge_in_background)
         self.judging_tasks: list[asyncio.Task[None]] = []
         self.on_result: Callable[[ScheduleResult], None] = lambda outcome: None
 
@@ -96,7 +95,7 @@ class ConcurrentEngine(ScheduleEngine):
         self.generated.update((each.schedule.name, each) for each in generated)
         before, left = self.restart_batch, self.judging_tasks
         self.judging_tasks = []
-        self.restart_batch = RestartBatch(self.remote, self.description, self.judge_in_background)
+        self.restart_batch = RestartBatch(self.protocol, self.remote, self.description, self.judge_in_background)
         try:
             await self.restart_batch.play(generated, before)
         finally:
@@ -118,7 +117,9 @@ class ConcurrentEngine(ScheduleEngine):
         self, schedules: Sequence[Schedule], attempt: str, on_run: Callable[[ScenarioRun], None]
     ) -> None:
         """Play schedules side by side, then those that need a restart."""
-        await self.remote.play_batch([scenario_of(each) for each in schedules], attempt, self.description, on_run)
+        await self.remote.play_batch(
+            [self.protocol.scenario_of(each) for each in schedules], attempt, self.description, on_run
+        )
 
     async def replay(self, schedules: Sequence[Schedule]) -> list[ScenarioRun]:
         """As `ScheduleEngine.replay`."""
@@ -128,7 +129,9 @@ class ConcurrentEngine(ScheduleEngine):
         await self.play_schedules(alike, attempt, found.append)
         places = {each.name: place for place, each in enumerate(alike)}
         found.sort(key=lambda played: places[played.scenario.name])
-        return [replace(each, scenario=scenario_of(one)) for each, one in zip(found, schedules, strict=True)]
+        return [
+            replace(each, scenario=self.protocol.scenario_of(one)) for each, one in zip(found, schedules, strict=True)
+        ]
 
     async def failing_indices(self, candidates: Sequence[Schedule], requirement: str, deadline: float) -> list[int]:
         """As `ScheduleEngine.failing_indices`, many at once."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from fencepost.adapters.target import Description
 from fencepost.conformance.execution.play import ScenarioRun
 from fencepost.conformance.execution.restart_barrier import RestartBarrier
-from fencepost.conformance.schedules.classic.generation import GeneratedSchedule
-from fencepost.conformance.schedules.classic.interpreter import scenario_of
+from fencepost.conformance.schedules.protocol import ScheduleProtocol
+from fencepost.conformance.schedules.schedule import GeneratedSchedule
 
 if TYPE_CHECKING:
     from fencepost.conformance.run.remote import RemoteRun
@@ -29,7 +29,14 @@ def start_delays(generated: Sequence[GeneratedSchedule]) -> list[int]:
 class RestartBatch:
     """Some schedules on a target that can be restarted."""
 
-    def __init__(self, remote: "RemoteRun", description: Description, keep: Callable[[ScenarioRun], None]) -> None:
+    def __init__(
+        self,
+        protocol: ScheduleProtocol,
+        remote: "RemoteRun",
+        description: Description,
+        keep: Callable[[ScenarioRun], None],
+    ) -> None:
+        self.protocol = protocol
         self.remote = remote
         self.description = description
         self.on_run = keep
@@ -43,7 +50,7 @@ class RestartBatch:
         self.after_restart = [
             asyncio.create_task(self.play_delayed(each, delay, meeting)) for each, delay in late if each.restart_at
         ]
-        calm = [scenario_of(each.schedule) for each in generated if not each.restart_at]
+        calm = [self.protocol.scenario_of(each.schedule) for each in generated if not each.restart_at]
         await self.remote.play_concurrently(calm, "run", self.description, self.on_run)
         await previous.finish()
         await meeting.leave()
@@ -55,7 +62,7 @@ class RestartBatch:
         await asyncio.sleep(delay / 1000)
         await self.remote.pacer.wait()
         await self.remote.play_with_restart(
-            scenario_of(generated.schedule), "run", self.description, self.on_run, barrier
+            self.protocol.scenario_of(generated.schedule), "run", self.description, self.on_run, barrier
         )
 
     async def finish(self) -> None:

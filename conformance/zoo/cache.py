@@ -13,9 +13,12 @@ from typing import ParamSpec, TypeVar
 
 from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.execution.play import JudgeFunction, ScenarioRun
-from fencepost.conformance.schedules.falsify import BATCH_SIZE, Bench, ScheduleSource
+from fencepost.conformance.schedules.bench import Bench
+from fencepost.conformance.schedules.falsify import ScheduleSource
+from fencepost.conformance.schedules.guidance import BATCH_SIZE
+from fencepost.conformance.schedules.protocol import ScheduleProtocol
 from fencepost.conformance.schedules.schedule import Schedule
-from fencepost.conformance.zoo.crashing_target import CrashingTarget
+from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
 from fencepost.conformance.zoo.line_coverage import Line, trace_lines
 from fencepost.conformance.zoo.timeouts import CpuLimitExceeded, cpu_limit
 from fencepost.model.settings import Settings
@@ -77,7 +80,7 @@ class ReferenceRun:
 
 
 @lru_cache(maxsize=MAX_CACHED_BATCHES * BATCH_SIZE)
-def reference_run(schedule: Schedule, settings: Settings) -> ReferenceRun:
+def reference_run(protocol: ScheduleProtocol, schedule: Schedule, settings: Settings) -> ReferenceRun:
     """Play a schedule on the shipped coordinator."""
     seconds = 0.0
 
@@ -89,7 +92,7 @@ def reference_run(schedule: Schedule, settings: Settings) -> ReferenceRun:
         return verdict
 
     begun = time.process_time()
-    played = Bench(partial(CrashingTarget, settings)).play(schedule, judge_timed)
+    played = Bench(protocol, partial(CrashingTarget, settings)).play(schedule, judge_timed)
     playing = time.process_time() - begun - seconds
     return ReferenceRun(
         trace_digest(played.header, played.events), played.verdict, violated_requirements(played), playing, seconds
@@ -97,10 +100,10 @@ def reference_run(schedule: Schedule, settings: Settings) -> ReferenceRun:
 
 
 @lru_cache(maxsize=MAX_CACHED_BATCHES * BATCH_SIZE)
-def reached_lines(schedule: Schedule, settings: Settings) -> frozenset[Line]:
+def reached_lines(protocol: ScheduleProtocol, schedule: Schedule, settings: Settings) -> frozenset[Line]:
     """The lines of the shipped coordinator that a schedule gets to."""
     with trace_lines() as lines:
-        Bench(partial(CrashingTarget, settings)).play(schedule, skip_judging)
+        Bench(protocol, partial(CrashingTarget, settings)).play(schedule, skip_judging)
     return frozenset(lines)
 
 
@@ -136,9 +139,9 @@ class CachedBench(Bench):
     def violated_by_new(self, schedule: Schedule) -> frozenset[str]:
         """As `violated_by`; what is just as the shipped coordinator's is judged already, and what does not get to the
         changed lines is just that."""
-        shipped = self.clock.run_uncounted(reference_run, schedule, self.settings)
+        shipped = self.clock.run_uncounted(reference_run, self.protocol, schedule, self.settings)
         if self.changed_lines is not None and self.changed_lines.isdisjoint(
-            self.clock.run_uncounted(reached_lines, schedule, self.settings)
+            self.clock.run_uncounted(reached_lines, self.protocol, schedule, self.settings)
         ):
             self.clock.add_saved(shipped.play_seconds + shipped.judge_seconds)
             return shipped.violated

@@ -10,13 +10,10 @@ from functools import cache
 from itertools import islice
 
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.schedules.classic.generation import ScheduleScope
-from fencepost.conformance.schedules.classic.interpreter import InterpretedSchedule
 from fencepost.conformance.schedules.falsify import schedule_source
-from fencepost.conformance.zoo.crashing_target import CrashingTarget
-from fencepost.conformance.zoo.faulty import FaultyCoordinator, MakeTarget
+from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
+from fencepost.conformance.zoo.faulty import BUNDLED_SCHEDULES, FaultyCoordinator, MakeTarget
 from fencepost.conformance.zoo.hunt import bundled_run_on, scenarios_for
 from fencepost.conformance.zoo.line_coverage import Line, trace_lines
 from fencepost.conformance.zoo.strategies import SCENARIOS, TOURS
@@ -57,9 +54,9 @@ def compared_scenarios() -> Iterator[Scenario]:
 @cache
 def random_schedules() -> tuple[Scenario, ...]:
     """The random schedules."""
-    source = schedule_source(ScheduleScope(BUNDLED_SETTINGS), 0)
+    source = schedule_source(BUNDLED_SCHEDULES, 0)
     drawn = islice((each for chunk in range(SCHEDULE_COUNT) for each in source(chunk)), SCHEDULE_COUNT)
-    return tuple(Scenario(each.name, (), InterpretedSchedule(each)) for each in drawn)
+    return tuple(BUNDLED_SCHEDULES.scenario_of(each) for each in drawn)
 
 
 def observe(make_target: MakeTarget, play: Scenario) -> str:

@@ -11,22 +11,26 @@ from fencepost.adapters.bundled import classic
 from fencepost.adapters.target import Target
 from fencepost.conformance.execution.play import JudgeFunction, ScenarioRun
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.schedules.falsify import Bench
+from fencepost.conformance.schedules.bench import Bench
+from fencepost.conformance.schedules.classic.generation import ScheduleScope
+from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.zoo.cache import CachedBench, CpuClock
 from fencepost.conformance.zoo.classic.bug import Bug
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
+from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
 from fencepost.conformance.zoo.classic.environments import PLAIN
-from fencepost.conformance.zoo.crashing_target import CrashingTarget
 from fencepost.conformance.zoo.line_coverage import Line, lines_changed_by
-from fencepost.conformance.zoo.module_copies import load_changed, source_of
-from fencepost.conformance.zoo.mutation import Mutant, all_mutants, apply_mutant
-from fencepost.conformance.zoo.operators import OPERATORS
+from fencepost.conformance.zoo.mutation.module_copies import load_changed, source_of
+from fencepost.conformance.zoo.mutation.mutants import Mutant, all_mutants, apply_mutant
+from fencepost.conformance.zoo.mutation.operators import OPERATORS
 from fencepost.conformance.zoo.timeouts import CpuLimitExceeded, cpu_limit
 from fencepost.model.settings import Settings
 
 MAX_PLAY_SECONDS = 5.0
 """How long a schedule may take under circumstances: some that clients saw have too many explanations to go through."""
+BUNDLED_SCHEDULES = ClassicSchedules(ScheduleScope(BUNDLED_SETTINGS))
+"""The kit's own schedules for the bundled coordinator, whole or faulty."""
 MakeTarget = Callable[[Settings], Target]
 GUARD_OPERATORS = frozenset({"always", "never", "comparison"})
 """Operators that make a guard or a comparison wrong."""
@@ -80,14 +84,19 @@ class FaultyCoordinator:
             with self.activate() as make_target:
                 target = partial(make_target, settings)
                 yield CachedBench(
-                    target, settings=settings, activate=nullcontext, clock=clock, changed_lines=self.changed_lines
+                    BUNDLED_SCHEDULES,
+                    target,
+                    settings=settings,
+                    activate=nullcontext,
+                    clock=clock,
+                    changed_lines=self.changed_lines,
                 )
             return
         make = partial(self.bug.environment.make_target, settings)
         if self.bug.environment is PLAIN:
-            yield CachedBench(make, settings=settings, activate=self.bug.activate, clock=clock)
+            yield CachedBench(BUNDLED_SCHEDULES, make, settings=settings, activate=self.bug.activate, clock=clock)
         else:
-            yield ComparingBench(make, self.grace, self.bug)
+            yield ComparingBench(BUNDLED_SCHEDULES, make, self.grace, bug=self.bug)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +119,7 @@ class ComparingBench(Bench):
                 found = Bench.violated_by(self, schedule)
                 if found:
                     with self.bug.environment.activate():
-                        found -= Bench(self.make_target, self.grace).violated_by(schedule)
+                        found -= Bench(self.protocol, self.make_target, self.grace).violated_by(schedule)
         except CpuLimitExceeded:
             return frozenset()
         return found

@@ -6,7 +6,7 @@ All seconds are those of one core, so that what else the machine does makes no d
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 from fencepost.adapters.target import Target
@@ -20,7 +20,6 @@ from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.selection import required_capabilities
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.scenarios.classic.tours import tour_scenarios, with_target_timeouts
-from fencepost.conformance.schedules.classic.generation import ScheduleScope
 from fencepost.conformance.schedules.falsify import (
     Counterexample,
     ScheduleSource,
@@ -29,17 +28,17 @@ from fencepost.conformance.schedules.falsify import (
     schedule_source,
 )
 from fencepost.conformance.schedules.schedule import Schedule
-from fencepost.conformance.zoo.baselines import plain_hypothesis, random_walks
 from fencepost.conformance.zoo.cache import CpuClock, cached_schedules
-from fencepost.conformance.zoo.crashing_target import CrashingTarget
-from fencepost.conformance.zoo.faulty import FaultyCoordinator, MakeTarget, faulty_coordinator
+from fencepost.conformance.zoo.classic.baselines import plain_hypothesis, random_walks
+from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
+from fencepost.conformance.zoo.faulty import BUNDLED_SCHEDULES, FaultyCoordinator, MakeTarget, faulty_coordinator
 from fencepost.conformance.zoo.strategies import HYPOTHESIS, REMARKS, SCENARIOS, SCHEDULES, WALK
 from fencepost.conformance.zoo.timeouts import CpuLimitExceeded, cpu_limit
 from fencepost.model.explore.classic.coordinator_inputs import Universe, joinings
 from fencepost.traces.verdict import CheckStatus
 
 SCHEDULE_SOURCES: Mapping[str, Callable[[int], ScheduleSource]] = {
-    SCHEDULES: lambda seed: schedule_source(ScheduleScope(BUNDLED_SETTINGS), seed),
+    SCHEDULES: partial(schedule_source, BUNDLED_SCHEDULES),
     HYPOTHESIS: plain_hypothesis,
     WALK: random_walks,
 }

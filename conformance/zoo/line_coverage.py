@@ -12,13 +12,13 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from fencepost.adapters.bundled import classic
-from fencepost.conformance.zoo.module_copies import code_of, file_of, source_of
-from fencepost.conformance.zoo.mutation import Mutant, changed_lines
+from fencepost.adapters import bundled
+from fencepost.conformance.zoo.mutation.module_copies import code_of, file_of, source_of
+from fencepost.conformance.zoo.mutation.mutants import Mutant, changed_lines
 
 Line = tuple[str, int]
 """A file, and the number of a line."""
-_FOLDER = str(Path(classic.__path__[0]))
+_FOLDER = str(Path(bundled.__path__[0]))
 
 
 @contextmanager

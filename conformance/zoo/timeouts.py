@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from fencepost.adapters.bundled import classic
+from fencepost.adapters import bundled
 
 REPEAT_SECONDS = 1.0
 """When to ring again: nobody hears what is raised in a callback of the collector's."""
@@ -47,7 +47,7 @@ def cpu_limit(seconds: float) -> Iterator[None]:
 def is_in_coordinator(frame: FrameType | None) -> bool:
     """Some module of the bundled coordinator, or of a copy of it, is being run."""
     while frame is not None:
-        if str(frame.f_globals.get("__name__", "")).startswith(classic.__name__):
+        if str(frame.f_globals.get("__name__", "")).startswith(bundled.__name__):
             return True
         frame = frame.f_back
     return False

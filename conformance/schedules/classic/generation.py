@@ -2,16 +2,16 @@
 
 import random
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from fencepost.conformance.schedules.classic.moves.cast import MemberRole
 from fencepost.conformance.schedules.classic.multi_step_rules import ConnectionCutRules, MultiStepRules
 from fencepost.conformance.schedules.classic.simulation import Simulation
-from fencepost.conformance.schedules.schedule import Role, Schedule
+from fencepost.conformance.schedules.schedule import GeneratedSchedule, Schedule
 from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.messages.requests import Request
 from fencepost.model.settings import Settings
@@ -34,22 +34,6 @@ class ScheduleScope:
     """Connections are cut while requests are sent. What a seed gives depends on it."""
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratedSchedule:
-    """A schedule, and the transitions of the model that it is foretold to show, with how often; how long it takes, and
-    how long until it needs the target restarted, in milliseconds (0: it does not)."""
-
-    schedule: Schedule
-    transitions: Mapping[Transition, int]
-    duration: int = 0
-    restart_at: int = 0
-
-    @property
-    def rules(self) -> frozenset[str]:
-        """The rules of these transitions."""
-        return frozenset(each.rule for each in self.transitions)
-
-
 def generate_schedules(scope: ScheduleScope, run: int, batch: int, size: int) -> list[GeneratedSchedule]:
     """So many schedules, named by the run's seed, the chunk and their place in it."""
     found: list[GeneratedSchedule] = []
@@ -60,7 +44,7 @@ def generate_schedules(scope: ScheduleScope, run: int, batch: int, size: int) ->
         transactions = scope.transactions
         virtual_time = scope.virtual_time
 
-        def start_simulation(self, cast: tuple[Role, ...]) -> Simulation:
+        def start_simulation(self, cast: tuple[MemberRole, ...]) -> Simulation:
             self.predicted: Counter[Transition] = Counter()
 
             def witness(before: GroupState, request: Request | None, outcome: StepResult) -> None:

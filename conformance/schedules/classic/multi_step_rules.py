@@ -7,14 +7,9 @@ ever come to it.
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from fencepost.conformance.schedules.classic.state_machine import (
-    ACTOR,
-    ACTORS,
-    MEMBERS,
-    GroupMachine,
-    perturbed_options,
-)
-from fencepost.conformance.schedules.schedule import SHORT
+from fencepost.conformance.schedules.classic.moves.cast import SHORT
+from fencepost.conformance.schedules.classic.perturbations import perturbed_options
+from fencepost.conformance.schedules.classic.state_machine import ACTOR, ACTORS, MEMBERS, GroupMachine
 
 SESSION_EXTENDERS = st.sampled_from(("heartbeat", "commit"))
 HEARTBEAT_INTERVAL_MS = 50_000

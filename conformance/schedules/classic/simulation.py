@@ -8,7 +8,8 @@ from fencepost.adapters.virtual_clock import VirtualClock
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.schedules.classic.interpreter import ScheduleInterpreter
 from fencepost.conformance.schedules.classic.model_coordinator import ModelCoordinator, StepObserver
-from fencepost.conformance.schedules.schedule import Move, Role
+from fencepost.conformance.schedules.classic.moves.cast import MemberRole
+from fencepost.conformance.schedules.schedule import Move
 from fencepost.model.classic.core.member_table import is_member
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Kind
@@ -42,7 +43,7 @@ class Simulation:
 
     def __init__(
         self,
-        cast: tuple[Role, ...],
+        cast: tuple[MemberRole, ...],
         settings: Settings,
         observer: StepObserver,
         *,
@@ -62,6 +63,7 @@ class Simulation:
             description, target.channel(recorder), recorder, GROUP, grace=grace, restart=target.restart
         )
         self.interpreter = ScheduleInterpreter(stage, cast)
+        self.cast = self.interpreter.cast
 
     def make_move(self, move: Move) -> None:
         """Make one move."""
@@ -80,24 +82,24 @@ class Simulation:
 
     def has_id(self, who: int) -> bool:
         """The actor has a member id."""
-        return bool(self.interpreter.actors[who].member.id)
+        return bool(self.cast.actors[who].member.id)
 
     def is_joining(self, who: int) -> bool:
         """The actor waits for an answer to JoinGroup."""
-        return who in self.interpreter.joining_since
+        return who in self.cast.joining_since
 
     def is_leader(self, who: int) -> bool:
         """The actor was told that it leads."""
-        return self.interpreter.actors[who].member.is_leader
+        return self.cast.actors[who].member.is_leader
 
     def is_member(self, who: int) -> bool:
         """The actor is in the group."""
-        return self.interpreter.actors[who].member.id in self.member_ids()
+        return self.cast.actors[who].member.id in self.member_ids()
 
     def members(self) -> list[int]:
         """The actors in the group."""
         ids = self.member_ids()
-        return [number for number, actor in enumerate(self.interpreter.actors) if actor.member.id in ids]
+        return [number for number, actor in enumerate(self.cast.actors) if actor.member.id in ids]
 
     def member_ids(self) -> frozenset[object]:
         """The ids of the group's members."""

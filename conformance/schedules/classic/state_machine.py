@@ -8,97 +8,24 @@ from collections.abc import Iterable, Sequence
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from fencepost.conformance.schedules.classic.moves.cast import LONG, SHORT, MemberRole
+from fencepost.conformance.schedules.classic.perturbations import MEMBER_PERTURBED, PERTURBED
 from fencepost.conformance.schedules.classic.simulation import Simulation
-from fencepost.conformance.schedules.schedule import LONG, SHORT, Move, Role, Schedule, Value
+from fencepost.conformance.schedules.schedule import Move, Schedule, Value
 
 MEMBERS = 5
 MAX_JOIN_ATTEMPTS = 3
 """How often a member that is to join sends JoinGroup: the first may cost it an old id, the next get it a new one."""
 ACTOR = st.integers(0, MEMBERS - 1)
 ACTORS = st.lists(ACTOR, min_size=1, max_size=MEMBERS, unique=True)
-OFFERS = ("a", "a", "a", "ab", "ba", "b", "abc", "c", "")
 ROLE = st.builds(
-    Role,
+    MemberRole,
     session=st.sampled_from((LONG, LONG, LONG, SHORT)),
     rebalance=st.sampled_from((SHORT, SHORT, SHORT, LONG)),
     offer=st.sampled_from(("a", "a", "ab", "ab", "ba")),
     instance=st.sampled_from((0, 0, 0, 1, 1, 2)),
 )
 API = st.sampled_from(("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit"))
-IDENTITY: tuple[tuple[str, tuple[Value, ...]], ...] = (
-    ("as", ("nobody", "stranger", "former", 0, 1, 2)),
-    ("generation", ("none", -1, 1, -2)),
-    ("instance", ("none", "stranger", 0, 1, 2)),
-)
-PERTURBATIONS: dict[str, tuple[tuple[str, tuple[Value, ...]], ...]] = {
-    "join": (
-        *IDENTITY[::2],
-        ("version", tuple(range(9))),
-        ("type", ("none", "other")),
-        ("session", ("too-short", "too-long", SHORT, LONG)),
-        ("rebalance", (SHORT, LONG, "zero")),
-        ("offer", OFFERS),
-        ("metadata", (0, 1, 2, 3, 4)),
-    ),
-    "sync": (
-        *IDENTITY,
-        ("version", tuple(range(5))),
-        ("type", ("none", "other")),
-        ("protocol", ("none", "other")),
-        ("plan", ("none", "part", "stranger", "twice", "full")),
-    ),
-    "heartbeat": (*IDENTITY, ("version", tuple(range(4)))),
-    "leave": (
-        *IDENTITY[::2],
-        ("version", tuple(range(5))),
-        ("with", (0, 1, 2)),
-        ("entries", ("none", "twice")),
-    ),
-    "commit": (
-        *IDENTITY,
-        ("version", tuple(range(9))),
-        ("partition", (0, 1, 2, 3, 9)),
-        ("offset", (0, 7, 9)),
-        ("further", (1, 2, 9)),
-        ("note", ("long", "note")),
-        ("retention", (-1, 2_000)),
-        ("topic", ("absent",)),
-    ),
-    "fetch": (
-        ("partition", (0, 1, 9)),
-        ("stable", (1,)),
-        ("groups", (1,)),
-        ("version", tuple(range(1, 10))),
-        ("topic", ("absent",)),
-    ),
-    "describe": (("version", tuple(range(6))), ("groups", (1,))),
-    "list": (
-        ("version", tuple(range(5))),
-        ("states", ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "nonsense")),
-        ("types", ("classic", "consumer")),
-    ),
-    "delete": (("version", (0, 1)), ("groups", (1,))),
-    "delete-offsets": (("partition", (0, 1, 9)), ("topic", ("absent",))),
-}
-"""What each request may be sent with besides what a well-meaning member sends."""
-
-
-def perturbed_options(kind: str, most: int = 2) -> st.SearchStrategy[tuple[tuple[str, Value], ...]]:
-    """Options of one kind of request."""
-    one = st.sampled_from(PERTURBATIONS[kind]).flatmap(
-        lambda found: st.tuples(st.just(found[0]), st.sampled_from(found[1]))
-    )
-    return st.lists(one, min_size=1, max_size=most, unique_by=lambda pair: pair[0]).map(
-        lambda pairs: tuple(sorted(pairs, key=str))
-    )
-
-
-PERTURBED = st.sampled_from(sorted(PERTURBATIONS)).flatmap(
-    lambda kind: st.tuples(st.just(kind), perturbed_options(kind))
-)
-MEMBER_PERTURBED = st.sampled_from(("join", "sync", "heartbeat", "leave", "commit")).flatmap(
-    lambda kind: st.tuples(st.just(kind), perturbed_options(kind))
-)
 
 
 class GroupMachine(RuleBasedStateMachine):
@@ -110,7 +37,7 @@ class GroupMachine(RuleBasedStateMachine):
     virtual_time = True
     """Time is virtual, so that any timer can be waited for."""
 
-    def start_simulation(self, cast: tuple[Role, ...]) -> Simulation:
+    def start_simulation(self, cast: tuple[MemberRole, ...]) -> Simulation:
         """The forecast for this cast."""
         raise NotImplementedError
 
@@ -121,15 +48,15 @@ class GroupMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.moves: list[Move] = []
-        self.roles: tuple[Role, ...] = ()
+        self.roles: tuple[MemberRole, ...] = ()
 
     @initialize(
         roles=st.lists(ROLE, min_size=MEMBERS, max_size=MEMBERS), dynamic=st.booleans(), size=st.integers(1, MEMBERS)
     )
-    def cast_roles(self, roles: list[Role], dynamic: bool, size: int) -> None:
+    def cast_roles(self, roles: list[MemberRole], dynamic: bool, size: int) -> None:
         """Who takes part, and the first of them form a group."""
         if dynamic:
-            roles = [Role(role.session, role.rebalance, role.offer) for role in roles]
+            roles = [MemberRole(role.session, role.rebalance, role.offer) for role in roles]
         self.roles = tuple(roles)
         self.simulation = self.start_simulation(self.roles)
         self.rebalance(range(min(size, 3)))

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from fencepost.conformance.zoo.classic.environments import PLAIN, Environment
-from fencepost.conformance.zoo.patching import Patch
+from fencepost.conformance.zoo.mutation.patching import Patch
 
 Injection = Callable[[Patch], None]
 

@@ -20,9 +20,9 @@ from fencepost.adapters.bundled.classic.offsets import Offsets
 from fencepost.adapters.bundled.classic.records import GroupRecord, OffsetRecord, Record
 from fencepost.adapters.bundled.classic.syncing import Syncing
 from fencepost.adapters.target import Target
+from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
 from fencepost.conformance.zoo.classic.error_responses import NOT_COORDINATOR, error_body
-from fencepost.conformance.zoo.crashing_target import CrashingTarget
-from fencepost.conformance.zoo.patching import Patch
+from fencepost.conformance.zoo.mutation.patching import Patch
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Order
 

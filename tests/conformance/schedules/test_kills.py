@@ -15,8 +15,10 @@ from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.remote import JUDGE_PROCESSES, RemoteRun
 from fencepost.conformance.schedules.classic.generation import ScheduleScope
+from fencepost.conformance.schedules.classic.moves.cast import LONG, MemberRole
+from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 from fencepost.conformance.schedules.concurrent_engine import ConcurrentEngine
-from fencepost.conformance.schedules.schedule import LONG, Move, Role, Schedule
+from fencepost.conformance.schedules.schedule import Move, Schedule
 from fencepost.traces.events import Kind
 from tests.targets.running import RunningTarget
 
@@ -29,10 +31,10 @@ FORM_GROUP = (
 )
 COMMITTED = Schedule(
     "committed",
-    (Role(), Role()),
+    (MemberRole(), MemberRole()),
     (*FORM_GROUP, Move("commit", 0, (("offset", 7),)), Move("restart"), Move("heartbeat", 0), Move("fetch")),
 )
-PATIENT = Role(rebalance=LONG)
+PATIENT = MemberRole(rebalance=LONG)
 """Waits longer for SyncGroup than a kill takes."""
 LOST_REBALANCE = Schedule(
     "lost round",
@@ -51,7 +53,7 @@ LOST_REBALANCE = Schedule(
 )
 CUT = Schedule(
     "cut",
-    (Role(),),
+    (MemberRole(),),
     (
         *FORM_GROUP[:2],
         FORM_GROUP[4],
@@ -71,9 +73,8 @@ def replay_on_server(schedules: list[Schedule], address: str, profile: Profile) 
         try:
             description = await remote.target.open()
             start_workers(remote.judge_pool, JUDGE_PROCESSES)
-            return await ConcurrentEngine(remote, description, ScheduleScope(description.settings), 0, {}).replay(
-                schedules
-            )
+            protocol = ClassicSchedules(ScheduleScope(description.settings))
+            return await ConcurrentEngine(remote, description, protocol, 0, {}).replay(schedules)
         finally:
             await remote.target.close()
             remote.judge_pool.shutdown()

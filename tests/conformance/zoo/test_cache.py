@@ -1,15 +1,16 @@
 """What hunts share changes nothing but the time they take."""
 
 import time
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from fencepost.conformance.execution.play import JudgeFunction, ScenarioRun
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.schedules.classic.generation import ScheduleScope
+from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.falsify import (
-    Bench,
     Counterexample,
     NoCounterexample,
     find_counterexample,
@@ -25,14 +26,14 @@ from fencepost.conformance.zoo.cache import (
     reference_run,
     tolerate_timeout,
 )
-from fencepost.conformance.zoo.faulty import FaultyCoordinator, faulty_coordinator
+from fencepost.conformance.zoo.faulty import BUNDLED_SCHEDULES, FaultyCoordinator, faulty_coordinator
 from fencepost.conformance.zoo.timeouts import CpuLimitExceeded
 from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import TraceVerdict
 
 SEED = 1
-SOURCE = partial(schedule_source, ScheduleScope(BUNDLED_SETTINGS))
+SOURCE = partial(schedule_source, BUNDLED_SCHEDULES)
 BUG, MUTANT = "BUG-12", "leaving.Leaving.remove_entry: always: not member_id -> True"
 
 
@@ -41,7 +42,11 @@ def hunt_uncached(hunted: FaultyCoordinator, schedules: int) -> Counterexample |
     with hunted.activate() as make_target:
         ticks = iter(range(10_000))
         return find_counterexample(
-            Bench(partial(make_target, BUNDLED_SETTINGS)), SOURCE(SEED), schedules, 0, lambda: float(next(ticks))
+            Bench(BUNDLED_SCHEDULES, partial(make_target, BUNDLED_SETTINGS)),
+            SOURCE(SEED),
+            schedules,
+            0,
+            lambda: float(next(ticks)),
         )
 
 
@@ -76,21 +81,21 @@ def test_only_what_differs_from_the_shipped_coordinator_is_judged(monkeypatch: p
 
     schedules, _ = cached_schedules(SOURCE, SEED, 0)
     for schedule in schedules:
-        reference_run(schedule, BUNDLED_SETTINGS)
+        reference_run(BUNDLED_SCHEDULES, schedule, BUNDLED_SETTINGS)
     monkeypatch.setattr(cache, "judge", count_judging)
     with faulty_coordinator("BUG-30").bench(CpuClock()) as field:
         found = [bool(field.violated_by_new(each)) for each in schedules]
     assert sum(found) <= len(judged) < len(schedules)
     with faulty_coordinator("BUG-30").activate() as make_target:
-        plain = Bench(partial(make_target, BUNDLED_SETTINGS))
+        plain = Bench(BUNDLED_SCHEDULES, partial(make_target, BUNDLED_SETTINGS))
         assert [bool(plain.violated_by(each)) for each in schedules] == found
 
 
 def test_only_what_gets_to_the_changed_lines_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
     schedules, _ = cached_schedules(SOURCE, SEED, 0)
     for schedule in schedules:
-        reference_run(schedule, BUNDLED_SETTINGS)
-        reached_lines(schedule, BUNDLED_SETTINGS)
+        reference_run(BUNDLED_SCHEDULES, schedule, BUNDLED_SETTINGS)
+        reached_lines(BUNDLED_SCHEDULES, schedule, BUNDLED_SETTINGS)
     played: list[str] = []
     perform = CachedBench.play
 
@@ -104,7 +109,7 @@ def test_only_what_gets_to_the_changed_lines_is_played(monkeypatch: pytest.Monke
         found = [bool(field.violated_by_new(each)) for each in schedules]
     assert 0 < len(played) < len(schedules)
     with mutant.activate() as make_target:
-        plain = Bench(partial(make_target, BUNDLED_SETTINGS))
+        plain = Bench(BUNDLED_SCHEDULES, partial(make_target, BUNDLED_SETTINGS))
         assert [bool(plain.violated_by(each)) for each in schedules] == found
 
 
@@ -117,7 +122,7 @@ def test_what_takes_too_long_is_nothing_unless_the_coordinator_hangs(monkeypatch
     with pytest.raises(CpuLimitExceeded):
         tolerate_timeout(lambda: stuck(True))
 
-    def slow(header: Header, events: tuple[Event, ...]) -> TraceVerdict:
+    def slow(header: Header, events: tuple[Event, ...], decisions: Mapping[str, bool]) -> TraceVerdict:
         begun = time.process_time()
         while time.process_time() - begun < 1:
             pass
@@ -126,8 +131,7 @@ def test_what_takes_too_long_is_nothing_unless_the_coordinator_hangs(monkeypatch
     (schedules, _), found = cached_schedules(SOURCE, SEED, 0), []
     with faulty_coordinator(BUG).bench(CpuClock()) as field:
         monkeypatch.setattr(cache, "MAX_PLAY_SECONDS", 0.5)
-        monkeypatch.setattr("fencepost.conformance.execution.play.judge", slow)
-        found += [field.violated_by(each) for each in schedules[:1]]
+        found += [replace(field, judge=slow).violated_by(each) for each in schedules[:1]]
     assert found == [frozenset()]
 
 
@@ -136,9 +140,9 @@ def test_what_is_known_is_of_a_coordinator_without_the_bug() -> None:
     schedule = cached_schedules(SOURCE, SEED, 0)[0][3]
     with faulty_coordinator(BUG).bench(CpuClock()) as field:
         field.violated_by_new(schedule)
-    remembered = reference_run(schedule, BUNDLED_SETTINGS)
+    remembered = reference_run(BUNDLED_SCHEDULES, schedule, BUNDLED_SETTINGS)
     reference_run.cache_clear()
-    assert remembered.digest == reference_run(schedule, BUNDLED_SETTINGS).digest
+    assert remembered.digest == reference_run(BUNDLED_SCHEDULES, schedule, BUNDLED_SETTINGS).digest
     assert remembered.verdict.violations == ()
 
 

@@ -13,11 +13,12 @@ from fencepost.adapters.bundled.classic.heartbeats import Heartbeats
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.schedules.classic.interpreter import InterpretedSchedule
-from fencepost.conformance.schedules.schedule import Move, Role, Schedule
+from fencepost.conformance.schedules.classic.moves.cast import MemberRole
+from fencepost.conformance.schedules.schedule import Move, Schedule
 from fencepost.conformance.zoo import cache, timeouts
 from fencepost.conformance.zoo import hunt as hunt_module
 from fencepost.conformance.zoo import hunt_plan as expeditions
-from fencepost.conformance.zoo.crashing_target import CrashingTarget
+from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
 from fencepost.conformance.zoo.equivalence import find_difference, observe
 from fencepost.conformance.zoo.faulty import (
     FaultyCoordinator,
@@ -213,7 +214,7 @@ def test_comparison_ignores_member_ids() -> None:
 
 def test_what_members_make_of_their_ids_is_no_difference() -> None:
     moves = (Move("join"), Move("join"), Move("wait", 0, (("for", "answers"),)), Move("sync"), Move("describe"))
-    play = Scenario("assigned", (), InterpretedSchedule(Schedule("assigned", (Role(),), moves)))
+    play = Scenario("assigned", (), InterpretedSchedule(Schedule("assigned", (MemberRole(),), moves)))
     with faulty_coordinator(
         "joining.Joining.issue_member_id: never: join.request.client_id or '' -> False"
     ).activate() as make_target:

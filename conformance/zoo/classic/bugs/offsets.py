@@ -12,7 +12,7 @@ from fencepost.conformance.zoo.classic import environments
 from fencepost.conformance.zoo.classic.bug import BugFamily
 from fencepost.conformance.zoo.classic.environments import OFFSETS_REFUSED
 from fencepost.conformance.zoo.classic.error_responses import error_body
-from fencepost.conformance.zoo.patching import Patch
+from fencepost.conformance.zoo.mutation.patching import Patch
 
 offsets = BugFamily()
 UNKNOWN_PRODUCER = -2

@@ -5,7 +5,7 @@ from fencepost.adapters.bundled.classic.group import Group, Member, State
 from fencepost.adapters.bundled.classic.messages import JoinGroup
 from fencepost.adapters.bundled.classic.static_membership import StaticMembership
 from fencepost.conformance.zoo.classic.bug import BugFamily
-from fencepost.conformance.zoo.patching import Patch
+from fencepost.conformance.zoo.mutation.patching import Patch
 
 statics = BugFamily()
 

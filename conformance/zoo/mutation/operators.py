@@ -8,7 +8,7 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from fencepost.conformance.zoo.syntax import (
+from fencepost.conformance.zoo.mutation.syntax import (
     CONJUNCTIONS,
     DISJUNCTIONS,
     FIELD_UPDATES,

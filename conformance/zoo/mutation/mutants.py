@@ -1,7 +1,7 @@
 """Mutants: each place of a module where the source could be wrong in a small way, made wrong in that way.
 
-Everything here is syntax: source text in, mutants out. `fencepost.conformance.zoo.operators` says what is tried and
-why, `fencepost.conformance.zoo.module_copies` runs what comes of it.
+Everything here is syntax: source text in, mutants out. The module `operators` lists what is tried and why; the module
+`module_copies` loads mutated modules.
 """
 
 import ast
@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fencepost.conformance.zoo.operators import OPERATORS, Operator
-from fencepost.conformance.zoo.syntax import NodePath, Vocabulary, sites
+from fencepost.conformance.zoo.mutation.operators import OPERATORS, Operator
+from fencepost.conformance.zoo.mutation.syntax import NodePath, Vocabulary, sites
 
 _MAX_SHOWN = 120
 

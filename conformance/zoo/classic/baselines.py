@@ -7,9 +7,12 @@ from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from fencepost.conformance.schedules.classic.state_machine import API, MEMBERS, PERTURBATIONS, PERTURBED, ROLE
-from fencepost.conformance.schedules.falsify import BATCH_SIZE, ScheduleSource
-from fencepost.conformance.schedules.schedule import LONG, SHORT, Move, Role, Schedule, Value
+from fencepost.conformance.schedules.classic.moves.cast import LONG, SHORT, MemberRole
+from fencepost.conformance.schedules.classic.perturbations import PERTURBATIONS, PERTURBED
+from fencepost.conformance.schedules.classic.state_machine import API, MEMBERS, ROLE
+from fencepost.conformance.schedules.falsify import ScheduleSource
+from fencepost.conformance.schedules.guidance import BATCH_SIZE
+from fencepost.conformance.schedules.schedule import Move, Schedule, Value
 
 MAX_STEPS = 40
 """How many moves a schedule has at most: about as many as the kit's own schedules have."""
@@ -25,7 +28,7 @@ def random_walks(run: int) -> ScheduleSource:
     def chunk(number: int) -> Iterable[Schedule]:
         chance = random.Random(f"{run} {number}")
         for place in range(BATCH_SIZE):
-            cast = tuple(Role(chance.choice((SHORT, LONG)), chance.choice((SHORT, LONG))) for _ in range(MEMBERS))
+            cast = tuple(MemberRole(chance.choice((SHORT, LONG)), chance.choice((SHORT, LONG))) for _ in range(MEMBERS))
             moves = tuple(random_move(chance) for _ in range(chance.randint(1, MAX_STEPS)))
             yield Schedule(f"walk-{run}-{number}-{place}", cast, moves)
 
@@ -54,10 +57,10 @@ class PlainMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.moves: list[Move] = []
-        self.cast: tuple[Role, ...] = ()
+        self.cast: tuple[MemberRole, ...] = ()
 
     @initialize(cast=st.lists(ROLE, min_size=MEMBERS, max_size=MEMBERS))
-    def cast_roles(self, cast: list[Role]) -> None:
+    def cast_roles(self, cast: list[MemberRole]) -> None:
         """Who takes part."""
         self.cast = tuple(cast)
 
