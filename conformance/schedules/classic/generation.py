@@ -1,4 +1,4 @@
-"""Schedules out of Hypothesis: a seed and a number give the same chunk of them, whoever asks."""
+"""Generates schedules with Hypothesis: a seed and a batch number give the same schedules in every process."""
 
 import random
 from collections import Counter
@@ -18,12 +18,15 @@ from fencepost.model.settings import Settings
 from fencepost.traces.model_transitions import Transition, transition_of
 
 SCHEDULE_LENGTHS = (4, 8, 8, 12, 16)
-"""How many rules a schedule has, by chunk."""
+"""How many rules a schedule has; one of these is chosen for each batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleScope:
-    """What a target allows schedules to do; its timers may be `grace` milliseconds late."""
+    """What a target allows schedules to do; its timers may be `grace` milliseconds late.
+
+    With `cuts`, connections are cut while requests are sent; the schedules of a seed depend on it.
+    """
 
     settings: Settings
     restarts: bool = True
@@ -31,11 +34,10 @@ class ScheduleScope:
     virtual_time: bool = True
     grace: int = 0
     cuts: bool = False
-    """Connections are cut while requests are sent. What a seed gives depends on it."""
 
 
 def generate_schedules(scope: ScheduleScope, run: int, batch: int, size: int) -> list[GeneratedSchedule]:
-    """So many schedules, named by the run's seed, the chunk and their place in it."""
+    """`size` schedules, named by the seed of the run, the number of the batch and their number in it."""
     found: list[GeneratedSchedule] = []
     length = random.Random(f"{run} {batch}").choice(SCHEDULE_LENGTHS)
 

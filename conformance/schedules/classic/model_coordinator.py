@@ -1,6 +1,6 @@
-"""The model as a coordinator: what it makes of a schedule foretells what a target will, and which rules that shows.
+"""The model as a coordinator, for simulations: it predicts the responses of a target and the rules that apply.
 
-It takes the place of the bundled coordinator in an `InProcessTarget`, and answers with as much as members learn from.
+It takes the place of the bundled coordinator in an `InProcessTarget`. Responses have the fields that members read.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,11 +27,12 @@ from fencepost.model.logic import Time
 from fencepost.model.settings import Settings
 
 StepObserver = Callable[[GroupState, model.Request | None, StepResult], None]
-"""Is told of every step: the world before it, the request unless it is the coordinator's own, what came of it."""
+"""Called for every step with the state before it, the request (None for a step of the coordinator's own) and the
+result."""
 
 
 class ModelCoordinator:
-    """Stands for the class of coordinators: called, it is the coordinator that was just started."""
+    """Takes the place of the coordinator's class: each call is a start of the coordinator, and returns it."""
 
     def __init__(self, witness: StepObserver) -> None:
         self.observer = witness
@@ -41,7 +42,7 @@ class ModelCoordinator:
     def __call__(
         self, settings: Settings, log: Log, new_id: Callable[[str], str], topics: Topics, *, now: int = 0
     ) -> Any:
-        """Start, with what was stored before if this is not the first time."""
+        """Start, or restart with the stored state of each group."""
         self.settings = settings
         self.new_id = new_id
         names = {str(topics.id_of(name)): name for name in DEFAULT_TOPICS}
@@ -53,7 +54,7 @@ class ModelCoordinator:
         return self
 
     def step_context(self, now: Time, member_id: str | None = None) -> Context:
-        """What a step happens in."""
+        """The context of a step at this time, with the member id to hand out."""
         settings = self.settings
         return Context(
             now,
@@ -66,7 +67,7 @@ class ModelCoordinator:
     def apply_outcome(
         self, group: str, before: GroupState, request: model.Request | None, outcome: StepResult
     ) -> list[Response]:
-        """Go on from what came of a step."""
+        """Take over the state after a step, and return its responses."""
         self.observer(before, request, outcome)
         self.group_states[group] = outcome.state
         return [
@@ -76,7 +77,7 @@ class ModelCoordinator:
         ]
 
     def handle(self, request: Request, now: int) -> list[Response]:
-        """Handle a request in every group that it concerns."""
+        """Handle a request in every group that it is about, and return the responses."""
         given: dict[int, Response] = {}
         member_id = self.new_id("member") if request.api == "JoinGroup" else None
         read = read_requests(
@@ -91,7 +92,7 @@ class ModelCoordinator:
         return list(given.values())
 
     def advance(self, now: int) -> list[Response]:
-        """Fire the timers that are due, in the order of their deadlines."""
+        """Fire the timers that are due by `now`, in the order of their deadlines, and return the responses."""
         given: list[Response] = []
         while (found := self.next_due()) is not None and found[1].deadline <= now:
             group, due = found
@@ -100,21 +101,21 @@ class ModelCoordinator:
         return given
 
     def next_due(self) -> tuple[str, ArmedTimer] | None:
-        """The group and the timer that come due next."""
+        """The timer with the first deadline, and its group; None without timers."""
         found = ((group, due) for group, world in self.group_states.items() for due in armed_timers(world))
         return min(found, key=lambda one: one[1].deadline, default=None)
 
     def next_deadline(self) -> int | None:
-        """When something comes due next."""
+        """The first deadline of all timers; None without timers."""
         return min(self.all_deadlines(), default=None)
 
     def all_deadlines(self) -> Iterable[int]:
-        """When each timer is due."""
+        """The deadlines of all timers."""
         return (deadline for world in self.group_states.values() for deadline in armed_deadlines(world))
 
 
 def response_body(response: responses.Response) -> dict[str, Any]:
-    """As much of an answer as members learn from."""
+    """The fields of a response that members read."""
     if isinstance(response, JoinResponse):
         rows = [
             {"member_id": view.id, "group_instance_id": view.instance, "metadata": view.metadata}

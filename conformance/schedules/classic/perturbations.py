@@ -61,11 +61,11 @@ PERTURBATIONS: dict[str, tuple[tuple[str, tuple[Value, ...]], ...]] = {
     "delete": (("version", (0, 1)), ("groups", (1,))),
     "delete-offsets": (("partition", (0, 1, 9)), ("topic", ("absent",))),
 }
-"""What each request may be sent with besides what a well-meaning member sends."""
+"""For each kind of request, options with the values that differ from those of a well-behaved member."""
 
 
 def perturbed_options(kind: str, most: int = 2) -> st.SearchStrategy[tuple[tuple[str, Value], ...]]:
-    """Options of one kind of request."""
+    """One to `most` options of a kind of request."""
     one = st.sampled_from(PERTURBATIONS[kind]).flatmap(
         lambda found: st.tuples(st.just(found[0]), st.sampled_from(found[1]))
     )

@@ -1,4 +1,4 @@
-"""A forecast: the schedule drawn so far, played on the model; what its actors know, and what the group looks like."""
+"""Simulation of a schedule on the model while it is drawn: the actors' knowledge and the group's members."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ GROUP = "group"
 
 
 class NullRecorder(TraceBuilder):
-    """Numbers events and keeps none."""
+    """Keeps no events."""
 
     def record(
         self,
@@ -31,14 +31,14 @@ class NullRecorder(TraceBuilder):
         member: str = "",
         of: int | None = None,
     ) -> Event:
-        """As `Recorder.record`."""
+        """The event, which is not kept."""
         return Event(0, self.now(), connection, member, kind, api, version, body, of)
 
 
 class Simulation:
-    """What the model makes of a schedule, move by move.
+    """A schedule at play on the model.
 
-    A target on real time (not `virtual`) is not waited for as long, and its timers are granted their `grace`.
+    If the target is not `virtual`, waits are limited as on real time; `grace` (milliseconds) is added to waits.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Simulation:
         virtual: bool = True,
     ) -> None:
         self.restart_at = 0
-        """When the target is restarted first, in milliseconds; 0 if it is not."""
+        """The time of the first restart of the target in milliseconds; 0 without one."""
         self.clock = VirtualClock()
         self.coordinator = ModelCoordinator(observer)
         target = InProcessTarget(settings, make_coordinator=self.coordinator)
@@ -73,11 +73,11 @@ class Simulation:
 
     @property
     def duration(self) -> int:
-        """How long it takes so far, in milliseconds."""
+        """The duration so far, in milliseconds."""
         return self.clock.milliseconds
 
     def close(self) -> None:
-        """Forget it all."""
+        """Close the event loop."""
         self.clock.close()
 
     def has_id(self, who: int) -> bool:
@@ -85,11 +85,11 @@ class Simulation:
         return bool(self.cast.actors[who].member.id)
 
     def is_joining(self, who: int) -> bool:
-        """The actor waits for an answer to JoinGroup."""
+        """The actor waits for a response to JoinGroup."""
         return who in self.cast.joining_since
 
     def is_leader(self, who: int) -> bool:
-        """The actor was told that it leads."""
+        """The actor knows that it leads."""
         return self.cast.actors[who].member.is_leader
 
     def is_member(self, who: int) -> bool:
@@ -102,7 +102,7 @@ class Simulation:
         return [number for number, actor in enumerate(self.cast.actors) if actor.member.id in ids]
 
     def member_ids(self) -> frozenset[object]:
-        """The ids of the group's members."""
+        """The ids of the group's members on the model."""
         world = self.coordinator.group_states.get(GROUP)
         if world is None or world.group is None:
             return frozenset()

@@ -1,1 +1,1 @@
-"""What the zoo knows of classic coordinators: their bugs, environments and error responses."""
+"""Faulty classic coordinators: known bugs, the environments that some need, and targets that crash on errors."""

@@ -1,4 +1,4 @@
-"""Who is let in, under which id, and what JoinGroup answers."""
+"""Bugs of admission: which members join, their ids, and responses to JoinGroup."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Committed offsets: whose are taken, what is kept of them, and what a fetch says."""
+"""Bugs of committed offsets: checks of commits, storage, and responses to OffsetFetch."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The join phase and the generation that ends it: who leads, who is waited for, what is counted."""
+"""Bugs of rebalances: completion of the join phase, the leader, generations, the sync phase."""
 
 from collections.abc import Sequence
 

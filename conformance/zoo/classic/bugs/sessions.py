@@ -1,4 +1,4 @@
-"""Timers: those that do not fire, fire too late, or outlive what they were for."""
+"""Bugs of timers: timers that do not fire, fire too late, or outlive their purpose."""
 
 from collections.abc import Callable
 

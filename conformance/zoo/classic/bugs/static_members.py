@@ -1,4 +1,4 @@
-"""Static members: an instance that comes back."""
+"""Bugs of static members: an instance that joins again."""
 
 from fencepost.adapters.bundled.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.bundled.classic.group import Group, Member, State

@@ -1,4 +1,4 @@
-"""What a coordinator knows after a restart, and what survives a connection."""
+"""Bugs of storage: state after a restart or a failed write, and requests whose connection has ended."""
 
 from collections.abc import Iterable
 from dataclasses import replace
