@@ -1,4 +1,4 @@
-"""Schedules as sequences of items for the shrinker: what can be removed, and what is simpler."""
+"""Schedules as sequences of items for the shrinker: the items that it may remove, and simpler ones."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -49,10 +49,10 @@ def generate_schedules(scope: ScheduleScope, run: int, batch: int, size: int) ->
         def start_simulation(self, cast: tuple[MemberRole, ...]) -> Simulation:
             self.predicted: Counter[Transition] = Counter()
 
-            def witness(before: GroupState, request: Request | None, outcome: StepResult) -> None:
-                self.predicted[transition_of(before, request, outcome)] += 1
+            def count_transition(before: GroupState, request: Request | None, result: StepResult) -> None:
+                self.predicted[transition_of(before, request, result)] += 1
 
-            return Simulation(cast, scope.settings, witness, grace=scope.grace, virtual=scope.virtual_time)
+            return Simulation(cast, scope.settings, count_transition, grace=scope.grace, virtual=scope.virtual_time)
 
         def collect(self, schedule: Schedule, simulation: Simulation) -> None:
             simulation.close()

@@ -34,8 +34,8 @@ result."""
 class ModelCoordinator:
     """Takes the place of the coordinator's class: each call is a start of the coordinator, and returns it."""
 
-    def __init__(self, witness: StepObserver) -> None:
-        self.observer = witness
+    def __init__(self, observer: StepObserver) -> None:
+        self.observer = observer
         self.group_states: dict[str, GroupState] = {}
         self.started = False
 
@@ -48,8 +48,8 @@ class ModelCoordinator:
         names = {str(topics.id_of(name)): name for name in DEFAULT_TOPICS}
         self.cluster = Cluster(settings, DEFAULT_TOPICS, names)
         if self.started:
-            for group, world in self.group_states.items():
-                self.apply_outcome(group, world, None, restart_coordinator(world, self.step_context(now)))
+            for group, state in self.group_states.items():
+                self.apply_result(group, state, None, restart_coordinator(state, self.step_context(now)))
         self.started = True
         return self
 
@@ -64,15 +64,15 @@ class ModelCoordinator:
             new_member_timeout=settings.new_member_timeout,
         )
 
-    def apply_outcome(
-        self, group: str, before: GroupState, request: model.Request | None, outcome: StepResult
+    def apply_result(
+        self, group: str, before: GroupState, request: model.Request | None, result: StepResult
     ) -> list[Response]:
         """Take over the state after a step, and return its responses."""
-        self.observer(before, request, outcome)
-        self.group_states[group] = outcome.state
+        self.observer(before, request, result)
+        self.group_states[group] = result.state
         return [
             Response(reply.handle, response_body(reply.response))
-            for reply in outcome.replies
+            for reply in result.replies
             if not isinstance(reply.response, NoResponse)
         ]
 
@@ -84,9 +84,9 @@ class ModelCoordinator:
             request.api, request.version, request.body, request.handle, tuple(self.group_states), self.cluster.names
         )
         for one in read:
-            world = self.group_states.get(one.group, GroupState())
-            outcome = handle_request(world, one, self.step_context(now, member_id), self.cluster)
-            given |= {response.handle: response for response in self.apply_outcome(one.group, world, one, outcome)}
+            state = self.group_states.get(one.group, GroupState())
+            result = handle_request(state, one, self.step_context(now, member_id), self.cluster)
+            given |= {response.handle: response for response in self.apply_result(one.group, state, one, result)}
         if not read:
             given[request.handle] = Response(request.handle, {"error_code": 0, "producer_id": 1, "producer_epoch": 0})
         return list(given.values())
@@ -96,13 +96,13 @@ class ModelCoordinator:
         given: list[Response] = []
         while (found := self.next_due()) is not None and found[1].deadline <= now:
             group, due = found
-            world = self.group_states[group]
-            given += self.apply_outcome(group, world, None, fire_timer(world, due, self.step_context(due.deadline)))
+            state = self.group_states[group]
+            given += self.apply_result(group, state, None, fire_timer(state, due, self.step_context(due.deadline)))
         return given
 
     def next_due(self) -> tuple[str, ArmedTimer] | None:
         """The timer with the first deadline, and its group; None without timers."""
-        found = ((group, due) for group, world in self.group_states.items() for due in armed_timers(world))
+        found = ((group, due) for group, state in self.group_states.items() for due in armed_timers(state))
         return min(found, key=lambda one: one[1].deadline, default=None)
 
     def next_deadline(self) -> int | None:
@@ -111,7 +111,7 @@ class ModelCoordinator:
 
     def all_deadlines(self) -> Iterable[int]:
         """The deadlines of all timers."""
-        return (deadline for world in self.group_states.values() for deadline in armed_deadlines(world))
+        return (deadline for state in self.group_states.values() for deadline in armed_deadlines(state))
 
 
 def response_body(response: responses.Response) -> dict[str, Any]:

@@ -59,10 +59,10 @@ class Simulation:
         recorder = NullRecorder(lambda: self.clock.milliseconds)
         if not virtual:
             description = replace(description, clock="wall")
-        stage = ScenarioContext(
+        context = ScenarioContext(
             description, target.channel(recorder), recorder, GROUP, grace=grace, restart=target.restart
         )
-        self.interpreter = ScheduleInterpreter(stage, cast)
+        self.interpreter = ScheduleInterpreter(context, cast)
         self.cast = self.interpreter.cast
 
     def make_move(self, move: Move) -> None:
@@ -103,7 +103,7 @@ class Simulation:
 
     def member_ids(self) -> frozenset[object]:
         """The ids of the group's members on the model."""
-        world = self.coordinator.group_states.get(GROUP)
-        if world is None or world.group is None:
+        state = self.coordinator.group_states.get(GROUP)
+        if state is None or state.group is None:
             return frozenset()
-        return frozenset(slot.id for slot in world.group.slots if is_member(slot))
+        return frozenset(slot.id for slot in state.group.slots if is_member(slot))

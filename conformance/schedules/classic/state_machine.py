@@ -73,9 +73,9 @@ class GroupMachine(RuleBasedStateMachine):
 
     def make_move(self, kind: str, who: int = 0, *options: tuple[str, Value]) -> None:
         """Add a move to the schedule and to the simulation."""
-        one = Move(kind, who, options)
-        self.moves.append(one)
-        self.simulation.make_move(one)
+        move = Move(kind, who, options)
+        self.moves.append(move)
+        self.simulation.make_move(move)
 
     def join_until_member(self, who: int) -> None:
         """Join, with a second request if the first only got an id."""

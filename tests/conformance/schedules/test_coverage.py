@@ -1,4 +1,4 @@
-"""Coverage of a target: what it was seen to do, and how near the schedules came to the rest."""
+"""Coverage of the model by a target, and how near the schedules came to the rest."""
 
 from collections import Counter
 from functools import partial
@@ -29,12 +29,12 @@ COVERAGE = Coverage(
 )
 
 
-def test_what_the_forecasts_tell_is_known() -> None:
+def test_predicted_transitions_are_known() -> None:
     foretold = {each for drawn in generate_schedules(GROUND, 900, 0, 25) for each in drawn.transitions}
     assert len(foretold - coverage_goals().transitions) <= len(foretold) // 20
 
 
-def test_a_run_counts_what_the_target_was_seen_to_do() -> None:
+def test_coverage_counts_the_transitions_of_a_run() -> None:
     tally = RunStatistics()
     protocol = ClassicSchedules(GROUND)
     worker = BatchWorker(Bench(protocol, partial(InProcessTarget, BUNDLED_SETTINGS)))
@@ -69,7 +69,7 @@ def test_how_near_a_schedule_came() -> None:
     )
 
 
-def test_what_came_nearest_is_told_first() -> None:
+def test_nearest_transitions_come_first() -> None:
     tally = RunStatistics()
     tally.transitions[Transition("empty", "Fetch", "fetch.offsets", "empty")] += 1
     ranks = [
@@ -82,7 +82,7 @@ def test_transitions_read_as_they_are_written() -> None:
     assert Transition.parse(str(MISSED_TRANSITION)) == MISSED_TRANSITION
 
 
-def test_the_report_tells_it_briefly_and_as_json_whole() -> None:
+def test_report_has_the_coverage_in_brief_and_json_all_of_it() -> None:
     report = Report({"name": "bundled"}, 0, (), coverage=COVERAGE)
     assert from_json(to_json(report)) == report
     text = render_report(report)
@@ -92,5 +92,5 @@ def test_the_report_tells_it_briefly_and_as_json_whole() -> None:
     assert "schedule-0-1-2: the search grew too large" in text
 
 
-def test_without_random_schedules_there_is_none() -> None:
+def test_report_without_schedules_has_no_coverage() -> None:
     assert '"coverage"' not in to_json(Report({"name": "bundled"}, 0, ()))

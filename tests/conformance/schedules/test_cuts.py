@@ -1,4 +1,4 @@
-"""Connections that are cut while a request is sent: what a part of one must not do, and what a whole one may."""
+"""Connections that are cut while a request is sent: part of a request has no effect, a whole one may have."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,5 +1,5 @@
-"""A server that is killed without warning while schedules are played: nothing acknowledged is lost, nobody gets past
-the generation that is stored, and a server that does lose something is found out."""
+"""A server that is killed while schedules are played: acknowledged writes are kept, the stored generation counts, and a
+server that loses a record is found."""
 
 import asyncio
 import subprocess

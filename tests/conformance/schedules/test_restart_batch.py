@@ -1,4 +1,4 @@
-"""A season on a target: who begins when, and what is judged meanwhile."""
+"""Restart batches: start delays, and the predicted times of restarts."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ def test_all_are_ready_for_the_restart_at_the_same_time() -> None:
     assert start_delays([]) == []
 
 
-def test_the_forecast_tells_when_a_restart_comes_and_when_the_end() -> None:
+def test_schedules_predict_their_restart_and_their_end() -> None:
     drawn = [each for chunk in range(3) for each in generate_schedules(ScheduleScope(BUNDLED_SETTINGS), 1, chunk, 10)]
     rough = [each for each in drawn if any(move.kind == "restart" for move in each.schedule.moves)]
     assert rough

@@ -1,4 +1,4 @@
-"""What hunts share changes nothing but the time they take."""
+"""Caches of hunts change nothing but the time that hunts take."""
 
 import time
 from collections.abc import Mapping
@@ -37,9 +37,9 @@ SOURCE = partial(schedule_source, BUNDLED_SCHEDULES)
 BUG, MUTANT = "BUG-12", "leaving.Leaving.remove_entry: always: not member_id -> True"
 
 
-def hunt_uncached(hunted: FaultyCoordinator, schedules: int) -> Counterexample | NoCounterexample:
-    """What comes of a hunt that shares nothing, by a clock that counts schedules."""
-    with hunted.activate() as make_target:
+def hunt_uncached(coordinator: FaultyCoordinator, schedules: int) -> Counterexample | NoCounterexample:
+    """The result of a hunt without caches, by a clock that counts schedules."""
+    with coordinator.activate() as make_target:
         ticks = iter(range(10_000))
         return find_counterexample(
             Bench(BUNDLED_SCHEDULES, partial(make_target, BUNDLED_SETTINGS)),
@@ -50,13 +50,13 @@ def hunt_uncached(hunted: FaultyCoordinator, schedules: int) -> Counterexample |
         )
 
 
-def hunt_cached(hunted: FaultyCoordinator, schedules: int) -> Counterexample | NoCounterexample:
-    """The same with what is shared."""
-    with hunted.bench(CpuClock()) as field:
-        assert isinstance(field, CachedBench)
+def hunt_cached(coordinator: FaultyCoordinator, schedules: int) -> Counterexample | NoCounterexample:
+    """The same with caches."""
+    with coordinator.bench(CpuClock()) as bench:
+        assert isinstance(bench, CachedBench)
         ticks = iter(range(10_000))
         return find_counterexample(
-            field, lambda chunk: cached_schedules(SOURCE, SEED, chunk)[0], schedules, 0, lambda: float(next(ticks))
+            bench, lambda chunk: cached_schedules(SOURCE, SEED, chunk)[0], schedules, 0, lambda: float(next(ticks))
         )
 
 
@@ -83,8 +83,8 @@ def test_only_what_differs_from_the_shipped_coordinator_is_judged(monkeypatch: p
     for schedule in schedules:
         reference_run(BUNDLED_SCHEDULES, schedule, BUNDLED_SETTINGS)
     monkeypatch.setattr(cache, "judge", count_judging)
-    with faulty_coordinator("BUG-30").bench(CpuClock()) as field:
-        found = [bool(field.violated_by_new(each)) for each in schedules]
+    with faulty_coordinator("BUG-30").bench(CpuClock()) as bench:
+        found = [bool(bench.violated_by_new(each)) for each in schedules]
     assert sum(found) <= len(judged) < len(schedules)
     with faulty_coordinator("BUG-30").activate() as make_target:
         plain = Bench(BUNDLED_SCHEDULES, partial(make_target, BUNDLED_SETTINGS))
@@ -105,8 +105,8 @@ def test_only_what_gets_to_the_changed_lines_is_played(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(CachedBench, "play", count_playing)
     mutant = faulty_coordinator(MUTANT)
-    with mutant.bench(CpuClock()) as field:
-        found = [bool(field.violated_by_new(each)) for each in schedules]
+    with mutant.bench(CpuClock()) as bench:
+        found = [bool(bench.violated_by_new(each)) for each in schedules]
     assert 0 < len(played) < len(schedules)
     with mutant.activate() as make_target:
         plain = Bench(BUNDLED_SCHEDULES, partial(make_target, BUNDLED_SETTINGS))
@@ -129,17 +129,17 @@ def test_what_takes_too_long_is_nothing_unless_the_coordinator_hangs(monkeypatch
         return judge(header, events)
 
     (schedules, _), found = cached_schedules(SOURCE, SEED, 0), []
-    with faulty_coordinator(BUG).bench(CpuClock()) as field:
+    with faulty_coordinator(BUG).bench(CpuClock()) as bench:
         monkeypatch.setattr(cache, "MAX_PLAY_SECONDS", 0.5)
-        found += [replace(field, judge=slow).violated_by(each) for each in schedules[:1]]
+        found += [replace(bench, judge=slow).violated_by(each) for each in schedules[:1]]
     assert found == [frozenset()]
 
 
 def test_what_is_known_is_of_a_coordinator_without_the_bug() -> None:
     reference_run.cache_clear()
     schedule = cached_schedules(SOURCE, SEED, 0)[0][3]
-    with faulty_coordinator(BUG).bench(CpuClock()) as field:
-        field.violated_by_new(schedule)
+    with faulty_coordinator(BUG).bench(CpuClock()) as bench:
+        bench.violated_by_new(schedule)
     remembered = reference_run(BUNDLED_SCHEDULES, schedule, BUNDLED_SETTINGS)
     reference_run.cache_clear()
     assert remembered.digest == reference_run(BUNDLED_SCHEDULES, schedule, BUNDLED_SETTINGS).digest

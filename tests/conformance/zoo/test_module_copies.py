@@ -1,4 +1,4 @@
-"""Changed modules beside the shipped ones: what depends on them sees the change, and nobody else does."""
+"""Changed modules beside the shipped ones: modules that depend on them see the change, all others do not."""
 
 import ast
 import sys

@@ -1,4 +1,4 @@
-"""Mutants: what each operator makes of a line, and that they do not depend on where the line stands."""
+"""Mutants: the result of each operator, and names that do not depend on line numbers."""
 
 import ast
 

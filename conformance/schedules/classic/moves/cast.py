@@ -1,4 +1,4 @@
-"""The cast of a schedule at play: what each actor knows, and how its requests are sent."""
+"""The cast of a schedule at play: the knowledge of each actor, and its requests in flight."""
 
 import asyncio
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ ABSENT_TOPIC = "absent"
 
 @dataclass(frozen=True, slots=True)
 class MemberRole:
-    """What a member offers when it begins. Timeouts are "short" or "long", as the target's bounds have it; `offer` has
+    """The offer of a member when it begins. Timeouts are "short" or "long", as the target's bounds have it; `offer` has
     a letter for each protocol; actors of one `instance` other than 0 claim the same static member."""
 
     session: str = LONG
@@ -36,7 +36,7 @@ class MemberRole:
 
 @dataclass(slots=True)
 class Actor:
-    """A member of the cast: what it offers and knows, and what it has sent."""
+    """A member of the cast: its offer, its knowledge of the group, and its requests so far."""
 
     member: Member
     metadata: int = 0

@@ -80,7 +80,7 @@ async def sync(cast: Cast, move: Move) -> None:
 
 @move_kind("heartbeat", *SENDER_OPTIONS)
 async def heartbeat(cast: Cast, move: Move) -> None:
-    """Heartbeat."""
+    """Heartbeat with the actor's generation."""
     actor = cast.actor_at(move.who)
     changes = cast.identity_fields(actor, move, "generation_id")
     call = cast.context.heartbeat(actor.member, version=cast.version_for("Heartbeat", move), **changes)
