@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Description, Target
@@ -18,7 +19,9 @@ from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import offered_capabilities, required_capabilities, select_scenarios
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.scenarios.classic.tours import sample_tours
+from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.classic.generation import ScheduleScope
+from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 from fencepost.conformance.schedules.virtual_engine import BatchWorker, VirtualEngine
 from fencepost.model.catalogue.classic import Requirement
 from fencepost.model.settings import Settings
@@ -76,14 +79,13 @@ class BundledRun:
     async def play_schedules(self, state: RunState) -> None:
         """Play random schedules."""
         plan = self.plan
-        field = BatchWorker(self.settings, self.grace, plan.traces, self.make_target)
-        series = VirtualEngine(
-            field, ScheduleScope(self.settings, cuts=True), plan.seed, plan.schedules, state.decisions
-        )
+        protocol = ClassicSchedules(ScheduleScope(self.settings, cuts=True))
+        bench = Bench(protocol, partial(self.make_target, self.settings), self.grace)
+        engine = VirtualEngine(BatchWorker(bench, plan.traces), plan.seed, plan.schedules, state.decisions)
         try:
-            await state.run_schedules(series)
+            await state.run_schedules(engine)
         finally:
-            series.close()
+            engine.close()
 
     async def describe_target(self) -> Description:
         """What the bundled target is."""

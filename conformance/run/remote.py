@@ -26,6 +26,7 @@ from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.scenarios.classic.tours import sample_tours
 from fencepost.conformance.scenarios.classic.versions import versions
 from fencepost.conformance.schedules.classic.generation import ScheduleScope
+from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 from fencepost.conformance.schedules.concurrent_engine import ConcurrentEngine
 from fencepost.model.catalogue.classic import Requirement
 from fencepost.traces.events import Event, Kind
@@ -103,7 +104,7 @@ class RemoteRun:
         )
         plan = self.plan
         return ConcurrentEngine(
-            schedule_pool, self.judges, scope, plan.seed, plan.schedules, dict(decisions), plan.traces
+            schedule_pool, self.judges, ClassicSchedules(scope), plan.seed, plan.schedules, dict(decisions), plan.traces
         )
 
     async def play_and_confirm(self, state: RunState, pool: ScenarioPool, versions_run: ScenarioRun) -> None:

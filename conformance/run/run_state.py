@@ -29,8 +29,10 @@ from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import Selection
 from fencepost.conformance.scenarios.classic.tours import TourRunner
+from fencepost.conformance.schedules.classic.protocol import coverage_goals
 from fencepost.conformance.schedules.coverage import measure_coverage
 from fencepost.conformance.schedules.engine import ScheduleEngine
+from fencepost.conformance.schedules.protocol import CoverageGoals
 from fencepost.conformance.schedules.statistics import RunStatistics, ScheduleResult
 from fencepost.traces.judge.judge import judge
 
@@ -58,6 +60,8 @@ class RunState:
     violated: set[str] = field(default_factory=set)
     confirmed: dict[str, frozenset[str]] = field(default_factory=dict)
     decisions: dict[str, bool] = field(default_factory=dict)
+    goals: CoverageGoals = field(default_factory=coverage_goals)
+    """What the coverage by random schedules is measured against."""
 
     def start(self, target: Mapping[str, str]) -> None:
         """Emit the start of the run on a target with this description."""
@@ -209,7 +213,7 @@ class RunState:
             events=sum(len(run.events) for run in self.runs) + self.statistics.events,
             seconds=time.monotonic() - self.started_at,
             cut_short=cut_short,
-            coverage=measure_coverage(self.statistics, verdicts) if self.plan.schedules else None,
+            coverage=measure_coverage(self.statistics, self.goals, verdicts) if self.plan.schedules else None,
         )
 
     def origin_of(self, run: ScenarioRun) -> Origin:

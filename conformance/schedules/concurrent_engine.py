@@ -16,12 +16,11 @@ from fencepost.conformance.execution.loop_lag import discard_if_lagging
 from fencepost.conformance.execution.pool import ScenarioPool
 from fencepost.conformance.execution.saving import write_run
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
-from fencepost.conformance.schedules.classic.generation import GeneratedSchedule, ScheduleScope
-from fencepost.conformance.schedules.classic.interpreter import scenario_of
 from fencepost.conformance.schedules.engine import ScheduleEngine
 from fencepost.conformance.schedules.guidance import BatchSpec, generate_batch
+from fencepost.conformance.schedules.protocol import ScheduleProtocol
 from fencepost.conformance.schedules.restart_batch import RestartBatch
-from fencepost.conformance.schedules.schedule import Schedule
+from fencepost.conformance.schedules.schedule import GeneratedSchedule, Schedule
 from fencepost.conformance.schedules.statistics import ScheduleResult
 
 MAX_SHRINK_CONCURRENCY = 40
@@ -41,20 +40,20 @@ class ConcurrentEngine(ScheduleEngine):
         self,
         pool: ScenarioPool,
         judges: JudgePool,
-        scope: ScheduleScope,
+        protocol: ScheduleProtocol,
         seed: int,
         count: int,
         decisions: dict[str, bool],
         traces: Path | None = None,
     ) -> None:
-        super().__init__(scope, seed, count, decisions)
+        super().__init__(protocol, seed, count, decisions)
         self.pool = pool
         self.judges = judges
         self.judge = judges.judge_with(decisions)
         self.traces = traces
         self.replay_numbers = counting(1)
         self.generated: dict[str, GeneratedSchedule] = {}
-        self.restart_batch = RestartBatch(pool, self.judge_in_background)
+        self.restart_batch = RestartBatch(protocol, pool, self.judge_in_background)
         self.judging_tasks: list[asyncio.Task[None]] = []
         self.on_result: Callable[[ScheduleResult], None] = lambda result: None
 
@@ -90,7 +89,7 @@ class ConcurrentEngine(ScheduleEngine):
         self.generated.update((each.schedule.name, each) for each in generated)
         before, left = self.restart_batch, self.judging_tasks
         self.judging_tasks = []
-        self.restart_batch = RestartBatch(self.pool, self.judge_in_background)
+        self.restart_batch = RestartBatch(self.protocol, self.pool, self.judge_in_background)
         try:
             await self.restart_batch.play(generated, before)
         finally:
@@ -115,7 +114,8 @@ class ConcurrentEngine(ScheduleEngine):
     async def replay(self, schedules: Sequence[Schedule]) -> list[ScenarioRun]:
         """As `ScheduleEngine.replay`: side by side, then those that need a restart."""
         attempt = f"replay-{next(self.replay_numbers)}"
-        scenarios = [scenario_of(replace(each, name=f"{each.name}-{place}")) for place, each in enumerate(schedules)]
+        numbered = [replace(each, name=f"{each.name}-{place}") for place, each in enumerate(schedules)]
+        scenarios = [self.protocol.scenario_of(each) for each in numbered]
         judging: dict[str, asyncio.Task[ScenarioRun]] = {}
 
         def start_judging(run: ScenarioRun) -> None:
@@ -127,7 +127,8 @@ class ConcurrentEngine(ScheduleEngine):
         finally:
             for task in judging.values():
                 task.cancel()
-        return [replace(run, scenario=scenario_of(each)) for run, each in zip(runs, schedules, strict=True)]
+        played = zip(runs, schedules, strict=True)
+        return [replace(run, scenario=self.protocol.scenario_of(each)) for run, each in played]
 
     async def failing_indices(self, candidates: Sequence[Schedule], requirement: str, deadline: float) -> list[int]:
         """As `ScheduleEngine.failing_indices`, many at once."""

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from fencepost.conformance.execution.pool import RunCallback, ScenarioPool
 from fencepost.conformance.execution.restart_barrier import RestartBarrier
-from fencepost.conformance.schedules.classic.generation import GeneratedSchedule
-from fencepost.conformance.schedules.classic.interpreter import scenario_of
+from fencepost.conformance.schedules.protocol import ScheduleProtocol
+from fencepost.conformance.schedules.schedule import GeneratedSchedule
 
 Tasks = list[asyncio.Task[None]]
 
@@ -24,7 +24,8 @@ def start_delays(generated: Sequence[GeneratedSchedule]) -> list[int]:
 class RestartBatch:
     """Some schedules on a target that can be restarted."""
 
-    def __init__(self, pool: ScenarioPool, on_run: RunCallback) -> None:
+    def __init__(self, protocol: ScheduleProtocol, pool: ScenarioPool, on_run: RunCallback) -> None:
+        self.protocol = protocol
         self.pool = pool
         self.on_run = on_run
         self.after_restart: Tasks = []
@@ -37,7 +38,7 @@ class RestartBatch:
         self.after_restart = [
             asyncio.create_task(self.play_delayed(each, delay, meeting)) for each, delay in late if each.restart_at
         ]
-        calm = [scenario_of(each.schedule) for each in generated if not each.restart_at]
+        calm = [self.protocol.scenario_of(each.schedule) for each in generated if not each.restart_at]
         await self.pool.play_concurrently(calm, "run", self.on_run)
         await previous.finish()
         await meeting.leave()
@@ -48,7 +49,7 @@ class RestartBatch:
         """One that needs the restart."""
         await asyncio.sleep(delay / 1000)
         await self.pool.pacer.wait()
-        await self.pool.play_with_restart(scenario_of(generated.schedule), "run", self.on_run, barrier)
+        await self.pool.play_with_restart(self.protocol.scenario_of(generated.schedule), "run", self.on_run, barrier)
 
     async def finish(self) -> None:
         """Wait for those that go on after the restart."""

@@ -1,90 +1,67 @@
-"""What a random schedule is: who takes part, and what they do one after the other, all of it plain data."""
+"""Schedules as plain data: the actors that take part, and their moves one after the other."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from fencepost.traces.model_transitions import Transition
 
 Value = int | str
-SHORT, LONG = "short", "long"
-
-MEMBER_OPTIONS = ("as", "generation", "instance", "version", "sent")
-"""Options of every request that a member sends.
-
-`as` is the member id: "nobody" for none, "stranger" for one that nobody got, "former" for the one before the present
-one, a number for another actor's; `generation` is "none" or how far from the actor's own; `instance` is "none",
-"stranger" or another actor's; `sent` is how many percent of it are sent before its connection is cut.
-"""
-
-OPTIONS: Mapping[str, tuple[str, ...]] = {
-    "join": (*MEMBER_OPTIONS, "type", "session", "rebalance", "offer", "metadata"),
-    "sync": (*MEMBER_OPTIONS, "type", "protocol", "plan"),
-    "heartbeat": MEMBER_OPTIONS,
-    "leave": ("as", "instance", "version", "with", "entries", "sent"),
-    "commit": (*MEMBER_OPTIONS, "partition", "offset", "further", "note", "retention", "topic"),
-    "fetch": ("partition", "stable", "groups", "version", "topic"),
-    "transact": (*MEMBER_OPTIONS, "partition", "offset", "again"),
-    "end": ("abort", "version"),
-    "describe": ("version", "groups"),
-    "list": ("version", "states", "types"),
-    "delete": ("version", "groups"),
-    "delete-offsets": ("partition", "topic"),
-    "again": ("api", "depth"),
-    "drop": ("api",),
-    "crash": (),
-    "wait": ("for", "side", "ms"),
-    "restart": ("at-once",),
-}
-"""What can be done, and what may be said of it. `wait` is `for` "answers" to JoinGroup, or until before (`side` -1) or
-after the end of a "session", a "rebalance", an initial "delay", the time of a "new-member" or of "retention".
-
-A move without options is what a member that means well does."""
-
-
-@dataclass(frozen=True, slots=True)
-class Role:
-    """A member of the cast: what it offers when it begins. Timeouts are "short" or "long", whatever that is on the
-    target; `offer` has a letter for each protocol; actors of one `instance` claim the same static member."""
-
-    session: str = LONG
-    rebalance: str = SHORT
-    offer: str = "a"
-    instance: int = 0
+Role: TypeAlias = Any
+"""How an actor begins: a value of the protocol's own, hashable and comparable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One thing that is done, by the actor with this number."""
+    """One move of the actor with number `who`. The protocol defines the kinds of moves and their options."""
 
     kind: str
     who: int = 0
     options: tuple[tuple[str, Value], ...] = ()
 
     def get(self, name: str, default: Value = "") -> Value:
-        """The value of an option."""
+        """The value of an option, `default` if it is not given."""
         return next((value for key, value in self.options if key == name), default)
 
     def number(self, name: str, default: int = 0) -> int:
-        """The value of an option that is a number."""
+        """The value of an option, `default` if it is not given or not a number."""
         value = self.get(name, default)
         return value if isinstance(value, int) else default
 
     def without(self, name: str) -> "Move":
-        """The move as if this option had not been given."""
+        """The move without one of its options."""
         return replace(self, options=tuple(pair for pair in self.options if pair[0] != name))
 
     def __str__(self) -> str:
-        said = ", ".join(f"{name} {value}" for name, value in self.options)
-        return f"{actor_label(self.who)} {self.kind}" + (f" ({said})" if said else "")
+        options = ", ".join(f"{name} {value}" for name, value in self.options)
+        return f"{actor_label(self.who)} {self.kind}" + (f" ({options})" if options else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A cast and what it does."""
+    """A cast (the role of each actor, by number) and its moves."""
 
     name: str
     cast: tuple[Role, ...]
     moves: tuple[Move, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class GeneratedSchedule:
+    """A schedule with the model's prediction: the transitions it takes, with counts; its duration, and the time of the
+    first restart of the target (0: none), in milliseconds."""
+
+    schedule: Schedule
+    transitions: Mapping[Transition, int]
+    duration: int = 0
+    restart_at: int = 0
+
+    @property
+    def rules(self) -> frozenset[str]:
+        """The rules of the predicted transitions."""
+        return frozenset(each.rule for each in self.transitions)
+
+
 def actor_label(who: int) -> str:
-    """The name of an actor."""
+    """The label of an actor in traces: "A" for number 0."""
     return chr(ord("A") + who)

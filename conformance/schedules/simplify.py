@@ -1,38 +1,37 @@
-"""What is simpler than a move or a role, for shrinking: nearer to what a member that means well does."""
+"""Schedules as sequences of items for the shrinker: the items that it may remove, and simpler ones."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from fencepost.conformance.schedules.protocol import ScheduleProtocol
 from fencepost.conformance.schedules.schedule import Move, Role, Schedule
 
 Item = tuple[int, Role] | Move
-"""A role with its number, or a move."""
+"""An actor's number with its role, or a move."""
 
 
-def shrinkable_items(schedule: Schedule) -> tuple[Item, ...]:
-    """What can be left out of a schedule: its moves, and what is special about a role."""
-    special = [(number, role) for number, role in enumerate(schedule.cast) if role != Role()]
+def shrinkable_items(protocol: ScheduleProtocol, schedule: Schedule) -> tuple[Item, ...]:
+    """The items that shrinking may remove: roles other than the default one, then all moves."""
+    special = [(number, role) for number, role in enumerate(schedule.cast) if role != protocol.default_role]
     return (*special, *schedule.moves)
 
 
-def build_schedule(schedule: Schedule, kept: Sequence[Item]) -> Schedule:
-    """The schedule with no more than these items."""
+def build_schedule(protocol: ScheduleProtocol, schedule: Schedule, kept: Sequence[Item]) -> Schedule:
+    """The schedule with these items only; an actor whose role was removed has the default role."""
     roles = {each[0]: each[1] for each in kept if not isinstance(each, Move)}
-    cast = tuple(roles.get(number, Role()) for number in range(len(schedule.cast)))
+    cast = tuple(roles.get(number, protocol.default_role) for number in range(len(schedule.cast)))
     return replace(schedule, cast=cast, moves=tuple(each for each in kept if isinstance(each, Move)))
 
 
-def simplifications(item: Item) -> Iterator[Item]:
-    """What to try in the place of an item, the simplest first."""
+def simplifications(protocol: ScheduleProtocol, item: Item) -> Iterator[Item]:
+    """Items to try in the place of this one, the simplest first: fewer options, then what the protocol suggests."""
     if isinstance(item, Move):
         if len(item.options) > 1:
             yield replace(item, options=())
         for name, _ in item.options:
             yield item.without(name)
-        if item.kind == "again":
-            yield Move({"JoinGroup": "join", "SyncGroup": "sync"}.get(str(item.get("api")), "heartbeat"), item.who)
+        yield from protocol.simpler_moves(item)
         return
     number, role = item
-    for name, plain in (("instance", 0), ("offer", "a"), ("session", "long"), ("rebalance", "short")):
-        if getattr(role, name) != plain:
-            yield number, replace(role, **{name: plain})  # type: ignore[arg-type]
+    for simpler in protocol.simpler_roles(role):
+        yield number, simpler

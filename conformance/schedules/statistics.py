@@ -1,4 +1,4 @@
-"""What came of the random schedules of a run: counted, and what fails kept for another look."""
+"""Statistics of the random schedules of a run, and the failures to confirm."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -6,18 +6,17 @@ from dataclasses import dataclass, field, replace
 
 from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.execution.play import ScenarioRun
-from fencepost.conformance.schedules.classic.generation import GeneratedSchedule
-from fencepost.conformance.schedules.schedule import Schedule
+from fencepost.conformance.schedules.schedule import GeneratedSchedule, Schedule
 from fencepost.traces.model_transitions import Transition
 
 MAX_CANDIDATES = 3
-"""How many schedules that break one requirement are kept."""
+"""How many schedules that violate one requirement are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleResult:
-    """What came of one schedule. `undecided` says what was missing if it could not be judged; `run` is there if
-    something is broken."""
+    """The result of one schedule. `undecided` is the reason if it could not be judged; `run` is kept if it violates
+    a requirement."""
 
     generated: GeneratedSchedule
     events: int
@@ -29,30 +28,30 @@ class ScheduleResult:
 
     @classmethod
     def from_run(cls, generated: GeneratedSchedule, run: ScenarioRun) -> "ScheduleResult":
-        """What a schedule showed."""
+        """The result of a schedule by its run."""
         verdict = run.verdict
-        found = violated_requirements(run)
-        missing = verdict.inconclusive[0] if verdict.inconclusive else run.blocked
-        kept = run if found else None
-        return cls(generated, len(run.events), verdict.rules, verdict.transitions, found, missing, kept)
+        violated = violated_requirements(run)
+        undecided = verdict.inconclusive[0] if verdict.inconclusive else run.blocked
+        kept = run if violated else None
+        return cls(generated, len(run.events), verdict.rules, verdict.transitions, violated, undecided, kept)
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateFailure:
-    """A schedule that broke a requirement once, as it was played."""
+    """A schedule that violated a requirement once, and that run."""
 
     schedule: Schedule
     run: ScenarioRun
 
     def run_named_after(self, requirement: str) -> ScenarioRun:
-        """What was played, under a name that tells what it shows."""
+        """The run under a name that ends in the requirement."""
         scenario = self.run.scenario
         return replace(self.run, scenario=replace(scenario, name=f"{scenario.name}-{requirement}"))
 
 
 @dataclass(slots=True)
 class RunStatistics:
-    """Everything that came of the schedules so far."""
+    """Counts over all schedules so far."""
 
     schedules: int = 0
     events: int = 0
@@ -60,12 +59,12 @@ class RunStatistics:
     transitions: Counter[Transition] = field(default_factory=Counter)
     predicted: Counter[Transition] = field(default_factory=Counter)
     undecided: dict[str, str] = field(default_factory=dict)
-    """What was missing, by schedule."""
+    """The reason, by name of the schedule that could not be judged."""
     candidate_failures: dict[str, list[CandidateFailure]] = field(default_factory=dict)
-    """By requirement, the shortest first."""
+    """By violated requirement, the shortest first."""
 
     def add_result(self, result: ScheduleResult) -> None:
-        """Count what came of a schedule."""
+        """Count a result, and keep its run if it is among the shortest that violate a requirement."""
         self.schedules += 1
         self.events += result.events
         self.rules.update(result.rules)

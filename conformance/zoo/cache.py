@@ -1,6 +1,6 @@
-"""What hunts have in common is done once: drawing schedules, and judging what the shipped coordinator answers to them.
+"""Caches shared by hunts: generated schedules, and the runs of the shipped coordinator with their verdicts.
 
-A hunt counts the seconds of one core that it would have taken alone.
+A hunt counts the seconds of one core that it would have taken without caches.
 """
 
 import time
@@ -13,9 +13,12 @@ from typing import ParamSpec, TypeVar
 
 from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.execution.play import JudgeFunction, ScenarioRun
-from fencepost.conformance.schedules.falsify import BATCH_SIZE, Bench, ScheduleSource
+from fencepost.conformance.schedules.bench import Bench
+from fencepost.conformance.schedules.falsify import ScheduleSource
+from fencepost.conformance.schedules.guidance import BATCH_SIZE
+from fencepost.conformance.schedules.protocol import ScheduleProtocol
 from fencepost.conformance.schedules.schedule import Schedule
-from fencepost.conformance.zoo.crashing_target import CrashingTarget
+from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
 from fencepost.conformance.zoo.line_coverage import Line, trace_lines
 from fencepost.conformance.zoo.timeouts import CpuLimitExceeded, cpu_limit
 from fencepost.model.settings import Settings
@@ -24,33 +27,33 @@ from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import TraceVerdict
 
 MAX_CACHED_BATCHES = 200
-"""How many chunks are at hand: about what two hunts in vain take."""
+"""The number of batches in the caches: about as many as two hunts without a result take."""
 MAX_PLAY_SECONDS = 20.0
-"""How long a schedule may take to be played and judged."""
+"""The seconds of one core in which a schedule must be played and judged."""
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
 class CpuClock:
-    """Tells the seconds of one core that this process would have worked with nothing at hand."""
+    """A clock of the seconds of one core that this process would have used without caches."""
 
     def __init__(self) -> None:
-        self._spared = 0.0
+        self._saved = 0.0
 
     def __call__(self) -> float:
-        return time.process_time() + self._spared
+        return time.process_time() + self._saved
 
     def add_saved(self, seconds: float) -> None:
-        """Count what did not have to be done."""
-        self._spared += seconds
+        """Add seconds that a cache saved."""
+        self._saved += seconds
 
     def run_uncounted(
         self, work: Callable[Parameters, Result], *given: Parameters.args, **named: Parameters.kwargs
     ) -> Result:
-        """Do work that does not count."""
+        """Call `work`, and do not count the seconds it takes."""
         begun = time.process_time()
         result = work(*given, **named)
-        self._spared -= time.process_time() - begun
+        self._saved -= time.process_time() - begun
         return result
 
 
@@ -58,7 +61,7 @@ class CpuClock:
 def cached_schedules(
     source: Callable[[int], ScheduleSource], seed: int, batch: int
 ) -> tuple[tuple[Schedule, ...], float]:
-    """The schedules of a chunk, and how long it takes to draw them."""
+    """The schedules of a batch, and the seconds it took to generate them."""
     begun = time.process_time()
     schedules = tuple(source(seed)(batch))
     return schedules, time.process_time() - begun
@@ -66,8 +69,8 @@ def cached_schedules(
 
 @dataclass(frozen=True, slots=True)
 class ReferenceRun:
-    """What the shipped coordinator shows in a schedule: a digest of all that is seen, the verdict, what is broken, and
-    how many seconds playing and judging take."""
+    """A run of a schedule on the shipped coordinator: the digest of its trace, the verdict, the violated requirements,
+    and the seconds that playing and judging take."""
 
     digest: bytes
     verdict: TraceVerdict
@@ -77,7 +80,7 @@ class ReferenceRun:
 
 
 @lru_cache(maxsize=MAX_CACHED_BATCHES * BATCH_SIZE)
-def reference_run(schedule: Schedule, settings: Settings) -> ReferenceRun:
+def reference_run(protocol: ScheduleProtocol, schedule: Schedule, settings: Settings) -> ReferenceRun:
     """Play a schedule on the shipped coordinator."""
     seconds = 0.0
 
@@ -89,7 +92,7 @@ def reference_run(schedule: Schedule, settings: Settings) -> ReferenceRun:
         return verdict
 
     begun = time.process_time()
-    played = Bench(partial(CrashingTarget, settings)).play(schedule, judge_timed)
+    played = Bench(protocol, partial(CrashingTarget, settings)).play(schedule, judge_timed)
     playing = time.process_time() - begun - seconds
     return ReferenceRun(
         trace_digest(played.header, played.events), played.verdict, violated_requirements(played), playing, seconds
@@ -97,27 +100,27 @@ def reference_run(schedule: Schedule, settings: Settings) -> ReferenceRun:
 
 
 @lru_cache(maxsize=MAX_CACHED_BATCHES * BATCH_SIZE)
-def reached_lines(schedule: Schedule, settings: Settings) -> frozenset[Line]:
-    """The lines of the shipped coordinator that a schedule gets to."""
+def reached_lines(protocol: ScheduleProtocol, schedule: Schedule, settings: Settings) -> frozenset[Line]:
+    """The lines of the shipped coordinator that a schedule runs."""
     with trace_lines() as lines:
-        Bench(partial(CrashingTarget, settings)).play(schedule, skip_judging)
+        Bench(protocol, partial(CrashingTarget, settings)).play(schedule, skip_judging)
     return frozenset(lines)
 
 
 async def skip_judging(header: Header, events: tuple[Event, ...]) -> TraceVerdict:
-    """No verdict at all."""
+    """An empty verdict."""
     return TraceVerdict((), (), {}, events=len(events))
 
 
 def trace_digest(header: Header, events: tuple[Event, ...]) -> bytes:
-    """The same for traces that show the same."""
+    """A digest of a trace; equal for equal traces."""
     return blake2b(repr((header, events)).encode(), digest_size=16).digest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedBench(Bench):
-    """A field for coordinators that mostly do what the shipped one does. While `activate` lasts they are wrong, in
-    lines that are `changed_lines` (None: that cannot be told)."""
+    """A bench for a coordinator that behaves mostly as the shipped one. It is faulty while `activate` is entered, in
+    the lines `changed_lines` (None: unknown)."""
 
     settings: Settings
     activate: Callable[[], AbstractContextManager[object]]
@@ -125,20 +128,22 @@ class CachedBench(Bench):
     changed_lines: frozenset[Line] | None = None
 
     def play(self, schedule: Schedule, judge_trace: JudgeFunction | None = None) -> ScenarioRun:
-        """As `Field.play`, with what is wrong. Raises `Stuck` if that takes too long."""
+        """As `Bench.play`, with the fault. Raises `CpuLimitExceeded` if that takes too long."""
         with self.activate(), cpu_limit(MAX_PLAY_SECONDS):
             return Bench.play(self, schedule, judge_trace)
 
     def violated_by(self, schedule: Schedule) -> frozenset[str]:
-        """As `Field.violated_by`; nothing if what is seen has too many explanations to go through."""
+        """As `Bench.violated_by`; empty if the judge takes too long."""
         return tolerate_timeout(lambda: Bench.violated_by(self, schedule))
 
     def violated_by_new(self, schedule: Schedule) -> frozenset[str]:
-        """As `violated_by`; what is just as the shipped coordinator's is judged already, and what does not get to the
-        changed lines is just that."""
-        shipped = self.clock.run_uncounted(reference_run, schedule, self.settings)
+        """As `violated_by`, with the cached verdict if the trace equals that of the shipped coordinator.
+
+        A schedule that does not run the changed lines is not played: its trace must be equal.
+        """
+        shipped = self.clock.run_uncounted(reference_run, self.protocol, schedule, self.settings)
         if self.changed_lines is not None and self.changed_lines.isdisjoint(
-            self.clock.run_uncounted(reached_lines, schedule, self.settings)
+            self.clock.run_uncounted(reached_lines, self.protocol, schedule, self.settings)
         ):
             self.clock.add_saved(shipped.play_seconds + shipped.judge_seconds)
             return shipped.violated
@@ -153,10 +158,10 @@ class CachedBench(Bench):
 
 
 def tolerate_timeout(look: Callable[[], frozenset[str]]) -> frozenset[str]:
-    """What is seen; nothing if it takes too long, unless it is the coordinator that hangs: then `Stuck` is raised."""
+    """The result of `look`, empty if it takes too long. Raises `CpuLimitExceeded` if the coordinator hangs."""
     try:
         return look()
-    except CpuLimitExceeded as stuck:
-        if stuck.in_coordinator:
+    except CpuLimitExceeded as exceeded:
+        if exceeded.in_coordinator:
             raise
         return frozenset()

@@ -1,8 +1,8 @@
-"""Whether a mutant is the same program after all: it and the shipped coordinator get the same requests, side by side.
+"""Equivalent mutants: comparison of a mutant with the shipped coordinator on the same requests.
 
-What is compared is everything that can be seen: each answer and when it came, with member ids by the order in which
-they were given out, as nobody may read anything in them. All of a small world is gone through (the tours: every state
-of one or two members under every input), and beyond it all scenarios and some random schedules.
+Traces are compared whole: each response and its time, with member ids numbered in the order in which they were handed
+out, because ids are opaque. The requests are those of all tours (every state of one or two members under every input),
+all scenarios and some random schedules.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,13 +10,10 @@ from functools import cache
 from itertools import islice
 
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.schedules.classic.generation import ScheduleScope
-from fencepost.conformance.schedules.classic.interpreter import InterpretedSchedule
 from fencepost.conformance.schedules.falsify import schedule_source
-from fencepost.conformance.zoo.crashing_target import CrashingTarget
-from fencepost.conformance.zoo.faulty import FaultyCoordinator, MakeTarget
+from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
+from fencepost.conformance.zoo.faulty import BUNDLED_SCHEDULES, FaultyCoordinator, MakeTarget
 from fencepost.conformance.zoo.hunt import bundled_run_on, scenarios_for
 from fencepost.conformance.zoo.line_coverage import Line, trace_lines
 from fencepost.conformance.zoo.strategies import SCENARIOS, TOURS
@@ -24,15 +21,15 @@ from fencepost.conformance.zoo.timeouts import CpuLimitExceeded, cpu_limit
 from fencepost.traces.events import Event, Kind
 
 SCHEDULE_COUNT = 200
-"""How many random schedules are compared."""
+"""The number of random schedules that are compared."""
 MAX_PLAY_SECONDS = 30.0
-"""What takes longer is taken to hang."""
+"""The seconds of one core after which a coordinator counts as hanging."""
 
 
-def find_difference(specimen: FaultyCoordinator) -> str:
-    """Where the specimen's behaviour differs from the shipped one's; "" if it never does."""
-    changed = specimen.changed_lines
-    with specimen.activate() as make_target:
+def find_difference(coordinator: FaultyCoordinator) -> str:
+    """The name of a scenario in which the trace differs from the shipped coordinator's; "" if there is none."""
+    changed = coordinator.changed_lines
+    with coordinator.activate() as make_target:
         for play in compared_scenarios():
             expected, lines = observe_reference(play)
             if changed is not None and changed.isdisjoint(lines):
@@ -48,7 +45,7 @@ def find_difference(specimen: FaultyCoordinator) -> str:
 
 
 def compared_scenarios() -> Iterator[Scenario]:
-    """All that is compared."""
+    """The scenarios, tours and random schedules whose traces are compared."""
     yield from scenarios_for(SCENARIOS)
     yield from scenarios_for(TOURS)
     yield from random_schedules()
@@ -56,20 +53,19 @@ def compared_scenarios() -> Iterator[Scenario]:
 
 @cache
 def random_schedules() -> tuple[Scenario, ...]:
-    """The random schedules."""
-    source = schedule_source(ScheduleScope(BUNDLED_SETTINGS), 0)
+    """Random schedules of seed 0, as scenarios."""
+    source = schedule_source(BUNDLED_SCHEDULES, 0)
     drawn = islice((each for chunk in range(SCHEDULE_COUNT) for each in source(chunk)), SCHEDULE_COUNT)
-    return tuple(Scenario(each.name, (), InterpretedSchedule(each)) for each in drawn)
+    return tuple(BUNDLED_SCHEDULES.scenario_of(each) for each in drawn)
 
 
 def observe(make_target: MakeTarget, play: Scenario) -> str:
-    """All that is seen of a coordinator."""
+    """The trace of a scenario in text, with normalized member ids."""
     return normalize_ids(run_virtual(bundled_run_on(make_target, 0).play(play, "run")).events)
 
 
 def normalize_ids(events: Sequence[Event]) -> str:
-    """Events in text, with the member ids that were given out replaced by their numbers, also in what members made
-    of them."""
+    """Events in text, with member ids replaced by their numbers, also where a member made them part of other values."""
     numbers = {name: number for number, name in enumerate(dict.fromkeys(member_ids_in(events))) if name}
     text = repr(events)
     for name in sorted(numbers, key=len, reverse=True):
@@ -78,7 +74,7 @@ def normalize_ids(events: Sequence[Event]) -> str:
 
 
 def member_ids_in(events: Sequence[Event]) -> Iterator[str]:
-    """The member ids that answers show, in order."""
+    """The member ids in responses, in order."""
     for event in events:
         if event.kind is Kind.RESPONSE and event.api == "JoinGroup":
             yield event.body["member_id"]
@@ -88,7 +84,7 @@ def member_ids_in(events: Sequence[Event]) -> Iterator[str]:
 
 @cache
 def observe_reference(play: Scenario) -> tuple[str, frozenset[Line]]:
-    """All that is seen of the shipped coordinator, and the lines of it that are run."""
+    """The trace of a scenario on the shipped coordinator, as `observe` gives it, and the lines that it runs."""
     with trace_lines() as lines:
         text = observe(CrashingTarget, play)
     return text, frozenset(lines)

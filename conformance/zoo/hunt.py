@@ -1,12 +1,12 @@
-"""Hunting one specimen by one method: what it takes to find it, if it is found at all.
+"""One hunt: one faulty coordinator by one strategy, until a violation is found or time is up.
 
-All seconds are those of one core, so that what else the machine does makes no difference.
+All seconds are those of one core, so that other load on the machine makes no difference.
 """
 
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 from fencepost.adapters.target import Target
@@ -20,7 +20,6 @@ from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.selection import required_capabilities
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.scenarios.classic.tours import tour_scenarios, with_target_timeouts
-from fencepost.conformance.schedules.classic.generation import ScheduleScope
 from fencepost.conformance.schedules.falsify import (
     Counterexample,
     ScheduleSource,
@@ -29,36 +28,36 @@ from fencepost.conformance.schedules.falsify import (
     schedule_source,
 )
 from fencepost.conformance.schedules.schedule import Schedule
-from fencepost.conformance.zoo.baselines import plain_hypothesis, random_walks
 from fencepost.conformance.zoo.cache import CpuClock, cached_schedules
-from fencepost.conformance.zoo.crashing_target import CrashingTarget
-from fencepost.conformance.zoo.faulty import FaultyCoordinator, MakeTarget, faulty_coordinator
+from fencepost.conformance.zoo.classic.baselines import plain_hypothesis, random_walks
+from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
+from fencepost.conformance.zoo.faulty import BUNDLED_SCHEDULES, FaultyCoordinator, MakeTarget, faulty_coordinator
 from fencepost.conformance.zoo.strategies import HYPOTHESIS, REMARKS, SCENARIOS, SCHEDULES, WALK
 from fencepost.conformance.zoo.timeouts import CpuLimitExceeded, cpu_limit
 from fencepost.model.explore.classic.coordinator_inputs import Universe, joinings
 from fencepost.traces.verdict import CheckStatus
 
 SCHEDULE_SOURCES: Mapping[str, Callable[[int], ScheduleSource]] = {
-    SCHEDULES: lambda seed: schedule_source(ScheduleScope(BUNDLED_SETTINGS), seed),
+    SCHEDULES: partial(schedule_source, BUNDLED_SCHEDULES),
     HYPOTHESIS: plain_hypothesis,
     WALK: random_walks,
 }
-"""Ways to draw schedules, by the seed."""
+"""Sources of schedules for a seed, by strategy."""
 TOUR_UNIVERSES = (Universe(1, 2, joinings(2)), Universe(2, 1, joinings(1)))
-"""What the tours try: one member with two subscriptions in two generations, and two members."""
+"""The universes of the tours: one member with two subscriptions in two generations, and two members."""
 SHRINK_SECONDS = 6.0
 HANG_SECONDS = 30.0
-"""How much longer than it should a hunt may take before the coordinator is taken to hang."""
+"""The seconds beyond its limit after which a hunt ends because the coordinator hangs."""
 UNAVAILABLE = frozenset({"second-node", "graceful-move"})
 HANGS, DOES_NOT_START = "the coordinator hangs", "the coordinator does not start"
 
 
 @dataclass(frozen=True, slots=True)
 class HuntTask:
-    """A hunt to be done: of what, how, with which seed, and how many seconds it may take until something is found.
+    """A hunt to run: the faulty coordinator's name, the strategy, the seed, and limits in seconds for finding and for
+    shrinking.
 
-    It begins with the schedules of this `chunk`, and plays of scenarios or tours no more than the one named `only`, so
-    that what was found once need not be waited for again.
+    To repeat a recorded hunt quickly, it starts at the batch `chunk`, or plays the scenario `only`.
     """
 
     name: str
@@ -72,9 +71,9 @@ class HuntTask:
 
 @dataclass(frozen=True, slots=True)
 class HuntResult:
-    """What came of a hunt: the requirement that was seen broken ("" if none was), after how many schedules and seconds,
-    how many requests it takes at least, `found_with` what (the shortest schedule a move a line, or a scenario's
-    name), and in which `chunk` of the schedules."""
+    """The result of a hunt: the violated requirement ("" if none was found), the schedules and seconds it took, the
+    fewest requests that show it, the shortest schedule (its moves) or the name of the scenario in `found_with`, and the
+    batch (`chunk`) of the schedule."""
 
     task: HuntTask
     requirement: str
@@ -86,27 +85,29 @@ class HuntResult:
 
     @property
     def is_found(self) -> bool:
-        """Something was found."""
+        """A violation was found."""
         return bool(self.requirement)
 
 
 def run_hunt(task: HuntTask) -> HuntResult:
-    """Do a hunt. What does not even start, or never comes to an end, is found with that."""
-    begun, hunted = time.process_time(), faulty_coordinator(task.name)
+    """Run a hunt. A coordinator that does not start or hangs is found by that."""
+    begun, coordinator = time.process_time(), faulty_coordinator(task.name)
 
     try:
         with cpu_limit(task.seconds + task.shrink + HANG_SECONDS):
-            if not can_start(hunted):
+            if not can_start(coordinator):
                 return HuntResult(task, DOES_NOT_START, 1, time.process_time() - begun)
             if task.strategy in SCHEDULE_SOURCES:
-                return hunt_by_schedules(task, hunted)
-            return hunt_by_remarks(task, hunted) if task.strategy == REMARKS else hunt_by_playing(task, hunted)
-    except CpuLimitExceeded as stuck:
-        return HuntResult(task, HANGS if stuck.in_coordinator else "", 1, time.process_time() - begun)
+                return hunt_by_schedules(task, coordinator)
+            return (
+                hunt_by_remarks(task, coordinator) if task.strategy == REMARKS else hunt_by_playing(task, coordinator)
+            )
+    except CpuLimitExceeded as exceeded:
+        return HuntResult(task, HANGS if exceeded.in_coordinator else "", 1, time.process_time() - begun)
 
 
 def can_start(coordinator: FaultyCoordinator) -> bool:
-    """The specimen can be loaded, and a coordinator of its kind be started."""
+    """The faulty coordinator can be loaded and started."""
 
     async def start(make_target: MakeTarget) -> None:
         target = make_target(BUNDLED_SETTINGS)
@@ -116,32 +117,32 @@ def can_start(coordinator: FaultyCoordinator) -> bool:
     try:
         with coordinator.activate() as make_target:
             run_virtual(start(make_target))
-    except Exception:  # whatever a mutant comes up with
+    except Exception:  # a mutant may raise anything
         return False
     return True
 
 
 def hunt_by_schedules(task: HuntTask, coordinator: FaultyCoordinator) -> HuntResult:
-    """Draw schedules until one shows something."""
-    watch, chunk = CpuClock(), task.chunk
+    """Play schedules until one shows a violation twice."""
+    clock, batch = CpuClock(), task.chunk
 
-    def chunks(number: int) -> Iterable[Schedule]:
-        nonlocal chunk
-        chunk = task.chunk + number
-        schedules, seconds = watch.run_uncounted(cached_schedules, SCHEDULE_SOURCES[task.strategy], task.seed, chunk)
-        watch.add_saved(seconds)
+    def source(number: int) -> Iterable[Schedule]:
+        nonlocal batch
+        batch = task.chunk + number
+        schedules, seconds = clock.run_uncounted(cached_schedules, SCHEDULE_SOURCES[task.strategy], task.seed, batch)
+        clock.add_saved(seconds)
         return schedules
 
-    with coordinator.bench(watch) as field:
-        found = find_counterexample(field, chunks, task.seconds, task.shrink, watch)
+    with coordinator.bench(clock) as bench:
+        found = find_counterexample(bench, source, task.seconds, task.shrink, clock)
     if not isinstance(found, Counterexample):
         return HuntResult(task, "", found.schedules, found.seconds)
     moves = tuple(str(move) for move in found.shrunk.moves)
-    return HuntResult(task, found.requirement, found.schedules, found.seconds, found.requests, moves, chunk)
+    return HuntResult(task, found.requirement, found.schedules, found.seconds, found.requests, moves, batch)
 
 
 def hunt_by_playing(task: HuntTask, coordinator: FaultyCoordinator) -> HuntResult:
-    """Play the scenarios or the tours, until one shows something twice."""
+    """Play the scenarios or the tours until one shows a violation twice."""
     begun, tried = time.process_time(), 0
     with coordinator.activate() as make_target:
         bundled = bundled_run_on(make_target, coordinator.grace)
@@ -157,19 +158,20 @@ def hunt_by_playing(task: HuntTask, coordinator: FaultyCoordinator) -> HuntResul
 
 
 def hunt_by_remarks(task: HuntTask, coordinator: FaultyCoordinator) -> HuntResult:
-    """Play the scenarios, and look for what they twice show to be unusual, and not with the shipped coordinator."""
+    """Play the scenarios until time is up, and find the first remark that comes twice and is not made about the shipped
+    coordinator."""
     begun, tried = time.process_time(), 0
     seen: list[tuple[int, Scenario, frozenset[Remark]]] = []
     with coordinator.activate() as make_target:
         for play in (each for each in scenarios_for(SCENARIOS) if task.only in ("", each.name)):
             tried += 1
-            odd = unusual_remarks(make_target, coordinator.grace, play)
-            if odd and (odd := odd & unusual_remarks(make_target, coordinator.grace, play)):
-                seen.append((tried, play, odd))
+            remarks = unusual_remarks(make_target, coordinator.grace, play)
+            if remarks and (remarks := remarks & unusual_remarks(make_target, coordinator.grace, play)):
+                seen.append((tried, play, remarks))
             if time.process_time() - begun > task.seconds:
                 break
-    for number, play, odd in seen:
-        if news := odd - unusual_remarks(CrashingTarget, coordinator.grace, play):
+    for number, play, remarks in seen:
+        if news := remarks - unusual_remarks(CrashingTarget, coordinator.grace, play):
             first = min(news, key=lambda each: each.requests)
             return HuntResult(
                 task, first.requirement, number, time.process_time() - begun, first.requests, (play.name,)
@@ -178,21 +180,21 @@ def hunt_by_remarks(task: HuntTask, coordinator: FaultyCoordinator) -> HuntResul
 
 
 class Remark(NamedTuple):
-    """A requirement that is kept in an unusual way, and after how many requests that is seen."""
+    """A requirement that is kept in an unusual way, and the number of requests that show it."""
 
     requirement: str
     requests: int
 
 
 def unusual_remarks(make_target: MakeTarget, grace: int, play: Scenario) -> frozenset[Remark]:
-    """What is unusual when a scenario is played."""
+    """The requirements that a run of a scenario keeps in an unusual way."""
     played = run_virtual(bundled_run_on(make_target, grace).play(play, "run"))
     marks = (mark for mark in played.verdict.check_results if mark.status is CheckStatus.UNUSUAL)
     return frozenset(Remark(mark.requirement, count_requests(played, mark.sequence)) for mark in marks)
 
 
 def bundled_run_on(make_target: MakeTarget, grace: int) -> BundledRun:
-    """What plays scenarios on such targets."""
+    """A bundled run that plays scenarios on targets of this function."""
     bundled = BundledRun(Plan(BUNDLED), Profile(grace=grace))
     target: Callable[..., Target] = make_target
     bundled.make_target = target
@@ -200,7 +202,7 @@ def bundled_run_on(make_target: MakeTarget, grace: int) -> BundledRun:
 
 
 def scenarios_for(strategy: str) -> Iterable[Scenario]:
-    """The scenarios that an in-process target offers everything for, or the tours."""
+    """The scenarios that an in-process target supports, or the tours."""
     if strategy == SCENARIOS:
         yield from (one for one in ALL if not required_capabilities(one) & UNAVAILABLE)
         return
@@ -223,7 +225,8 @@ def result_of_run(
     tried: int,
     seconds: float,
 ) -> HuntResult:
-    """What a play shows: of the requirements that forbid the bug one, if it is among them, else the first."""
+    """The result of a hunt that a run ends, with a violated requirement that forbids the bug if there is one, else the
+    first violated one."""
     named = [each for each in violations_in(run.verdict) if each.requirement in again]
     first = min(named, key=lambda each: (each.requirement not in coordinator.breaks, each.sequence))
     return HuntResult(task, first.requirement, tried, seconds, count_requests(run, first.sequence), (play.name,))

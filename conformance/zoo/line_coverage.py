@@ -1,6 +1,6 @@
-"""Which lines of the bundled coordinator are run.
+"""The lines of bundled coordinators that a run executes.
 
-What never gets to the lines that a mutant changes cannot tell it from the shipped coordinator.
+A schedule that does not execute the lines that a mutant changes cannot tell it from the shipped coordinator.
 """
 
 import inspect
@@ -12,18 +12,18 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from fencepost.adapters.bundled import classic
-from fencepost.conformance.zoo.module_copies import code_of, file_of, source_of
-from fencepost.conformance.zoo.mutation import Mutant, changed_lines
+from fencepost.adapters import bundled
+from fencepost.conformance.zoo.mutation.module_copies import code_of, file_of, source_of
+from fencepost.conformance.zoo.mutation.mutants import Mutant, changed_lines
 
 Line = tuple[str, int]
 """A file, and the number of a line."""
-_FOLDER = str(Path(classic.__path__[0]))
+_FOLDER = str(Path(bundled.__path__[0]))
 
 
 @contextmanager
 def trace_lines() -> Iterator[set[Line]]:
-    """The lines of the bundled coordinator that are run while this lasts, in this thread."""
+    """A context that collects the lines of bundled coordinators executed by this thread."""
     found: set[Line] = set()
 
     def trace_line(frame: FrameType, event: str, _: Any) -> Any:
@@ -43,7 +43,7 @@ def trace_lines() -> Iterator[set[Line]]:
 
 
 def lines_changed_by(mutant: Mutant) -> frozenset[Line] | None:
-    """The lines that have to be run for a mutant to make a difference; None if loading the module runs them."""
+    """The lines that a mutant changes; None if loading the module executes them."""
     file = str(file_of(mutant.module))
     lines = frozenset((file, number) for number in changed_lines(source_of(mutant.module), mutant))
     return None if lines & lines_run_on_load(mutant.module) else lines
@@ -51,7 +51,7 @@ def lines_changed_by(mutant: Mutant) -> frozenset[Line] | None:
 
 @cache
 def lines_run_on_load(module: str) -> frozenset[Line]:
-    """The lines that loading a module runs: all that is in no function."""
+    """The lines that loading a module executes: those outside functions."""
     file = str(file_of(module))
     return frozenset((file, number) for number in _module_level_lines(code_of(module)))
 

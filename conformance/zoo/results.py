@@ -1,4 +1,5 @@
-"""What the zoo's hunts came to, as a table: for each specimen what found it, how fast, and how short."""
+"""Results of hunts as a table: for each faulty coordinator the strategy that found it, how fast, and with how few
+requests."""
 
 import json
 from collections import Counter
@@ -13,12 +14,12 @@ from fencepost.conformance.zoo.hunt import HuntResult
 from fencepost.conformance.zoo.strategies import STRATEGIES
 
 BUG_RESULTS, MUTANT_RESULTS = (Path(__file__).parent / name for name in ("results.json", "mutants.json"))
-"""The records that are shipped, of known bugs and of systematic mutants."""
+"""The shipped results, of known bugs and of systematic mutants."""
 
 
 @dataclass(frozen=True, slots=True)
 class HuntSummary:
-    """What came of all hunts of one specimen by one method. Medians are of those that found something."""
+    """The hunts of one faulty coordinator by one strategy. Medians are of those that found a violation."""
 
     found: int
     of: int
@@ -29,9 +30,9 @@ class HuntSummary:
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """A specimen. `found_by` is a method, with what it was where no schedule found it, or "" with a `reason`;
-    `requirement` is the one that was named most often; `seed` is the one that finds it after the fewest schedules, and
-    `chunk` says where among them."""
+    """The results of one faulty coordinator. `found_by` is the plainest strategy that found it, or "" with a `reason`;
+    `requirement` is the one violated most often; `seed` is the one with the fewest schedules, and `chunk` the number of
+    the batch."""
 
     name: str
     sentence: str
@@ -48,7 +49,7 @@ class ResultRow:
 
 @dataclass(frozen=True, slots=True)
 class ResultTable:
-    """The rows, and how the hunts were done. Of a table that was cut short, only what came to an end is there."""
+    """The rows and the limits of the hunts. A table that was cut short has only complete rows."""
 
     seeds: int
     baseline_seeds: int
@@ -58,13 +59,13 @@ class ResultTable:
 
 
 def result_row(coordinator: FaultyCoordinator, results: Sequence[HuntResult], reason: str = "") -> ResultRow:
-    """All hunts of a specimen in one row."""
-    methods = dict.fromkeys(find.task.strategy for find in results)
-    by_method = {method: [find for find in results if find.task.strategy == method] for method in methods}
-    best = next((of for name in STRATEGIES if (of := successful(by_method.get(name, ())))), [])
-    first = min(best, key=lambda find: find.schedules, default=None)
-    shortest = min(best, key=lambda find: find.requests, default=None)
-    named = Counter(find.requirement for find in best).most_common(1)
+    """The row of a faulty coordinator by the results of all its hunts."""
+    strategies = dict.fromkeys(result.task.strategy for result in results)
+    by_strategy = {name: [result for result in results if result.task.strategy == name] for name in strategies}
+    best = next((found for name in STRATEGIES if (found := successful(by_strategy.get(name, ())))), [])
+    first = min(best, key=lambda result: result.schedules, default=None)
+    shortest = min(best, key=lambda result: result.requests, default=None)
+    named = Counter(result.requirement for result in best).most_common(1)
     return ResultRow(
         coordinator.name,
         coordinator.sentence,
@@ -75,32 +76,32 @@ def result_row(coordinator: FaultyCoordinator, results: Sequence[HuntResult], re
         first.task.seed if first is not None else 0,
         first.chunk if first is not None else 0,
         shortest.found_with if shortest is not None else (),
-        {method: summarize_hunts(each) for method, each in by_method.items()},
+        {name: summarize_hunts(each) for name, each in by_strategy.items()},
         "" if best else reason,
     )
 
 
 def successful(results: Iterable[HuntResult]) -> list[HuntResult]:
-    """Those that found something."""
-    return [find for find in results if find.is_found]
+    """The results with a violation."""
+    return [result for result in results if result.is_found]
 
 
 def summarize_hunts(results: Sequence[HuntResult]) -> HuntSummary:
-    """The hunts by one method."""
-    good = successful(results)
-    if not good:
+    """The summary of hunts by one strategy."""
+    found = successful(results)
+    if not found:
         return HuntSummary(0, len(results))
     return HuntSummary(
-        len(good),
+        len(found),
         len(results),
-        round(median(find.seconds for find in good), 2),
-        median(find.schedules for find in good),
-        median(find.requests for find in good),
+        round(median(result.seconds for result in found), 2),
+        median(result.schedules for result in found),
+        median(result.requests for result in found),
     )
 
 
 def to_json(table: ResultTable) -> str:
-    """The table for machines, a row a line."""
+    """The table in JSON, a row a line."""
     head = json.dumps({"fencepost": 1, **asdict(replace(table, rows=()))})
     rows = ",\n".join(json.dumps(asdict(one)) for one in table.rows)
     return head.replace('"rows": []', f'"rows": [\n{rows}\n]') + "\n"
@@ -124,19 +125,18 @@ def from_json(text: str) -> ResultTable:
 
 
 def load_results(file: Path = BUG_RESULTS) -> ResultTable:
-    """What a record says; nothing if there is none yet."""
+    """The results in a file; an empty table if it does not exist."""
     return from_json(file.read_text(encoding="utf-8")) if file.exists() else ResultTable(0, 0, 0.0, ())
 
 
 def merge_tables(old: ResultTable, new: ResultTable, names: Iterable[str]) -> ResultTable:
-    """The new table, with the rows of the old one that it says nothing of; only what has one of these names, in their
-    order."""
+    """The rows of the new table, and those of the old one for other names; only these names, in their order."""
     rows = {one.name: one for one in (*old.rows, *new.rows)}
     return ResultTable(new.seeds, new.baseline_seeds, new.seconds, tuple(rows[name] for name in names if name in rows))
 
 
 def supplement_table(old: ResultTable, new: ResultTable) -> ResultTable:
-    """The new table, hunted by some methods only, with what the old one says of the others."""
+    """The new table, of some strategies only, with the results of other strategies in the old one."""
     known = {one.name: one for one in old.rows}
     return replace(
         new, rows=tuple(supplement_row(known[one.name], one) if one.name in known else one for one in new.rows)
@@ -144,13 +144,13 @@ def supplement_table(old: ResultTable, new: ResultTable) -> ResultTable:
 
 
 def supplement_row(old: ResultRow, new: ResultRow) -> ResultRow:
-    """One row with what was known of it: a method that found it before is not overtaken by a less plain one."""
+    """The new row with the results of other strategies in the old one; `found_by` stays the plainest of them."""
     order = (*STRATEGIES, "")
     counts = old.found_by in new.hunts or order.index(new.found_by) <= order.index(old.found_by)
     return replace(new if counts else old, hunts={**old.hunts, **new.hunts})
 
 
-def no_longer_found(then: ResultTable, now: ResultTable) -> list[str]:
-    """What was found then and is not found now."""
-    known = {one.name for one in then.rows if one.found_by}
-    return [one.name for one in now.rows if one.name in known and not one.found_by]
+def no_longer_found(old: ResultTable, new: ResultTable) -> list[str]:
+    """The names that are found in the old table and not in the new one."""
+    known = {one.name for one in old.rows if one.found_by}
+    return [one.name for one in new.rows if one.name in known and not one.found_by]

@@ -1,4 +1,4 @@
-"""The zoo's table for people: one line for each specimen, and what all of them together say of the kit."""
+"""The table of hunts in plain text and Markdown: a line for each faulty coordinator, and a summary."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -29,7 +29,7 @@ def table_lines(table: ResultTable) -> list[str]:
 
 
 def row_line(row: ResultRow) -> str:
-    """One specimen in plain text."""
+    """The line of one faulty coordinator in plain text."""
     hunts = row.hunts.get(row.found_by, _NONE)
     name = row.name if len(row.name) < 9 else f"{row.name}\n{'':8}"
     if not row.found_by:
@@ -41,24 +41,24 @@ def row_line(row: ResultRow) -> str:
 
 
 def summary_lines(rows: Sequence[ResultRow]) -> list[str]:
-    """What the rows come to."""
-    caught = [row for row in rows if row.found_by]
-    drawn = [row.hunts[SCHEDULES] for row in caught if row.found_by == SCHEDULES]
-    told = [f"{len(caught)} of {len(rows)} found, {len(drawn)} of them by random schedules"]
+    """The summary of the rows."""
+    found = [row for row in rows if row.found_by]
+    drawn = [row.hunts[SCHEDULES] for row in found if row.found_by == SCHEDULES]
+    lines = [f"{len(found)} of {len(rows)} found, {len(drawn)} of them by random schedules"]
     if drawn:
-        told[0] += (
+        lines[0] += (
             f"; median {median(each.median_seconds for each in drawn):.1f} s and "
             f"{median(each.median_requests for each in drawn):.0f} requests"
         )
     for method, title in ((HYPOTHESIS, "plain Hypothesis"), (WALK, "a random walk")):
         tried = [row.hunts[method] for row in rows if method in row.hunts]
         if tried:
-            told.append(f"{title} found {sum(each.found > 0 for each in tried)} of {len(tried)}")
-    return told
+            lines.append(f"{title} found {sum(each.found > 0 for each in tried)} of {len(tried)}")
+    return lines
 
 
 def render_markdown(table: ResultTable) -> str:
-    """The table as a page."""
+    """The table as a page in Markdown."""
     page = [
         "# The zoo",
         "",
@@ -70,13 +70,13 @@ def render_markdown(table: ResultTable) -> str:
         f"|{'---|' * len(COLUMNS)}",
         *(markdown_row(row) for row in table.rows),
         "",
-        *(f"{told}." for told in summary_lines(table.rows)),
+        *(f"{line}." for line in summary_lines(table.rows)),
     ]
     return "\n".join(page) + "\n"
 
 
 def markdown_row(row: ResultRow) -> str:
-    """One specimen as a row."""
+    """The row of one faulty coordinator in Markdown."""
     hunts = row.hunts.get(row.found_by, _NONE)
     by = row.found_by if row.found_by in ("", SCHEDULES) else f"{row.found_by}: {' '.join(row.shortest)}"
     figures = [f"{hunts.found}/{hunts.of}", f"{hunts.median_seconds:.1f}", f"{hunts.median_schedules:.0f}"]
@@ -95,7 +95,7 @@ def markdown_row(row: ResultRow) -> str:
 
 
 def baseline_cell(hunts: HuntSummary | None) -> str:
-    """A baseline's figures."""
+    """The figures of a baseline."""
     if hunts is None:
         return ""
     return f"{hunts.found}/{hunts.of}" + (f", {hunts.median_seconds:.1f} s" if hunts.found else "")

@@ -1,12 +1,12 @@
-"""The ways in which the kit looks for what is wrong with a specimen, and two that it is measured against."""
+"""The kit's strategies for finding a violation, and two baselines."""
 
 SCHEDULES = "schedules"
 """Random schedules, by the seed."""
 SCENARIOS = "scenarios"
 TOURS = "tours"
 REMARKS = "remarks"
-"""What scenarios show to be allowed but unusual, though it is not with the shipped coordinator."""
+"""Responses in scenarios that are allowed but unusual, and not so with the shipped coordinator."""
 STRATEGIES = (SCHEDULES, SCENARIOS, TOURS, REMARKS)
-"""The kit's own, the plainest first; what was found by one need not be looked for by the next."""
+"""The kit's strategies, the plainest first; the next ones are used where it finds no violation."""
 HYPOTHESIS, WALK = "hypothesis", "walk"
 """Baselines: plain Hypothesis, one request for each rule, and a random walk."""

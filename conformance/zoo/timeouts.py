@@ -1,4 +1,4 @@
-"""Limits on how long something may work, for what would never come to an end by itself."""
+"""Limits of processor time for code that may never end."""
 
 import signal
 import time
@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from fencepost.adapters.bundled import classic
+from fencepost.adapters import bundled
 
 REPEAT_SECONDS = 1.0
-"""When to ring again: nobody hears what is raised in a callback of the collector's."""
+"""The interval of further alarms: an exception raised in a callback of the garbage collector is lost."""
 
 
 class CpuLimitExceeded(SystemExit):
-    """Time is up for good; `in_coordinator` says whether the coordinator was at work.
+    """The limit is exceeded; `in_coordinator` is true if the coordinator was running.
 
-    No coordinator can swallow it, and neither does an event loop.
+    A `SystemExit`, which neither a coordinator nor an event loop swallows.
     """
 
     def __init__(self, inside: bool) -> None:
@@ -25,8 +25,8 @@ class CpuLimitExceeded(SystemExit):
 
 @contextmanager
 def cpu_limit(seconds: float) -> Iterator[None]:
-    """Raises `CpuLimitExceeded` after so many seconds of work; limits may be nested. Only in the main thread of a
-    process."""
+    """A context that raises `CpuLimitExceeded` after these seconds of processor time; limits may be nested. Only in the
+    main thread of a process."""
 
     def expire(number: int, frame: FrameType | None) -> None:
         raise CpuLimitExceeded(is_in_coordinator(frame))
@@ -45,9 +45,9 @@ def cpu_limit(seconds: float) -> Iterator[None]:
 
 
 def is_in_coordinator(frame: FrameType | None) -> bool:
-    """Some module of the bundled coordinator, or of a copy of it, is being run."""
+    """A module of a bundled coordinator, or a copy of one, is on the stack."""
     while frame is not None:
-        if str(frame.f_globals.get("__name__", "")).startswith(classic.__name__):
+        if str(frame.f_globals.get("__name__", "")).startswith(bundled.__name__):
             return True
         frame = frame.f_back
     return False

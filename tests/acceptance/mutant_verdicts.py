@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TypeVar
 
-from fencepost.conformance.zoo.mutation import Mutant
+from fencepost.conformance.zoo.mutation.mutants import Mutant
 from tests.acceptance.framework import Figure, exactly, without_threshold
 from tests.model.mutants.classify import ORDER, classify_by_proof, classify_mutant, recording
 from tests.model.mutants.core import core_mutants, function_of

@@ -23,17 +23,18 @@ from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import select_scenarios
 from fencepost.conformance.scenarios.classic import ALL
-from fencepost.conformance.schedules.falsify import Bench
-from fencepost.conformance.schedules.schedule import Move, Role, Schedule
-from fencepost.conformance.zoo.crashing_target import CrashingTarget
-from fencepost.conformance.zoo.faulty import faulty_coordinator
+from fencepost.conformance.schedules.bench import Bench
+from fencepost.conformance.schedules.classic.moves.cast import MemberRole
+from fencepost.conformance.schedules.schedule import Move, Schedule
+from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
+from fencepost.conformance.zoo.faulty import BUNDLED_SCHEDULES, faulty_coordinator
 from fencepost.model.catalogue.classic import CATALOGUE
 from fencepost.traces.events import Order
 from fencepost.traces.verdict import CheckResult, CheckStatus, TraceVerdict
 
 EXPIRED = Schedule(
     "expired",
-    (Role(), Role()),
+    (MemberRole(), MemberRole()),
     (Move("join"), Move("join"), Move("wait", 1, (("for", "session"),)), Move("commit")),
 )
 """A member that never synced is given up, and the group with it; then it commits."""
@@ -45,7 +46,7 @@ CHOSEN = next(one for one in ALL if one.requirements)
 def run_with_violation() -> ScenarioRun:
     """A coordinator that takes the commit, for it has forgotten the group."""
     with faulty_coordinator("BUG-01").activate() as make_target:
-        return Bench(partial(make_target, BUNDLED_SETTINGS), grace=2_000).play(EXPIRED)
+        return Bench(BUNDLED_SCHEDULES, partial(make_target, BUNDLED_SETTINGS), grace=2_000).play(EXPIRED)
 
 
 def test_the_loop_is_late_when_something_holds_it_up() -> None:
@@ -77,7 +78,7 @@ def test_lagging_kit_reports_no_violation(run_with_violation: ScenarioRun) -> No
 def test_only_violations_are_discarded_on_lag(run_with_violation: ScenarioRun) -> None:
     in_time = replace(run_with_violation, loop_lag=1_000)
     assert discard_if_lagging(in_time) is in_time
-    right = Bench(partial(CrashingTarget, BUNDLED_SETTINGS), grace=2_000).play(EXPIRED)
+    right = Bench(BUNDLED_SCHEDULES, partial(CrashingTarget, BUNDLED_SETTINGS), grace=2_000).play(EXPIRED)
     late = replace(right, loop_lag=5_000)
     assert discard_if_lagging(late) is late
 

@@ -21,7 +21,7 @@ from fencepost.conformance.zoo.classic import environments
 from fencepost.conformance.zoo.classic.bug import Bug
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.conformance.zoo.classic.environments import Environment
-from fencepost.conformance.zoo.patching import Patch
+from fencepost.conformance.zoo.mutation.patching import Patch
 from fencepost.model.catalogue.classic import CATALOGUE
 
 WITNESSES: Mapping[str, tuple[str, str]] = {

@@ -1,4 +1,4 @@
-"""Every known bug is found again with the seed that is recorded, and the records keep what was promised.
+"""Every known bug is found again with its recorded seed, and the recorded results keep the thresholds.
 
 A mutant takes a second or two, and there are hundreds: one in twenty is hunted here, all of them by the bar.
 """
@@ -47,7 +47,7 @@ def test_a_bug_is_found_with_its_recorded_seed(row: ResultRow) -> None:
 
 
 def is_found_again(row: ResultRow) -> bool:
-    """What found it then finds it now."""
+    """The recorded hunt finds it again."""
     only = "" if row.found_by == SCHEDULES else row.shortest[0]
     return run_hunt(HuntTask(row.name, row.found_by, row.seed, HUNT_TIMEOUT_SECONDS, 0, row.chunk, only)).is_found
 

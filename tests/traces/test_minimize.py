@@ -1,12 +1,13 @@
 """The smallest part of a recorded trace that shows its fault: causal, and wrong in the same way."""
 
-from functools import cache
+from functools import cache, partial
 
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.conformance.execution.play import ScenarioRun
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
+from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.classic.generation import ScheduleScope, generate_schedules
-from fencepost.conformance.schedules.falsify import play_schedule
+from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 from fencepost.traces.events import Kind
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.judge.minimize import id_issuers, member_ids_in, minimize_trace
@@ -16,10 +17,10 @@ from tests.support.faulty_coordinators import EagerSyncCoordinator
 @cache
 def premature_sync_trace() -> ScenarioRun:
     """Followers are answered before the leader has assigned anything."""
-    for drawn in generate_schedules(ScheduleScope(BUNDLED_SETTINGS), 3, 0, 20):
-        played = play_schedule(
-            lambda: InProcessTarget(BUNDLED_SETTINGS, make_coordinator=EagerSyncCoordinator), drawn.schedule
-        )
+    scope = ScheduleScope(BUNDLED_SETTINGS)
+    make_target = partial(InProcessTarget, BUNDLED_SETTINGS, make_coordinator=EagerSyncCoordinator)
+    for drawn in generate_schedules(scope, 3, 0, 20):
+        played = Bench(ClassicSchedules(scope), make_target).play(drawn.schedule)
         if played.verdict.violations and len(played.events) > 60:
             return played
     raise AssertionError("no schedule shows it")

@@ -1,76 +1,30 @@
 """Offsets committed in transactions: the responses to OffsetFetch during a transaction and after it."""
 
-from dataclasses import dataclass
-
 from fencepost.conformance.scenario.context import Call, ScenarioContext
 from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.scenario.transactional_producer import TransactionalProducer
 from fencepost.conformance.scenarios.classic.commits import is_commit_accepted
-from fencepost.model.errors import COORDINATOR_NOT_READY, Error, error_name
+from fencepost.model.errors import Error
 from fencepost.traces.events import Body
 
 transactions = ScenarioFamily()
 
-TRANSIENT = COORDINATOR_NOT_READY | {Error.CONCURRENT_TRANSACTIONS}
-"""Errors of a transaction coordinator that is not ready yet."""
 MAX_ATTEMPTS = 40
-LAST_EXPLICIT_VERSION = 4
-"""The last version with AddOffsetsToTxn before TxnOffsetCommit (KIP-890)."""
 
 
-@dataclass(slots=True)
-class Producer:
-    """A transactional producer and its one transaction, in the group under test."""
+class Producer(TransactionalProducer):
+    """A transactional producer and its one transaction in the group under test."""
 
-    group: ScenarioContext
-    id: int = -1
-    epoch: int = -1
-
-    @property
-    def name(self) -> str:
-        """Its transactional id."""
-        return f"{self.group.group_id}-producer"
-
-    async def begin(self) -> None:
-        """Get an id, and tell the transaction of the group."""
-        body = await self.send_when_ready(
-            "InitProducerId", {"transactional_id": self.name, "transaction_timeout_ms": 30_000}
-        )
-        self.id, self.epoch = body["producer_id"], body["producer_epoch"]
-        await self.send_when_ready("AddOffsetsToTxn", {**self.producer_fields(), "group_id": self.group.group_id})
-
-    def producer_fields(self) -> Body:
-        """Who it is, in every request."""
-        return {"transactional_id": self.name, "producer_id": self.id, "producer_epoch": self.epoch}
-
-    async def send_when_ready(self, api: str, body: Body) -> Body:
-        """Ask the transaction coordinator, who may need some time."""
-        version = self.group.highest_version(api, at_most=LAST_EXPLICIT_VERSION)
-        response: Body = {}
-        for _ in range(MAX_ATTEMPTS):
-            response = await self.group.send(api, body, version=version)
-            if response["error_code"] not in TRANSIENT:
-                break
-            await self.group.sleep(self.group.short_pause)
-        self.group.require(response["error_code"] == 0, f"{api} got {error_name(response['error_code'])}")
-        return response
+    def __init__(self, context: ScenarioContext) -> None:
+        super().__init__(context, context.group_id)
+        self.context = context
 
     async def commit(self, partition: int, offset: int) -> bool:
         """Commit an offset in the transaction; was it accepted?"""
-        version = self.group.highest_version("TxnOffsetCommit", at_least=3, at_most=LAST_EXPLICIT_VERSION)
         rows: dict[tuple[str, int] | int, Body] = {
             partition: {"committed_offset": offset, "committed_metadata": "", "committed_leader_epoch": -1}
         }
-        body = {
-            **self.producer_fields(),
-            "group_id": self.group.group_id,
-            "topics": self.group.partitions_by_topic(rows, {}),
-        }
-        body |= {"generation_id": -1, "member_id": "", "group_instance_id": None}
-        return await is_commit_accepted(self.group.send("TxnOffsetCommit", body, version=version))
-
-    async def end(self, *, committed: bool) -> None:
-        """Commit or abort the transaction."""
-        await self.send_when_ready("EndTxn", {**self.producer_fields(), "committed": committed})
+        return await is_commit_accepted(self.send_commit(self.context.partitions_by_topic(rows, {})))
 
 
 async def begin_transaction(group: ScenarioContext) -> tuple[Producer, bool]:

@@ -1,1 +1,4 @@
-"""Random schedules of the classic protocol: the Hypothesis state machine, its rules, and the interpreter of moves."""
+"""Random schedules of classic groups: the Hypothesis state machine that draws them, its rules, and the interpreter.
+
+The run hands `protocol.ClassicSchedules` to the schedule engine. Nothing of the engine belongs here.
+"""

@@ -1,29 +1,32 @@
-"""Schedules out of Hypothesis: a seed and a number give the same chunk of them, whoever asks."""
+"""Generates schedules with Hypothesis: a seed and a batch number give the same schedules in every process."""
 
 import random
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from fencepost.conformance.schedules.classic.moves.cast import MemberRole
 from fencepost.conformance.schedules.classic.multi_step_rules import ConnectionCutRules, MultiStepRules
 from fencepost.conformance.schedules.classic.simulation import Simulation
-from fencepost.conformance.schedules.schedule import Role, Schedule
+from fencepost.conformance.schedules.schedule import GeneratedSchedule, Schedule
 from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.messages.requests import Request
 from fencepost.model.settings import Settings
 from fencepost.traces.model_transitions import Transition, transition_of
 
 SCHEDULE_LENGTHS = (4, 8, 8, 12, 16)
-"""How many rules a schedule has, by chunk."""
+"""How many rules a schedule has; one of these is chosen for each batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleScope:
-    """What a target allows schedules to do; its timers may be `grace` milliseconds late."""
+    """What a target allows schedules to do; its timers may be `grace` milliseconds late.
+
+    With `cuts`, connections are cut while requests are sent; the schedules of a seed depend on it.
+    """
 
     settings: Settings
     restarts: bool = True
@@ -31,27 +34,10 @@ class ScheduleScope:
     virtual_time: bool = True
     grace: int = 0
     cuts: bool = False
-    """Connections are cut while requests are sent. What a seed gives depends on it."""
-
-
-@dataclass(frozen=True, slots=True)
-class GeneratedSchedule:
-    """A schedule, and the transitions of the model that it is foretold to show, with how often; how long it takes, and
-    how long until it needs the target restarted, in milliseconds (0: it does not)."""
-
-    schedule: Schedule
-    transitions: Mapping[Transition, int]
-    duration: int = 0
-    restart_at: int = 0
-
-    @property
-    def rules(self) -> frozenset[str]:
-        """The rules of these transitions."""
-        return frozenset(each.rule for each in self.transitions)
 
 
 def generate_schedules(scope: ScheduleScope, run: int, batch: int, size: int) -> list[GeneratedSchedule]:
-    """So many schedules, named by the run's seed, the chunk and their place in it."""
+    """`size` schedules, named by the seed of the run, the number of the batch and their number in it."""
     found: list[GeneratedSchedule] = []
     length = random.Random(f"{run} {batch}").choice(SCHEDULE_LENGTHS)
 
@@ -60,13 +46,13 @@ def generate_schedules(scope: ScheduleScope, run: int, batch: int, size: int) ->
         transactions = scope.transactions
         virtual_time = scope.virtual_time
 
-        def start_simulation(self, cast: tuple[Role, ...]) -> Simulation:
+        def start_simulation(self, cast: tuple[MemberRole, ...]) -> Simulation:
             self.predicted: Counter[Transition] = Counter()
 
-            def witness(before: GroupState, request: Request | None, outcome: StepResult) -> None:
-                self.predicted[transition_of(before, request, outcome)] += 1
+            def count_transition(before: GroupState, request: Request | None, result: StepResult) -> None:
+                self.predicted[transition_of(before, request, result)] += 1
 
-            return Simulation(cast, scope.settings, witness, grace=scope.grace, virtual=scope.virtual_time)
+            return Simulation(cast, scope.settings, count_transition, grace=scope.grace, virtual=scope.virtual_time)
 
         def collect(self, schedule: Schedule, simulation: Simulation) -> None:
             simulation.close()

@@ -1,6 +1,6 @@
-"""The model as a coordinator: what it makes of a schedule foretells what a target will, and which rules that shows.
+"""The model as a coordinator, for simulations: it predicts the responses of a target and the rules that apply.
 
-It takes the place of the bundled coordinator in an `InProcessTarget`, and answers with as much as members learn from.
+It takes the place of the bundled coordinator in an `InProcessTarget`. Responses have the fields that members read.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,33 +29,34 @@ from fencepost.model.logic import Time
 from fencepost.model.settings import Settings
 
 StepObserver = Callable[[GroupState, model.Request | None, StepResult], None]
-"""Is told of every step: the world before it, the request unless it is the coordinator's own, what came of it."""
+"""Called for every step with the state before it, the request (None for a step of the coordinator's own) and the
+result."""
 
 
 class ModelCoordinator:
-    """Stands for the class of coordinators: called, it is the coordinator that was just started."""
+    """Takes the place of the coordinator's class: each call is a start of the coordinator, and returns it."""
 
-    def __init__(self, witness: StepObserver) -> None:
-        self.observer = witness
+    def __init__(self, observer: StepObserver) -> None:
+        self.observer = observer
         self.group_states: dict[str, GroupState] = {}
         self.started = False
 
     def __call__(
         self, settings: Settings, log: Log, new_id: Callable[[str], str], topics: Topics, *, now: int = 0
     ) -> Any:
-        """Start, with what was stored before if this is not the first time."""
+        """Start, or restart with the stored state of each group."""
         self.settings = settings
         self.new_id = new_id
         names = {str(topics.id_of(name)): name for name in DEFAULT_TOPICS}
         self.cluster = Cluster(settings, DEFAULT_TOPICS, names)
         if self.started:
-            for group, world in self.group_states.items():
-                self.apply_outcome(group, world, None, restart_coordinator(world, self.step_context(now)))
+            for group, state in self.group_states.items():
+                self.apply_result(group, state, None, restart_coordinator(state, self.step_context(now)))
         self.started = True
         return self
 
     def step_context(self, now: Time, member_id: str | None = None) -> Context:
-        """What a step happens in."""
+        """The context of a step at this time, with the member id to hand out."""
         settings = self.settings
         return Context(
             now,
@@ -66,58 +67,58 @@ class ModelCoordinator:
             new_member_timeout=settings.new_member_timeout,
         )
 
-    def apply_outcome(
-        self, group: str, before: GroupState, request: model.Request | None, outcome: StepResult
+    def apply_result(
+        self, group: str, before: GroupState, request: model.Request | None, result: StepResult
     ) -> list[Response]:
-        """Go on from what came of a step."""
-        self.observer(before, request, outcome)
-        self.group_states[group] = outcome.state
+        """Take over the state after a step, and return its responses."""
+        self.observer(before, request, result)
+        self.group_states[group] = result.state
         return [
             Response(reply.handle, response_body(reply.response))
-            for reply in outcome.replies
+            for reply in result.replies
             if not isinstance(reply.response, NoResponse)
         ]
 
     def handle(self, request: Request, now: int) -> list[Response]:
-        """Handle a request in every group that it concerns."""
+        """Handle a request in every group that it is about, and return the responses."""
         given: dict[int, Response] = {}
         member_id = self.new_id("member") if request.api == "JoinGroup" else None
         read = read_requests(
             request.api, request.version, request.body, request.handle, tuple(self.group_states), self.cluster.names
         )
         for one in read:
-            world = self.group_states.get(one.group, GroupState())
-            outcome = handle_request(world, one, self.step_context(now, member_id), self.cluster)
-            given |= {response.handle: response for response in self.apply_outcome(one.group, world, one, outcome)}
+            state = self.group_states.get(one.group, GroupState())
+            result = handle_request(state, one, self.step_context(now, member_id), self.cluster)
+            given |= {response.handle: response for response in self.apply_result(one.group, state, one, result)}
         if not read:
             given[request.handle] = Response(request.handle, {"error_code": 0, "producer_id": 1, "producer_epoch": 0})
         return list(given.values())
 
     def advance(self, now: int) -> list[Response]:
-        """Fire the timers that are due, in the order of their deadlines."""
+        """Fire the timers that are due by `now`, in the order of their deadlines, and return the responses."""
         given: list[Response] = []
         while (found := self.next_due()) is not None and found[1].deadline <= now:
             group, due = found
-            world = self.group_states[group]
-            given += self.apply_outcome(group, world, None, fire_timer(world, due, self.step_context(due.deadline)))
+            state = self.group_states[group]
+            given += self.apply_result(group, state, None, fire_timer(state, due, self.step_context(due.deadline)))
         return given
 
     def next_due(self) -> tuple[str, ArmedTimer] | None:
-        """The group and the timer that come due next."""
-        found = ((group, due) for group, world in self.group_states.items() for due in armed_timers(world))
+        """The timer with the first deadline, and its group; None without timers."""
+        found = ((group, due) for group, state in self.group_states.items() for due in armed_timers(state))
         return min(found, key=lambda one: one[1].deadline, default=None)
 
     def next_deadline(self) -> int | None:
-        """When something comes due next."""
+        """The first deadline of all timers; None without timers."""
         return min(self.all_deadlines(), default=None)
 
     def all_deadlines(self) -> Iterable[int]:
-        """When each timer is due."""
-        return (deadline for world in self.group_states.values() for deadline in armed_deadlines(world))
+        """The deadlines of all timers."""
+        return (deadline for state in self.group_states.values() for deadline in armed_deadlines(state))
 
 
 def response_body(response: responses.Response) -> dict[str, Any]:
-    """As much of an answer as members learn from."""
+    """The fields of a response that members read."""
     if isinstance(response, JoinResponse):
         rows = [
             {"member_id": view.id, "group_instance_id": view.instance, "metadata": view.metadata}

@@ -1,57 +1,52 @@
-"""Longer stories for the state machine: what takes several steps in the right order, most of them with time between.
+"""Rules of several steps in a fixed order, most of them with time between the steps.
 
-Each is a way in which timers, restarts and old clients went wrong in some coordinator; a request at a time would hardly
-ever come to it.
+Each leads to a situation in which timers, restarts or old clients went wrong in a real coordinator, and which single
+requests hardly ever reach. Names and parameters of rules decide which schedules a seed gives.
 """
 
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from fencepost.conformance.schedules.classic.state_machine import (
-    ACTOR,
-    ACTORS,
-    MEMBERS,
-    GroupMachine,
-    perturbed_options,
-)
-from fencepost.conformance.schedules.schedule import SHORT
+from fencepost.conformance.schedules.classic.moves.cast import SHORT
+from fencepost.conformance.schedules.classic.perturbations import perturbed_options
+from fencepost.conformance.schedules.classic.state_machine import ACTOR, ACTORS, MEMBERS, GroupMachine
 
 SESSION_EXTENDERS = st.sampled_from(("heartbeat", "commit"))
 HEARTBEAT_INTERVAL_MS = 50_000
-"""How often members show that they are there that have long sessions."""
+"""How often members with long sessions heartbeat."""
 MAX_RESTARTS = 3
 
 
 class MultiStepRules(GroupMachine):
-    """The state machine with longer stories."""
+    """The state machine with rules of several steps."""
 
     def count_restarts(self) -> int:
-        """How often the target was restarted so far."""
+        """The number of restarts of the target so far."""
         return sum(move.kind == "restart" for move in self.moves)
 
     def pick_newcomer(self) -> int:
-        """Somebody who is not in the group, if there is one."""
+        """The first actor that is not a member; the first of all if there is none."""
         return next((each for each in range(MEMBERS) if each not in self.members()), 0)
 
     def heartbeat_all(self) -> None:
-        """All who do not wait for anything are told how things are."""
+        """All members that do not wait for a response to JoinGroup heartbeat."""
         for each in self.members():
             if not self.simulation.is_joining(each):
                 self.make_move("heartbeat", each)
 
     def has_time_left(self) -> bool:
-        """Time is virtual, and this is not a long story yet."""
+        """Time is virtual, and the schedule has not waited for minutes yet."""
         return self.virtual_time and all(move.get("ms") != HEARTBEAT_INTERVAL_MS for move in self.moves)
 
     def keep_heartbeating(self, times: int) -> None:
-        """Time passes in which members show that they are there."""
+        """Time passes while the members heartbeat."""
         for _ in range(times):
             self.make_move("wait", 0, ("for", "while"), ("ms", HEARTBEAT_INTERVAL_MS))
             self.heartbeat_all()
 
     @rule(who=ACTOR, how=SESSION_EXTENDERS, times=st.integers(2, 3))
     def last_minute(self, who: int, how: str, times: int) -> None:
-        """A member shows that it is there whenever its session is all but over."""
+        """A member extends its session several times just before it ends."""
         one = self.pick_member(who)
         if self.virtual_time or self.roles[one].session == SHORT:
             for _ in range(times):
@@ -61,21 +56,21 @@ class MultiStepRules(GroupMachine):
 
     @rule(who=ACTORS, which=st.sampled_from(("rebalance", "session", "delay")))
     def afterwards(self, who: list[int], which: str) -> None:
-        """Everybody joins and syncs, and what may still be armed comes due."""
+        """The members rebalance, and timers that may still be armed come due."""
         self.rebalance(who)
         self.make_move("wait", who[0], ("for", which), ("side", 1))
         self.heartbeat_all()
 
     @rule(who=ACTOR)
     def after_a_loss(self, who: int) -> None:
-        """A member that did not rejoin is dropped, and then its session would be over."""
+        """A member that did not rejoin is removed, and then its session would have ended."""
         self.rejoin_without(who, "silent")
         self.make_move("wait", 0, ("for", "while"), ("ms", 2_000))
         self.heartbeat_all()
 
     @rule(session=st.booleans())
     def unused_id(self, session: bool) -> None:
-        """Somebody asks for an id and vanishes; the others rejoin, and wait for it no longer than its session."""
+        """A newcomer gets an id and never uses it; the members rejoin, and wait no longer than its session."""
         lost = self.pick_newcomer()
         self.make_move("join", lost, ("as", "nobody"), ("session", SHORT))
         others = [each for each in self.members() if each != lost]
@@ -88,7 +83,7 @@ class MultiStepRules(GroupMachine):
 
     @rule(who=ACTORS, session=st.booleans())
     def parked_for_long(self, who: list[int], session: bool) -> None:
-        """Members wait for one that takes longer than their sessions last."""
+        """Members wait in the join phase for longer than their sessions last."""
         absent = self.pick_member(0)
         for each in who:
             if each != absent:
@@ -100,7 +95,7 @@ class MultiStepRules(GroupMachine):
 
     @rule(who=ACTORS, version=st.integers(0, 3))
     def old_clients(self, who: list[int], version: int) -> None:
-        """Members with an old client make a generation; then another one comes."""
+        """Members with an old client form a generation; then another one joins."""
         for each in who:
             self.make_move("join", each, ("version", version))
         self.wait_for_joins(who)
@@ -110,7 +105,7 @@ class MultiStepRules(GroupMachine):
 
     @rule(who=ACTOR, odd=perturbed_options("commit"), partition=st.integers(0, 2))
     def odd_commit(self, who: int, odd: tuple[tuple[str, int | str], ...], partition: int) -> None:
-        """A commit that is not quite right, and what a fetch makes of it."""
+        """A perturbed commit, followed by a fetch of the partition."""
         self.make_move(
             "commit", self.pick_member(who), *(pair for pair in odd if pair[0] != "partition"), ("partition", partition)
         )
@@ -118,13 +113,13 @@ class MultiStepRules(GroupMachine):
 
     @rule(who=ACTOR, further=st.booleans())
     def too_long(self, who: int, further: bool) -> None:
-        """A commit whose metadata is too long is refused, and no fetch of stable offsets need wait for it."""
+        """A commit whose metadata is too long, followed by a fetch of stable offsets, which need not wait for it."""
         self.make_move("commit", self.pick_member(who), ("note", "long"), *((("further", 1),) if further else ()))
         self.make_move("fetch", 0, ("partition", 0), ("stable", 1))
 
     @rule(odd=perturbed_options("join"))
     def first_of_all(self, odd: tuple[tuple[str, int | str], ...]) -> None:
-        """An empty group gets a JoinGroup that is not quite right."""
+        """An empty group gets a perturbed JoinGroup."""
         for each in tuple(self.members()):
             self.make_move("leave", each)
         self.make_move("join", 0, ("as", "nobody"), *(pair for pair in odd if pair[0] != "as"))
@@ -133,7 +128,7 @@ class MultiStepRules(GroupMachine):
     @precondition(has_time_left)
     @rule(version=st.integers(0, 9))
     def five_minutes(self, version: int) -> None:
-        """A member joins and is there for longer than a first JoinGroup may take."""
+        """A member stays in the group for longer than the time limit of a first JoinGroup."""
         one = self.pick_newcomer()
         self.make_move("join", one, ("version", version), ("session", "long"))
         self.rebalance((one,))
@@ -142,7 +137,7 @@ class MultiStepRules(GroupMachine):
     @precondition(has_time_left)
     @rule(dropped=st.booleans())
     def endless_round(self, dropped: bool) -> None:
-        """A round lasts for more than five minutes: its leader has all that time, and only heartbeats."""
+        """A rebalance lasts for more than five minutes: its leader has that timeout, and only heartbeats."""
         leader = self.pick_member(0)
         self.make_move("join", leader, ("rebalance", "endless"), ("session", "long"), ("metadata", 3))
         self.rebalance(())
@@ -156,7 +151,7 @@ class MultiStepRules(GroupMachine):
         self.rebalance(())
 
     def may_restart(self) -> bool:
-        """The target may go down once more; on real time that takes a while."""
+        """The target may be restarted once more; on real time only once in all, as that takes seconds."""
         return self.restarts and self.count_restarts() < (MAX_RESTARTS if self.virtual_time else 1)
 
     @precondition(may_restart)
@@ -167,7 +162,7 @@ class MultiStepRules(GroupMachine):
         at_once=st.booleans(),
     )
     def restart_in_between(self, who: int, before: str, which: str, at_once: bool) -> None:
-        """The target goes down right after a request; members go on, and see what has become of it later."""
+        """The target is killed right after a request; members send requests as before and after a timer."""
         one = self.pick_member(who)
         self.make_move(before, one)
         self.make_move("restart", 0, *((("at-once", 1),) if at_once and self.virtual_time else ()))
@@ -183,7 +178,7 @@ class MultiStepRules(GroupMachine):
     @precondition(may_restart)
     @rule(again=st.booleans())
     def departure_before_a_restart(self, again: bool) -> None:
-        """Somebody with a short session leaves, the target goes down, and that session would be over."""
+        """A member with a short session leaves, the target restarts, and that session would end."""
         lost = self.pick_newcomer()
         self.make_move("join", lost, ("session", SHORT))
         self.rebalance((lost,))
@@ -197,7 +192,7 @@ class MultiStepRules(GroupMachine):
     @precondition(lambda self: self.virtual_time and self.restarts and self.count_restarts() + 1 < MAX_RESTARTS)
     @rule(who=ACTOR)
     def two_restarts(self, who: int) -> None:
-        """What is accepted after one restart is there after the next."""
+        """An offset is committed between two restarts and fetched after them."""
         self.rebalance(())
         self.make_move("restart")
         self.make_move("commit", self.pick_member(who), ("offset", 6))
@@ -206,7 +201,7 @@ class MultiStepRules(GroupMachine):
 
 
 class ConnectionCutRules(MultiStepRules):
-    """The same with connections that are cut while a request is sent, or as soon as it was."""
+    """The rules of several steps, and one that cuts connections while a request is sent or right afterwards."""
 
     @rule(
         who=ACTOR,
@@ -215,7 +210,8 @@ class ConnectionCutRules(MultiStepRules):
         again=st.booleans(),
     )
     def cut_off(self, who: int, kind: str, sent: int, again: bool) -> None:
-        """Of a part of a request nothing may come, of a whole one all that does; the member may try again."""
+        """A connection is cut after a share of a request; the member may send it again. Part of a request must have no
+        effect."""
         one = self.pick_member(who)
         self.make_move(kind, one, ("sent", sent))
         if again:

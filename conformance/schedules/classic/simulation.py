@@ -1,4 +1,4 @@
-"""A forecast: the schedule drawn so far, played on the model; what its actors know, and what the group looks like."""
+"""Simulation of a schedule on the model while it is drawn: the actors' knowledge and the group's members."""
 
 from dataclasses import replace
 
@@ -8,7 +8,8 @@ from fencepost.adapters.virtual_clock import VirtualClock
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.schedules.classic.interpreter import ScheduleInterpreter
 from fencepost.conformance.schedules.classic.model_coordinator import ModelCoordinator, StepObserver
-from fencepost.conformance.schedules.schedule import Move, Role
+from fencepost.conformance.schedules.classic.moves.cast import MemberRole
+from fencepost.conformance.schedules.schedule import Move
 from fencepost.model.classic.core.member_table import is_member
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Kind
@@ -17,7 +18,7 @@ GROUP = "group"
 
 
 class NullRecorder(TraceBuilder):
-    """Numbers events and keeps none."""
+    """Keeps no events."""
 
     def record(
         self,
@@ -30,19 +31,19 @@ class NullRecorder(TraceBuilder):
         member: str = "",
         of: int | None = None,
     ) -> Event:
-        """As `Recorder.record`."""
+        """The event, which is not kept."""
         return Event(0, self.now(), connection, member, kind, api, version, body, of)
 
 
 class Simulation:
-    """What the model makes of a schedule, move by move.
+    """A schedule at play on the model.
 
-    A target on real time (not `virtual`) is not waited for as long, and its timers are granted their `grace`.
+    If the target is not `virtual`, waits are limited as on real time; `grace` (milliseconds) is added to waits.
     """
 
     def __init__(
         self,
-        cast: tuple[Role, ...],
+        cast: tuple[MemberRole, ...],
         settings: Settings,
         observer: StepObserver,
         *,
@@ -50,7 +51,7 @@ class Simulation:
         virtual: bool = True,
     ) -> None:
         self.restart_at = 0
-        """When the target is restarted first, in milliseconds; 0 if it is not."""
+        """The time of the first restart of the target in milliseconds; 0 without one."""
         self.clock = VirtualClock()
         self.coordinator = ModelCoordinator(observer)
         target = InProcessTarget(settings, make_coordinator=self.coordinator)
@@ -58,10 +59,11 @@ class Simulation:
         recorder = NullRecorder(lambda: self.clock.milliseconds)
         if not virtual:
             description = replace(description, clock="wall")
-        stage = ScenarioContext(
+        context = ScenarioContext(
             description, target.channel(recorder), recorder, GROUP, grace=grace, restart=target.restart
         )
-        self.interpreter = ScheduleInterpreter(stage, cast)
+        self.interpreter = ScheduleInterpreter(context, cast)
+        self.cast = self.interpreter.cast
 
     def make_move(self, move: Move) -> None:
         """Make one move."""
@@ -71,37 +73,37 @@ class Simulation:
 
     @property
     def duration(self) -> int:
-        """How long it takes so far, in milliseconds."""
+        """The duration so far, in milliseconds."""
         return self.clock.milliseconds
 
     def close(self) -> None:
-        """Forget it all."""
+        """Close the event loop."""
         self.clock.close()
 
     def has_id(self, who: int) -> bool:
         """The actor has a member id."""
-        return bool(self.interpreter.actors[who].member.id)
+        return bool(self.cast.actors[who].member.id)
 
     def is_joining(self, who: int) -> bool:
-        """The actor waits for an answer to JoinGroup."""
-        return who in self.interpreter.joining_since
+        """The actor waits for a response to JoinGroup."""
+        return who in self.cast.joining_since
 
     def is_leader(self, who: int) -> bool:
-        """The actor was told that it leads."""
-        return self.interpreter.actors[who].member.is_leader
+        """The actor knows that it leads."""
+        return self.cast.actors[who].member.is_leader
 
     def is_member(self, who: int) -> bool:
         """The actor is in the group."""
-        return self.interpreter.actors[who].member.id in self.member_ids()
+        return self.cast.actors[who].member.id in self.member_ids()
 
     def members(self) -> list[int]:
         """The actors in the group."""
         ids = self.member_ids()
-        return [number for number, actor in enumerate(self.interpreter.actors) if actor.member.id in ids]
+        return [number for number, actor in enumerate(self.cast.actors) if actor.member.id in ids]
 
     def member_ids(self) -> frozenset[object]:
-        """The ids of the group's members."""
-        world = self.coordinator.group_states.get(GROUP)
-        if world is None or world.group is None:
+        """The ids of the group's members on the model."""
+        state = self.coordinator.group_states.get(GROUP)
+        if state is None or state.group is None:
             return frozenset()
-        return frozenset(slot.id for slot in world.group.slots if is_member(slot))
+        return frozenset(slot.id for slot in state.group.slots if is_member(slot))

@@ -1,6 +1,7 @@
-"""The state machine that draws schedules: each rule a thing that members do together, or one request with a twist.
+"""The Hypothesis state machine that draws schedules: a rule is an interaction of members or one perturbed request.
 
-What a rule does depends on what the model foretells: who is in the group by then, who waits, who leads.
+A rule chooses its moves by the simulation so far: the members of the group, those that wait, the leader. The names and
+parameters of rules decide which schedules a seed gives: Hypothesis sorts rules by them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -8,134 +9,61 @@ from collections.abc import Iterable, Sequence
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from fencepost.conformance.schedules.classic.moves.cast import LONG, SHORT, MemberRole
+from fencepost.conformance.schedules.classic.perturbations import MEMBER_PERTURBED, PERTURBED
 from fencepost.conformance.schedules.classic.simulation import Simulation
-from fencepost.conformance.schedules.schedule import LONG, SHORT, Move, Role, Schedule, Value
+from fencepost.conformance.schedules.schedule import Move, Schedule, Value
 
 MEMBERS = 5
 MAX_JOIN_ATTEMPTS = 3
-"""How often a member that is to join sends JoinGroup: the first may cost it an old id, the next get it a new one."""
+"""How often a member sends JoinGroup until it has joined: one may lose it an old id, the next get it a new one."""
 ACTOR = st.integers(0, MEMBERS - 1)
 ACTORS = st.lists(ACTOR, min_size=1, max_size=MEMBERS, unique=True)
-OFFERS = ("a", "a", "a", "ab", "ba", "b", "abc", "c", "")
 ROLE = st.builds(
-    Role,
+    MemberRole,
     session=st.sampled_from((LONG, LONG, LONG, SHORT)),
     rebalance=st.sampled_from((SHORT, SHORT, SHORT, LONG)),
     offer=st.sampled_from(("a", "a", "ab", "ab", "ba")),
     instance=st.sampled_from((0, 0, 0, 1, 1, 2)),
 )
 API = st.sampled_from(("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit"))
-IDENTITY: tuple[tuple[str, tuple[Value, ...]], ...] = (
-    ("as", ("nobody", "stranger", "former", 0, 1, 2)),
-    ("generation", ("none", -1, 1, -2)),
-    ("instance", ("none", "stranger", 0, 1, 2)),
-)
-PERTURBATIONS: dict[str, tuple[tuple[str, tuple[Value, ...]], ...]] = {
-    "join": (
-        *IDENTITY[::2],
-        ("version", tuple(range(9))),
-        ("type", ("none", "other")),
-        ("session", ("too-short", "too-long", SHORT, LONG)),
-        ("rebalance", (SHORT, LONG, "zero")),
-        ("offer", OFFERS),
-        ("metadata", (0, 1, 2, 3, 4)),
-    ),
-    "sync": (
-        *IDENTITY,
-        ("version", tuple(range(5))),
-        ("type", ("none", "other")),
-        ("protocol", ("none", "other")),
-        ("plan", ("none", "part", "stranger", "twice", "full")),
-    ),
-    "heartbeat": (*IDENTITY, ("version", tuple(range(4)))),
-    "leave": (
-        *IDENTITY[::2],
-        ("version", tuple(range(5))),
-        ("with", (0, 1, 2)),
-        ("entries", ("none", "twice")),
-    ),
-    "commit": (
-        *IDENTITY,
-        ("version", tuple(range(9))),
-        ("partition", (0, 1, 2, 3, 9)),
-        ("offset", (0, 7, 9)),
-        ("further", (1, 2, 9)),
-        ("note", ("long", "note")),
-        ("retention", (-1, 2_000)),
-        ("topic", ("absent",)),
-    ),
-    "fetch": (
-        ("partition", (0, 1, 9)),
-        ("stable", (1,)),
-        ("groups", (1,)),
-        ("version", tuple(range(1, 10))),
-        ("topic", ("absent",)),
-    ),
-    "describe": (("version", tuple(range(6))), ("groups", (1,))),
-    "list": (
-        ("version", tuple(range(5))),
-        ("states", ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "nonsense")),
-        ("types", ("classic", "consumer")),
-    ),
-    "delete": (("version", (0, 1)), ("groups", (1,))),
-    "delete-offsets": (("partition", (0, 1, 9)), ("topic", ("absent",))),
-}
-"""What each request may be sent with besides what a well-meaning member sends."""
-
-
-def perturbed_options(kind: str, most: int = 2) -> st.SearchStrategy[tuple[tuple[str, Value], ...]]:
-    """Options of one kind of request."""
-    one = st.sampled_from(PERTURBATIONS[kind]).flatmap(
-        lambda found: st.tuples(st.just(found[0]), st.sampled_from(found[1]))
-    )
-    return st.lists(one, min_size=1, max_size=most, unique_by=lambda pair: pair[0]).map(
-        lambda pairs: tuple(sorted(pairs, key=str))
-    )
-
-
-PERTURBED = st.sampled_from(sorted(PERTURBATIONS)).flatmap(
-    lambda kind: st.tuples(st.just(kind), perturbed_options(kind))
-)
-MEMBER_PERTURBED = st.sampled_from(("join", "sync", "heartbeat", "leave", "commit")).flatmap(
-    lambda kind: st.tuples(st.just(kind), perturbed_options(kind))
-)
 
 
 class GroupMachine(RuleBasedStateMachine):
-    """Draws one schedule. Subclasses say where it goes and what the target is."""
+    """Draws one schedule. A subclass sets the scope, and collects the schedules."""
 
     simulation: Simulation
     restarts = True
     transactions = True
     virtual_time = True
-    """Time is virtual, so that any timer can be waited for."""
+    """Whether time is virtual, so that schedules can wait for any timer."""
 
-    def start_simulation(self, cast: tuple[Role, ...]) -> Simulation:
-        """The forecast for this cast."""
+    def start_simulation(self, cast: tuple[MemberRole, ...]) -> Simulation:
+        """A new simulation for this cast."""
         raise NotImplementedError
 
     def collect(self, schedule: Schedule, simulation: Simulation) -> None:
-        """The schedule is drawn."""
+        """Take a schedule that is complete."""
         raise NotImplementedError
 
     def __init__(self) -> None:
         super().__init__()
         self.moves: list[Move] = []
-        self.roles: tuple[Role, ...] = ()
+        self.roles: tuple[MemberRole, ...] = ()
 
     @initialize(
         roles=st.lists(ROLE, min_size=MEMBERS, max_size=MEMBERS), dynamic=st.booleans(), size=st.integers(1, MEMBERS)
     )
-    def cast_roles(self, roles: list[Role], dynamic: bool, size: int) -> None:
-        """Who takes part, and the first of them form a group."""
+    def cast_roles(self, roles: list[MemberRole], dynamic: bool, size: int) -> None:
+        """Draw the roles; the first actors form a group."""
         if dynamic:
-            roles = [Role(role.session, role.rebalance, role.offer) for role in roles]
+            roles = [MemberRole(role.session, role.rebalance, role.offer) for role in roles]
         self.roles = tuple(roles)
         self.simulation = self.start_simulation(self.roles)
         self.rebalance(range(min(size, 3)))
 
     def teardown(self) -> None:
-        """Look at everything once more, and hand the schedule over."""
+        """End the schedule with requests that show the state of the group, and collect it."""
         if not self.roles:
             return
         self.probe_all()
@@ -144,10 +72,10 @@ class GroupMachine(RuleBasedStateMachine):
     # --- making moves -------------------------------------------------------------------------------------------
 
     def make_move(self, kind: str, who: int = 0, *options: tuple[str, Value]) -> None:
-        """Make a move, and see what comes of it."""
-        one = Move(kind, who, options)
-        self.moves.append(one)
-        self.simulation.make_move(one)
+        """Add a move to the schedule and to the simulation."""
+        move = Move(kind, who, options)
+        self.moves.append(move)
+        self.simulation.make_move(move)
 
     def join_until_member(self, who: int) -> None:
         """Join, with a second request if the first only got an id."""
@@ -159,7 +87,7 @@ class GroupMachine(RuleBasedStateMachine):
                 return
 
     def rebalance(self, who: Iterable[int], leader_last: bool = True) -> None:
-        """These and all others who are in the group join, and sync when they are answered."""
+        """These actors and all members join, wait for the responses, and sync."""
         wanted = dict.fromkeys((*who, *self.simulation.members()))
         for each in wanted:
             self.join_until_member(each)
@@ -167,18 +95,18 @@ class GroupMachine(RuleBasedStateMachine):
         self.sync_all(wanted, leader_last)
 
     def wait_for_joins(self, who: Iterable[int]) -> None:
-        """Wait as long as it takes until the join phase is over."""
+        """Wait until the join phase is over, if one of these actors takes part."""
         if any(self.simulation.is_joining(each) for each in who):
             self.make_move("wait", 0, ("for", "answers"))
 
     def sync_all(self, who: Iterable[int], leader_last: bool = True) -> None:
-        """Those who are in the generation sync."""
+        """Those of these actors that are in the generation sync."""
         for each in sorted(who, key=lambda one: self.simulation.is_leader(one) == leader_last):
             if self.simulation.is_member(each) and not self.simulation.is_joining(each):
                 self.make_move("sync", each)
 
     def probe_all(self) -> None:
-        """See what everybody is told now."""
+        """Send the requests that show the state of the group and of every actor."""
         for each in range(len(self.roles)):
             if self.simulation.has_id(each) and not self.simulation.is_joining(each):
                 self.make_move("heartbeat", each)
@@ -186,24 +114,24 @@ class GroupMachine(RuleBasedStateMachine):
         self.make_move("fetch")
 
     def members(self) -> Sequence[int]:
-        """Who is in the group, or somebody."""
+        """The members of the group, or the first actor if it has none."""
         return self.simulation.members() or [0]
 
     def pick_member(self, number: int) -> int:
-        """Somebody in the group."""
+        """A member of the group by number."""
         found = self.members()
         return found[number % len(found)]
 
-    # --- what members do together -------------------------------------------------------------------------------
+    # --- interactions of members --------------------------------------------------------------------------------
 
     @rule(who=ACTORS, leader_last=st.booleans())
     def rejoin(self, who: list[int], leader_last: bool) -> None:
-        """Everybody joins and syncs."""
+        """All members join and sync."""
         self.rebalance(who, leader_last)
 
     @rule(late=ACTOR, how=st.sampled_from(("silent", "leave", "crash")))
     def rejoin_without(self, late: int, how: str) -> None:
-        """Everybody but one rejoins; that one is waited for in vain, or goes meanwhile."""
+        """All members but one rejoin; that one stays silent, leaves or crashes in the join phase."""
         absent = self.pick_member(late)
         others = [each for each in self.members() if each != absent]
         newcomer = next((each for each in range(MEMBERS) if each not in self.members()), 0)
@@ -216,20 +144,20 @@ class GroupMachine(RuleBasedStateMachine):
         self.act_as_zombie(absent)
 
     def act_as_zombie(self, who: int) -> None:
-        """Somebody who was given up goes on as if nothing had happened."""
+        """A member that was removed sends requests as before."""
         for kind in ("commit", "heartbeat", "sync"):
             self.make_move(kind, who)
 
     @rule(who=ACTOR)
     def zombie_commit(self, who: int) -> None:
-        """A commit out of an earlier life."""
+        """A commit under a former member id."""
         self.make_move("commit", who, ("offset", 5))
         self.make_move("commit", who, ("as", "former"), ("offset", 6))
         self.make_move("fetch", 0, ("partition", 0))
 
     @rule(who=ACTOR, further=ACTOR)
     def crash_in_the_barrier(self, who: int, further: int) -> None:
-        """Somebody goes down while the join phase waits."""
+        """A member crashes while the join phase waits."""
         self.join_until_member(further)
         lost = self.pick_member(who)
         self.join_until_member(lost)
@@ -238,7 +166,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(how=st.sampled_from(("crash", "leave", "silent", "join")))
     def leader_lost(self, how: str) -> None:
-        """The leader goes between the join phase and its SyncGroup."""
+        """The leader is lost between the join phase and its SyncGroup."""
         wanted = tuple(self.members())
         for each in wanted:
             self.join_until_member(each)
@@ -259,7 +187,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(who=ACTOR, sync=st.booleans())
     def restart_of_a_member(self, who: int, sync: bool) -> None:
-        """A member's process goes down and comes back, as a static member does without its id."""
+        """A member's process crashes and starts again without its id, as that of a static member does."""
         lost = self.pick_member(who)
         self.make_move("crash", lost)
         self.join_until_member(lost)
@@ -268,7 +196,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule()
     def rolling_restart(self) -> None:
-        """One member after the other goes down and comes back."""
+        """The members crash and start again one after the other."""
         for each in tuple(self.members())[:3]:
             self.make_move("crash", each)
             self.join_until_member(each)
@@ -276,7 +204,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(who=ACTOR)
     def replacement(self, who: int) -> None:
-        """Another process claims a static member's instance id; the old one goes on."""
+        """Another process claims a static member's instance id; the old one sends requests as before."""
         old = self.pick_member(who)
         self.make_move("join", old, ("as", "nobody"))
         for kind in ("heartbeat", "commit", "sync"):
@@ -285,7 +213,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(first=st.sampled_from(("ab", "ba")), then=st.sampled_from(("b", "ba", "c")))
     def upgrade(self, first: str, then: str) -> None:
-        """The members go over to another protocol, one after the other."""
+        """The members change to another protocol, one after the other."""
         for offer in (first, then):
             for each in self.members():
                 self.make_move("join", each, ("offer", offer))
@@ -293,19 +221,19 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(who=ACTORS)
     def newcomers(self, who: list[int]) -> None:
-        """Some join, and nobody does anything about it yet."""
+        """Some actors join; the members do not rejoin."""
         for each in who:
             self.join_until_member(each)
 
     @rule(who=ACTORS, reverse=st.booleans())
     def some_sync(self, who: list[int], reverse: bool) -> None:
-        """Some sync, one after the other."""
+        """Some actors sync, one after the other."""
         for each in sorted(who, reverse=reverse):
             self.make_move("sync", each)
 
     @rule(who=ACTOR, batch=st.booleans())
     def leave(self, who: int, batch: bool) -> None:
-        """One or two leave; the others are told."""
+        """One or two members leave; the others heartbeat."""
         gone = self.pick_member(who)
         pair = self.pick_member(who + 1)
         if batch and pair != gone:
@@ -318,7 +246,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule()
     def everybody_leaves(self) -> None:
-        """The group becomes empty."""
+        """All members leave, and the empty group gets a commit."""
         for each in tuple(self.members()):
             self.make_move("leave", each)
         self.make_move("commit", 0, ("as", "nobody"), ("generation", "none"), ("offset", 3))
@@ -328,18 +256,18 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(who=ACTOR, kind=st.sampled_from(("join", "sync", "heartbeat", "commit", "leave")))
     def plainly(self, who: int, kind: str) -> None:
-        """A request as a member that means well sends it."""
+        """A request of a well-behaved member."""
         self.make_move(kind, who)
 
     @rule(who=ACTOR, found=PERTURBED)
     def oddly(self, who: int, found: tuple[str, tuple[tuple[str, Value], ...]]) -> None:
-        """A request that is not quite what a member would send."""
+        """A perturbed request of any actor."""
         kind, options = found
         self.make_move(kind, who, *options)
 
     @rule(who=ACTOR, found=MEMBER_PERTURBED)
     def odd_member(self, who: int, found: tuple[str, tuple[tuple[str, Value], ...]]) -> None:
-        """Somebody in the group does something odd, and carries on."""
+        """A perturbed request of a member, followed by a Heartbeat."""
         kind, options = found
         one = self.pick_member(who)
         self.make_move(kind, one, *options)
@@ -347,28 +275,28 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(who=ACTOR, api=API, depth=st.integers(0, 1))
     def once_more(self, who: int, api: str, depth: int) -> None:
-        """A request is sent a second time, at once or late."""
+        """A request is sent a second time: the last one of its API, or the one before."""
         self.make_move("again", self.pick_member(who), ("api", api), ("depth", depth))
 
     @rule(who=ACTOR, partition=st.integers(0, 2), offset=st.integers(0, 9))
     def commit_and_fetch(self, who: int, partition: int, offset: int) -> None:
-        """An offset is committed and read."""
+        """An offset is committed and fetched."""
         self.make_move("commit", self.pick_member(who), ("partition", partition), ("offset", offset))
         self.make_move("fetch", 0, ("partition", partition))
 
     @rule(offset=st.integers(0, 9))
     def simple_commit(self, offset: int) -> None:
-        """Somebody outside the group commits."""
+        """A commit without a member id."""
         self.make_move("commit", 0, ("as", "nobody"), ("generation", "none"), ("instance", "none"), ("offset", offset))
 
     @rule(who=ACTOR, api=st.sampled_from(("JoinGroup", "SyncGroup", "")))
     def cut(self, who: int, api: str) -> None:
-        """A connection is cut while its request waits."""
+        """A connection is cut while its request waits for the response."""
         self.make_move("drop", who, ("api", api))
 
     @rule(delete=st.booleans())
     def administrate(self, delete: bool) -> None:
-        """Somebody looks at the group, and may want it gone."""
+        """An administrator lists groups, describes or deletes the group, and deletes offsets."""
         self.make_move("list")
         self.make_move("delete" if delete else "describe")
         self.make_move("delete-offsets")
@@ -387,7 +315,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(who=ACTOR, late=st.booleans(), then=st.sampled_from(("heartbeat", "commit", "join", "sync")))
     def session(self, who: int, late: bool, then: str) -> None:
-        """A member is silent until just before its session ends, or until it is over."""
+        """A member is silent until just before the end of its session or past it, then sends a request."""
         one = self.pick_member(who)
         if self.virtual_time or self.roles[one].session == SHORT:
             self.make_move("wait", one, ("for", "session"), ("side", 1 if late else -1))
@@ -395,19 +323,19 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(which=st.sampled_from(("rebalance", "delay", "step")), late=st.booleans())
     def deadline(self, which: str, late: bool) -> None:
-        """Time passes until just before a deadline, or past it."""
+        """Time passes until just before a deadline or past it."""
         self.make_move("wait", 0, ("for", which), ("side", 1 if late else -1))
         self.make_move("heartbeat", self.pick_member(0))
 
     @precondition(lambda self: self.virtual_time)
     @rule(which=st.sampled_from(("new-member", "retention")))
     def long_wait(self, which: str) -> None:
-        """A very long time passes."""
+        """The time limit of a first JoinGroup or the retention of offsets passes."""
         self.make_move("wait", 0, ("for", which), ("side", 1))
 
     @precondition(lambda self: self.restarts and not any(each.kind == "restart" for each in self.moves))
     @rule()
     def restart_of_the_target(self) -> None:
-        """The target goes down and comes back; members go on."""
+        """The target is killed and started again; members send requests as before."""
         self.make_move("restart")
         self.probe_all()

@@ -1,1 +1,1 @@
-"""The zoo's part for classic coordinators: bugs, fault-injection environments and error responses."""
+"""Faulty classic coordinators: known bugs, the environments that some need, and targets that crash on errors."""

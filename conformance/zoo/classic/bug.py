@@ -1,11 +1,11 @@
-"""What a known bug is: where it was found, what it breaks, and how it is put back."""
+"""Known bugs: the source of each, the requirements it violates, and the function that puts it back."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from fencepost.conformance.zoo.classic.environments import PLAIN, Environment
-from fencepost.conformance.zoo.patching import Patch
+from fencepost.conformance.zoo.mutation.patching import Patch
 
 Injection = Callable[[Patch], None]
 
@@ -14,9 +14,8 @@ Injection = Callable[[Patch], None]
 class Bug:
     """A bug that an implementation shipped.
 
-    `sentence` says what the implementation does wrong, `source` is where that was read, `breaks` are the requirements
-    that forbid it. `inject` replaces named functions of an implementation without bugs; `environment` are what the
-    bug needs in order to show.
+    `sentence` describes the wrong behavior, `source` is where that was read, `breaks` are the requirements that
+    forbid it. `inject` replaces named functions of an implementation without bugs. The bug shows in `environment`.
     """
 
     number: str
@@ -28,14 +27,14 @@ class Bug:
 
     @contextmanager
     def activate(self) -> Iterator[None]:
-        """For as long as this lasts, what runs in this process has the bug."""
+        """Put the bug back in this process for the duration of the context."""
         with self.environment.activate() as patch:
             self.inject(patch)
             yield
 
 
 class BugFamily:
-    """The bugs of one family, in the order they are written."""
+    """The bugs of one family, in the order of the source."""
 
     def __init__(self) -> None:
         self._bugs: list[Bug] = []
@@ -43,7 +42,7 @@ class BugFamily:
     def add(
         self, number: str, source: str, *breaks: str, environment: Environment = PLAIN
     ) -> Callable[[Injection], Injection]:
-        """Enter a function among the bugs; its docstring says what the implementation does wrong."""
+        """Register a function that puts a bug back; its docstring is the sentence of the bug."""
 
         def register(put_back: Injection) -> Injection:
             sentence = " ".join((put_back.__doc__ or "").split())
@@ -54,5 +53,5 @@ class BugFamily:
 
     @property
     def bugs(self) -> tuple[Bug, ...]:
-        """Everything collected."""
+        """All registered bugs."""
         return tuple(self._bugs)

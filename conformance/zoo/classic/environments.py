@@ -1,7 +1,7 @@
-"""What some bugs need in order to show, and what is no bug by itself: storage that is slow or fails, slow loading.
+"""Fault-injection environments in which some bugs show: storage that is slow or fails, slow loading.
 
-A coordinator without bugs has to be blameless under all of them. What happens then is in functions with a name, so that
-a bug can replace them.
+A coordinator without bugs keeps all requirements in each of them. Their effects are in named functions, so that a bug
+can replace them.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,9 +20,9 @@ from fencepost.adapters.bundled.classic.offsets import Offsets
 from fencepost.adapters.bundled.classic.records import GroupRecord, OffsetRecord, Record
 from fencepost.adapters.bundled.classic.syncing import Syncing
 from fencepost.adapters.target import Target
+from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
 from fencepost.conformance.zoo.classic.error_responses import NOT_COORDINATOR, error_body
-from fencepost.conformance.zoo.crashing_target import CrashingTarget
-from fencepost.conformance.zoo.patching import Patch
+from fencepost.conformance.zoo.mutation.patching import Patch
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Order
 
@@ -33,13 +33,13 @@ LOADING_DELAY_MS = 400
 OUTAGE_MS = 5_000
 """How long after a restart the log takes no offsets."""
 LOADING, OUTAGE = "loading", "outage"
-"""The timers that end them."""
+"""The timers that end slow loading and an outage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Circumstances under which a coordinator runs. `grace` (ms) is what they make its answers take; `order` says
-    how far a trace can tell when a request was handled."""
+    """An environment in which a coordinator runs. It delays responses by up to `grace` milliseconds; `order` is that
+    of its traces."""
 
     name: str
     install: Callable[[Patch], None]
@@ -48,26 +48,26 @@ class Environment:
 
     @contextmanager
     def activate(self) -> Iterator[Patch]:
-        """For as long as this lasts, what runs in this process runs under them."""
+        """Install the environment in this process for the duration of the context."""
         with Patch() as patch:
             self.install(patch)
             yield patch
 
     def make_target(self, settings: Settings) -> Target:
-        """A bundled coordinator under these circumstances, as long as they are applied."""
+        """A bundled coordinator, which runs in this environment while that is active."""
         return CrashingTarget(settings, spec=self.order)
 
 
-# --- a log that takes its time over assignments ---------------------------------------------------------------------
+# --- a log that stores assignments slowly ---------------------------------------------------------------------------
 
 
 def is_current(group: Group, generation: int) -> bool:
-    """Whether an assignment stored just now is still the one that is waited for."""
+    """Whether the group still waits for the assignment of this generation."""
     return group.state is State.COMPLETING and group.generation == generation
 
 
 def store_assignments_slowly(patch: Patch) -> None:
-    """The leader's assignment is stored in the background, as on a real broker."""
+    """Store the leader's assignment in the background, as a real broker does."""
 
     def accept_later(syncing: Syncing, group: Group, assignments: dict[str, bytes]) -> None:
         runtime, generation = syncing._runtime, group.generation
@@ -83,16 +83,16 @@ def store_assignments_slowly(patch: Patch) -> None:
     patch.replace(Syncing, "accept_assignment", accept_later)
 
 
-# --- a log that takes its time over offsets -------------------------------------------------------------------------
+# --- a log that stores offsets slowly -------------------------------------------------------------------------------
 
 
 def after_a_restart(loading: Loading, under_way: list[tuple[int, list[OffsetRecord]]]) -> None:
-    """What becomes of writes that were under way when the coordinator went: nothing."""
+    """Discard writes that were in progress when the coordinator stopped."""
     under_way.clear()
 
 
 def store_offsets_slowly(patch: Patch) -> None:
-    """A commit is checked at once, and written and answered a while later."""
+    """Check a commit at once; write it and respond a while later."""
     handle, load = Commits.handle, Loading.load
 
     def handle_slowly(commits: Commits, request: Request) -> None:
@@ -120,21 +120,21 @@ def store_offsets_slowly(patch: Patch) -> None:
     patch.replace(Loading, "load", load_and_look)
 
 
-# --- a log that takes no offsets for a while ------------------------------------------------------------------------
+# --- a log that refuses offsets for a while -------------------------------------------------------------------------
 
 
 def is_armed(runtime: CoordinatorState, timer: str) -> bool:
-    """Whether one of the timers of these circumstances runs."""
+    """Whether a timer of an environment runs."""
     return timer in runtime.timers._live
 
 
 def refuse_stable_fetch(offsets: Offsets, request: Request) -> None:
-    """A fetch that waits for writes is told to look elsewhere."""
+    """Respond to a fetch of stable offsets with NOT_COORDINATOR."""
     offsets._runtime.respond(request, error_body(request, NOT_COORDINATOR))
 
 
 def refuse_offsets_for_a_while(patch: Patch) -> None:
-    """For a while after a restart the log takes no offsets, and a stable fetch waits for it in vain."""
+    """Refuse to write offsets for a while after a restart, and fail fetches of stable offsets."""
     write, load, handle_fetch = CoordinatorState.write, Loading.load, Offsets.handle_fetch
 
     def write_or_fail(runtime: CoordinatorState, *batch: Record) -> None:
@@ -159,24 +159,24 @@ def refuse_offsets_for_a_while(patch: Patch) -> None:
     patch.replace(Offsets, "handle_fetch", fetch_or_fail)
 
 
-# --- loading that takes a while -------------------------------------------------------------------------------------
+# --- slow loading ---------------------------------------------------------------------------------------------------
 
 LOAD_IN_PROGRESS = 14
 _UNGATED = ("FindCoordinator", "InitProducerId")
 
 
 def is_loaded(runtime: CoordinatorState) -> bool:
-    """Whether the groups can be looked at."""
+    """Whether the groups are loaded."""
     return not is_armed(runtime, LOADING)
 
 
 def refuse_while_loading(request: Request) -> int:
-    """What a request is told until then."""
+    """The error of the response to a request while the groups are being loaded."""
     return LOAD_IN_PROGRESS
 
 
 def load_slowly(patch: Patch) -> None:
-    """After a restart the groups are there only after a while."""
+    """Load the groups a while after a restart."""
     handle, load = Coordinator.handle, Loading.load
 
     def load_later(loading: Loading) -> None:

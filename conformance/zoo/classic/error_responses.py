@@ -1,4 +1,4 @@
-"""Answers that hold nothing but an error, for every API: what a coordinator says that does not look at the group."""
+"""Responses that contain only an error, for every API: those of a coordinator that does not read the group."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ _NAMED_BY_ID_SINCE = 10
 
 
 def error_body(request: Request, error: int) -> dict[str, Any]:
-    """The body of the answer to this request that says the error and nothing else."""
+    """The body of a response to this request that contains only this error."""
     return ERROR_BODIES[request.api](request, error)
 
 

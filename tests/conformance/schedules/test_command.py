@@ -1,5 +1,4 @@
-"""`fencepost run_test_command --schedules`: what it plays, what it saves, and what it says of a coordinator that is
-wrong."""
+"""`fencepost test --schedules`: the schedules it plays, the traces it saves, the verdicts on faulty coordinators."""
 
 import json
 import os

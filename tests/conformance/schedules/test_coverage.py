@@ -1,13 +1,17 @@
-"""Coverage of a target: what it was seen to do, and how near the schedules came to the rest."""
+"""Coverage of the model by a target, and how near the schedules came to the rest."""
 
 from collections import Counter
+from functools import partial
 
+from fencepost.adapters.in_process import InProcessTarget
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.text import render_report
 from fencepost.conformance.results import Coverage, Report
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
+from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.classic.generation import ScheduleScope, generate_schedules
-from fencepost.conformance.schedules.coverage import describe_nearest, known_transitions, measure_coverage
+from fencepost.conformance.schedules.classic.protocol import ClassicSchedules, coverage_goals
+from fencepost.conformance.schedules.coverage import describe_nearest, measure_coverage
 from fencepost.conformance.schedules.guidance import BatchSpec
 from fencepost.conformance.schedules.statistics import RunStatistics
 from fencepost.conformance.schedules.virtual_engine import BatchWorker
@@ -25,20 +29,22 @@ COVERAGE = Coverage(
 )
 
 
-def test_what_the_forecasts_tell_is_known() -> None:
+def test_predicted_transitions_are_known() -> None:
     foretold = {each for drawn in generate_schedules(GROUND, 900, 0, 25) for each in drawn.transitions}
-    assert len(foretold - known_transitions()) <= len(foretold) // 20
+    assert len(foretold - coverage_goals().transitions) <= len(foretold) // 20
 
 
-def test_a_run_counts_what_the_target_was_seen_to_do() -> None:
+def test_coverage_counts_the_transitions_of_a_run() -> None:
     tally = RunStatistics()
-    for outcome in BatchWorker(BUNDLED_SETTINGS).run_batch(BatchSpec(GROUND, 1, 0, 15)):
+    protocol = ClassicSchedules(GROUND)
+    worker = BatchWorker(Bench(protocol, partial(InProcessTarget, BUNDLED_SETTINGS)))
+    for outcome in worker.run_batch(BatchSpec(protocol, 1, 0, 15)):
         tally.add_result(outcome)
-    found = measure_coverage(tally)
+    found = measure_coverage(tally, coverage_goals())
     assert (found.schedules, found.undecided) == (15, {})
     assert sum(found.transitions.values()) == sum(tally.transitions.values())
     assert not found.transitions.keys() & found.missed.keys()
-    assert {str(each) for each in known_transitions()} <= found.transitions.keys() | found.missed.keys()
+    assert {str(each) for each in coverage_goals().transitions} <= found.transitions.keys() | found.missed.keys()
     assert {Transition.parse(each).rule for each in found.transitions} <= tally.rules.keys()
     assert found.rules.keys() == RULES.keys() - tally.rules.keys()
     assert all(found.missed.values()) and all(found.rules.values())
@@ -63,10 +69,12 @@ def test_how_near_a_schedule_came() -> None:
     )
 
 
-def test_what_came_nearest_is_told_first() -> None:
+def test_nearest_transitions_come_first() -> None:
     tally = RunStatistics()
     tally.transitions[Transition("empty", "Fetch", "fetch.offsets", "empty")] += 1
-    ranks = [text.startswith("the state was never") for text in measure_coverage(tally).missed.values()]
+    ranks = [
+        text.startswith("the state was never") for text in measure_coverage(tally, coverage_goals()).missed.values()
+    ]
     assert ranks == sorted(ranks)
 
 
@@ -74,7 +82,7 @@ def test_transitions_read_as_they_are_written() -> None:
     assert Transition.parse(str(MISSED_TRANSITION)) == MISSED_TRANSITION
 
 
-def test_the_report_tells_it_briefly_and_as_json_whole() -> None:
+def test_report_has_the_coverage_in_brief_and_json_all_of_it() -> None:
     report = Report({"name": "bundled"}, 0, (), coverage=COVERAGE)
     assert from_json(to_json(report)) == report
     text = render_report(report)
@@ -84,5 +92,5 @@ def test_the_report_tells_it_briefly_and_as_json_whole() -> None:
     assert "schedule-0-1-2: the search grew too large" in text
 
 
-def test_without_random_schedules_there_is_none() -> None:
+def test_report_without_schedules_has_no_coverage() -> None:
     assert '"coverage"' not in to_json(Report({"name": "bundled"}, 0, ()))

@@ -1,4 +1,4 @@
-"""Connections that are cut while a request is sent: what a part of one must not do, and what a whole one may."""
+"""Connections that are cut while a request is sent: part of a request has no effect, a whole one may have."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,10 +16,12 @@ from fencepost.conformance.plan import ReplayOutcome
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.replay import replay_trace
+from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.classic.generation import ScheduleScope, generate_schedules
 from fencepost.conformance.schedules.classic.interpreter import scenario_of
-from fencepost.conformance.schedules.falsify import play_schedule
-from fencepost.conformance.schedules.schedule import Move, Role, Schedule
+from fencepost.conformance.schedules.classic.moves.cast import MemberRole
+from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
+from fencepost.conformance.schedules.schedule import Move, Schedule
 from fencepost.model.errors import Error
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import write_trace
@@ -31,7 +33,7 @@ FORM_GROUP = (Move("join", 0), Move("join", 0), Move("wait", 0, (("for", "answer
 def leaving(sent: int) -> Schedule:
     """A member leaves, but its connection is cut; then it shows whether it is still there."""
     moves = (*FORM_GROUP, Move("leave", 0, (("sent", sent),)), Move("wait", 0, (("ms", 300),)), Move("heartbeat", 0))
-    return Schedule("leaving", (Role(),), moves)
+    return Schedule("leaving", (MemberRole(),), moves)
 
 
 def heartbeat(events: tuple[Event, ...]) -> int:
@@ -57,7 +59,8 @@ def over_the_wire(schedule: Schedule) -> ScenarioRun:
 
 def in_process(schedule: Schedule) -> ScenarioRun:
     """The schedule on virtual time."""
-    return play_schedule(lambda: InProcessTarget(BUNDLED_SETTINGS), schedule)
+    protocol = ClassicSchedules(ScheduleScope(BUNDLED_SETTINGS))
+    return Bench(protocol, lambda: InProcessTarget(BUNDLED_SETTINGS)).play(schedule)
 
 
 @pytest.mark.parametrize("run", [in_process, over_the_wire])

@@ -1,17 +1,20 @@
-"""A hunt finds what is wrong with a coordinator, and makes it short; a sound one gives it nothing."""
+"""Falsification finds a violation of a faulty coordinator and shrinks its schedule; a correct one has none."""
 
 from typing import Any
 
 import pytest
 
+from fencepost.adapters.bundled.classic.coordinator import Coordinator
 from fencepost.adapters.bundled.classic.messages import Response
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Target
 from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
+from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.classic.generation import ScheduleScope, generate_schedules
-from fencepost.conformance.schedules.falsify import Counterexample, NoCounterexample, falsify, play_schedule
-from fencepost.conformance.schedules.schedule import OPTIONS
+from fencepost.conformance.schedules.classic.moves.registry import KINDS
+from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
+from fencepost.conformance.schedules.falsify import Counterexample, NoCounterexample, falsify
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.traces.events import Kind
 from tests.support.faulty_coordinators import altering_coordinator, replace_error
@@ -21,6 +24,14 @@ GROUND = ScheduleScope(BUNDLED_SETTINGS)
 
 def correct_target() -> Target:
     return InProcessTarget(BUNDLED_SETTINGS)
+
+
+def bench_with(coordinator: type[Coordinator]) -> Bench:
+    """A bench whose targets run this coordinator."""
+    return Bench(ClassicSchedules(GROUND), lambda: InProcessTarget(BUNDLED_SETTINGS, make_coordinator=coordinator))
+
+
+CORRECT = Bench(ClassicSchedules(GROUND), correct_target)
 
 
 def test_a_seed_and_a_number_give_the_same_schedules() -> None:
@@ -34,17 +45,17 @@ def test_a_seed_and_a_number_give_the_same_schedules() -> None:
     assert [each.schedule.name for each in first] == [f"schedule-7-3-{number}" for number in range(10)]
 
 
-def test_moves_say_nothing_but_what_they_may() -> None:
+def test_generated_moves_have_registered_kinds_and_options() -> None:
     drawn = [each.schedule for chunk in range(4) for each in generate_schedules(GROUND, 1, chunk, 10)]
     moves = [move for schedule in drawn for move in schedule.moves]
-    assert {move.kind for move in moves} == set(OPTIONS)
+    assert {move.kind for move in moves} == set(KINDS)
     for move in moves:
-        assert {name for name, _ in move.options} <= set(OPTIONS[move.kind])
+        assert {name for name, _ in move.options} <= set(KINDS[move.kind].options)
 
 
-def test_the_bundled_coordinator_keeps_to_the_model_and_the_forecast_comes_true() -> None:
+def test_bundled_coordinator_behaves_as_predicted() -> None:
     for drawn in generate_schedules(GROUND, 1, 0, 20):
-        played = play_schedule(correct_target, drawn.schedule)
+        played = CORRECT.play(drawn.schedule)
         assert (played.verdict.violations, played.verdict.inconclusive, played.blocked) == ((), (), "")
         assert set(played.verdict.rules) - {"clean-up"} <= set(drawn.rules) | {
             rule for rule in played.verdict.rules if "unknown-group" in rule
@@ -53,44 +64,44 @@ def test_the_bundled_coordinator_keeps_to_the_model_and_the_forecast_comes_true(
 
 def test_a_schedule_is_played_alike_every_time() -> None:
     schedule = generate_schedules(GROUND, 2, 0, 5)[-1].schedule
-    assert play_schedule(correct_target, schedule).events == play_schedule(correct_target, schedule).events
+    assert CORRECT.play(schedule).events == CORRECT.play(schedule).events
 
 
 @pytest.mark.parametrize("bug", ["BUG-35", "BUG-12", "BUG-04"])
 def test_a_bug_is_found_and_made_short(bug: str) -> None:
     with COORDINATOR_BUGS[bug].activate():
-        quarry = falsify(correct_target, GROUND, 1, seconds=60)
-        assert isinstance(quarry, Counterexample)
-        assert quarry.requests <= 12
-        assert quarry.requirement in violated_requirements(play_schedule(correct_target, quarry.shrunk))
-    assert not violated_requirements(play_schedule(correct_target, quarry.shrunk))
+        found = falsify(CORRECT, 1, seconds=60)
+        assert isinstance(found, Counterexample)
+        assert found.requests <= 12
+        assert found.requirement in violated_requirements(CORRECT.play(found.shrunk))
+    assert not violated_requirements(CORRECT.play(found.shrunk))
 
 
 def test_a_wrong_error_is_found_with_a_single_request() -> None:
     wrong = altering_coordinator(replace_error("Heartbeat", 22, 25))
-    quarry = falsify(lambda: InProcessTarget(BUNDLED_SETTINGS, make_coordinator=wrong), GROUND, 1, seconds=60)
-    assert isinstance(quarry, Counterexample)
-    assert quarry.requirement.startswith("HB-")
-    assert quarry.requests == 1
+    found = falsify(bench_with(wrong), 1, seconds=60)
+    assert isinstance(found, Counterexample)
+    assert found.requirement.startswith("HB-")
+    assert found.requests == 1
 
 
-def test_what_does_not_fail_again_is_no_find() -> None:
+def test_violation_that_does_not_come_again_is_no_counterexample() -> None:
     def once(_: Any, response: Response) -> Response:
-        if response.body.get("error_code") == 25 and not told:
-            told.append(True)
+        if response.body.get("error_code") == 25 and not changed:
+            changed.append(True)
             return Response(response.handle, {**response.body, "error_code": 22})
         return response
 
-    told: list[bool] = []
+    changed: list[bool] = []
     wrong = altering_coordinator(once)
-    found = falsify(lambda: InProcessTarget(BUNDLED_SETTINGS, make_coordinator=wrong), GROUND, 1, seconds=8)
+    found = falsify(bench_with(wrong), 1, seconds=8)
     assert isinstance(found, NoCounterexample)
-    assert told
+    assert changed
 
 
 def test_requests_are_counted_up_to_the_wrong_answer() -> None:
     wrong = altering_coordinator(replace_error("Heartbeat", 22, 25))
-    quarry = falsify(lambda: InProcessTarget(BUNDLED_SETTINGS, make_coordinator=wrong), GROUND, 3, seconds=60)
-    assert isinstance(quarry, Counterexample)
-    requests = [event for event in quarry.run.events if event.kind is Kind.REQUEST]
-    assert quarry.requests <= len(requests)
+    found = falsify(bench_with(wrong), 3, seconds=60)
+    assert isinstance(found, Counterexample)
+    requests = [event for event in found.run.events if event.kind is Kind.REQUEST]
+    assert found.requests <= len(requests)

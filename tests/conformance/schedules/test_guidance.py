@@ -1,9 +1,10 @@
 """Of the schedules drawn, those come first that promise something new."""
 
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.schedules.classic.generation import GeneratedSchedule, ScheduleScope, generate_schedules
+from fencepost.conformance.schedules.classic.generation import ScheduleScope, generate_schedules
+from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 from fencepost.conformance.schedules.guidance import BatchSpec, generate_batch, select_by_novelty
-from fencepost.conformance.schedules.schedule import Schedule
+from fencepost.conformance.schedules.schedule import GeneratedSchedule, Schedule
 from fencepost.traces.model_transitions import Transition
 
 GROUND = ScheduleScope(BUNDLED_SETTINGS)
@@ -37,7 +38,7 @@ def test_without_anything_new_the_order_stays() -> None:
 
 
 def test_the_same_order_gives_the_same_schedules() -> None:
-    order = BatchSpec(GROUND, 4, 2, 5)
+    order = BatchSpec(ClassicSchedules(GROUND), 4, 2, 5)
     assert generate_batch(order) == generate_batch(order)
 
 

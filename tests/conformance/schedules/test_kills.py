@@ -1,5 +1,5 @@
-"""A server that is killed without warning while schedules are played: nothing acknowledged is lost, nobody gets past
-the generation that is stored, and a server that does lose something is found out."""
+"""A server that is killed while schedules are played: acknowledged writes are kept, the stored generation counts, and a
+server that loses a record is found."""
 
 import asyncio
 import subprocess
@@ -15,7 +15,8 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.classic.generation import ScheduleScope
-from fencepost.conformance.schedules.schedule import LONG, Move, Role, Schedule
+from fencepost.conformance.schedules.classic.moves.cast import LONG, MemberRole
+from fencepost.conformance.schedules.schedule import Move, Schedule
 from fencepost.traces.events import Kind
 from tests.targets.running import RunningTarget
 
@@ -28,10 +29,10 @@ FORM_GROUP = (
 )
 COMMITTED = Schedule(
     "committed",
-    (Role(), Role()),
+    (MemberRole(), MemberRole()),
     (*FORM_GROUP, Move("commit", 0, (("offset", 7),)), Move("restart"), Move("heartbeat", 0), Move("fetch")),
 )
-PATIENT = Role(rebalance=LONG)
+PATIENT = MemberRole(rebalance=LONG)
 """Waits longer for SyncGroup than a kill takes."""
 LOST_REBALANCE = Schedule(
     "lost round",
@@ -50,7 +51,7 @@ LOST_REBALANCE = Schedule(
 )
 CUT = Schedule(
     "cut",
-    (Role(),),
+    (MemberRole(),),
     (
         *FORM_GROUP[:2],
         FORM_GROUP[4],

@@ -1,11 +1,11 @@
-"""A season on a target: who begins when, and what is judged meanwhile."""
+"""Restart batches: start delays, and the predicted times of restarts."""
 
 from dataclasses import replace
 
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.schedules.classic.generation import GeneratedSchedule, ScheduleScope, generate_schedules
+from fencepost.conformance.schedules.classic.generation import ScheduleScope, generate_schedules
 from fencepost.conformance.schedules.restart_batch import start_delays
-from fencepost.conformance.schedules.schedule import Schedule
+from fencepost.conformance.schedules.schedule import GeneratedSchedule, Schedule
 
 WITHOUT_RESTART = GeneratedSchedule(Schedule("calm", (), ()), {}, duration=3_000)
 WITH_RESTART = GeneratedSchedule(Schedule("rough", (), ()), {}, duration=9_000, restart_at=1_000)
@@ -18,7 +18,7 @@ def test_all_are_ready_for_the_restart_at_the_same_time() -> None:
     assert start_delays([]) == []
 
 
-def test_the_forecast_tells_when_a_restart_comes_and_when_the_end() -> None:
+def test_schedules_predict_their_restart_and_their_end() -> None:
     drawn = [each for chunk in range(3) for each in generate_schedules(ScheduleScope(BUNDLED_SETTINGS), 1, chunk, 10)]
     rough = [each for each in drawn if any(move.kind == "restart" for move in each.schedule.moves)]
     assert rough

@@ -12,8 +12,9 @@ from fencepost.conformance.analysis.root_cause import violated_requirements, vio
 from fencepost.conformance.cli import main
 from fencepost.conformance.execution.play import ScenarioRun
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.schedules.classic.generation import ScheduleScope, generate_schedules
-from fencepost.conformance.schedules.falsify import Bench
+from fencepost.conformance.schedules.bench import Bench
+from fencepost.conformance.schedules.classic.generation import ScheduleScope
+from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 from fencepost.model.settings import Settings
 from tests.support.served_coordinator import serve_in_thread
 
@@ -35,8 +36,8 @@ def slow_target() -> InProcessTarget:
 
 def play_schedules(make_target: Callable[[], InProcessTarget], grace: int) -> list[ScenarioRun]:
     """Some schedules on it."""
-    field = Bench(make_target, grace)
-    return [field.play(each.schedule) for each in generate_schedules(ScheduleScope(BUNDLED_SETTINGS), 3, 0, 15)]
+    protocol = ClassicSchedules(ScheduleScope(BUNDLED_SETTINGS))
+    return [Bench(protocol, make_target, grace).play(each.schedule) for each in protocol.generate(3, 0, 15)]
 
 
 def test_slow_storage_is_no_fault_within_the_grace() -> None:

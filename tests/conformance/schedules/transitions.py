@@ -10,8 +10,8 @@ import time
 from fencepost.conformance.reports.progress import Progress, ProgressDisplay
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.schedules.classic.generation import ScheduleScope, generate_schedules
-from fencepost.conformance.schedules.coverage import KNOWN_TRANSITIONS_FILE
-from fencepost.conformance.schedules.falsify import BATCH_SIZE
+from fencepost.conformance.schedules.classic.protocol import KNOWN_TRANSITIONS_FILE
+from fencepost.conformance.schedules.guidance import BATCH_SIZE
 from fencepost.traces.model_transitions import Transition
 
 SEED, CHUNKS = 0, 500

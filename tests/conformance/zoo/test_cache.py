@@ -1,15 +1,16 @@
-"""What hunts share changes nothing but the time they take."""
+"""Caches of hunts change nothing but the time that hunts take."""
 
 import time
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from fencepost.conformance.execution.play import JudgeFunction, ScenarioRun
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.schedules.classic.generation import ScheduleScope
+from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.falsify import (
-    Bench,
     Counterexample,
     NoCounterexample,
     find_counterexample,
@@ -25,33 +26,37 @@ from fencepost.conformance.zoo.cache import (
     reference_run,
     tolerate_timeout,
 )
-from fencepost.conformance.zoo.faulty import FaultyCoordinator, faulty_coordinator
+from fencepost.conformance.zoo.faulty import BUNDLED_SCHEDULES, FaultyCoordinator, faulty_coordinator
 from fencepost.conformance.zoo.timeouts import CpuLimitExceeded
 from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import TraceVerdict
 
 SEED = 1
-SOURCE = partial(schedule_source, ScheduleScope(BUNDLED_SETTINGS))
+SOURCE = partial(schedule_source, BUNDLED_SCHEDULES)
 BUG, MUTANT = "BUG-12", "leaving.Leaving.remove_entry: always: not member_id -> True"
 
 
-def hunt_uncached(hunted: FaultyCoordinator, schedules: int) -> Counterexample | NoCounterexample:
-    """What comes of a hunt that shares nothing, by a clock that counts schedules."""
-    with hunted.activate() as make_target:
+def hunt_uncached(coordinator: FaultyCoordinator, schedules: int) -> Counterexample | NoCounterexample:
+    """The result of a hunt without caches, by a clock that counts schedules."""
+    with coordinator.activate() as make_target:
         ticks = iter(range(10_000))
         return find_counterexample(
-            Bench(partial(make_target, BUNDLED_SETTINGS)), SOURCE(SEED), schedules, 0, lambda: float(next(ticks))
+            Bench(BUNDLED_SCHEDULES, partial(make_target, BUNDLED_SETTINGS)),
+            SOURCE(SEED),
+            schedules,
+            0,
+            lambda: float(next(ticks)),
         )
 
 
-def hunt_cached(hunted: FaultyCoordinator, schedules: int) -> Counterexample | NoCounterexample:
-    """The same with what is shared."""
-    with hunted.bench(CpuClock()) as field:
-        assert isinstance(field, CachedBench)
+def hunt_cached(coordinator: FaultyCoordinator, schedules: int) -> Counterexample | NoCounterexample:
+    """The same with caches."""
+    with coordinator.bench(CpuClock()) as bench:
+        assert isinstance(bench, CachedBench)
         ticks = iter(range(10_000))
         return find_counterexample(
-            field, lambda chunk: cached_schedules(SOURCE, SEED, chunk)[0], schedules, 0, lambda: float(next(ticks))
+            bench, lambda chunk: cached_schedules(SOURCE, SEED, chunk)[0], schedules, 0, lambda: float(next(ticks))
         )
 
 
@@ -76,21 +81,21 @@ def test_only_what_differs_from_the_shipped_coordinator_is_judged(monkeypatch: p
 
     schedules, _ = cached_schedules(SOURCE, SEED, 0)
     for schedule in schedules:
-        reference_run(schedule, BUNDLED_SETTINGS)
+        reference_run(BUNDLED_SCHEDULES, schedule, BUNDLED_SETTINGS)
     monkeypatch.setattr(cache, "judge", count_judging)
-    with faulty_coordinator("BUG-30").bench(CpuClock()) as field:
-        found = [bool(field.violated_by_new(each)) for each in schedules]
+    with faulty_coordinator("BUG-30").bench(CpuClock()) as bench:
+        found = [bool(bench.violated_by_new(each)) for each in schedules]
     assert sum(found) <= len(judged) < len(schedules)
     with faulty_coordinator("BUG-30").activate() as make_target:
-        plain = Bench(partial(make_target, BUNDLED_SETTINGS))
+        plain = Bench(BUNDLED_SCHEDULES, partial(make_target, BUNDLED_SETTINGS))
         assert [bool(plain.violated_by(each)) for each in schedules] == found
 
 
 def test_only_what_gets_to_the_changed_lines_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
     schedules, _ = cached_schedules(SOURCE, SEED, 0)
     for schedule in schedules:
-        reference_run(schedule, BUNDLED_SETTINGS)
-        reached_lines(schedule, BUNDLED_SETTINGS)
+        reference_run(BUNDLED_SCHEDULES, schedule, BUNDLED_SETTINGS)
+        reached_lines(BUNDLED_SCHEDULES, schedule, BUNDLED_SETTINGS)
     played: list[str] = []
     perform = CachedBench.play
 
@@ -100,11 +105,11 @@ def test_only_what_gets_to_the_changed_lines_is_played(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(CachedBench, "play", count_playing)
     mutant = faulty_coordinator(MUTANT)
-    with mutant.bench(CpuClock()) as field:
-        found = [bool(field.violated_by_new(each)) for each in schedules]
+    with mutant.bench(CpuClock()) as bench:
+        found = [bool(bench.violated_by_new(each)) for each in schedules]
     assert 0 < len(played) < len(schedules)
     with mutant.activate() as make_target:
-        plain = Bench(partial(make_target, BUNDLED_SETTINGS))
+        plain = Bench(BUNDLED_SCHEDULES, partial(make_target, BUNDLED_SETTINGS))
         assert [bool(plain.violated_by(each)) for each in schedules] == found
 
 
@@ -117,28 +122,27 @@ def test_what_takes_too_long_is_nothing_unless_the_coordinator_hangs(monkeypatch
     with pytest.raises(CpuLimitExceeded):
         tolerate_timeout(lambda: stuck(True))
 
-    def slow(header: Header, events: tuple[Event, ...]) -> TraceVerdict:
+    def slow(header: Header, events: tuple[Event, ...], decisions: Mapping[str, bool]) -> TraceVerdict:
         begun = time.process_time()
         while time.process_time() - begun < 1:
             pass
         return judge(header, events)
 
     (schedules, _), found = cached_schedules(SOURCE, SEED, 0), []
-    with faulty_coordinator(BUG).bench(CpuClock()) as field:
+    with faulty_coordinator(BUG).bench(CpuClock()) as bench:
         monkeypatch.setattr(cache, "MAX_PLAY_SECONDS", 0.5)
-        monkeypatch.setattr("fencepost.conformance.execution.play.judge", slow)
-        found += [field.violated_by(each) for each in schedules[:1]]
+        found += [replace(bench, judge=slow).violated_by(each) for each in schedules[:1]]
     assert found == [frozenset()]
 
 
 def test_what_is_known_is_of_a_coordinator_without_the_bug() -> None:
     reference_run.cache_clear()
     schedule = cached_schedules(SOURCE, SEED, 0)[0][3]
-    with faulty_coordinator(BUG).bench(CpuClock()) as field:
-        field.violated_by_new(schedule)
-    remembered = reference_run(schedule, BUNDLED_SETTINGS)
+    with faulty_coordinator(BUG).bench(CpuClock()) as bench:
+        bench.violated_by_new(schedule)
+    remembered = reference_run(BUNDLED_SCHEDULES, schedule, BUNDLED_SETTINGS)
     reference_run.cache_clear()
-    assert remembered.digest == reference_run(schedule, BUNDLED_SETTINGS).digest
+    assert remembered.digest == reference_run(BUNDLED_SCHEDULES, schedule, BUNDLED_SETTINGS).digest
     assert remembered.verdict.violations == ()
 
 

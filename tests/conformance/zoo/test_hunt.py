@@ -1,4 +1,4 @@
-"""Hunts end: with what was found, with nothing, or with a coordinator that hangs or does not even start."""
+"""Hunts end with a violation, without one, or with a coordinator that hangs or does not start."""
 
 import ast
 import glob
@@ -13,11 +13,11 @@ from fencepost.adapters.bundled.classic.heartbeats import Heartbeats
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.schedules.classic.interpreter import InterpretedSchedule
-from fencepost.conformance.schedules.schedule import Move, Role, Schedule
-from fencepost.conformance.zoo import cache, timeouts
+from fencepost.conformance.schedules.classic.moves.cast import MemberRole
+from fencepost.conformance.schedules.schedule import Move, Schedule
+from fencepost.conformance.zoo import cache, hunt_plan, timeouts
 from fencepost.conformance.zoo import hunt as hunt_module
-from fencepost.conformance.zoo import hunt_plan as expeditions
-from fencepost.conformance.zoo.crashing_target import CrashingTarget
+from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
 from fencepost.conformance.zoo.equivalence import find_difference, observe
 from fencepost.conformance.zoo.faulty import (
     FaultyCoordinator,
@@ -43,7 +43,7 @@ def test_a_mutant_is_found_by_schedules_scenarios_and_tours() -> None:
     assert "HB-06" in {find.requirement for find in finds}
 
 
-def test_what_is_only_unusual_is_found_by_remarks() -> None:
+def test_unusual_responses_are_found_by_remarks() -> None:
     kept = "cleanup.Cleanup.expired_partitions: never: " + (
         "self.is_expired(group, offset) and (not group.is_subscribed(partition[0])) and "
         "(not group.has_uncommitted(partition)) -> False"
@@ -54,13 +54,13 @@ def test_what_is_only_unusual_is_found_by_remarks() -> None:
     assert (find.requirement, find.requests, find.found_with) == ("COMMIT-26", 5, (only,))
 
 
-def test_what_is_unusual_of_the_shipped_coordinator_too_is_no_find(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remark_on_the_shipped_coordinator_is_no_find(monkeypatch: pytest.MonkeyPatch) -> None:
     remark = frozenset({hunt_module.Remark("JOIN-01", 1)})
     monkeypatch.setattr(hunt_module, "unusual_remarks", lambda make_target, grace, play: remark)
     assert not run_hunt(HuntTask(DEAF, REMARKS, only="session-timeout-bounds")).is_found
 
 
-def test_what_was_found_is_found_again_from_its_chunk_on() -> None:
+def test_violation_is_found_again_from_its_batch_on() -> None:
     find = run_hunt(HuntTask("BUG-12", SCHEDULES, 1, shrink=0))
     again = run_hunt(HuntTask("BUG-12", SCHEDULES, 1, shrink=0, chunk=find.chunk))
     assert (again.requirement, again.chunk) == (find.requirement, find.chunk)
@@ -131,14 +131,14 @@ def test_systematic_mutants_make_guards_comparisons_and_timers_wrong() -> None:
     assert any("touch_session" in each for each in timers) and any("cancel" in each for each in timers)
 
 
-def test_patterns_choose_specimens() -> None:
+def test_patterns_select_faulty_coordinators() -> None:
     assert [each.name for each in match_patterns(("BUG-0[12]",))] == ["BUG-01", "BUG-02"]
     assert DEAF in {each.name for each in match_patterns(("heartbeats.*",))}
     with pytest.raises(UnknownFaultyCoordinator, match="'BUG-99'"):
         match_patterns(("BUG-99",))
 
 
-def test_an_expedition_hunts_with_every_seed_and_then_by_scenarios() -> None:
+def test_plan_has_a_hunt_for_every_seed_and_then_by_scenarios() -> None:
     plan = HuntPlan(("BUG-30",), seeds=2, baseline_seeds=1)
     (bug,) = match_patterns(plan.patterns)
     assert [(task.strategy, task.seed) for task in plan.tasks(bug)] == [
@@ -172,8 +172,8 @@ def run_hunt_plan(
         done.append(task)
         return HuntResult(task, "HB-06" if finding(task) else "", 1, 1.0)
 
-    monkeypatch.setattr(expeditions, "run_hunt", fake_hunt)
-    monkeypatch.setattr(expeditions, "find_difference", lambda mutant: different)
+    monkeypatch.setattr(hunt_plan, "run_hunt", fake_hunt)
+    monkeypatch.setattr(hunt_plan, "find_difference", lambda mutant: different)
     monkeypatch.setattr("multiprocessing.get_context", lambda how: SimpleNamespace(Pool=lambda *_: SequentialPool()))
     (row,) = HuntPlan((glob.escape(DEAF),)).run(lambda progress: None).rows
     return row, done
@@ -191,7 +191,7 @@ def test_a_mutant_that_answers_otherwise_is_hunted_by_all_means(monkeypatch: pyt
     assert [task.strategy for task in done] == [SCHEDULES] * 3 + [SCENARIOS, TOURS, REMARKS]
 
 
-def test_an_expedition_goes_only_the_ways_it_is_told() -> None:
+def test_plan_uses_only_its_strategies() -> None:
     plan = HuntPlan(("BUG-30",), seeds=2, strategies=(SCENARIOS, REMARKS))
     (bug,) = match_patterns(plan.patterns)
     assert [*plan.tasks(bug)] == []
@@ -213,7 +213,7 @@ def test_comparison_ignores_member_ids() -> None:
 
 def test_what_members_make_of_their_ids_is_no_difference() -> None:
     moves = (Move("join"), Move("join"), Move("wait", 0, (("for", "answers"),)), Move("sync"), Move("describe"))
-    play = Scenario("assigned", (), InterpretedSchedule(Schedule("assigned", (Role(),), moves)))
+    play = Scenario("assigned", (), InterpretedSchedule(Schedule("assigned", (MemberRole(),), moves)))
     with faulty_coordinator(
         "joining.Joining.issue_member_id: never: join.request.client_id or '' -> False"
     ).activate() as make_target:

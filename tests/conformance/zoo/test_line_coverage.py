@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.scenarios.classic import ALL
-from fencepost.conformance.zoo.crashing_target import CrashingTarget
+from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
 from fencepost.conformance.zoo.faulty import systematic_mutants
 from fencepost.conformance.zoo.hunt import bundled_run_on
 from fencepost.conformance.zoo.line_coverage import Line, lines_changed_by, trace_lines
-from fencepost.conformance.zoo.mutation import Mutant
+from fencepost.conformance.zoo.mutation.mutants import Mutant
 
 MUTANTS = [each.mutant for each in systematic_mutants() if each.mutant is not None]
 

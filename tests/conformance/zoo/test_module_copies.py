@@ -1,11 +1,11 @@
-"""Changed modules beside the shipped ones: what depends on them sees the change, and nobody else does."""
+"""Changed modules beside the shipped ones: modules that depend on them see the change, all others do not."""
 
 import ast
 import sys
 
 import pytest
 
-from fencepost.conformance.zoo.module_copies import load_changed, source_of
+from fencepost.conformance.zoo.mutation.module_copies import load_changed, source_of
 from fencepost.model.classic.core import membership
 from fencepost.model.classic.core.state import Context, Group, LeaveRequest
 from fencepost.model.explore.classic import coordinator_tour

@@ -1,12 +1,12 @@
-"""Mutants: what each operator makes of a line, and that they do not depend on where the line stands."""
+"""Mutants: the result of each operator, and names that do not depend on line numbers."""
 
 import ast
 
 import pytest
 
-from fencepost.conformance.zoo.module_copies import source_of
-from fencepost.conformance.zoo.mutation import Mutant, all_mutants, apply_mutant
-from fencepost.conformance.zoo.operators import OPERATORS
+from fencepost.conformance.zoo.mutation.module_copies import source_of
+from fencepost.conformance.zoo.mutation.mutants import Mutant, all_mutants, apply_mutant
+from fencepost.conformance.zoo.mutation.operators import OPERATORS
 
 SHAPES = """
 class Phase(IntEnum):

@@ -1,4 +1,4 @@
-"""What comes of hunts, in a row, in a table, and held against what was recorded before."""
+"""Results of hunts in a row and in a table, compared with recorded ones."""
 
 from dataclasses import replace
 

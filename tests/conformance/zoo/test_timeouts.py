@@ -1,4 +1,4 @@
-"""Limits end what would never end, even if they are not heard at first."""
+"""Limits end code that never ends, even if it swallows the first alarm."""
 
 import time
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from fencepost.conformance.zoo.mutation import Mutant
+from fencepost.conformance.zoo.mutation.mutants import Mutant
 from fencepost.model.explore.tours import Machine
 from tests.model.mutants.core import LoadedMutant, function_of
 from tests.model.mutants.corner_cases import CORNER_CASES

@@ -9,9 +9,9 @@ from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
-from fencepost.conformance.zoo.module_copies import dependencies_of, load_changed, source_of
-from fencepost.conformance.zoo.mutation import Mutant, apply_mutant, mutants_of
-from fencepost.conformance.zoo.syntax import Vocabulary
+from fencepost.conformance.zoo.mutation.module_copies import dependencies_of, load_changed, source_of
+from fencepost.conformance.zoo.mutation.mutants import Mutant, apply_mutant, mutants_of
+from fencepost.conformance.zoo.mutation.syntax import Vocabulary
 from fencepost.model.explore.tours import Machine
 from tests.model.mutants.machines import MODULES, machine, module_of
 from tests.model.mutants.modules import BY_NAME, CORE

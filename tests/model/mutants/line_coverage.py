@@ -7,8 +7,8 @@ from functools import cache
 from types import FrameType
 from typing import Any
 
-from fencepost.conformance.zoo.module_copies import file_of, source_of
-from fencepost.conformance.zoo.mutation import Mutant, node_at
+from fencepost.conformance.zoo.mutation.module_copies import file_of, source_of
+from fencepost.conformance.zoo.mutation.mutants import Mutant, node_at
 from tests.model.mutants.call_sites import Calls
 from tests.model.mutants.core import MACHINE_MODULES, functions_of
 from tests.model.mutants.equivalence import MachineRecording, Relevant

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from types import CodeType, FrameType
 
-from fencepost.conformance.zoo.module_copies import load_changed
-from fencepost.conformance.zoo.mutation import Mutant
+from fencepost.conformance.zoo.mutation.module_copies import load_changed
+from fencepost.conformance.zoo.mutation.mutants import Mutant
 from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize, prove_event
 from fencepost.model.proofs.classic.proof_events import coordinator_events, member_events
 from tests.model.mutants.call_sites import name_of

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fencepost.conformance.zoo.mutation import Mutant
-from fencepost.conformance.zoo.operators import OPERATORS
+from fencepost.conformance.zoo.mutation.mutants import Mutant
+from fencepost.conformance.zoo.mutation.operators import OPERATORS
 
 TOUR, REFUTED, EQUIVALENT, UNEXPLAINED = "tour", "refuted", "equivalent", "unexplained"
 UNREACHED = "no transition of the machines reaches it"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.conformance.zoo.mutation import Mutant
+from fencepost.conformance.zoo.mutation.mutants import Mutant
 from fencepost.model.classic.core.state import FREE, Slot
 from fencepost.model.logic import and_, or_
 from tests.model.mutants.call_sites import Calls, returns_same

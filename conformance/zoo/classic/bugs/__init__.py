@@ -1,7 +1,7 @@
-"""Known bugs of group coordinators, injected into the bundled coordinator.
+"""Bugs of group coordinators, put back into the bundled one.
 
-Each is a bug that an implementation shipped, under its number in the collection of bugs. Bugs of members, assignors
-and clients belong into folders of their own.
+Each was shipped in an implementation and has its number in the collection of bugs. Bugs of members, assignors and
+clients belong in packages of their own.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Who is let in, under which id, and what JoinGroup answers."""
+"""Bugs of admission: which members join, their ids, and responses to JoinGroup."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from fencepost.adapters.bundled.classic.leaving import Leaving
 from fencepost.adapters.bundled.classic.messages import Error, JoinGroup, Request
 from fencepost.adapters.bundled.classic.rebalance import Rebalancer
 from fencepost.conformance.zoo.classic.bug import BugFamily
-from fencepost.conformance.zoo.patching import Patch
+from fencepost.conformance.zoo.mutation.patching import Patch
 
 admission = BugFamily()
 

@@ -1,4 +1,4 @@
-"""Committed offsets: whose are taken, what is kept of them, and what a fetch says."""
+"""Bugs of committed offsets: checks of commits, storage, and responses to OffsetFetch."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from fencepost.conformance.zoo.classic import environments
 from fencepost.conformance.zoo.classic.bug import BugFamily
 from fencepost.conformance.zoo.classic.environments import OFFSETS_REFUSED
 from fencepost.conformance.zoo.classic.error_responses import error_body
-from fencepost.conformance.zoo.patching import Patch
+from fencepost.conformance.zoo.mutation.patching import Patch
 from fencepost.model.wire.primitives import ZERO_UUID
 
 offsets = BugFamily()

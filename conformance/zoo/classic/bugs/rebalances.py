@@ -1,4 +1,4 @@
-"""The join phase and the generation that ends it: who leads, who is waited for, what is counted."""
+"""Bugs of rebalances: completion of the join phase, the leader, generations, the sync phase."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from fencepost.adapters.bundled.classic.syncing import Syncing
 from fencepost.conformance.zoo.classic import environments
 from fencepost.conformance.zoo.classic.bug import BugFamily
 from fencepost.conformance.zoo.classic.environments import SLOW_ASSIGNMENTS
-from fencepost.conformance.zoo.patching import Patch
+from fencepost.conformance.zoo.mutation.patching import Patch
 
 rounds = BugFamily()
 

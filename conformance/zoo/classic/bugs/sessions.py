@@ -1,4 +1,4 @@
-"""Timers: those that do not fire, fire too late, or outlive what they were for."""
+"""Bugs of timers: timers that do not fire, fire too late, or outlive their purpose."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from fencepost.adapters.bundled.classic.rebalance import Rebalancer
 from fencepost.adapters.bundled.classic.syncing import Syncing
 from fencepost.adapters.bundled.classic.timers import Timers
 from fencepost.conformance.zoo.classic.bug import BugFamily
-from fencepost.conformance.zoo.patching import Patch
+from fencepost.conformance.zoo.mutation.patching import Patch
 
 sessions = BugFamily()
 COARSE_TICK_MS = 30_000

@@ -1,11 +1,11 @@
-"""Static members: an instance that comes back."""
+"""Bugs of static members: an instance that joins again."""
 
 from fencepost.adapters.bundled.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.bundled.classic.group import Group, Member, State
 from fencepost.adapters.bundled.classic.messages import JoinGroup
 from fencepost.adapters.bundled.classic.static_membership import StaticMembership
 from fencepost.conformance.zoo.classic.bug import BugFamily
-from fencepost.conformance.zoo.patching import Patch
+from fencepost.conformance.zoo.mutation.patching import Patch
 
 statics = BugFamily()
 

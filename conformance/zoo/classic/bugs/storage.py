@@ -1,4 +1,4 @@
-"""What a coordinator knows after a restart, and what survives a connection."""
+"""Bugs of storage: state after a restart or a failed write, and requests whose connection has ended."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -14,9 +14,9 @@ from fencepost.adapters.bundled.classic.messages import Error, Request, Response
 from fencepost.adapters.bundled.classic.records import GroupRecord, OffsetRecord, Record
 from fencepost.conformance.zoo.classic import environments
 from fencepost.conformance.zoo.classic.bug import BugFamily
+from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
 from fencepost.conformance.zoo.classic.environments import OFFSETS_REFUSED, SLOW_LOADING, SLOW_OFFSETS
-from fencepost.conformance.zoo.crashing_target import CrashingTarget
-from fencepost.conformance.zoo.patching import Patch
+from fencepost.conformance.zoo.mutation.patching import Patch
 
 storage = BugFamily()
 UNLOADING_MS = 300

@@ -1,11 +1,11 @@
-"""The places of a syntax tree where something could be wrong, and the names that tell what may stand there."""
+"""The sites of a syntax tree where mutation operators apply, and the vocabulary of names for replacements."""
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 NodePath = tuple[tuple[str, int | None], ...]
-"""The way from a tree's root to a node: fields, with a place in those that are lists."""
+"""The path from a tree's root to a node: fields, with an index in those that are lists."""
 CONJUNCTIONS = frozenset({"and_", "all_", "all"})
 DISJUNCTIONS = frozenset({"or_", "any_", "any"})
 CONDITIONAL_CALLS = frozenset({"ite", "emit"})
@@ -16,9 +16,9 @@ FIELD_UPDATES = frozenset({"evolve", "replace"})
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What the modules define: enumerations, fields with a default, and functions that give back what they get.
+    """Definitions of some modules: enumerations, fields with a default, and functions that return a changed argument.
 
-    The latter have a first parameter of the type of their result: a call that is left out leaves that argument.
+    The latter have a first parameter of the type of their result, so that the argument can replace the call.
     """
 
     enumerations: Mapping[str, tuple[str, ...]]
@@ -49,13 +49,13 @@ def members_of(enumeration: ast.ClassDef) -> tuple[str, ...]:
 
 
 def fields_with_default(kind: ast.ClassDef) -> frozenset[str]:
-    """The fields of a class that need not be given."""
+    """The fields of a class that have a default."""
     fields = (node for node in kind.body if isinstance(node, ast.AnnAssign) and node.value is not None)
     return frozenset(node.target.id for node in fields if isinstance(node.target, ast.Name))
 
 
 def returns_its_input(function: ast.FunctionDef) -> bool:
-    """The function gives something of the type of its first parameter."""
+    """Whether the function returns a value of the type of its first parameter."""
     named = (*function.args.posonlyargs, *function.args.args)
     parameters = [one for one in named if one.arg not in ("self", "cls")]
     if not parameters or parameters[0].annotation is None or function.returns is None:
@@ -65,7 +65,7 @@ def returns_its_input(function: ast.FunctionDef) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A node, where it stands, and what is known there: the names that its function has bound before it."""
+    """A node with its place in the tree, and the names that its function has `bound` before it."""
 
     node: ast.AST
     parent: ast.AST
@@ -114,22 +114,22 @@ def is_call_of(node: ast.AST, names: frozenset[str]) -> bool:
 
 
 def is_negation(node: ast.AST) -> bool:
-    """The node says that something does not hold."""
+    """The node is a negation."""
     return is_call_of(node, frozenset({"not_"})) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
 
 
 def is_constructor(node: ast.AST) -> bool:
-    """The node calls what is named like a class."""
+    """The node calls a name that is written like a class."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and is_class_name(node.func.id)
 
 
 def is_class_name(name: str) -> bool:
-    """Written like a class."""
+    """The name is written like a class."""
     return name[:1].isupper() and not name.isupper()
 
 
 def sites(tree: ast.Module, vocabulary: Vocabulary) -> Iterator[Site]:
-    """Every place where code stands: no documentation, types, imports or decorators."""
+    """Every site of the module's code, without docstrings, types, imports and decorators."""
     strings = tuple(dict.fromkeys(strings_in(tree)))
     yield from _sites(tree, (), "", set(), strings, vocabulary)
 
@@ -151,7 +151,7 @@ def _sites(
 
 
 def child_nodes(node: ast.AST) -> Iterator[tuple[str, int | None, ast.AST]]:
-    """The nodes right below this one in which code stands."""
+    """The child nodes of a node that are code."""
     for field, value in ast.iter_fields(node):
         if field in ("annotation", "returns", "decorator_list", "bases", "keywords") and not isinstance(node, ast.Call):
             continue
@@ -165,7 +165,7 @@ def child_nodes(node: ast.AST) -> Iterator[tuple[str, int | None, ast.AST]]:
 
 
 def is_skipped(node: ast.AST) -> bool:
-    """No code: documentation, an import, a type with a name, a part of a formatted string."""
+    """The node is not mutated: a docstring, an import, a type alias, a part of a formatted string."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return True
     if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript | ast.BinOp):

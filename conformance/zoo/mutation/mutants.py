@@ -1,7 +1,7 @@
-"""Mutants: each place of a module where the source could be wrong in a small way, made wrong in that way.
+"""Mutants of a module: each is its source with one place changed by one operator.
 
-Everything here is syntax: source text in, mutants out. `fencepost.conformance.zoo.operators` says what is tried and
-why, `fencepost.conformance.zoo.module_copies` runs what comes of it.
+Everything here is syntax: source text in, mutants out. The module `operators` lists what is tried and why; the module
+`module_copies` loads mutated modules.
 """
 
 import ast
@@ -10,18 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fencepost.conformance.zoo.operators import OPERATORS, Operator
-from fencepost.conformance.zoo.syntax import NodePath, Vocabulary, sites
+from fencepost.conformance.zoo.mutation.operators import OPERATORS, Operator
+from fencepost.conformance.zoo.mutation.syntax import NodePath, Vocabulary, sites
 
 _MAX_SHOWN = 120
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A mutant of one module: what stands where, and what is put there (nothing: the place is left out).
+    """A mutant of one module: the node at `path`, its source `before` and `after`; without a `replacement` the node is
+    removed.
 
-    Two places of a function that read the same are told apart by `occurrence`, not by their lines, so that a mutant
-    keeps its name when something else changes.
+    Equal sources in one function are numbered by `occurrence`, not by line, so that a mutant keeps its name when other
+    lines change.
     """
 
     module: str
@@ -36,7 +37,7 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """One line that no other mutant of the module has."""
+        """The name of the mutant: one line, unique within the module."""
         place = f"{self.module.rpartition('.')[2]}.{self.function or '(module)'}"
         again = f" #{self.occurrence}" if self.occurrence > 1 else ""
         return f"{place}: {self.operator}: {self.before} -> {self.after}{again}"
@@ -45,7 +46,7 @@ class Mutant:
 def mutants_of(
     module: str, source: str, vocabulary: Vocabulary, operators: Sequence[Operator] = OPERATORS
 ) -> Iterator[Mutant]:
-    """Every mutant of a module, in the order of its source; one for each different result."""
+    """The mutants of a module in the order of its source, without those that give the same result."""
     tree = ast.parse(source)
     seen: Counter[tuple[str, str, str, str]] = Counter()
     for site in sites(tree, vocabulary):
@@ -63,7 +64,7 @@ def mutants_of(
 
 
 def source_line(node: ast.AST) -> str:
-    """The source of a node in one line; of a long one the beginning and the end."""
+    """The source of a node in one line; if it is long, its beginning and end."""
     text = " ".join(ast.unparse(node).split())
     return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN // 2]} ... {text[-_MAX_SHOWN // 2 :]}"
 
@@ -89,7 +90,7 @@ def apply_mutant(source: str, mutant: Mutant) -> ast.Module:
 
 
 def node_at(tree: ast.AST, path: NodePath) -> ast.AST:
-    """What is at a place of a tree."""
+    """The node at a path of a tree."""
     for name, place in path:
         child = getattr(tree, name)
         tree = child if place is None else child[place]
@@ -103,7 +104,7 @@ def changed_lines(source: str, mutant: Mutant) -> range:
 
 
 def import_beside(tree: ast.Module, before: str, name: str) -> None:
-    """Import a name that the module does not have from where the one that it replaces comes from."""
+    """Import a name that the module lacks from the module of the name that it replaces."""
     if name in names_of(tree):
         return
     replaced = before.partition("(")[0]
@@ -119,7 +120,7 @@ def names_of(tree: ast.Module) -> set[str]:
 
 
 def all_mutants(sources: Mapping[str, str], operators: Sequence[Operator] = OPERATORS) -> tuple[Mutant, ...]:
-    """The mutants of several modules that know each other's names."""
+    """The mutants of several modules with one vocabulary."""
     vocabulary = Vocabulary.of(sources.values())
     return tuple(
         mutant for module, source in sources.items() for mutant in mutants_of(module, source, vocabulary, operators)

@@ -1,4 +1,4 @@
-"""Replacing named functions for a while."""
+"""Replaces named functions for the duration of a context."""
 
 from contextlib import ExitStack
 from types import TracebackType
@@ -6,10 +6,9 @@ from typing import Any
 
 
 class Patch:
-    """A scope in which attributes of classes, objects and modules are others. In the end all is as it was before.
+    """A context in which attributes of classes, objects and modules are replaced; its end restores them.
 
-    It holds for the process that entered it, and for all of it: a process that is to run something wrong enters one
-    of its own.
+    It affects the whole process: faulty code runs in a process of its own.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The bundled coordinator as a process would run it: an error of its own is the end of it, and is seen as such."""
+"""The bundled coordinator as in a process of its own: an exception ends it, and its connections are closed."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -12,10 +12,10 @@ from fencepost.traces.events import Kind, Order
 
 
 class CrashingTarget(InProcessTarget):
-    """In process, on virtual time; with `spec` INTERVALS as clients see it, whose requests take a while.
+    """In process, on virtual time; with order INTERVALS, traces are as clients see them.
 
-    A coordinator that raises anything is gone: every connection is closed without an answer, and there is none to
-    send to until the next restart.
+    A coordinator that raises an exception is gone: every connection is closed without a response, and requests fail
+    until the next restart.
     """
 
     def __init__(self, *given: Any, spec: Order = Order.TOTAL, **named: Any) -> None:
@@ -27,7 +27,7 @@ class CrashingTarget(InProcessTarget):
         return replace(await super().open(), order=self._order)
 
     async def restart(self, max_group_size: int | None = None) -> None:
-        """As `InProcessTarget.restart`. Raises `TargetError` if it does not start any more."""
+        """As `InProcessTarget.restart`. Raises `TargetError` if it does not start."""
         try:
             await super().restart(max_group_size)
         except Exception as error:
@@ -51,7 +51,7 @@ class CrashingTarget(InProcessTarget):
             self._crash()
 
     def _deliver(self, responses: Iterable[Response]) -> None:
-        """An answer that no message can hold is an error of the coordinator's, as it is where it has to be sent."""
+        """As `InProcessTarget`, with a crash for a response that cannot be encoded, as where it has to be sent."""
         known = list(responses)
         for response in known:
             flight = self._pending.get(response.handle)

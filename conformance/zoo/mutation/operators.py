@@ -1,14 +1,14 @@
-"""The mutation operators: in which small ways a program is made wrong, and why in these.
+"""The mutation operators: small changes that make a program wrong, with the reason for each.
 
-They follow the classical ones (DeMillo and Offutt's), as far as they make sense for a program of guards, comparisons
-and fields. The core's `and_`, `or_`, `not_`, `ite`, `emit` and `evolve` mean what Python's own words mean.
+They follow the classical ones (DeMillo and Offutt's), as far as they apply to a program of guards, comparisons and
+fields. The core's `and_`, `or_`, `not_`, `ite`, `emit` and `evolve` count as the Python words that they stand for.
 """
 
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from fencepost.conformance.zoo.syntax import (
+from fencepost.conformance.zoo.mutation.syntax import (
     CONJUNCTIONS,
     DISJUNCTIONS,
     FIELD_UPDATES,
@@ -20,12 +20,12 @@ from fencepost.conformance.zoo.syntax import (
 )
 
 Replacements = Iterator[ast.AST | None]
-"""What may stand in a place instead; None for nothing."""
+"""Nodes to put in the place of another; None removes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """A way to be wrong: its name, why it is tried, and what it puts in a place."""
+    """A mutation operator: its name, the reason for it, and the function that gives the replacements of a site."""
 
     name: str
     reason: str
@@ -33,7 +33,7 @@ class Operator:
 
 
 def force_condition(value: bool) -> Callable[[Site], Replacements]:
-    """A condition that always holds, or never does. Terms of connectives are left out instead."""
+    """Replace a condition by a constant; terms of connectives are left to `drop_term`."""
 
     def replacements(site: Site) -> Replacements:
         if (site.is_condition or (site.is_boolean and not site.is_term)) and not isinstance(site.node, ast.Constant):
@@ -43,7 +43,7 @@ def force_condition(value: bool) -> Callable[[Site], Replacements]:
 
 
 def negate_condition(site: Site) -> Replacements:
-    """The opposite of a condition; comparisons have opposites of their own."""
+    """Negate a condition; comparisons are left to `change_comparison`."""
     if is_negation(site.node):
         yield site.node.args[0] if isinstance(site.node, ast.Call) else site.node.operand  # type: ignore[attr-defined]
     elif (site.is_condition or (site.is_boolean and not site.is_term)) and not isinstance(site.node, ast.Compare):
@@ -67,7 +67,7 @@ _NEIGHBOURS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
 
 
 def change_comparison(site: Site) -> Replacements:
-    """A comparison's neighbours: its opposite, and for an order the one that differs where both sides are equal."""
+    """Replace a comparison by its opposite, an order also by the one that differs where both sides are equal."""
     if isinstance(site.node, ast.Compare):
         for place, comparison in enumerate(site.node.ops):
             for other in _NEIGHBOURS[type(comparison)]:
@@ -76,7 +76,7 @@ def change_comparison(site: Site) -> Replacements:
 
 
 def drop_term(site: Site) -> Replacements:
-    """A conjunction or disjunction without one of its terms."""
+    """Drop a term of a conjunction or disjunction."""
     if isinstance(site.node, ast.BoolOp):
         for place in range(len(site.node.values)):
             rest = [*site.node.values[:place], *site.node.values[place + 1 :]]
@@ -96,7 +96,7 @@ _OTHER |= {"min": "max", "max": "min"}
 
 
 def swap_connective(site: Site) -> Replacements:
-    """All for any, any for all; the largest for the smallest."""
+    """Swap conjunction and disjunction, all and any, largest and smallest."""
     if isinstance(site.node, ast.BoolOp):
         yield ast.BoolOp(ast.Or() if isinstance(site.node.op, ast.And) else ast.And(), site.node.values)
     elif isinstance(site.node, ast.Call) and is_call_of(site.node, frozenset(_OTHER)):
@@ -106,7 +106,7 @@ def swap_connective(site: Site) -> Replacements:
 
 
 def drop_field(site: Site) -> Replacements:
-    """A field keeps its value, or gets its default."""
+    """Drop a field of an update or of a constructor call, so that it keeps its value or gets its default."""
     if not isinstance(site.node, ast.keyword) or not isinstance(site.parent, ast.Call) or site.node.arg is None:
         return
     if is_call_of(site.parent, FIELD_UPDATES) or site.node.arg in default_fields(site, site.parent):
@@ -114,13 +114,13 @@ def drop_field(site: Site) -> Replacements:
 
 
 def default_fields(site: Site, call: ast.Call) -> frozenset[str]:
-    """The fields with a default of the class that is called."""
+    """The fields of the called class that have a default."""
     name = call.func.id if isinstance(call.func, ast.Name) else ""
     return site.vocabulary.defaults.get(name, frozenset())
 
 
 def empty_value(site: Site) -> Replacements:
-    """A field that has no default gets nothing."""
+    """Replace the value of a field without a default by an empty one."""
     if not is_constructor(site.parent) or isinstance(site.node, ast.Constant | ast.Starred):
         return
     if isinstance(site.node, ast.keyword):
@@ -133,12 +133,13 @@ def empty_value(site: Site) -> Replacements:
 
 
 def empty_like(value: ast.expr) -> ast.expr:
-    """Nothing, in the form of the value."""
+    """An empty tuple in the place of a tuple, else None."""
     return ast.Tuple([], ast.Load()) if isinstance(value, ast.Tuple) else ast.Constant(None)
 
 
 def change_constant(site: Site) -> Replacements:
-    """The other truth value, the next number, another string of the module, the next member of an enumeration."""
+    """Replace a constant: by the other truth value, the next number, another string of the module, the next member of
+    an enumeration."""
     node = site.node
     if isinstance(node, ast.Constant):
         if isinstance(node.value, bool):
@@ -156,7 +157,7 @@ def change_constant(site: Site) -> Replacements:
 
 
 def drop_summand(site: Site) -> Replacements:
-    """One side of a sum or difference, or the sum for the difference."""
+    """Replace a sum or difference by one of its sides, a difference also by the sum."""
     if isinstance(site.node, ast.BinOp) and isinstance(site.node.op, ast.Add | ast.Sub):
         yield site.node.left
         if isinstance(site.node.op, ast.Add):
@@ -166,13 +167,13 @@ def drop_summand(site: Site) -> Replacements:
 
 
 def drop_call(site: Site) -> Replacements:
-    """A call that gives back its argument changed, left out."""
+    """Replace a call that returns its first argument changed by that argument."""
     if isinstance(site.node, ast.Call) and is_call_of(site.node, site.vocabulary.value_returning):
         yield from (one for one in site.node.args[:1] if not isinstance(one, ast.Starred))
 
 
 def drop_statement(site: Site) -> Replacements:
-    """A statement left out: a call, a change of a field, a new value of a name that has one, a return of nothing."""
+    """Drop a statement: a call, an update of a field, an assignment to a bound name, a return without a value."""
     node = site.node
     match node:
         case ast.Expr(value=ast.Call() | ast.Await()) | ast.AugAssign() | ast.Delete() | ast.Raise():
@@ -201,4 +202,4 @@ OPERATORS = (
     Operator("call", "a change that is not made: no timer armed, nobody removed", drop_call),
     Operator("statement", "a step forgotten", drop_statement),
 )
-"""All operators, in the order in which equal results are credited."""
+"""All operators; equal results count for the first of them."""

@@ -1,7 +1,7 @@
-"""Loading changed modules beside the shipped ones: a copy of each, and of whatever depends on it; the rest is shared.
+"""Loads changed modules beside the shipped ones: copies of them and of all modules that depend on them.
 
-Nothing that is loaded here is seen by an ordinary import, and no shipped module ever sees a copy. Two values of one
-kind are of different classes if the module of their class was copied: compare them by what they hold.
+Ordinary imports never give a copy, and no shipped module refers to one. Two values of one kind are of different classes
+if the module of their class was copied: compare them by their fields.
 """
 
 import ast
@@ -26,16 +26,18 @@ def source_of(module: str) -> str:
 def load_changed(
     changed: Mapping[str, ast.Module], wanted: Sequence[str], shared: Collection[str] = ()
 ) -> dict[str, ModuleType]:
-    """The wanted modules as they are when some modules are changed: those that do not depend on them are the shipped
-    ones, the others copies. `shared` stay the shipped ones as well: modules that take no more than names of types from
-    what is changed. A changed module may fail while it is loaded, with any exception."""
+    """The wanted modules with some modules changed: copies if they depend on changed ones, else the shipped modules.
+
+    Modules in `shared` are never copied: those that import only types from changed modules. A changed module may raise
+    any exception while it is loaded.
+    """
     codes = {name: compile(tree, str(file_of(name)), "exec") for name, tree in changed.items()}
     copies = ModuleCopies(codes, wanted, shared)
     return {name: copies.module(name) for name in wanted}
 
 
 class ModuleCopies:
-    """Modules that are loaded together."""
+    """Changed modules and copies that are loaded together."""
 
     def __init__(self, changed: Mapping[str, CodeType], wanted: Sequence[str], shared: Collection[str] = ()) -> None:
         self._changed = changed
@@ -48,7 +50,7 @@ class ModuleCopies:
         self._builtins = {**vars(builtins), "__import__": self._import}
 
     def module(self, name: str) -> ModuleType:
-        """The module: a copy if it has to be one."""
+        """The module, or its copy if it depends on a changed module."""
         if name not in self._copied:
             return importlib.import_module(name)
         if name not in self._loaded:
@@ -68,7 +70,7 @@ class ModuleCopies:
         names: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:
-        """What `import` calls inside a copy."""
+        """The `__import__` of copies."""
         if not names or not name.startswith(PACKAGE):
             return builtins.__import__(name, scope, local, names or (), level)
         package = self.module(name)
@@ -83,7 +85,7 @@ class ModuleCopies:
 
 @cache
 def file_of(module: str) -> Path:
-    """Where a shipped module is. Raises `ModuleNotFoundError`."""
+    """The file of a shipped module. Raises `ModuleNotFoundError`."""
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError(f"no module named {module!r}", name=module)
@@ -92,13 +94,13 @@ def file_of(module: str) -> Path:
 
 @cache
 def code_of(module: str) -> CodeType:
-    """A shipped module, compiled."""
+    """The code of a shipped module."""
     return compile(source_of(module), str(file_of(module)), "exec")
 
 
 @cache
 def imports_of(module: str) -> frozenset[str]:
-    """The modules of the house that a module imports itself, at its top or inside functions."""
+    """The modules of the package that a module imports directly, at its top or inside functions."""
     return frozenset(_imports(ast.parse(source_of(module))))
 
 
@@ -121,7 +123,7 @@ def is_module(name: str) -> bool:
 
 
 def dependencies_of(modules: Iterable[str]) -> frozenset[str]:
-    """These modules and all of the house that they depend on."""
+    """These modules and all modules of the package that they depend on."""
     return frozenset().union(*(_dependencies_of(one) for one in modules))
 
 

@@ -1,4 +1,4 @@
-"""What the kit's schedules are measured against: ways to draw schedules that know nothing of the protocol."""
+"""Baselines for the kit's schedules: generators of schedules that use no knowledge of the protocol."""
 
 import random
 from collections.abc import Iterable
@@ -7,12 +7,15 @@ from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from fencepost.conformance.schedules.classic.state_machine import API, MEMBERS, PERTURBATIONS, PERTURBED, ROLE
-from fencepost.conformance.schedules.falsify import BATCH_SIZE, ScheduleSource
-from fencepost.conformance.schedules.schedule import LONG, SHORT, Move, Role, Schedule, Value
+from fencepost.conformance.schedules.classic.moves.cast import LONG, SHORT, MemberRole
+from fencepost.conformance.schedules.classic.perturbations import PERTURBATIONS, PERTURBED
+from fencepost.conformance.schedules.classic.state_machine import API, MEMBERS, ROLE
+from fencepost.conformance.schedules.falsify import ScheduleSource
+from fencepost.conformance.schedules.guidance import BATCH_SIZE
+from fencepost.conformance.schedules.schedule import Move, Schedule, Value
 
 MAX_STEPS = 40
-"""How many moves a schedule has at most: about as many as the kit's own schedules have."""
+"""The most moves of a schedule: about as many as the kit's own schedules have."""
 WAIT_KINDS = ("session", "rebalance", "delay", "new-member", "retention", "step")
 REQUEST_KINDS = ("join", "sync", "heartbeat", "leave", "commit", "fetch", "describe")
 OTHER_KINDS = ("crash", "drop", "again", "transact", "end", "restart", "wait")
@@ -20,12 +23,12 @@ ACTOR = st.integers(0, MEMBERS - 1)
 
 
 def random_walks(run: int) -> ScheduleSource:
-    """A move after the other, each drawn from all that there are, with the same chance."""
+    """Schedules of moves that are each drawn from all possible ones, with the same probability."""
 
     def chunk(number: int) -> Iterable[Schedule]:
         chance = random.Random(f"{run} {number}")
         for place in range(BATCH_SIZE):
-            cast = tuple(Role(chance.choice((SHORT, LONG)), chance.choice((SHORT, LONG))) for _ in range(MEMBERS))
+            cast = tuple(MemberRole(chance.choice((SHORT, LONG)), chance.choice((SHORT, LONG))) for _ in range(MEMBERS))
             moves = tuple(random_move(chance) for _ in range(chance.randint(1, MAX_STEPS)))
             yield Schedule(f"walk-{run}-{number}-{place}", cast, moves)
 
@@ -33,7 +36,7 @@ def random_walks(run: int) -> ScheduleSource:
 
 
 def random_move(chance: random.Random) -> Move:
-    """Any move of any actor, every second one with an option."""
+    """A random move of a random actor, every second one with an option."""
     kind, who = (
         chance.choice((*REQUEST_KINDS, *OTHER_KINDS, "list", "delete", "delete-offsets")),
         chance.randrange(MEMBERS),
@@ -47,27 +50,27 @@ def random_move(chance: random.Random) -> Move:
 
 
 class PlainMachine(RuleBasedStateMachine):
-    """One request for each rule, as state machines are usually written."""
+    """A state machine with one request for each rule, as state machines are usually written."""
 
     found: list[Schedule]
 
     def __init__(self) -> None:
         super().__init__()
         self.moves: list[Move] = []
-        self.cast: tuple[Role, ...] = ()
+        self.cast: tuple[MemberRole, ...] = ()
 
     @initialize(cast=st.lists(ROLE, min_size=MEMBERS, max_size=MEMBERS))
-    def cast_roles(self, cast: list[Role]) -> None:
-        """Who takes part."""
+    def cast_roles(self, cast: list[MemberRole]) -> None:
+        """Draw the roles."""
         self.cast = tuple(cast)
 
     def teardown(self) -> None:
-        """Hand the schedule over."""
+        """Collect the schedule."""
         if self.moves:
             self.collect(Schedule("", self.cast, tuple(self.moves)))
 
     def collect(self, schedule: Schedule) -> None:
-        """The schedule is drawn."""
+        """Take a schedule that is complete."""
         raise NotImplementedError
 
     @rule(who=ACTOR, kind=st.sampled_from(REQUEST_KINDS))
@@ -82,12 +85,12 @@ class PlainMachine(RuleBasedStateMachine):
 
     @rule(who=ACTOR, kind=st.sampled_from(("crash", "transact", "end", "restart")))
     def otherwise(self, who: int, kind: str) -> None:
-        """Something else happens."""
+        """A crash, a transaction or a restart."""
         self.moves.append(Move(kind, who))
 
     @rule(who=ACTOR, kind=st.sampled_from(("again", "drop")), api=API)
     def meddle(self, who: int, kind: str, api: str) -> None:
-        """A request comes again, or its connection ends."""
+        """A request is sent again, or its connection is cut."""
         self.moves.append(Move(kind, who, (("api", api),)))
 
     @rule(who=ACTOR, which=st.sampled_from(WAIT_KINDS), side=st.sampled_from((-1, 1)))
@@ -97,7 +100,7 @@ class PlainMachine(RuleBasedStateMachine):
 
 
 def plain_hypothesis(run: int) -> ScheduleSource:
-    """One request for each rule of a Hypothesis state machine."""
+    """Schedules of a Hypothesis state machine with one request for each rule."""
 
     def chunk(number: int) -> Iterable[Schedule]:
         found: list[Schedule] = []

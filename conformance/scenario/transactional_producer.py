@@ -1,0 +1,71 @@
+"""A transactional producer that commits offsets of the group under test."""
+
+from dataclasses import dataclass
+
+from fencepost.conformance.scenario.actors import Call
+from fencepost.conformance.scenario.requests import RequestSender
+from fencepost.model.errors import COORDINATOR_NOT_READY, Error, error_name
+from fencepost.traces.events import Body
+
+TRANSIENT_ERRORS = COORDINATOR_NOT_READY | {Error.CONCURRENT_TRANSACTIONS}
+"""Errors of a transaction coordinator that is not ready yet."""
+MAX_ATTEMPTS = 40
+LAST_EXPLICIT_VERSION = 4
+"""The last version in which a producer adds the group to the transaction by a request of its own (KIP-890)."""
+
+
+@dataclass(slots=True)
+class TransactionalProducer:
+    """A transactional producer and its one transaction, which commits offsets of a group."""
+
+    sender: RequestSender
+    group_id: str
+    id: int = -1
+    epoch: int = -1
+
+    @property
+    def name(self) -> str:
+        """The transactional id."""
+        return f"{self.group_id}-producer"
+
+    async def begin(self) -> None:
+        """Get a producer id, and add the group to the transaction."""
+        body = await self.send_when_ready(
+            "InitProducerId", {"transactional_id": self.name, "transaction_timeout_ms": 30_000}
+        )
+        self.id, self.epoch = body["producer_id"], body["producer_epoch"]
+        await self.send_when_ready("AddOffsetsToTxn", {**self.producer_fields(), "group_id": self.group_id})
+
+    def producer_fields(self) -> Body:
+        """The fields by which a request names the producer."""
+        return {"transactional_id": self.name, "producer_id": self.id, "producer_epoch": self.epoch}
+
+    def commit_version(self) -> int:
+        """The version of TxnOffsetCommit. Raises `Unsupported` if the target has none of those with members."""
+        return self.sender.highest_version("TxnOffsetCommit", at_least=3, at_most=LAST_EXPLICIT_VERSION)
+
+    async def send_when_ready(self, api: str, body: Body) -> Body:
+        """Send a request to the transaction coordinator until it is ready. Raises `Blocked` if it refuses."""
+        version = self.sender.highest_version(api, at_most=LAST_EXPLICIT_VERSION)
+        response: Body = {}
+        for _ in range(MAX_ATTEMPTS):
+            response = await self.sender.send(api, body, version=version)
+            if response["error_code"] not in TRANSIENT_ERRORS:
+                break
+            await self.sender.sleep(self.sender.short_pause)
+        self.sender.require(response["error_code"] == 0, f"{api} got {error_name(response['error_code'])}")
+        return response
+
+    def send_commit(self, topics: list[Body], **member: object) -> Call:
+        """Send TxnOffsetCommit, for no member unless fields of one are given."""
+        version = self.commit_version()
+        body = {"generation_id": -1, "member_id": "", "group_instance_id": None, **member}
+        return self.sender.send(
+            "TxnOffsetCommit",
+            {**self.producer_fields(), "group_id": self.group_id, "topics": topics, **body},
+            version=version,
+        )
+
+    async def end(self, *, committed: bool) -> None:
+        """Commit or abort the transaction."""
+        await self.send_when_ready("EndTxn", {**self.producer_fields(), "committed": committed})

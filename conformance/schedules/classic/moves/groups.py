@@ -1,0 +1,37 @@
+"""Moves of administrators: DescribeGroups, ListGroups, DeleteGroups."""
+
+from fencepost.conformance.schedules.classic.moves.cast import Cast
+from fencepost.conformance.schedules.classic.moves.registry import move_kind
+from fencepost.conformance.schedules.schedule import Move
+
+
+def absent_group(cast: Cast) -> str:
+    """The id of a group that does not exist."""
+    return f"{cast.group_id}-nothing"
+
+
+def groups_of(cast: Cast, move: Move) -> tuple[str, ...]:
+    """The groups that a move is about: the one under test, with `groups` also one that does not exist."""
+    return (cast.group_id, absent_group(cast)) if move.get("groups") else (cast.group_id,)
+
+
+@move_kind("describe", "version", "groups")
+async def describe(cast: Cast, move: Move) -> None:
+    """DescribeGroups."""
+    version = cast.version_for("DescribeGroups", move)
+    await cast.track_request(cast.context.describe_groups(*groups_of(cast, move), version=version), None, {})
+
+
+@move_kind("list", "version", "states", "types")
+async def list_groups(cast: Cast, move: Move) -> None:
+    """ListGroups, filtered by one of the `states` and one of the `types`."""
+    states, types = ([str(move.get(name))] if move.get(name) else [] for name in ("states", "types"))
+    call = cast.context.list_groups(states, types, version=cast.version_for("ListGroups", move))
+    await cast.track_request(call, None, {})
+
+
+@move_kind("delete", "version", "groups")
+async def delete(cast: Cast, move: Move) -> None:
+    """DeleteGroups."""
+    version = cast.version_for("DeleteGroups", move)
+    await cast.track_request(cast.context.delete_groups(*groups_of(cast, move), version=version), None, {})

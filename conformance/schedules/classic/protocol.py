@@ -1,0 +1,63 @@
+"""The classic protocol as the schedule engine sees it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.schedules.classic import interpreter
+from fencepost.conformance.schedules.classic.generation import ScheduleScope, generate_schedules
+from fencepost.conformance.schedules.classic.moves.cast import LONG, SHORT, MemberRole
+from fencepost.conformance.schedules.protocol import CoverageGoals
+from fencepost.conformance.schedules.schedule import GeneratedSchedule, Move, Schedule
+from fencepost.model.classic.rules import RULES
+from fencepost.traces.model_transitions import Transition
+
+KNOWN_TRANSITIONS_FILE = Path(__file__).parent / "transitions.txt"
+"""The transitions that the model took in many simulated schedules, one a line."""
+PLAIN_REQUESTS = {"JoinGroup": "join", "SyncGroup": "sync"}
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicSchedules:
+    """Schedules of classic groups, within what a target allows."""
+
+    scope: ScheduleScope
+
+    @property
+    def default_role(self) -> MemberRole:
+        """A dynamic member with one protocol, a long session and a short rebalance timeout."""
+        return MemberRole()
+
+    def generate(self, seed: int, batch: int, size: int) -> list[GeneratedSchedule]:
+        """See `generate_schedules`."""
+        return generate_schedules(self.scope, seed, batch, size)
+
+    def scenario_of(self, schedule: Schedule) -> Scenario:
+        """See `interpreter.scenario_of`."""
+        return interpreter.scenario_of(schedule)
+
+    def simpler_moves(self, move: Move) -> Iterator[Move]:
+        """An ordinary request in the place of a repeated one."""
+        if move.kind == "again":
+            yield Move(PLAIN_REQUESTS.get(str(move.get("api")), "heartbeat"), move.who)
+
+    def simpler_roles(self, role: MemberRole) -> Iterator[MemberRole]:
+        """The role with one of its fields as in the default role."""
+        if role.instance != 0:
+            yield replace(role, instance=0)
+        if role.offer != "a":
+            yield replace(role, offer="a")
+        if role.session != LONG:
+            yield replace(role, session=LONG)
+        if role.rebalance != SHORT:
+            yield replace(role, rebalance=SHORT)
+
+
+@cache
+def coverage_goals() -> CoverageGoals:
+    """The transitions and rules of the classic coordinator."""
+    lines = KNOWN_TRANSITIONS_FILE.read_text(encoding="utf-8").splitlines()
+    guards = {name: rule.guard for name, rule in RULES.items()}
+    return CoverageGoals(frozenset(Transition.parse(line) for line in lines), guards)

@@ -1,0 +1,47 @@
+"""The interface between the schedule engine and a protocol."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.schedules.schedule import GeneratedSchedule, Move, Role, Schedule
+from fencepost.traces.model_transitions import Transition
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageGoals:
+    """What coverage is measured against: the transitions that the model is known to take, and the guard of each rule.
+
+    The guard of a rule that applies only after a failure of the target is "".
+    """
+
+    transitions: frozenset[Transition] = frozenset()
+    rules: Mapping[str, str] = field(default_factory=dict)
+
+
+class ScheduleProtocol(Protocol):
+    """A protocol as the engine sees it. Implementations are immutable, hashable by value, and can be pickled."""
+
+    def __hash__(self) -> int: ...
+
+    @property
+    def default_role(self) -> Role:
+        """The simplest role of an actor; shrinking puts it in the place of others."""
+        ...
+
+    def generate(self, seed: int, batch: int, size: int) -> list[GeneratedSchedule]:
+        """`size` schedules with names of their own; the same for the same arguments."""
+        ...
+
+    def scenario_of(self, schedule: Schedule) -> Scenario:
+        """A scenario that plays the schedule and checks no requirement; it needs "restart" if the schedule does."""
+        ...
+
+    def simpler_moves(self, move: Move) -> Iterable[Move]:
+        """Moves to try in the place of this one when shrinking, beside the move with fewer options."""
+        ...
+
+    def simpler_roles(self, role: Role) -> Iterable[Role]:
+        """Roles to try in the place of this one when shrinking, the simplest first."""
+        ...
