@@ -13,6 +13,7 @@ from fencepost.conformance.schedules.classic.generation import ScheduleScope, ge
 from fencepost.conformance.schedules.falsify import Counterexample, NoCounterexample, falsify, play_schedule
 from fencepost.conformance.schedules.schedule import OPTIONS
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
+from fencepost.model.errors import Error
 from fencepost.traces.events import Kind
 from tests.support.faulty_coordinators import altering_coordinator, replace_error
 
@@ -78,7 +79,7 @@ def test_what_does_not_fail_again_is_no_find() -> None:
     def once(_: Any, response: Response) -> Response:
         if response.body.get("error_code") == 25 and not told:
             told.append(True)
-            return Response(response.handle, {**response.body, "error_code": 22})
+            return Response(response.handle, {**response.body, "error_code": Error.ILLEGAL_GENERATION})
         return response
 
     told: list[bool] = []
