@@ -1,5 +1,6 @@
 """What all tests share: extras that may be missing, and the real targets, each started at most once in a test run."""
 
+import signal
 from collections.abc import Generator, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
@@ -10,7 +11,8 @@ from hypothesis import HealthCheck, settings
 from tests.support.async_tests import run_async_test
 from tests.support.extras import reason_to_skip, require_extras, skip_without_extra
 from tests.support.group_driver import BundledGroup, open_group
-from tests.targets.running import RunningTarget, load_target
+from tests.targets.running import RunningTarget, shared_target
+from tests.targets.session import TargetSession
 
 # The same examples every time, and no opinion on how quick the machine is.
 settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -18,6 +20,37 @@ settings.load_profile("steady")
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+SESSION = pytest.StashKey[TargetSession]()
+EXCLUSIVE = ("kafka4", "kafka3", "mock", "spark")
+"""Fixtures and marks whose tests run in one worker: what they share is restarted by some, or costly."""
+SLOW = ("kafka4", "kafka3", "cluster")
+"""Marks of tests that start several Javas."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin a session of targets, and hear Ctrl-C even where a shell in the background has switched it off."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if not hasattr(config, "workerinput"):
+        config.stash[SESSION] = TargetSession()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Kill the targets that still live."""
+    if SESSION in config.stash:
+        config.stash[SESSION].end()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is slow by what it needs, and keep together what cannot run side by side."""
+    for item in items:
+        needed = {mark.name for mark in item.iter_markers()} | set(getattr(item, "fixturenames", ()))
+        if needed.intersection(SLOW):
+            item.add_marker("slow")
+        if shared := [name for name in EXCLUSIVE if name in needed]:
+            item.add_marker(pytest.mark.xdist_group(shared[0]))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -59,29 +92,22 @@ def bundled() -> AbstractAsyncContextManager[BundledGroup]:
     return open_group()
 
 
-def _run_target(name: str, factory: pytest.TempPathFactory) -> Iterator[RunningTarget]:
-    target = load_target(name, factory.mktemp(name))
-    target.start()
-    yield target
-    target.kill()
-
-
 @pytest.fixture(scope="session")
-def kafka4(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningTarget]:
+def kafka4() -> RunningTarget:
     """The newest Apache Kafka 4.x; mark the test `kafka4`."""
-    yield from _run_target("kafka4", tmp_path_factory)
+    return shared_target("kafka4")
 
 
 @pytest.fixture(scope="session")
-def kafka3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningTarget]:
+def kafka3() -> RunningTarget:
     """The newest Apache Kafka 3.9.x; mark the test `kafka3`."""
-    yield from _run_target("kafka3", tmp_path_factory)
+    return shared_target("kafka3")
 
 
 @pytest.fixture(scope="session")
-def mock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningTarget]:
+def mock() -> RunningTarget:
     """librdkafka's mock cluster; mark the test `mock`."""
-    yield from _run_target("mock", tmp_path_factory)
+    return shared_target("mock")
 
 
 @pytest.fixture(scope="session")

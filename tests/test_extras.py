@@ -14,7 +14,8 @@ CORE_TESTS = """
 import sys
 sys.modules.update(dict.fromkeys({modules!r}))
 import pytest
-sys.exit(pytest.main([*"-q --collect-only -p no:cacheprovider -c pyproject.toml".split(), "tests/model/test_rules.py"]))
+options = "-q --collect-only -n 0 -p no:cacheprovider -c pyproject.toml".split()
+sys.exit(pytest.main([*options, "tests/model/test_rules.py"]))
 """
 
 

@@ -1,7 +1,6 @@
 """Every command in the README runs, and its profile is one."""
 
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -10,23 +9,13 @@ from pathlib import Path
 import pytest
 
 from fencepost.conformance.profile import load_profile
+from tests.support.readme import COMMANDS, README, fenced_blocks
 from tests.targets.running import RunningTarget
 
 ROOT = Path(__file__).parent.parent
 OFFLINE = ("--dry-run", "--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check")
 DATA = ROOT / "tests" / "traces" / "data"
 EXAMPLE_BROKER = "127.0.0.1:9092"
-
-
-def fenced_blocks(text: str, language: str) -> list[str]:
-    """The fenced blocks of one language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-
-
-README = (ROOT / "README.md").read_text()
-COMMANDS = [
-    command for block in fenced_blocks(README, "sh") for line in block.splitlines() for command in line.split(" && ")
-]
 
 
 def runnable_command(command: str, broker: str, profile: Path) -> list[str]:

@@ -22,7 +22,7 @@ from fencepost.traces.pipeline.stream import read_findings, watch_folder
 from tests.acceptance.checks.conformance import command_environment
 from tests.acceptance.framework import Figure, at_least, exactly, without_threshold
 from tests.support.altered_traces import altered_trace
-from tests.traces.pipeline.test_ingest import read_rows
+from tests.support.corpus_tables import read_rows
 
 SPARK_CONFIG = {"spark.driver.memory": "1500m"}
 KILLS = 6

@@ -35,8 +35,7 @@ from tests.acceptance.checks.conformance import running_target
 from tests.acceptance.crash_recovery import SPARK_CONFIG, ignore_progress
 from tests.acceptance.framework import Check, Figure, MeasurementError, exactly, without_threshold
 from tests.acceptance.loopback_capture import RawSocketRefused, capture_loopback
-from tests.adapters.test_serve_clients import TOPIC, RealClientGroup, produce
-from tests.support.real_clients import CLIENTS
+from tests.support.real_clients import CLIENTS, TOPIC, RealClientGroup, produce
 from tests.support.recorder_thread import parse_bootstrap, record_in_thread
 from tests.targets.kafka.broker import VERSIONS
 

@@ -163,7 +163,9 @@ async def test_leaving_in_a_batch(bundled: BundledGroup) -> None:
         "error_code": 0,
     }
     assert await bundled.group_state() == "Empty"
-    assert (await bundled.request("LeaveGroup", 0, group_id="none", member_id="x")) == {"error_code": 25}
+    assert (await bundled.request("LeaveGroup", 0, group_id="none", member_id="x")) == {
+        "error_code": Error.UNKNOWN_MEMBER_ID
+    }
     none = await bundled.request("LeaveGroup", 3, group_id="none", members=[{"member_id": "x"}])
     assert (none["error_code"], none["members"][0]["error_code"]) == (Error.NONE, Error.UNKNOWN_MEMBER_ID)
     assert (await bundled.request("LeaveGroup", 3, group_id="", members=[{"member_id": "x"}]))["members"] == []

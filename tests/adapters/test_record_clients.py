@@ -13,9 +13,8 @@ from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import open_trace
 from fencepost.traces.frames import ConnectionDecoder, PendingRequest, WireTrace
 from fencepost.traces.importers.packet_capture import CaptureSource, import_capture
-from tests.adapters.test_serve_clients import TIMEOUT_S, TOPIC, RealClientGroup, produce
 from tests.support.pcap_writer import PORT, PcapWriter
-from tests.support.real_clients import CLIENTS
+from tests.support.real_clients import CLIENTS, TIMEOUT_S, TOPIC, RealClientGroup, produce
 from tests.support.recorder_thread import parse_bootstrap, record_in_thread
 from tests.support.served_coordinator import serve_in_thread
 from tests.targets.running import RunningTarget

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from fencepost.adapters.record.address_rewriting import is_known, read_addresses, rewrite_addresses
+from fencepost.model.errors import Error
 from fencepost.model.wire.codec import VERSIONS, decode_response, encode_response
 
 OLD, NEW = ("broker-1.example", 9092), ("127.0.0.1", 40_001)
@@ -30,7 +31,9 @@ def test_an_address_becomes_another(api: str, version: int, body: dict[str, Any]
 
 
 def test_a_broker_without_an_address_stays_so() -> None:
-    frame = encode_response("FindCoordinator", 2, 5, {"error_code": 15, "node_id": -1, "host": "", "port": -1})
+    frame = encode_response(
+        "FindCoordinator", 2, 5, {"error_code": Error.COORDINATOR_NOT_AVAILABLE, "node_id": -1, "host": "", "port": -1}
+    )
     assert read_addresses("FindCoordinator", 2, frame) == []
     assert rewrite_addresses("FindCoordinator", 2, frame, {}) == frame
 

@@ -1,10 +1,8 @@
 """`fencepost serve` under the three real clients, over loopback."""
 
 import asyncio
-import threading
 import time
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -13,62 +11,14 @@ from confluent_kafka import ConsumerGroupState, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tests.support.real_clients import CLIENTS, ConsumerThread
+from tests.support.real_clients import CLIENTS, PARTITIONS, TIMEOUT_S, TOPIC, RealClientGroup, produce
 from tests.support.served_coordinator import serve_in_thread
-
-TOPIC = "orders"
-PARTITIONS = frozenset(range(4))
-TIMEOUT_S = 30
-"""Seconds; what usually takes less than one."""
 
 
 @pytest.fixture
 def bootstrap() -> Iterator[str]:
     with serve_in_thread() as address:
         yield address
-
-
-class RealClientGroup:
-    """Some members of one group."""
-
-    def __init__(self, bootstrap: str, group: str) -> None:
-        self._location = (bootstrap, group)
-        self._changed = threading.Condition()
-        self.members: list[ConsumerThread] = []
-
-    def add_member(self, client: str) -> ConsumerThread:
-        """A further member joins."""
-        member = CLIENTS[client](*self._location, TOPIC, self._changed)
-        self.members.append(member)
-        return member
-
-    def remove_member(self, member: ConsumerThread) -> None:
-        """A member goes."""
-        self.members.remove(member)
-        member.leave()
-
-    def wait_until(self, holds: Callable[[], bool]) -> None:
-        """Wait for something to become true of the members."""
-        with self._changed:
-            self._changed.wait_for(lambda: holds() or any(member.error for member in self.members), TIMEOUT_S)
-            assert holds(), [(member.assigned, len(member.values), member.error) for member in self.members]
-
-    def is_fully_assigned(self) -> bool:
-        """Every member has something, every partition one owner."""
-        shares = [member.assigned for member in self.members]
-        return all(shares) and Counter(p for share in shares for p in share) == Counter(PARTITIONS)
-
-    def has_consumed(self, values: set[bytes]) -> bool:
-        """The members have seen just these values, together."""
-        return {value for member in self.members for value in member.values} == values
-
-
-def produce(bootstrap: str, numbers: range, **settings: str) -> set[bytes]:
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, **settings})
-    for number in numbers:
-        producer.produce(TOPIC, value=b"%d" % number, key=b"k", partition=number % len(PARTITIONS))
-    assert producer.flush(TIMEOUT_S) == 0
-    return {b"%d" % number for number in numbers}
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -312,9 +312,12 @@ def test_it_runs_until_interrupted() -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         host, port = process.stdout.readline().strip().split(":")
-        with socket.create_connection((host, int(port)), TIMEOUT_S):
-            process.send_signal(signal.SIGINT)
-            assert process.wait(TIMEOUT_S) == 0
+        try:
+            with socket.create_connection((host, int(port)), TIMEOUT_S):
+                process.send_signal(signal.SIGINT)
+                assert process.wait(TIMEOUT_S) == 0
+        finally:
+            process.kill()
 
 
 async def test_two_servers_cannot_have_one_address(server: RunningServer) -> None:

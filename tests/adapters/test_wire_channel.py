@@ -261,8 +261,10 @@ async def test_where_no_coordinator_is_named_the_first_broker_says_so_itself() -
     brokers = (FakeBroker(0), FakeBroker(1))
     async with open_target(*brokers) as (_, channel, _):
         for broker in brokers:
-            broker.responses["FindCoordinator"] = lambda _: brokers[0].coordinator_response(brokers[0], error=15)
-            broker.responses["Heartbeat"] = lambda _: {"error_code": 24}
+            broker.responses["FindCoordinator"] = lambda _: brokers[0].coordinator_response(
+                brokers[0], error=Error.COORDINATOR_NOT_AVAILABLE
+            )
+            broker.responses["Heartbeat"] = lambda _: {"error_code": Error.INVALID_GROUP_ID}
         body = await channel.send("Heartbeat", 3, HEARTBEAT_BODY | {"group_id": ""}).response
         assert body is not None and body["error_code"] == Error.INVALID_GROUP_ID
 

@@ -16,6 +16,7 @@ from fencepost.adapters.wire.discovery import probe_groups
 from fencepost.adapters.wire.pool import connection_limit
 from fencepost.adapters.wire.process_control import ProcessControl
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
+from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import VERSIONS, DecodedRequest
 from fencepost.model.wire.java_hash import java_abs_hash
@@ -240,7 +241,7 @@ def test_the_topic_is_created_and_awaited() -> None:
 def test_a_topic_that_cannot_be_created() -> None:
     broker = FakeBroker()
     broker.responses["CreateTopics"] = lambda r: {
-        "topics": [{"name": "fencepost", "error_code": 29, "error_message": "no"}]
+        "topics": [{"name": "fencepost", "error_code": Error.TOPIC_AUTHORIZATION_FAILED, "error_message": "no"}]
     }
     assert refusal_of(broker) == (
         "kafka://HOST: cannot create topic 'fencepost': error 29 no; create it with 4 partitions by hand"
@@ -281,7 +282,9 @@ def test_coordinators_are_awaited() -> None:
 
 def test_a_coordinator_that_never_comes() -> None:
     broker = FakeBroker()
-    broker.responses["FindCoordinator"] = lambda _: broker.coordinator_response(broker, error=15)
+    broker.responses["FindCoordinator"] = lambda _: broker.coordinator_response(
+        broker, error=Error.COORDINATOR_NOT_AVAILABLE
+    )
     assert re.fullmatch(
         r"kafka://HOST: the coordinator of group 'fencepost-probe-\d' is not ready after 0 s \(error 15\); "
         r"is the broker still starting\?",
@@ -350,7 +353,7 @@ def test_a_silent_port() -> None:
 
 def test_an_error_to_api_versions() -> None:
     broker = FakeBroker()
-    broker.responses["ApiVersions"] = lambda _: {"error_code": 35, "api_keys": []}
+    broker.responses["ApiVersions"] = lambda _: {"error_code": Error.UNSUPPORTED_VERSION, "api_keys": []}
     assert refusal_of(broker) == (
         "kafka://HOST: the answer to ApiVersions makes no sense (error 35); is this a Kafka broker?"
     )
@@ -528,4 +531,4 @@ def test_addresses_are_written_as_they_are_read(address: tuple[str, int]) -> Non
 def test_frames_of_the_test_broker_are_whole() -> None:
     """The brokers above would prove nothing if their answers were misread."""
     request = DecodedRequest("Heartbeat", 12, 3, 7, None, {}, ())
-    assert encode_frame(request, {"error_code": 27})[4:] == b"\0\0\0\x07\0\0\0\0\0\x1b"
+    assert encode_frame(request, {"error_code": Error.REBALANCE_IN_PROGRESS})[4:] == b"\0\0\0\x07\0\0\0\0\0\x1b"

@@ -14,6 +14,7 @@ from fencepost.conformance.events import Progress
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.text import render_report
 from fencepost.conformance.results import Report, Verdict
+from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import write_trace
@@ -118,7 +119,7 @@ def test_ctrl_c_keeps_what_was_judged(tmp_path: Path) -> None:
 
 def test_what_the_judge_gives_up_on_is_no_pass(tmp_path: Path, capsys: Capture) -> None:
     """A coordinator that is not ready may say so at any time; nothing is known of the group after that."""
-    trace = save_trace(tmp_path / "t", heartbeats(2, error=16))
+    trace = save_trace(tmp_path / "t", heartbeats(2, error=Error.NOT_COORDINATOR))
     assert main(["judge", str(trace)]) == 3
     assert capsys.readouterr().out.endswith("INCONCLUSIVE: the run was cut short.\n")
 

@@ -202,7 +202,10 @@ def allowed_errors(api: str, version: int, request: dict[str, Any], **body: Any)
         (
             DescribeGroupResponse(Error.NOT_COORDINATOR, ""),
             allowed_errors(
-                "DescribeGroups", 5, {"groups": ["g"]}, groups=[{"group_id": "g", "error_code": 16, "group_state": ""}]
+                "DescribeGroups",
+                5,
+                {"groups": ["g"]},
+                groups=[{"group_id": "g", "error_code": Error.NOT_COORDINATOR, "group_state": ""}],
             ),
             set(),
             set(),
@@ -213,7 +216,7 @@ def allowed_errors(api: str, version: int, request: dict[str, Any], **body: Any)
                 "DescribeGroups",
                 5,
                 {"groups": ["g"]},
-                groups=[{"group_id": "g", "error_code": 16, "group_state": "Dead"}],
+                groups=[{"group_id": "g", "error_code": Error.NOT_COORDINATOR, "group_state": "Dead"}],
             ),
             set(),
             {"state"},
@@ -249,7 +252,9 @@ def allowed_errors(api: str, version: int, request: dict[str, Any], **body: Any)
         ),
         (
             LeaveResponse(Error.NOT_COORDINATOR),
-            allowed_errors("LeaveGroup", 3, {"members": []}, error_code=16, members=[{"error_code": 16}]),
+            allowed_errors(
+                "LeaveGroup", 3, {"members": []}, error_code=16, members=[{"error_code": Error.NOT_COORDINATOR}]
+            ),
             set(),
             {"entries"},
         ),

@@ -94,20 +94,55 @@ def join(driver: ModelCoordinatorDriver, member: str | None, instance: str | Non
 @pytest.mark.parametrize(
     ("failure", "request_", "newer", "older"),
     [
-        (WriteFailure.UNAVAILABLE, commit(ModelCoordinatorDriver()), 15, 15),
-        (WriteFailure.UNAVAILABLE, sync(ModelCoordinatorDriver(), "m"), 15, 15),
-        (WriteFailure.UNAVAILABLE, OffsetFetch("g", 1, 8, None, True), 16, 16),
-        (WriteFailure.DISPLACED, commit(ModelCoordinatorDriver()), 16, 16),
-        (WriteFailure.DISPLACED, OffsetFetch("g", 1, 8, None, True), 16, 16),
-        (WriteFailure.TOO_LARGE, commit(ModelCoordinatorDriver()), -1, 28),
-        (WriteFailure.TOO_LARGE, sync(ModelCoordinatorDriver(), "m"), -1, -1),
-        (WriteFailure.TIMED_OUT, sync(ModelCoordinatorDriver(), "m"), 15, 27),
-        (WriteFailure.TIMED_OUT, join(ModelCoordinatorDriver(), None, "i"), 15, 27),
-        (WriteFailure.TIMED_OUT, commit(ModelCoordinatorDriver()), 15, 7),
-        (WriteFailure.TIMED_OUT, OffsetFetch("g", 1, 8, None, True), 16, 16),
+        (
+            WriteFailure.UNAVAILABLE,
+            commit(ModelCoordinatorDriver()),
+            Error.COORDINATOR_NOT_AVAILABLE,
+            Error.COORDINATOR_NOT_AVAILABLE,
+        ),
+        (
+            WriteFailure.UNAVAILABLE,
+            sync(ModelCoordinatorDriver(), "m"),
+            Error.COORDINATOR_NOT_AVAILABLE,
+            Error.COORDINATOR_NOT_AVAILABLE,
+        ),
+        (WriteFailure.UNAVAILABLE, OffsetFetch("g", 1, 8, None, True), Error.NOT_COORDINATOR, Error.NOT_COORDINATOR),
+        (WriteFailure.DISPLACED, commit(ModelCoordinatorDriver()), Error.NOT_COORDINATOR, Error.NOT_COORDINATOR),
+        (WriteFailure.DISPLACED, OffsetFetch("g", 1, 8, None, True), Error.NOT_COORDINATOR, Error.NOT_COORDINATOR),
+        (
+            WriteFailure.TOO_LARGE,
+            commit(ModelCoordinatorDriver()),
+            Error.UNKNOWN_SERVER_ERROR,
+            Error.INVALID_COMMIT_OFFSET_SIZE,
+        ),
+        (
+            WriteFailure.TOO_LARGE,
+            sync(ModelCoordinatorDriver(), "m"),
+            Error.UNKNOWN_SERVER_ERROR,
+            Error.UNKNOWN_SERVER_ERROR,
+        ),
+        (
+            WriteFailure.TIMED_OUT,
+            sync(ModelCoordinatorDriver(), "m"),
+            Error.COORDINATOR_NOT_AVAILABLE,
+            Error.REBALANCE_IN_PROGRESS,
+        ),
+        (
+            WriteFailure.TIMED_OUT,
+            join(ModelCoordinatorDriver(), None, "i"),
+            Error.COORDINATOR_NOT_AVAILABLE,
+            Error.REBALANCE_IN_PROGRESS,
+        ),
+        (
+            WriteFailure.TIMED_OUT,
+            commit(ModelCoordinatorDriver()),
+            Error.COORDINATOR_NOT_AVAILABLE,
+            Error.REQUEST_TIMED_OUT,
+        ),
+        (WriteFailure.TIMED_OUT, OffsetFetch("g", 1, 8, None, True), Error.NOT_COORDINATOR, Error.NOT_COORDINATOR),
     ],
 )
-def test_errors(failure: WriteFailure, request_: Request, newer: int, older: int) -> None:
+def test_errors(failure: WriteFailure, request_: Request, newer: Error, older: Error) -> None:
     assert write_failure_error(failure, request_, Dialect()) == newer
     other = Dialect(oversized_is_unexpected=False, late_replication_is_unavailable=False)
     assert write_failure_error(failure, request_, other) == older

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from fencepost.model.errors import Error
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.judge.judge import Judge
@@ -60,7 +61,9 @@ def lookup_events(sequence: int, time: int) -> Iterator[Event]:
         if node is None:
             body = {"group_id": "g", "generation_id": 1, "member_id": "nobody", "group_instance_id": None}
             yield Event(number, time, 0, "A", Kind.REQUEST, "Heartbeat", 4, body)
-            yield Event(number + 1, time, 0, "A", Kind.RESPONSE, "Heartbeat", 4, {"error_code": 16}, number)
+            yield Event(
+                number + 1, time, 0, "A", Kind.RESPONSE, "Heartbeat", 4, {"error_code": Error.NOT_COORDINATOR}, number
+            )
             continue
         found = {"error_code": 0, "error_message": None, "node_id": node, "host": "h", "port": 9092}
         yield Event(number, time, 0, "A", Kind.REQUEST, "FindCoordinator", 3, asked)

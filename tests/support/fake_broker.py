@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
 from fencepost.adapters.wire.discovery import MIN_PARTITIONS
+from fencepost.model.errors import Error
 from fencepost.model.wire.codec import API_KEYS, VERSIONS, DecodedRequest, decode_request, encode_response, fit_body
 
 TOPIC_ID = "5f0c2a5e-0000-4000-8000-000000000001"
@@ -43,7 +44,7 @@ class FakeBroker:
     def api_versions(self, request: DecodedRequest) -> ScriptedResponse:
         """Every API of the table, in the versions that the kit knows."""
         if request.version > self.versions["ApiVersions"][1]:
-            return {"error_code": 35}
+            return {"error_code": Error.UNSUPPORTED_VERSION}
         keys = [
             {"api_key": API_KEYS[api], "min_version": low, "max_version": high}
             for api, (low, high) in self.versions.items()

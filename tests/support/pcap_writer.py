@@ -7,8 +7,12 @@ from typing import Any
 
 import dpkt
 
+from fencepost.model.wire.codec import encode_request, encode_response
+
 CLIENT, BROKER = b"\x0a\0\0\1", b"\x0a\0\0\2"
 PORT = 9092
+BEATS = 12
+"""How many heartbeats `write_heartbeats` writes on each connection."""
 START_TIME = 1_800_000_000
 SYN, ACK, FIN, RST = dpkt.tcp.TH_SYN, dpkt.tcp.TH_ACK, dpkt.tcp.TH_FIN, dpkt.tcp.TH_RST
 NEAR_THE_END = (1 << 32) - 100
@@ -78,3 +82,28 @@ LINK_TYPES: dict[str, tuple[Callable[[bytes], bytes], int]] = {
     "null": (lambda data: b"\2\0\0\0" + data, 0),
     "sll": (lambda data: b"\0\0\3\4\0\6" + b"\0" * 8 + b"\x08\0" + data, 113),
 }
+
+
+def with_length(frame: bytes) -> bytes:
+    return len(frame).to_bytes(4) + frame
+
+
+def heartbeat_request(number: int) -> bytes:
+    body = {"group_id": "g", "generation_id": number, "member_id": "m" * 40}
+    return with_length(encode_request("Heartbeat", 3, number, "client", body))
+
+
+def heartbeat_response(number: int) -> bytes:
+    return with_length(encode_response("Heartbeat", 3, number, {"error_code": 0, "throttle_time_ms": number}))
+
+
+def write_heartbeats(wire: PcapWriter, *, opened: bool = True) -> PcapWriter:
+    """Two connections, a heartbeat every 10 ms on each."""
+    for number in (1, 2):
+        if opened:
+            wire.open(number, 0)
+    for beat in range(1, BEATS + 1):
+        for number in (1, 2):
+            wire.send(number, beat / 100, True, heartbeat_request(beat))
+            wire.send(number, beat / 100 + 0.002, False, heartbeat_response(beat))
+    return wire

@@ -1,15 +1,20 @@
-"""The three real clients behind one face: each consumes in a thread of its own until it is told to leave."""
+"""Three real clients with one interface: each consumes in a thread of its own until `leave`."""
 
 import asyncio
 import threading
 import warnings
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 SESSION_MS = 6_000
 HEARTBEAT_MS = 200
 POLL_MS = 100
+TOPIC = "orders"
+PARTITIONS = frozenset(range(4))
+TIMEOUT_S = 30
+"""Seconds; what usually takes less than one."""
 
 
 class ConsumerThread(ABC):
@@ -142,3 +147,49 @@ CLIENTS: dict[str, Callable[..., ConsumerThread]] = {
     "aiokafka": AiokafkaThread,
     "confluent-kafka": ConfluentThread,
 }
+
+
+class RealClientGroup:
+    """Real clients that consume TOPIC as members of one group."""
+
+    def __init__(self, bootstrap: str, group: str) -> None:
+        self._location = (bootstrap, group)
+        self._changed = threading.Condition()
+        self.members: list[ConsumerThread] = []
+
+    def add_member(self, client: str) -> ConsumerThread:
+        """Start a client, which joins the group."""
+        member = CLIENTS[client](*self._location, TOPIC, self._changed)
+        self.members.append(member)
+        return member
+
+    def remove_member(self, member: ConsumerThread) -> None:
+        """Close a client, which leaves the group."""
+        self.members.remove(member)
+        member.leave()
+
+    def wait_until(self, holds: Callable[[], bool]) -> None:
+        """Wait until `holds` is true. Raises AssertionError after TIMEOUT_S seconds or when a member fails."""
+        with self._changed:
+            self._changed.wait_for(lambda: holds() or any(member.error for member in self.members), TIMEOUT_S)
+            assert holds(), [(member.assigned, len(member.values), member.error) for member in self.members]
+
+    def is_fully_assigned(self) -> bool:
+        """Whether every member has a partition and every partition one owner."""
+        shares = [member.assigned for member in self.members]
+        return all(shares) and Counter(p for share in shares for p in share) == Counter(PARTITIONS)
+
+    def has_consumed(self, values: set[bytes]) -> bool:
+        """Whether the members together have received `values` and nothing else."""
+        return {value for member in self.members for value in member.values} == values
+
+
+def produce(bootstrap: str, numbers: range, **settings: str) -> set[bytes]:
+    """Send one record for each number, spread over the partitions of TOPIC; return the values sent."""
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, **settings})
+    for number in numbers:
+        producer.produce(TOPIC, value=b"%d" % number, key=b"k", partition=number % len(PARTITIONS))
+    assert producer.flush(TIMEOUT_S) == 0
+    return {b"%d" % number for number in numbers}

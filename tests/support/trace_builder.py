@@ -55,13 +55,6 @@ class OneMemberTrace:
     # --- one member, A ------------------------------------------------------------------------------------------
 
     def join(self, time: int, generation: int, member: str = "") -> int:
-        body = {
-            "session_timeout_ms": SESSION,
-            "rebalance_timeout_ms": 60_000,
-            "member_id": member,
-            "protocol_type": "x",
-            "protocols": [{"name": "p", "metadata": b"m"}],
-        }
         response = {
             "error_code": 0,
             "generation_id": generation,
@@ -70,7 +63,7 @@ class OneMemberTrace:
             "member_id": "a",
             "members": [{"member_id": "a", "metadata": b"m"}],
         }
-        return self.exchange(time, "JoinGroup", body, response, 2)
+        return self.exchange(time, "JoinGroup", join_body(member), response, 2)
 
     def sync(self, time: int, generation: int, response: Mapping[str, Any] | None, given: bytes = b"plan") -> int:
         rows = [{"member_id": "a", "assignment": given}]
@@ -110,3 +103,40 @@ def commit_offset(tape: OneMemberTrace, time: int, offset: int, answered: bool, 
     }
     response = {"topics": [{"name": "t", "partitions": [{"partition_index": 0, "error_code": error}]}]}
     tape.exchange(time, "OffsetCommit", body, response if answered else None, 3)
+
+
+# --- exchanges without a trace around them
+
+ASSIGNMENT = b"\0\0\0\0\0\1\0\1t\0\0\0\2\0\0\0\0\0\0\0\1\xff\xff\xff\xff"
+"""Partitions 0 and 1 of topic t, as the consumer protocol writes them."""
+
+
+def exchange_events(
+    number: int, api: str, body: dict[str, Any], response: dict[str, Any], time: int = 0
+) -> list[Event]:
+    """A request and its answer."""
+    return [
+        Event(2 * number, time, 0, "A", Kind.REQUEST, api, 4, {"group_id": "g", **body}),
+        Event(2 * number + 1, time, 0, "A", Kind.RESPONSE, api, 4, response, 2 * number),
+    ]
+
+
+def heartbeat_events(number: int, time: int = 0, member: str = "m", error: int = 0) -> list[Event]:
+    return exchange_events(number, "Heartbeat", {"generation_id": 1, "member_id": member}, {"error_code": error}, time)
+
+
+def join_events(number: int, generation: int, member: str = "m", leader: str = "m", time: int = 0) -> list[Event]:
+    timeouts = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 10_000}
+    response = {"error_code": 0, "generation_id": generation, "member_id": member, "leader": leader}
+    return exchange_events(number, "JoinGroup", {"member_id": member, **timeouts}, response, time)
+
+
+def join_body(member: str, session: int = SESSION) -> dict[str, Any]:
+    """JoinGroup of one protocol, as `OneMemberTrace` sends it."""
+    return {
+        "session_timeout_ms": session,
+        "rebalance_timeout_ms": 60_000,
+        "member_id": member,
+        "protocol_type": "x",
+        "protocols": [{"name": "p", "metadata": b"m"}],
+    }

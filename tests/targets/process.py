@@ -4,6 +4,7 @@ The process inherits a lock on a file in its folder. So whether it is alive is a
 its end is waiting for the lock: a stale process id can never be mistaken for a live target.
 """
 
+import ctypes
 import fcntl
 import os
 import signal
@@ -14,6 +15,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
 
 
 class StartError(Exception):
@@ -42,7 +45,7 @@ class ProcessFolder:
     def launch(self, command: Sequence[str], stale: Sequence[Path] = ()) -> subprocess.Popen[bytes] | None:
         """Start `command` in a session of its own; None if a process already lives in this folder.
 
-        `stale_commit` are files that a former process has left and the new one will write again.
+        `stale` are files that a former process has left and the new one will write again.
         """
         lock = self._lock()
         try:
@@ -90,6 +93,12 @@ class ProcessFolder:
             if time.monotonic() > deadline:
                 raise StartError(f"the target did not answer within {timeout} s; see {self.log}")
             time.sleep(0.02)
+
+
+def die_with_parent() -> None:
+    """Have this process killed when its parent ends; for `preexec_fn`. Only Linux knows how."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def cache_folder() -> Path:

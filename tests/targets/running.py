@@ -1,4 +1,4 @@
-"""Real targets for tests: started from their profiles, in a folder of the test run, and killed at its end."""
+"""Real targets for tests: started from their profiles, in a folder of the test session, and killed at its end."""
 
 import os
 import subprocess
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.conformance.profile import Profile, load_profile
+from tests.targets.session import session_folder, starting
 
 MISSING_EXIT_CODE = 2
 """The exit code of a start command that lacks something on this machine."""
@@ -30,8 +31,9 @@ class RunningTarget:
         return int(self.bootstrap.rpartition(":")[2])
 
     def start(self) -> None:
-        """Start it. If it cannot exist on this machine, skip the test; with CI=true, fail."""
-        done = self._run(self.profile.start)
+        """Start it unless it runs. If it cannot exist on this machine, skip the test; with CI=true, fail."""
+        with starting(self.folder):
+            done = self._run(self.profile.start)
         if done.returncode == MISSING_EXIT_CODE and os.environ.get("CI") != "true":
             pytest.skip(f"{self.name} is missing: {done.stderr.strip()}")
         assert done.returncode == 0, done.stderr
@@ -51,3 +53,12 @@ class RunningTarget:
 def load_target(name: str, folder: Path) -> RunningTarget:
     """The target of tests/targets/NAME.toml, not yet started, with its data in `folder`."""
     return RunningTarget(name, load_profile(Path(__file__).parent / f"{name}.toml"), folder)
+
+
+def shared_target(name: str) -> RunningTarget:
+    """The running target of tests/targets/NAME.toml that all processes of the test session share."""
+    session = session_folder()
+    assert session is not None, "only a test session shares targets"
+    target = load_target(name, session / name)
+    target.start()
+    return target

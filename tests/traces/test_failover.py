@@ -11,16 +11,17 @@ from fencepost.adapters.bundled.classic.records import Record
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import TraceBuilder
 from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.model.errors import Error
 from fencepost.traces.events import Event, Header, Order
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import TraceVerdict
 from tests.support.trace_builder import (
     GRACE,
-    SESSION,
     SETTINGS,
     OneMemberTrace,
     commit_offset,
     fetch_offset,
+    join_body,
     sync_error,
     sync_response,
 )
@@ -42,7 +43,7 @@ def test_a_heartbeat_is_not_looked_at_while_loading(order: Order, member: str, f
     tape = OneMemberTrace(order).form_stable_group()
     tape.restart(1_000)
     tape.heartbeat(1_100, 0, 7, member)
-    fetch_offset(tape, 1_200, -1, error=14)
+    fetch_offset(tape, 1_200, -1, error=Error.COORDINATOR_LOAD_IN_PROGRESS)
     assert count_violations(order, tape) == faults
     fetch_offset(tape, 1_300, -1)
     tape.heartbeat(1_400, 0, 7, member)
@@ -53,13 +54,13 @@ def test_a_heartbeat_is_not_looked_at_while_loading(order: Order, member: str, f
 def test_a_sync_while_loading_shows_which_reference_a_target_follows(order: Order) -> None:
     tape = OneMemberTrace(order).form_stable_group()
     tape.restart(1_000)
-    tape.sync(1_100, 1, sync_error(27))
+    tape.sync(1_100, 1, sync_error(Error.REBALANCE_IN_PROGRESS))
     assert tape.verdict().decisions["loading_refuses_sync"] is False
     newer = OneMemberTrace(order).form_stable_group()
     newer.restart(1_000)
-    newer.sync(1_100, 1, sync_error(14))
+    newer.sync(1_100, 1, sync_error(Error.COORDINATOR_LOAD_IN_PROGRESS))
     assert newer.verdict().decisions["loading_refuses_sync"] is True
-    newer.sync(1_200, 1, sync_error(27))
+    newer.sync(1_200, 1, sync_error(Error.REBALANCE_IN_PROGRESS))
     assert count_violations(order, newer) == 1
 
 
@@ -68,34 +69,38 @@ def test_a_join_while_loading_shows_whether_it_echoes_the_id(order: Order) -> No
     for shown, hides in (("", True), ("a", False)):
         tape = OneMemberTrace(order).form_stable_group()
         tape.restart(1_000)
-        response = {"error_code": 14, "member_id": shown, "generation_id": -1, "protocol_name": "", "leader": ""}
+        response = {
+            "error_code": Error.COORDINATOR_LOAD_IN_PROGRESS,
+            "member_id": shown,
+            "generation_id": -1,
+            "protocol_name": "",
+            "leader": "",
+        }
         tape.exchange(1_100, "JoinGroup", join_body("a"), response, 2)
         verdict = tape.verdict()
         assert not verdict.violations
         assert verdict.decisions["gate_hides_member_id"] is hides
 
 
-def join_body(member: str, session: int = SESSION) -> dict[str, Any]:
-    return {
-        "session_timeout_ms": session,
-        "rebalance_timeout_ms": 60_000,
-        "member_id": member,
-        "protocol_type": "x",
-        "protocols": [{"name": "p", "metadata": b"m"}],
-    }
-
-
 @ORDERS
 def test_an_invalid_request_does_not_show_that_loading_is_over(order: Order) -> None:
     tape = OneMemberTrace(order).form_stable_group()
     tape.restart(1_000)
-    response = {"error_code": 26, "member_id": "a", "generation_id": -1, "protocol_name": "", "leader": ""}
+    response = {
+        "error_code": Error.INVALID_SESSION_TIMEOUT,
+        "member_id": "a",
+        "generation_id": -1,
+        "protocol_name": "",
+        "leader": "",
+    }
     tape.exchange(1_100, "JoinGroup", join_body("a", 1), response, 2)
     tape.heartbeat(1_200, 0, 7, "stranger")
     assert count_violations(order, tape) == 0
     early = OneMemberTrace(order).form_stable_group()
     early.restart(1_000)
-    early.exchange(1_100, "JoinGroup", join_body("a", 1), response | {"error_code": 14}, 2)
+    early.exchange(
+        1_100, "JoinGroup", join_body("a", 1), response | {"error_code": Error.COORDINATOR_LOAD_IN_PROGRESS}, 2
+    )
     verdict = early.verdict()
     assert not verdict.violations and verdict.decisions["validity_comes_before_place"] is False
 
@@ -115,9 +120,9 @@ def test_a_group_that_is_still_elsewhere_is_not_listed(order: Order, ready: bool
 def test_any_answer_may_be_that_it_is_not_ready_even_where_the_references_say_otherwise(order: Order) -> None:
     tape = OneMemberTrace(order).form_stable_group()
     tape.restart(1_000)
-    tape.heartbeat(1_100, 14)
-    tape.sync(1_200, 1, sync_error(27))
-    tape.sync(1_300, 1, sync_error(14))
+    tape.heartbeat(1_100, Error.COORDINATOR_LOAD_IN_PROGRESS)
+    tape.sync(1_200, 1, sync_error(Error.REBALANCE_IN_PROGRESS))
+    tape.sync(1_300, 1, sync_error(Error.COORDINATOR_LOAD_IN_PROGRESS))
     verdict = tape.verdict()
     assert not verdict.violations
     assert verdict.rules["gate.not-ready"] == 2 and verdict.rules["gate.loading.sync"] == 1
@@ -136,7 +141,7 @@ def test_other_errors_are_no_excuse(order: Order, error: int) -> None:
 def test_an_error_with_an_assignment_is_no_excuse(order: Order) -> None:
     tape = OneMemberTrace(order).form_stable_group()
     tape.restart(1_000)
-    tape.sync(1_100, 1, sync_response(b"plan") | {"error_code": 16})
+    tape.sync(1_100, 1, sync_response(b"plan") | {"error_code": Error.NOT_COORDINATOR})
     assert count_violations(order, tape) == 1
 
 
@@ -170,7 +175,7 @@ def test_an_assignment_that_was_not_stored_begins_another_round(order: Order, er
     tape = OneMemberTrace(order).form_stable_group()
     tape.restart(1_000)
     tape.join(1_100, 2, "a")
-    tape.sync(1_200, 2, sync_error(-1), b"new")
+    tape.sync(1_200, 2, sync_error(Error.UNKNOWN_SERVER_ERROR), b"new")
     tape.heartbeat(1_300, error, 2)
     assert count_violations(order, tape) == faults
 
@@ -270,10 +275,16 @@ def test_a_parked_join_is_sent_elsewhere(order: Order, restarts: bool, faults: i
     if restarts:
         tape.restart(1_000)
         fetch_offset(tape, 1_100, -1)
-    moved = {"error_code": 16, "member_id": "b", "generation_id": -1, "protocol_name": "", "leader": ""}
+    moved = {
+        "error_code": Error.NOT_COORDINATOR,
+        "member_id": "b",
+        "generation_id": -1,
+        "protocol_name": "",
+        "leader": "",
+    }
     parked = tape.send_request(1_200, "JoinGroup", join_body(""), 2)
-    tape.heartbeat(1_300, 27)
+    tape.heartbeat(1_300, Error.REBALANCE_IN_PROGRESS)
     tape.send_response(1_500, parked, moved)
-    fetch_offset(tape, 1_600, -1, error=14)
+    fetch_offset(tape, 1_600, -1, error=Error.COORDINATOR_LOAD_IN_PROGRESS)
     tape.heartbeat(2_000, 0)
     assert bool(count_violations(order, tape)) is bool(faults)

@@ -31,7 +31,7 @@ def test_a_request_and_its_answer() -> None:
     desk = RecordedTrace()
     talk = desk.tape.open_connection()
     talk.on_request(encode_request("Heartbeat", 3, 7, "me", HEARTBEAT))
-    talk.on_response(encode_response("Heartbeat", 3, 7, {"error_code": 27}))
+    talk.on_response(encode_response("Heartbeat", 3, 7, {"error_code": Error.REBALANCE_IN_PROGRESS}))
     request, response = desk.events
     assert (request.kind, request.api, request.version, request.body["generation_id"]) == (
         Kind.REQUEST,
@@ -51,7 +51,7 @@ def test_a_member_keeps_its_label_on_another_connection() -> None:
     desk = RecordedTrace()
     first, other, second = (desk.tape.open_connection() for _ in range(3))
     first.on_request(join_frame("", 1))
-    first.on_response(encode_response("JoinGroup", 4, 1, {"error_code": 79, "member_id": "a"}))
+    first.on_response(encode_response("JoinGroup", 4, 1, {"error_code": Error.MEMBER_ID_REQUIRED, "member_id": "a"}))
     other.on_request(join_frame("", 1))
     second.on_request(join_frame("a", 1))
     assert [event.member for event in desk.events] == ["A", "A", "B", "A"]

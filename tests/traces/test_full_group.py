@@ -9,6 +9,7 @@ from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.execution.play import ScenarioRun, play_scenario
 from fencepost.conformance.scenarios.classic.replacements import replacements
+from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.judge.judge import judge
@@ -58,7 +59,9 @@ def test_returning_static_member_may_be_admitted() -> None:
     assert verdict.decisions["restart_needs_room"] is False
 
 
-@pytest.mark.parametrize("changes", [{"generation_id": 2}, {"leader": "another"}, {"error_code": 25}])
+@pytest.mark.parametrize(
+    "changes", [{"generation_id": 2}, {"leader": "another"}, {"error_code": Error.UNKNOWN_MEMBER_ID}]
+)
 def test_returning_static_member_keeps_its_state(changes: dict[str, Any]) -> None:
     seen = run_scenario()
     assert judge(seen.header, with_member_admitted(seen.events, **changes)).violations

@@ -7,39 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.model.wire.codec import encode_request, encode_response
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import TraceError, open_trace
 from fencepost.traces.importers.packet_capture import CaptureImportResult, CaptureSource, import_capture
 from fencepost.traces.importers.tcp_reassembly import GAP, MAX_WAITING_SEGMENTS, Segment, TcpStream
-from tests.support.pcap_writer import LINK_TYPES, PORT, RST, PcapWriter
-
-BEATS = 12
-
-
-def with_length(frame: bytes) -> bytes:
-    return len(frame).to_bytes(4) + frame
-
-
-def heartbeat_request(number: int) -> bytes:
-    body = {"group_id": "g", "generation_id": number, "member_id": "m" * 40}
-    return with_length(encode_request("Heartbeat", 3, number, "client", body))
-
-
-def heartbeat_response(number: int) -> bytes:
-    return with_length(encode_response("Heartbeat", 3, number, {"error_code": 0, "throttle_time_ms": number}))
-
-
-def write_heartbeats(wire: PcapWriter, *, opened: bool = True) -> PcapWriter:
-    """Two connections, a heartbeat every 10 ms on each."""
-    for number in (1, 2):
-        if opened:
-            wire.open(number, 0)
-    for beat in range(1, BEATS + 1):
-        for number in (1, 2):
-            wire.send(number, beat / 100, True, heartbeat_request(beat))
-            wire.send(number, beat / 100 + 0.002, False, heartbeat_response(beat))
-    return wire
+from tests.support.pcap_writer import (
+    BEATS,
+    LINK_TYPES,
+    PORT,
+    RST,
+    PcapWriter,
+    heartbeat_request,
+    heartbeat_response,
+    write_heartbeats,
+)
 
 
 def import_trace(folder: Path, *paths: Path) -> tuple[CaptureImportResult, list[Event]]:

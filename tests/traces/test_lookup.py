@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Header, Kind, Order
 from fencepost.traces.judge.classic.coordinator_lookup import OFFSETS_TOPIC, java_abs_hash
@@ -61,7 +62,7 @@ def lookup_response(*rows: tuple[str, Body]) -> Body:
 
 
 OFFSETS = {"topics": [{"name": OFFSETS_TOPIC, "partitions": [{"partition_index": i, "leader_id": i} for i in (0, 1)]}]}
-UNNAMED = {"error_code": 15, "node_id": -1, "host": "", "port": -1}
+UNNAMED = {"error_code": Error.COORDINATOR_NOT_AVAILABLE, "node_id": -1, "host": "", "port": -1}
 
 WRONG: dict[str, tuple[LookupStep | str, ...]] = {
     "FIND-01": (find_coordinator("a", node(-1, 30)),),

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from fencepost.model.errors import Error
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.judge.judge import judge
 from tests.support.client_view import as_seen_by_clients
@@ -169,7 +170,11 @@ def test_what_depends_on_settings_that_are_not_known_is_left_open() -> None:
             LATE, "JoinGroup", 5, {**single_member_group(1)[0].body, "member_id": "", "session_timeout_ms": 1}
         ),
     ]
-    late.append(response_event(LATE + 1, "JoinGroup", 5, {"error_code": 79, "member_id": "new", "generation_id": -1}))
+    late.append(
+        response_event(
+            LATE + 1, "JoinGroup", 5, {"error_code": Error.MEMBER_ID_REQUIRED, "member_id": "new", "generation_id": -1}
+        )
+    )
     (fault,) = judge(HEADER, [gap_event(0, 0), *late]).violations
     assert "INVALID_SESSION_TIMEOUT" in fault.allowed[0]
     verdict = judge(replace(HEADER, implementation={"settings": "assumed"}), [gap_event(0, 0), *late])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fencepost.model.errors import Error
 from fencepost.traces.events import Body, Event, Kind
 from fencepost.traces.replay_script import IdTranslation, ReplayStep, build_script
 
@@ -192,9 +193,15 @@ def test_an_id_that_has_to_be_brought_along_is_learnt_and_a_refusal_is_not() -> 
     words = learned_translation()
     asked = event(0, 0, Kind.REQUEST, "JoinGroup", group_id="g")
     words.learn_response(
-        asked, {"error_code": 79, "member_id": "x"}, {"error_code": 0, "member_id": "y", "generation_id": 1}
+        asked,
+        {"error_code": Error.MEMBER_ID_REQUIRED, "member_id": "x"},
+        {"error_code": 0, "member_id": "y", "generation_id": 1},
     )
-    words.learn_response(asked, {"error_code": 25, "member_id": "stranger"}, {"error_code": 25, "member_id": "other"})
+    words.learn_response(
+        asked,
+        {"error_code": Error.UNKNOWN_MEMBER_ID, "member_id": "stranger"},
+        {"error_code": Error.UNKNOWN_MEMBER_ID, "member_id": "other"},
+    )
     assert words.members == {"x": "y"}
     assert not words.generations
 

@@ -9,6 +9,7 @@ from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.execution.play import ScenarioRun, play_scenario
 from fencepost.conformance.scenarios.classic.takeovers import takeovers
+from fencepost.model.errors import Error
 from fencepost.traces.events import Header, Order
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import CheckStatus
@@ -70,14 +71,15 @@ def test_sessions_are_full_from_the_loading_which_the_first_answer_shows(
 def test_while_a_group_loads_its_sessions_wait(order: Order, error: int, faults: int) -> None:
     tape = OneMemberTrace(order).form_stable_group()
     tape.restart(1_000)
-    fetch_offset(tape, 8_000, -1, error=14)
+    fetch_offset(tape, 8_000, -1, error=Error.COORDINATOR_LOAD_IN_PROGRESS)
     tape.heartbeat(1_000 + SESSION - 50, error)
     assert len(tape.verdict().violations) == faults
 
 
 @ORDERS
 @pytest.mark.parametrize(
-    ("response", "faults"), [(sync_error(22), 0), (sync_response(b"new"), 0), (sync_response(b"plan"), 1)]
+    ("response", "faults"),
+    [(sync_error(Error.ILLEGAL_GENERATION), 0), (sync_response(b"new"), 0), (sync_response(b"plan"), 1)],
 )
 def test_a_sync_without_an_answer_may_have_been_stored(order: Order, response: dict[str, Any], faults: int) -> None:
     tape = OneMemberTrace(order).form_stable_group()
@@ -114,7 +116,7 @@ def test_the_record_of_a_group_without_a_generation_is_up_to_the_target(state: s
         "protocols": [{"name": "p", "metadata": b"m"}],
     }
     response = {
-        "error_code": 79,
+        "error_code": Error.MEMBER_ID_REQUIRED,
         "member_id": "a",
         "generation_id": -1,
         "leader": "",
@@ -134,7 +136,7 @@ def test_the_record_of_a_group_without_a_generation_is_up_to_the_target(state: s
 def test_a_group_first_seen_after_a_restart_need_not_be_ready(order: Order) -> None:
     tape = OneMemberTrace(order)
     tape.restart(1_000)
-    fetch_offset(tape, 1_100, -1, error=16)
+    fetch_offset(tape, 1_100, -1, error=Error.NOT_COORDINATOR)
     fetch_offset(tape, 1_200, -1)
     assert not tape.verdict().violations
 
@@ -143,7 +145,7 @@ def test_a_group_first_seen_after_a_restart_need_not_be_ready(order: Order) -> N
 def test_not_being_ready_is_evidence_of_nothing_else(order: Order) -> None:
     tape = OneMemberTrace(order).form_stable_group()
     tape.restart(1_000)
-    request = fetch_offset(tape, 1_100, -1, error=14)
+    request = fetch_offset(tape, 1_100, -1, error=Error.COORDINATOR_LOAD_IN_PROGRESS)
     tape.add_check("FETCH-01", request)
     tape.add_check("FAILOVER-01", request)
     verdict = tape.verdict()
@@ -153,7 +155,7 @@ def test_not_being_ready_is_evidence_of_nothing_else(order: Order) -> None:
 
 def test_before_any_restart_being_ready_is_owed() -> None:
     tape = OneMemberTrace(Order.TOTAL).form_stable_group()
-    tape.heartbeat(100, 14)
+    tape.heartbeat(100, Error.COORDINATOR_LOAD_IN_PROGRESS)
     verdict = judge(Header("test", Order.TOTAL, "virtual", SETTINGS, GRACE), tape.events)
     assert len(verdict.violations) == 1
 

@@ -32,9 +32,9 @@ from tests.acceptance.framework import (
     without_threshold,
 )
 from tests.acceptance.mock_findings import KNOWN_CRASHES, KNOWN_FAILURES
-from tests.conformance.test_zoo import WITNESSES, shown_by
+from tests.support.bug_witnesses import WITNESSES, shown_by
+from tests.support.readme import COMMANDS
 from tests.targets.running import load_target
-from tests.test_readme import COMMANDS
 
 SEEDS = (1, 2, 3)
 BAD_INPUT = (

@@ -14,7 +14,7 @@ from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.results import Report, RequirementResult, Verdict
 from fencepost.traces.pipeline.corpus import Batch, Corpus
 from fencepost.traces.pipeline.errors import PipelineError
-from tests.traces.pipeline.test_ingest import ProcessKilled, read_rows
+from tests.support.corpus_tables import ProcessKilled, read_rows
 
 PLAN = Plan("bundled", patterns=("HB-0*",), smoke=True, schedules=3)
 RUN_HERE = lambda _, items, work, told: [work([each]) for each in items]  # noqa: E731

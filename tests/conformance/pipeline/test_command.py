@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fencepost.conformance.cli import main
+from fencepost.model.errors import Error
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import open_trace, write_trace
-from tests.support.pcap_writer import PORT, PcapWriter
+from tests.support.pcap_writer import PORT, PcapWriter, write_heartbeats
 from tests.support.random_client import random_trace
-from tests.traces.test_import_capture import write_heartbeats
 
 Capture = pytest.CaptureFixture[str]
 
@@ -36,7 +36,10 @@ def running(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_violation_gets_from_ingest_to_report(tmp_path: Path, capsys: Capture) -> None:
     header, events = random_trace(random.Random(4), 60)
     wrong = next(each for each in events if each.kind is Kind.RESPONSE and each.api == "Heartbeat")
-    spoiled = [replace(each, body={**each.body, "error_code": 82}) if each is wrong else each for each in events]
+    spoiled = [
+        replace(each, body={**each.body, "error_code": Error.FENCED_INSTANCE_ID}) if each is wrong else each
+        for each in events
+    ]
     write_trace(tmp_path / "t.jsonl", header, spoiled)
     (tmp_path / "bad.jsonl").write_bytes(b"?\n")
     corpus, report = tmp_path / "c", tmp_path / "r.json"

@@ -95,7 +95,7 @@ def test_what_fails_once_and_not_again_is_no_failure(tmp_path: Path, monkeypatch
     def once(_: Any, response: Response) -> Response:
         if response.body.get("error_code") == 25 and "generation_id" not in response.body and not told:
             told.append(True)
-            return Response(response.handle, {**response.body, "error_code": 22})
+            return Response(response.handle, {**response.body, "error_code": Error.ILLEGAL_GENERATION})
         return response
 
     install(monkeypatch, altering_coordinator(once))
@@ -120,7 +120,7 @@ def test_what_holds_elsewhere_does_not_outvote_a_violation_that_did_not_come_aga
             and not told
         ):
             told.append(True)
-            return Response(response.handle, {**response.body, "error_code": 22})
+            return Response(response.handle, {**response.body, "error_code": Error.ILLEGAL_GENERATION})
         return response
 
     install(monkeypatch, altering_coordinator(once))

@@ -16,6 +16,7 @@ from fencepost.conformance.schedules.classic.moves.registry import KINDS
 from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 from fencepost.conformance.schedules.falsify import Counterexample, NoCounterexample, falsify
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
+from fencepost.model.errors import Error
 from fencepost.traces.events import Kind
 from tests.support.faulty_coordinators import altering_coordinator, replace_error
 
@@ -87,9 +88,9 @@ def test_a_wrong_error_is_found_with_a_single_request() -> None:
 
 def test_violation_that_does_not_come_again_is_no_counterexample() -> None:
     def once(_: Any, response: Response) -> Response:
-        if response.body.get("error_code") == 25 and not changed:
+        if response.body.get("error_code") == Error.UNKNOWN_MEMBER_ID and not changed:
             changed.append(True)
-            return Response(response.handle, {**response.body, "error_code": 22})
+            return Response(response.handle, {**response.body, "error_code": Error.ILLEGAL_GENERATION})
         return response
 
     changed: list[bool] = []

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fencepost.model.errors import Error
 from fencepost.model.wire import codec
 from fencepost.model.wire.codec import UnencodableError
 from fencepost.model.wire.schema import SCHEMAS, Field
@@ -73,7 +74,12 @@ def test_versions_that_kio_has_dropped() -> None:
     assert codec.encode_body("OffsetFetchRequest", 0, {"group_id": "g", "topics": []}) == b"\0\1g\0\0\0\0"
     response = bytes.fromhex("00000001 0001 74 00000001 00000002 0000000000000009 0000 0003")
     partition = codec.decode_body("OffsetFetchResponse", 0, response).body["topics"][0]["partitions"][0]
-    assert partition == {"partition_index": 2, "committed_offset": 9, "metadata": "", "error_code": 3}
+    assert partition == {
+        "partition_index": 2,
+        "committed_offset": 9,
+        "metadata": "",
+        "error_code": Error.UNKNOWN_TOPIC_OR_PARTITION,
+    }
     topic = {"name": "t", "num_partitions": 4, "replication_factor": 1}
     created = bytes.fromhex("00000001 0001 74 00000004 0001 00000000 00000000 00000064")
     assert codec.encode_body("CreateTopicsRequest", 0, {"topics": [topic], "timeout_ms": 100}) == created
@@ -98,7 +104,7 @@ def test_an_api_versions_answer_never_has_a_tagged_header() -> None:
 
 
 def test_an_unsupported_api_versions_request_is_answered_in_version_0() -> None:
-    body = {"error_code": 35, "api_keys": [{"api_key": 18, "min_version": 0, "max_version": 3}]}
+    body = {"error_code": Error.UNSUPPORTED_VERSION, "api_keys": [{"api_key": 18, "min_version": 0, "max_version": 3}]}
     frame = codec.encode_response("ApiVersions", 4, 1, body)
     assert frame == bytes.fromhex("00000001 0023 00000001 0012 0000 0003")
     assert codec.decode_response("ApiVersions", 4, frame) == codec.DecodedResponse(1, body, ())

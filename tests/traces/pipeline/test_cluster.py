@@ -16,6 +16,7 @@ from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.java import java_home
 from tests.support.random_client import random_trace
+from tests.targets.process import die_with_parent
 
 SPARK = Path(pyspark.__file__).parent
 MASTER, WORKER = (f"org.apache.spark.deploy.{name}" for name in ("master.Master", "worker.Worker"))
@@ -49,7 +50,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     def start(name: str, *arguments: str) -> subprocess.Popen[str]:
         command = [str(SPARK / "bin" / "spark-class"), name, "--host", "127.0.0.1", "--webui-port", "0", *arguments]
         env = os.environ | variables
-        return subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent
+        )
 
     with ExitStack() as stack:
         for arguments in (

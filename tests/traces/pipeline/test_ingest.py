@@ -2,9 +2,7 @@
 
 import random
 from pathlib import Path
-from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -15,6 +13,7 @@ from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.ingest import ingest, make_ingest_task
 from fencepost.traces.pipeline.parallel import split_evenly
 from fencepost.traces.pipeline.row_reader import RowReader
+from tests.support.corpus_tables import ProcessKilled, read_rows
 from tests.support.random_client import random_trace
 
 
@@ -32,12 +31,6 @@ def traces(folder: Path, count: int = 6) -> list[Path]:
     spoiled = paths[-1].read_bytes().splitlines(keepends=True)
     paths[-1].write_bytes(b"".join([*spoiled[:20], b"?\n", *spoiled[21:]]))
     return paths
-
-
-def read_rows(corpus: Corpus, name: str) -> list[tuple[Any, ...]]:
-    """The rows of a table, in order."""
-    rows = [row for file in corpus.files(name) for row in pq.ParquetFile(file).read().to_pylist()]
-    return sorted((tuple(row.values()) for row in rows), key=repr)
 
 
 def test_corpus_holds_every_line(spark: SparkSession, tmp_path: Path) -> None:
@@ -58,10 +51,6 @@ def test_corpus_holds_every_line(spark: SparkSession, tmp_path: Path) -> None:
     assert (again.inputs, again.already_ingested) == (0, len(paths))
     places = {Path(name).relative_to(corpus.folder).parts[1:4] for name in corpus.files("events")}
     assert all([part.partition("=")[0] for part in place] == ["source", "date", "bucket"] for place in places)
-
-
-class ProcessKilled(BaseException):
-    """The process ends here."""
 
 
 @pytest.mark.parametrize("commits", [0, 1, 2])

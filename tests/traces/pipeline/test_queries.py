@@ -15,7 +15,7 @@ from fencepost.traces.pipeline.corpus import Batch, Corpus, InputFile
 from fencepost.traces.pipeline.ingest import make_ingest_task
 from fencepost.traces.pipeline.judge_corpus import read_table
 from fencepost.traces.pipeline.queries import lag, longest_wait, no_stale_commit, one_leader, one_owner
-from tests.traces.pipeline.test_row_reader import ASSIGNMENT, exchange, join
+from tests.support.trace_builder import ASSIGNMENT, exchange_events, join_events
 
 LEAVE = {"members": [{"member_id": "m"}, {"member_id": "n"}]}
 
@@ -25,12 +25,12 @@ def commit(number: int, generation: int, error: int = 0, offset: int = 7) -> lis
     done = [{"partition_index": 0, "error_code": error}]
     claim = {"generation_id_or_member_epoch": generation, "member_id": "m"}
     request = {**claim, "topics": [{"name": "t", "partitions": rows}]}
-    return exchange(number, "OffsetCommit", request, {"topics": [{"name": "t", "partitions": done}]})
+    return exchange_events(number, "OffsetCommit", request, {"topics": [{"name": "t", "partitions": done}]})
 
 
 def sync(number: int, member: str, assignments: Sequence[dict[str, Any]] = ()) -> list[Event]:
     request = {"member_id": member, "generation_id": 1, "assignments": list(assignments)}
-    return exchange(number, "SyncGroup", request, {"error_code": 0, "assignment": ASSIGNMENT})
+    return exchange_events(number, "SyncGroup", request, {"error_code": 0, "assignment": ASSIGNMENT})
 
 
 def with_instance(events: list[Event], instance: str) -> list[Event]:
@@ -44,31 +44,37 @@ def poll(number: int, buffered: dict[str, int], returned: dict[str, int]) -> Eve
 RESTART = [Event(2, 0, 0, "", Kind.FAULT, "restart", 0, {})]
 TWICE = [{"member_id": each, "assignment": ASSIGNMENT} for each in ("m", "n")]
 CASES: dict[str, tuple[list[Event], str]] = {
-    "two leaders": (join(0, 1) + join(1, 1, "n", "n"), "leader"),
-    "one leader told to two": (join(0, 1) + join(1, 1, "n", "m"), ""),
-    "a leader for each generation": (join(0, 1) + join(1, 2, "n", "n"), ""),
+    "two leaders": (join_events(0, 1) + join_events(1, 1, "n", "n"), "leader"),
+    "one leader told to two": (join_events(0, 1) + join_events(1, 1, "n", "m"), ""),
+    "a leader for each generation": (join_events(0, 1) + join_events(1, 2, "n", "n"), ""),
     "a static leader under its next id": (
-        with_instance(join(0, 1), "i") + with_instance(join(1, 1, "n", "n"), "i"),
+        with_instance(join_events(0, 1), "i") + with_instance(join_events(1, 1, "n", "n"), "i"),
         "",
     ),
-    "two static leaders": (with_instance(join(0, 1), "i") + with_instance(join(1, 1, "n", "n"), "j"), "leader"),
-    "a leader of whom nothing is known": (join(0, 1) + join(1, 1, "n", "stranger"), ""),
-    "another tenure": (join(0, 1) + RESTART + join(2, 1, "n", "n"), ""),
+    "two static leaders": (
+        with_instance(join_events(0, 1), "i") + with_instance(join_events(1, 1, "n", "n"), "j"),
+        "leader",
+    ),
+    "a leader of whom nothing is known": (join_events(0, 1) + join_events(1, 1, "n", "stranger"), ""),
+    "another tenure": (join_events(0, 1) + RESTART + join_events(2, 1, "n", "n"), ""),
     "another incarnation": (
-        join(0, 1) + exchange(1, "LeaveGroup", LEAVE, {"error_code": 0}) + join(2, 1, "n", "n"),
+        join_events(0, 1) + exchange_events(1, "LeaveGroup", LEAVE, {"error_code": 0}) + join_events(2, 1, "n", "n"),
         "",
     ),
-    "nobody surely there": (join(0, 1) + join(1, 1, "n", "n", 10_001), ""),
-    "stale commit": (join(0, 1) + join(1, 2) + commit(2, 1), "stale"),
-    "stale commit refused": (join(0, 1) + join(1, 2) + commit(2, 1, 22), ""),
-    "commit of the generation": (join(0, 1) + commit(1, 1) + join(2, 2), ""),
-    "commit that claims nothing": (join(0, 1) + join(1, 2) + commit(2, -1), ""),
-    "stale commit in another tenure": (join(0, 2) + RESTART + join(2, 1) + commit(3, 1), ""),
-    "two owners": (join(0, 1) + join(1, 1, "n") + sync(2, "m") + sync(3, "n"), "owner"),
-    "two owners by the leader": (join(0, 1) + join(1, 1, "n") + sync(2, "m", TWICE) + sync(3, "n"), ""),
-    "one owner asks again": (join(0, 1) + sync(1, "m") + sync(2, "m"), ""),
+    "nobody surely there": (join_events(0, 1) + join_events(1, 1, "n", "n", 10_001), ""),
+    "stale commit": (join_events(0, 1) + join_events(1, 2) + commit(2, 1), "stale"),
+    "stale commit refused": (join_events(0, 1) + join_events(1, 2) + commit(2, 1, 22), ""),
+    "commit of the generation": (join_events(0, 1) + commit(1, 1) + join_events(2, 2), ""),
+    "commit that claims nothing": (join_events(0, 1) + join_events(1, 2) + commit(2, -1), ""),
+    "stale commit in another tenure": (join_events(0, 2) + RESTART + join_events(2, 1) + commit(3, 1), ""),
+    "two owners": (join_events(0, 1) + join_events(1, 1, "n") + sync(2, "m") + sync(3, "n"), "owner"),
+    "two owners by the leader": (join_events(0, 1) + join_events(1, 1, "n") + sync(2, "m", TWICE) + sync(3, "n"), ""),
+    "one owner asks again": (join_events(0, 1) + sync(1, "m") + sync(2, "m"), ""),
     "a static owner under its next id": (
-        with_instance(join(0, 1), "i") + with_instance(join(1, 1, "n"), "i") + sync(2, "m") + sync(3, "n"),
+        with_instance(join_events(0, 1), "i")
+        + with_instance(join_events(1, 1, "n"), "i")
+        + sync(2, "m")
+        + sync(3, "n"),
         "",
     ),
     "polls": (
@@ -81,7 +87,7 @@ CASES: dict[str, tuple[list[Event], str]] = {
         "",
     ),
     "lag": (
-        join(0, 1)
+        join_events(0, 1)
         + commit(1, 1, offset=3)
         + commit(2, 1, offset=5)
         + [
@@ -104,7 +110,7 @@ CASES: dict[str, tuple[list[Event], str]] = {
         ],
         "",
     ),
-    "lag unknown": (join(0, 1) + commit(1, 1), ""),
+    "lag unknown": (join_events(0, 1) + commit(1, 1), ""),
 }
 
 

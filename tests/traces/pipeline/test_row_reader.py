@@ -9,33 +9,16 @@ from typing import Any
 
 import pytest
 
+from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files import trace_files
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.message_fields import accepted_offsets, assigned_partitions, double_assigned, poll_counts
 from fencepost.traces.pipeline.row_reader import REPEATED_LINE, BadLine, Row, RowReader
+from tests.support.trace_builder import ASSIGNMENT, exchange_events, heartbeat_events, join_events
 
 HEADER = Header("s", Order.TOTAL, "virtual", Settings(), 0)
-ASSIGNMENT = b"\0\0\0\0\0\1\0\1t\0\0\0\2\0\0\0\0\0\0\0\1\xff\xff\xff\xff"
-
-
-def exchange(number: int, api: str, body: dict[str, Any], response: dict[str, Any], time: int = 0) -> list[Event]:
-    """A request and its answer."""
-    return [
-        Event(2 * number, time, 0, "A", Kind.REQUEST, api, 4, {"group_id": "g", **body}),
-        Event(2 * number + 1, time, 0, "A", Kind.RESPONSE, api, 4, response, 2 * number),
-    ]
-
-
-def heartbeat(number: int, time: int = 0, member: str = "m", error: int = 0) -> list[Event]:
-    return exchange(number, "Heartbeat", {"generation_id": 1, "member_id": member}, {"error_code": error}, time)
-
-
-def join(number: int, generation: int, member: str = "m", leader: str = "m", time: int = 0) -> list[Event]:
-    timeouts = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 10_000}
-    response = {"error_code": 0, "generation_id": generation, "member_id": member, "leader": leader}
-    return exchange(number, "JoinGroup", {"member_id": member, **timeouts}, response, time)
 
 
 def read_rows(path: Path) -> tuple[list[Row], list[BadLine], RowReader]:
@@ -52,7 +35,7 @@ def write_trace_file(path: Path, events: Sequence[Event]) -> list[bytes]:
 
 def test_a_good_trace_has_its_lines_as_rows(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
-    text = write_trace_file(path, heartbeat(0) + heartbeat(1))
+    text = write_trace_file(path, heartbeat_events(0) + heartbeat_events(1))
     rows, bad, reader = read_rows(path)
     assert [row.text for row in rows] == text[1:] and reader.header_line == text[0] and not bad
     assert [(row.line, row.sequence, row.kind, row.group) for row in rows][:2] == [
@@ -77,7 +60,7 @@ def test_a_good_trace_has_its_lines_as_rows(tmp_path: Path) -> None:
 )
 def test_bad_lines_go_to_the_quarantine(tmp_path: Path, spoil: Any, reason: str, quarantined: list[int]) -> None:
     path = tmp_path / "t.jsonl"
-    path.write_bytes(b"".join(spoil(write_trace_file(path, heartbeat(0) + heartbeat(1)))))
+    path.write_bytes(b"".join(spoil(write_trace_file(path, heartbeat_events(0) + heartbeat_events(1)))))
     rows, bad, reader = read_rows(path)
     assert [each.line for each in bad] == quarantined and reason in bad[0].reason
     assert reader.flawed == quarantined[0]
@@ -86,7 +69,7 @@ def test_bad_lines_go_to_the_quarantine(tmp_path: Path, spoil: Any, reason: str,
 
 def test_the_same_line_again_leaves_nothing_out(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
-    text = write_trace_file(path, heartbeat(0) + heartbeat(1))
+    text = write_trace_file(path, heartbeat_events(0) + heartbeat_events(1))
     path.write_bytes(b"".join([*text[:3], text[2], *text[3:]]))
     rows, bad, reader = read_rows(path)
     assert [(each.line, each.reason) for each in bad] == [(4, REPEATED_LINE)]
@@ -95,7 +78,7 @@ def test_the_same_line_again_leaves_nothing_out(tmp_path: Path) -> None:
 
 def test_nothing_is_read_without_a_header(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
-    path.write_bytes(b"".join(write_trace_file(path, heartbeat(0))[1:]) * 2)
+    path.write_bytes(b"".join(write_trace_file(path, heartbeat_events(0))[1:]) * 2)
     rows, bad, _ = read_rows(path)
     assert rows == []
     assert [(each.line, each.lines) for each in bad] == [(1, 1), (2, 3)]
@@ -104,7 +87,7 @@ def test_nothing_is_read_without_a_header(tmp_path: Path) -> None:
 def test_a_huge_line_is_one_bad_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace_files, "MAX_LINE", 1_000)
     path = tmp_path / "t.jsonl"
-    text = write_trace_file(path, heartbeat(0) + heartbeat(1))
+    text = write_trace_file(path, heartbeat_events(0) + heartbeat_events(1))
     path.write_bytes(b"".join([*text[:3], b"[" * 5_000 + b"\n", *text[3:]]))
     rows, bad, _ = read_rows(path)
     assert [(each.line, each.reason) for each in bad] == [(4, "longer than 1000 bytes")]
@@ -113,7 +96,7 @@ def test_a_huge_line_is_one_bad_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_truncated_gzip_keeps_what_was_readable(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl.gz"
-    write_trace(path, HEADER, [event for number in range(50) for event in heartbeat(number)])
+    write_trace(path, HEADER, [event for number in range(50) for event in heartbeat_events(number)])
     path.write_bytes(path.read_bytes()[:-12])
     _, bad, reader = read_rows(path)
     assert "gzip" in bad[-1].reason and bad[-1].lines == 0 and reader.flawed is not None
@@ -126,9 +109,11 @@ def test_a_response_row_has_fields_of_its_request(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     commit = {"generation_id_or_member_epoch": 3, "member_id": "m", "group_instance_id": "i"}
     rows = [{"partition_index": 0, "committed_offset": 7}, {"partition_index": 1, "committed_offset": 8}]
-    done = [{"partition_index": 0, "error_code": 0}, {"partition_index": 1, "error_code": 22}]
+    done = [{"partition_index": 0, "error_code": 0}, {"partition_index": 1, "error_code": Error.ILLEGAL_GENERATION}]
     request = {**commit, "topics": [{"name": "t", "partitions": rows}]}
-    write_trace_file(path, exchange(0, "OffsetCommit", request, {"topics": [{"name": "t", "partitions": done}]}, 5))
+    write_trace_file(
+        path, exchange_events(0, "OffsetCommit", request, {"topics": [{"name": "t", "partitions": done}]}, 5)
+    )
     row = read_rows(path)[0][1]
     assert (row.sent, row.generation, row.member_id, row.instance, row.accepted) == (5, 3, "m", "i", True)
     assert row.offsets == [("t", 0, 7)]
@@ -158,36 +143,38 @@ def incarnation_numbers(path: Path, events: Sequence[Event], header: Header = HE
 
 def test_an_incarnation_continues_while_a_member_is_certain(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
-    first, second, third = incarnation_numbers(path, join(0, 1) + heartbeat(1, 9_000) + heartbeat(2, 18_000))[-3:]
+    first, second, third = incarnation_numbers(
+        path, join_events(0, 1) + heartbeat_events(1, 9_000) + heartbeat_events(2, 18_000)
+    )[-3:]
     assert first == second == third
-    first, second = incarnation_numbers(path, join(0, 1) + heartbeat(1, 10_001))
+    first, second = incarnation_numbers(path, join_events(0, 1) + heartbeat_events(1, 10_001))
     assert first < second
 
 
 @pytest.mark.parametrize(
     "between",
     [
-        exchange(1, "LeaveGroup", {"member_id": "m"}, {"error_code": 0}),
-        exchange(1, "LeaveGroup", {"members": [{"member_id": "m"}]}, {"error_code": 0}),
-        heartbeat(1, error=16),
+        exchange_events(1, "LeaveGroup", {"member_id": "m"}, {"error_code": 0}),
+        exchange_events(1, "LeaveGroup", {"members": [{"member_id": "m"}]}, {"error_code": 0}),
+        heartbeat_events(1, error=Error.NOT_COORDINATOR),
         [Event(2, 0, 0, "", Kind.FAULT, "restart", 0, {})],
     ],
 )
 def test_an_incarnation_ends_with_its_last_member_or_its_coordinator(tmp_path: Path, between: list[Event]) -> None:
-    found = incarnation_numbers(tmp_path / "t.jsonl", join(0, 1) + between + join(2, 1))
+    found = incarnation_numbers(tmp_path / "t.jsonl", join_events(0, 1) + between + join_events(2, 1))
     assert found[0] < found[-1]
 
 
 def test_a_static_member_has_one_identity_under_both_ids(tmp_path: Path) -> None:
-    static = [replace(each, body={**each.body, "group_instance_id": "i"}) for each in join(0, 1)]
+    static = [replace(each, body={**each.body, "group_instance_id": "i"}) for each in join_events(0, 1)]
     by_instance = {"members": [{"member_id": "", "group_instance_id": "i"}]}
     for body in (by_instance, {"member_id": "m"}):
-        leave = exchange(1, "LeaveGroup", body, {"error_code": 0})
-        found = incarnation_numbers(tmp_path / "t.jsonl", static + leave + join(2, 1))
+        leave = exchange_events(1, "LeaveGroup", body, {"error_code": 0})
+        found = incarnation_numbers(tmp_path / "t.jsonl", static + leave + join_events(2, 1))
         assert found[0] < found[-1]
 
 
 def test_lines_are_json_as_they_were(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
-    write_trace_file(path, heartbeat(0))
+    write_trace_file(path, heartbeat_events(0))
     assert json.loads(read_rows(path)[0][0].text)["api"] == "Heartbeat"
