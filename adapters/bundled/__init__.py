@@ -1,4 +1,4 @@
 """Bundled implementations, a folder for each protocol.
 
-They are written independently of the model, so that checking one against the other has a meaning.
+They are written apart from the model, so that holding one against the other means something.
 """

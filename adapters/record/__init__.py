@@ -1,5 +1,5 @@
-"""`fencepost record`: a proxy between real clients and a real cluster that records a trace.
+"""`fencepost record`: a proxy between real clients and a real cluster that writes down what it sees.
 
-The proxy changes only the addresses in Metadata and FindCoordinator responses, so that clients stay on it; it forwards
-all other bytes unchanged. Verdicts never belong here.
+Only the addresses in Metadata and FindCoordinator answers are changed, so that clients stay on the proxy; every other
+byte passes as it came. No verdict is made here.
 """

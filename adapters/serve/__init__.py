@@ -1,5 +1,5 @@
-"""`fencepost serve`: the bundled coordinator behind sockets, with the broker APIs that real clients need.
+"""`fencepost serve`: the bundled coordinator behind sockets, with as much of a broker as real clients need.
 
-One node, leader of every partition, in memory. The rules of groups belong to the coordinator, and verdicts never belong
-here.
+One node, leader of everything, in memory. What a group may do is the coordinator's business and none of this room's;
+neither is any verdict.
 """

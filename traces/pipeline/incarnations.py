@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.events import Header, Order
 
 Body = Mapping[str, Any]
+NEW_TERM_ERRORS = frozenset({14, 15, 16})
+"""The coordinator is loading, gone or another one: the next one to answer is in another tenure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +92,7 @@ class Incarnations:
         """An answer was seen; returns the number of the life that it belongs to."""
         life = self.groups.setdefault(group, Incarnation())
         error = response.get("error_code")
-        # Such an error ends the term: the next coordinator to respond is another one.
-        if error in COORDINATOR_NOT_READY or not life.has_certain_member(time):
+        if error in NEW_TERM_ERRORS or not life.has_certain_member(time):
             life.begin_next()
         if api == "JoinGroup":
             if error == 0:

@@ -1,6 +1,6 @@
-"""The bundled implementation: a group coordinator built like a server, independently of the model.
+"""The bundled implementation: a group coordinator built like a server, and written apart from the model.
 
-It takes requests and the time, and returns responses: no sockets, no clock, no randomness of its own. It shares with
-the model only settings and error codes, so that checking one against the other has a meaning. Verdicts and switches for
-faults never belong here.
+It takes requests and the time, and gives answers: no sockets, no clock, no randomness of its own. It shares nothing
+with the model but the settings, so that holding one against the other means something. No verdict is made here, and
+nothing here can be told to misbehave.
 """
