@@ -7,7 +7,7 @@ from functools import partial
 from typing import TypeVar
 from weakref import WeakSet
 
-from fencepost.adapters.address import Address
+from fencepost.adapters.address import Address, format_address
 from fencepost.adapters.record.address_rewriting import (
     REWRITTEN_APIS,
     is_known,
@@ -79,7 +79,7 @@ class Proxy:
         try:
             there, back = await asyncio.open_connection(*upstream, limit=READ_CHUNK_BYTES)
         except OSError as error:
-            self._warn_once(f"{upstream[0]}:{upstream[1]}: {error.strerror or error}; its clients are turned away")
+            self._warn_once(f"{format_address(*upstream)}: {error.strerror or error}; its clients are turned away")
             self._record_safely(lambda: talk.on_closed("lost", "no connection to the broker"))
             writer.close()
             return

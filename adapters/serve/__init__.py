@@ -1,4 +1,4 @@
-"""`fencepost serve`: the bundled coordinator behind sockets, with the broker APIs that real clients need.
+"""`fencepost serve`: the bundled coordinator behind sockets, with as much of a broker as real clients need.
 
 One node that leads every partition, in memory. Group handling belongs to the coordinator; no verdict is made here.
 """

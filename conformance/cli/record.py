@@ -1,4 +1,4 @@
-"""`fencepost record`: a cluster's address in, a proxy for its clients and a trace of what they send out."""
+"""`fencepost record`: a proxy between the clients and the brokers of a cluster, and the trace of their messages."""
 
 import argparse
 import signal

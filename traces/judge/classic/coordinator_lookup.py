@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fencepost.model.classic.messages.requests import EndTxn, ListGroups, Request
+from fencepost.model.wire.java_hash import java_abs_hash
 from fencepost.traces.events import Body
 from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
 from fencepost.traces.judge.diagnosis.wording import errors_in, format_observed
@@ -127,17 +128,6 @@ class LookupCheck:
             guard="",
             requirements=(requirement,),
         )
-
-
-def java_abs_hash(text: str) -> int:
-    """Java's string hash without its sign, as Kafka takes it: the one value without a positive twin gives 0."""
-    value = 0
-    encoded = text.encode("utf-16-be", "surrogatepass")
-    for position in range(0, len(encoded), 2):
-        value = (31 * value + int.from_bytes(encoded[position : position + 2], "big")) & 0xFFFFFFFF
-    if value >= 1 << 31:
-        value -= 1 << 32
-    return 0 if value == -(1 << 31) else abs(value)
 
 
 def unusual_lookup_fields(response: Body) -> set[str]:

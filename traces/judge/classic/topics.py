@@ -6,10 +6,9 @@ from typing import Any
 from fencepost.model.classic.coordinator.state import Cluster
 from fencepost.model.classic.messages.parsing import names_topics_by_id
 from fencepost.model.settings import Settings
+from fencepost.model.wire.primitives import ZERO_UUID
 from fencepost.traces.events import Body
 from fencepost.traces.operations import Operation
-
-NO_ID = "00000000-0000-0000-0000-000000000000"
 
 
 class KnownTopics:
@@ -31,7 +30,7 @@ class KnownTopics:
     def learn_from_metadata(self, response: Body) -> None:
         """Read the ids in an answer to Metadata."""
         for topic in response.get("topics") or ():
-            if topic.get("name") and topic.get("topic_id", NO_ID) != NO_ID:
+            if topic.get("name") and topic.get("topic_id", ZERO_UUID) != ZERO_UUID:
                 self.names[topic["topic_id"]] = topic["name"]
 
     def has_unknown_ids(self, operation: Operation) -> bool:
