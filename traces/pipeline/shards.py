@@ -58,7 +58,7 @@ class StuckRebalance(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ObservedState:
-    """The state of a group as last told."""
+    """The state of a group as last seen."""
 
     phase: Phase | None
     generation: int
@@ -167,7 +167,7 @@ def owns_no_group(group: str) -> bool:
 def pair_shard_operations(events: Iterable[tuple[int, Event]]) -> Iterator[PairedEvent]:
     """As `Lookahead.pair_operations`, of events some of which were left out: each has its place among all of them.
 
-    An answer is looked for as far ahead as if all were here, so that nothing comes out differently.
+    A response is looked for as far ahead as if all were here, so that nothing comes out differently.
     """
     ahead = Lookahead(())
     waiting: deque[tuple[int, PairedEvent]] = deque()

@@ -1,1 +1,4 @@
-"""Diagnosis: which response is wrong, which requirements it violates, and the words for it."""
+"""Diagnosis: the path with the fewest wrong responses, and where it leads.
+
+Which requirement a wrong response violates is up to its protocol, never to this package.
+"""

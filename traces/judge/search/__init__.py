@@ -1,4 +1,4 @@
-"""The search for an explanation: a linearization of the operations of one group that the model allows.
+"""The search for an explanation: a linearization of the operations of one group that the protocol allows.
 
-A configuration is one explanation of the history so far. The search keeps all of them.
+It knows a protocol by its `Stepper` alone, and never what is right or wrong about a response.
 """
