@@ -1,4 +1,4 @@
-"""From events to operations: a request with the answer that belongs to it, looked up a bounded way ahead."""
+"""From events to operations: a request with the response that belongs to it, looked up a bounded way ahead."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from fencepost.traces.events import Body, Event, Kind
 
 MAX_LOOKAHEAD = 4_096
-"""How many events ahead an answer is looked for; an answer further away is judged when it comes."""
+"""How many events ahead a response is looked for; a response further away is judged when it comes."""
 
 
 @dataclass(slots=True, eq=False)
@@ -26,7 +26,7 @@ class Operation:
     broker: int | None = None
     """The node it was sent to, where the trace says so."""
     lost: bool = False
-    """Its connection ended, or the target was restarted: no answer will be seen."""
+    """Its connection ended, or the target was restarted: no response will be seen."""
 
 
 class PairedEvent(NamedTuple):
@@ -38,14 +38,14 @@ class PairedEvent(NamedTuple):
 
 @dataclass(slots=True)
 class Lookahead:
-    """Reads events ahead and attaches answers to the operations still to be handled."""
+    """Reads events ahead and attaches responses to the operations still to be handled."""
 
     events: Iterable[Event]
     window: int = MAX_LOOKAHEAD
     open_operations: dict[int, Operation] = field(default_factory=dict)
 
     def pair_operations(self) -> Iterator[PairedEvent]:
-        """Every event in order, each request with its answer if that is within the window."""
+        """Every event in order, each request with its response if that is within the window."""
         waiting: deque[PairedEvent] = deque()
         for event in self.events:
             waiting.append(self.pair_event(event))

@@ -24,7 +24,7 @@ PASSING = frozenset({CheckStatus.PASS, CheckStatus.UNUSUAL})
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """An answer that the model does not allow. `sequence` is that of the request."""
+    """A response that the model does not allow. `sequence` is that of the request."""
 
     sequence: int
     group: str
@@ -36,21 +36,21 @@ class Violation:
     guard: str
     requirements: tuple[str, ...]
     kind: str = ""
-    """The same for faults that are alike: the same rule, fields, error and requirements."""
+    """The same for violations that are alike: the same rule, fields, error and requirements."""
     tolerated: bool = False
-    """The target goes by what it told, and nothing else is the worse for it."""
+    """The target goes by its response from now on, and nothing else is the worse for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What one marked answer says of one requirement."""
+    """What the response to one checked request says of one requirement."""
 
     requirement: str
     sequence: int
     status: CheckStatus
     note: str = ""
     violation: Violation | None = None
-    """What is wrong with the answer, where that is why it fails."""
+    """What is wrong with the response, where that is why it fails."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,21 +90,20 @@ class Judge:
             name, part = request.group, GroupOperation(operation, request)
             if self.only is not None and not self.only(name):
                 continue
-            if self.gap is None or not self.partial_group(name, self.gap).defer(part):
-                if self.protocol.is_sent_elsewhere(operation, request):
-                    continue
+            is_deferred = self.gap is not None and self.partial_group(name, self.gap).defer(part)
+            if not is_deferred and self.protocol.is_sent_elsewhere(operation, request):
+                continue
+            self.waiting_groups.setdefault(handle, []).append(name)
+            if not is_deferred:
                 group = self.groups.get(name)
                 if group is None:
                     group = self.groups[name] = GroupJudge(self.trace, name)
-                self.waiting_groups.setdefault(handle, []).append(name)
                 group.on_request(part)
-            else:
-                self.waiting_groups.setdefault(handle, []).append(name)
 
-    def requests_in(self, operation: Operation) -> Iterable[Request]:
+    def requests_in(self, operation: Operation) -> tuple[Request, ...]:
         """The request as each group sees it. One that no coordinator could read concerns none."""
         try:
-            return self.protocol.requests_in(operation, self.followed_groups())
+            return tuple(self.protocol.requests_in(operation, self.followed_groups()))
         except (AttributeError, KeyError, TypeError):
             self.records.of(operation.handle).undecided_reason = "the request is not well formed"
             return ()
@@ -259,8 +258,7 @@ HANDLERS: Mapping[tuple[Kind, str], Callable[[Judge, Event, Operation | None], N
 }
 """What to do at an event that is neither a request nor a response."""
 BEAM_WIDTHS = (12, 60, 400)
-"""How many explanations of an answer are kept, in one pass after the other; nearly always one of the first is what
-happened."""
+"""How many explanations of a response are kept in each pass; nearly always one of the first is what happened."""
 
 
 def judge(
@@ -268,10 +266,9 @@ def judge(
 ) -> TraceVerdict:
     """Judge one trace. `decisions` are reference differences already settled for the target (DIV-nn).
 
-    A few explanations of every answer are enough to accept a trace; `is_likely` tries the likeliest ones before and
-    gives
-    up sooner, which is quicker and decides no reference difference. To reject a trace all of them have to be looked at:
-    that is done in a last pass, for which `events` must be a sequence; a stream is then left undecided.
+    A few explanations of every response are enough to accept a trace. `eager` tries the likeliest ones first and gives
+    up sooner, which is quicker and decides no reference difference. To reject a trace all explanations have to be
+    tried: that is done in a last pass, for which `events` must be a sequence; a stream is then left inconclusive.
     """
     if eager and header.order is Order.INTERVALS and isinstance(events, Sequence):
         verdict = Judge(

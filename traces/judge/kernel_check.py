@@ -1,7 +1,7 @@
 """What an accepted trace went through, held against the kernel of the protocol (`model.classic.kernel.refinement`).
 
-The judge tells of every step that it settled on. What the members of a trace do is their own affair: their commits
-are taken as sent, and bytes as shares that nobody else has. So this is about the coordinator alone. Commits within a
+The judge reports every step that it settled on. What the members of a trace do is their own affair: their commits are
+taken as sent, and bytes as shares that no other member has. So this is about the coordinator alone. Commits within a
 transaction are left out, since no barrier holds them back while an assignment is awaited (coordinator.md 2.12).
 """
 

@@ -1,7 +1,7 @@
 """The smallest part of a recorded trace that no behaviour of the model explains.
 
 Causality is kept: with a request goes all that came of it, and with a member id the JoinGroup that handed it out. The
-fault stays where it is: all that comes before it is still explained, and the same answer is wrong in the same way.
+violation stays where it is: what comes before it is still explained, and the same response is wrong in the same way.
 """
 
 import time
@@ -22,7 +22,7 @@ MEMBER_ID_FIELD = "member_id"
 def minimize_trace(
     header: Header, events: Sequence[Event], violation: Violation, seconds: float = DEFAULT_SECONDS
 ) -> tuple[Event, ...]:
-    """The part of a trace that shows this fault of it; the trace up to the fault if no smaller part does.
+    """The part of a trace that shows this violation; the trace up to the violation if no smaller part does.
 
     `events` begin where the trace does. What can be tried in `seconds` decides: a slow machine may find a larger part.
     """
@@ -59,7 +59,7 @@ def reproduces(header: Header, events: tuple[Event, ...], violation: Violation) 
 
 
 def events_until_response(events: Sequence[Event], sequence: int) -> tuple[Event, ...]:
-    """The events up to the answer to a request, or to the end if there is none."""
+    """The events up to the response to a request, or to the end if there is none."""
     ends = (place for place, event in enumerate(events) if event.of == sequence and event.kind is not Kind.INTERNAL)
     return tuple(events[: next(ends, len(events)) + 1])
 
@@ -75,7 +75,7 @@ def is_annotation(event: Event) -> bool:
 
 
 def id_issuers(events: Sequence[Event]) -> Mapping[str, int]:
-    """By member id the JoinGroup whose answer told of it first."""
+    """By member id, the JoinGroup whose response showed it first."""
     found: dict[str, int] = {}
     for event in events:
         given = event.body.get(MEMBER_ID_FIELD)

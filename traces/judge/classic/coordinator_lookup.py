@@ -44,7 +44,7 @@ class LookupCheck:
         return not home
 
     def check_response(self, operation: Operation) -> Iterator[Violation]:
-        """What is wrong with an answer."""
+        """What is wrong with a response."""
         if operation.response is None:
             return
         if operation.api == "Metadata":
@@ -57,7 +57,7 @@ class LookupCheck:
             self.reset()
 
     def check_coordinator(self, operation: Operation, response: Body, is_coordinator: bool) -> Iterator[Violation]:
-        """The answer of a known node: it coordinates the group, or it says that it does not."""
+        """The response of a known node: it coordinates the group, or it says that it does not."""
         refused = errors_in(response) == {NOT_COORDINATOR}
         if is_coordinator and refused:
             yield self.violation_of(operation, ("place",), "an answer of the node that was named", "FIND-01")
@@ -65,7 +65,7 @@ class LookupCheck:
             yield self.violation_of(operation, ("error",), "NOT_COORDINATOR", "FIND-10")
 
     def check_find_coordinator(self, operation: Operation, response: Body) -> Iterator[Violation]:
-        """The answer to a lookup."""
+        """The response to a lookup."""
         batched = operation.version >= FIRST_BATCHED_VERSION
         if ("coordinators" if batched else "node_id") not in response:
             layout = "a list of coordinators" if batched else "the node at top level"
@@ -80,7 +80,7 @@ class LookupCheck:
             yield from self.check_entry(operation, operation.body.get("key_type", GROUP_KEY), key, row)
 
     def check_entry(self, operation: Operation, kind: int, key: Any, row: Body) -> Iterator[Violation]:
-        """One entry of an answer."""
+        """One entry of a response."""
         error = row.get("error_code")
         if kind not in (GROUP_KEY, TRANSACTION_KEY, SHARE_KEY):
             if error != INVALID_REQUEST:
@@ -116,7 +116,7 @@ class LookupCheck:
 
     @staticmethod
     def violation_of(operation: Operation, fields: tuple[str, ...], allowed: str, requirement: str) -> Violation:
-        """A fault in words."""
+        """A violation in words."""
         return Violation(
             sequence=operation.handle - 1,
             group="",
@@ -131,7 +131,7 @@ class LookupCheck:
 
 
 def unusual_lookup_fields(response: Body) -> set[str]:
-    """What is allowed about an answer to a lookup, but not as Apache Kafka has it."""
+    """The fields of a response to a lookup that are allowed, but not as Apache Kafka has them."""
     rows = response.get("coordinators") or [response]
     named = any(row.get("error_code") != 0 and row.get("node_id", -1) != -1 for row in rows)
     return ({"wire"} if response.get("_findings") else set()) | ({"node"} if named else set())

@@ -22,7 +22,7 @@ from fencepost.traces.judge.search.configuration import Configuration, Decisions
 from fencepost.traces.judge.search.time_interval import Instant, TimeInterval, high
 
 NOT_READY_ERRORS = frozenset(gate.error for gate in Unavailable)
-"""Errors a coordinator may give in place of any answer around a failover (LAT-15)."""
+"""Errors a coordinator may give in place of any response around a failover (LAT-15)."""
 FAILED_WRITE_ERRORS = frozenset({Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR, Error.UNKNOWN_SERVER_ERROR})
 """Errors of a request that may have taken effect (LAT-16)."""
 UNINFORMATIVE_RULES = frozenset({"gate.loading.heartbeat", "gate.loading.sync", "gate.elsewhere.list"})
@@ -69,7 +69,7 @@ def handle_when_unavailable(
 def handle_when_not_ready(
     stepper: CoordinatorStepper, configuration: Configuration, part: GroupOperation, now: Instant
 ) -> Iterator[Configuration]:
-    """The request gets one of the errors in place of any other answer (LAT-15)."""
+    """The request gets one of the errors in place of any other response (LAT-15)."""
     for error in NOT_READY_ERRORS:
 
         def run(dialect: Dialect, error: Error = error) -> StepResult:
@@ -87,7 +87,7 @@ def match_refusal(
     outcome: StepResult,
     decisions: Decisions,
 ) -> Iterator[Configuration]:
-    """The configuration after such an answer, if it is the one seen."""
+    """The configuration after such a response, if it is the one seen."""
     number = part.operation.handle
     (reply,) = outcome.replies
     for difference in stepper.compare_response(part, reply.response):

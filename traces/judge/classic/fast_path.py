@@ -1,4 +1,4 @@
-"""The way most requests are explained: handled as they come, no timer due, and answered at once as the model says.
+"""The way most requests are explained: handled as they come, no timer due, and responded to at once as the model says.
 
 It is the only thing that the search finds then, found without one; where anything at all is open, it is left to it.
 """
@@ -22,7 +22,7 @@ from fencepost.traces.judge.search.time_interval import TimeInterval
 from fencepost.traces.operations import Operation
 
 FAST_PATH_REQUESTS = (Heartbeat, OffsetCommit)
-"""Requests that are answered at once and elect nobody."""
+"""Requests that are responded to at once and elect no leader."""
 NO_CHOICES = Choices()
 replace_after_step = evolver(Configuration, "world", "clock", "path")
 

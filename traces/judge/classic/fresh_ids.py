@@ -35,7 +35,7 @@ def resolve_group_ids(group: Group | None, shown: Mapping[FreshId, str]) -> Grou
 
 
 def resolve_response_ids(response: Response, shown: Mapping[FreshId, str]) -> Response:
-    """An answer given with ids not known then, with those known now."""
+    """A response that was given with fresh ids, with those known now."""
     if not isinstance(response, JoinResponse):
         return response
 

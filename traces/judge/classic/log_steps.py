@@ -1,8 +1,8 @@
-"""Steps that a coordinator itself tells of, held against the kernel of the protocol (`model.classic.kernel.actions`).
+"""Steps that a coordinator logs, compared with the kernel of the protocol (`model.classic.kernel.actions`).
 
-A log tells of rounds, leaders and members, and of nothing else. So each step is an action of the kernel whose
-arguments are known in part: who leads a round is `UNKNOWN_MEMBER` until it is told. Beyond the guards of the kernel,
-generations have to count one by one, and a round has to keep its members.
+A log shows rebalances, leaders and members only. So each step is an action of the kernel whose arguments are known in
+part: the leader of a rebalance is `UNKNOWN_MEMBER` until it is logged. Beyond the guards of the kernel, generations
+have to count one by one, and a rebalance has to keep its members.
 """
 
 import re
@@ -118,7 +118,7 @@ def step_violation(event: Event, group: str, guard: str, requirement: str, known
 
 
 def on_prepare(group: LoggedGroup, body: Body) -> dict[str, Any]:
-    """A rebalance begins. Its reason may tell who is gone."""
+    """A rebalance begins. Its reason may name members that are gone."""
     guards, generation = {}, body["generation"]
     if group.kernel is not None:
         guards["nothing else counts"] = group.kernel.current == generation
@@ -148,7 +148,7 @@ def on_complete(group: LoggedGroup, body: Body) -> dict[str, Any]:
 
 
 def on_empty(group: LoggedGroup, body: Body) -> dict[str, Any]:
-    """The join phase ends with nobody."""
+    """The join phase ends without members."""
     generation = body["generation"]
     guards = check_generation(group, generation)
     apply_move(group, complete_empty(kernel_at_generation(group, generation - 1), generation))
@@ -186,7 +186,7 @@ def on_unregister(group: LoggedGroup, body: Body) -> dict[str, Any]:
 
 
 def on_replace(group: LoggedGroup, body: Body) -> dict[str, Any]:
-    """A static member has another id now, which the line does not tell: if it led, it is not known who does."""
+    """A static member has another id now, which the line does not show: if it led, the leader is not known."""
     kernel = group.kernel
     if kernel is not None and kernel.led.has(kernel.current, body["member"]):
         group.kernel = with_leader(kernel, UNKNOWN_MEMBER)

@@ -1,4 +1,4 @@
-"""Does an answer that was seen say what the model says? Field by field, with the latitude of the protocol.
+"""Compares a response that was seen with that of the model, field by field, within the latitude of the protocol.
 
 A field is named in a difference by what it is in the protocol (`error`, `generation`, `leader`, `members`, ...).
 A hard difference is one the protocol forbids; a soft one is within its latitude (LAT-11 to LAT-13) and counts
@@ -36,13 +36,13 @@ from fencepost.traces.judge.search.difference import FreshId, ResponseDifference
 
 View = TypeVar("View", MemberView, MemberDescription)
 OPERATIONS_NOT_REQUESTED = -2147483648
-"""Authorized operations when nobody asked for them (KIP-430)."""
+"""Authorized operations where the request does not ask for them (KIP-430)."""
 
 
 @fast_frozen
 @dataclass(frozen=True, slots=True)
 class ObservedResponse:
-    """An answer as it came, and the request it belongs to. `names` are those of topics by their ids."""
+    """A response as it came, and the request it belongs to. `names` are those of topics by their ids."""
 
     api: str
     version: int
@@ -53,7 +53,7 @@ class ObservedResponse:
 
 
 def compare_responses(expected: Response, observed: ObservedResponse) -> Iterator[ResponseDifference]:
-    """Hold the answer of the model against the one seen. Fields missing in a broken answer count as different.
+    """Compare the response of the model with the one seen. Fields missing in a broken response count as different.
 
     There are several differences if ids that were not known before can be matched in several ways.
     """
@@ -63,7 +63,7 @@ def compare_responses(expected: Response, observed: ObservedResponse) -> Iterato
 def compare_with_choices(
     expected: Response, observed: ObservedResponse, choices: tuple[int, ...]
 ) -> ResponseDifference:
-    """One way to hold the answers against each other."""
+    """Compare the responses in one way."""
     difference = ResponseDifference(choices=choices)
     if observed.response.get("_findings"):
         difference.advisory.add("wire")
@@ -126,7 +126,7 @@ def compare_members(
 def match_members(
     views: Sequence[View], seen: Sequence[Body], fits: Callable[[View, Body], bool], difference: ResponseDifference
 ) -> Iterator[tuple[View, Body]]:
-    """Each member with its row in an answer; one whose id was not shown yet takes a row that nobody has and that fits.
+    """Each member with its row in a response; one whose id is fresh takes a row that fits and is no other member's.
 
     A member without a row, or a row without a member, is a difference in `members`.
     """
@@ -166,7 +166,7 @@ def compare_sync(expected: SyncResponse, observed: ObservedResponse, difference:
 def compare_error(
     expected: HeartbeatResponse | ErrorResponse, observed: ObservedResponse, difference: ResponseDifference
 ) -> None:
-    """An answer with nothing but an error; DeleteGroups has one for each group."""
+    """A response with nothing but an error; DeleteGroups has one for each group."""
     body = observed.response
     if observed.api == "DeleteGroups":
         rows = [row for row in body.get("results") or () if row.get("group_id") == observed.group]
@@ -178,7 +178,7 @@ def compare_error(
 
 
 def compare_leave(expected: LeaveResponse, observed: ObservedResponse, difference: ResponseDifference) -> None:
-    """LeaveGroup; below v3 the only entry's error is the answer's."""
+    """LeaveGroup; below v3 the only entry's error is the response's."""
     body = observed.response
     entries = [int(error) for error in expected.entries]
     if observed.version < 3:
@@ -196,7 +196,7 @@ def compare_leave(expected: LeaveResponse, observed: ObservedResponse, differenc
 
 
 def partition_rows(topics: Iterable[Body] | None, names: TopicNames) -> dict[Partition, Body]:
-    """The rows of an answer by partition."""
+    """The rows of a response by partition."""
     return {
         (text_or_empty(topic_of({"name": None, **topic}, names)), row.get("partition_index", -1)): row
         for topic in topics or ()
@@ -231,12 +231,12 @@ def compare_partitions(expected: PartitionErrors, observed: ObservedResponse, di
 
 
 def offset_fetch_bodies(version: int, body: Body, group: str) -> list[Body]:
-    """What an answer to OffsetFetch says of one group; not exactly one body is a flaw of the answer."""
+    """What a response to OffsetFetch says of one group; not exactly one body is a flaw of the response."""
     return [body] if version < 8 else [row for row in body.get("groups") or () if row.get("group_id") == group]
 
 
 def offset_fetch_rows(version: int, body: Body, group: str, names: TopicNames) -> dict[Partition, Body]:
-    """The rows of one group in an answer to OffsetFetch."""
+    """The rows of one group in a response to OffsetFetch."""
     return {
         where: row
         for each in offset_fetch_bodies(version, body, group)
@@ -345,7 +345,7 @@ def compare_list_groups(
 
 
 def compare_silence(expected: NoResponse, observed: ObservedResponse, difference: ResponseDifference) -> None:
-    """A request that lost its place: no answer, an error, or the newer one's answer (LAT-09, LAT-10)."""
+    """A request that lost its place: no response, an error, or the newer one's response (LAT-09, LAT-10)."""
     if observed.response.get("error_code") not in (
         Error.UNKNOWN_MEMBER_ID,
         Error.REBALANCE_IN_PROGRESS,
@@ -367,4 +367,4 @@ COMPARISONS: Mapping[type, Callable[[Any, ObservedResponse, ResponseDifference],
     ErrorResponse: compare_error,
     NoResponse: compare_silence,
 }
-"""How to compare each kind of answer."""
+"""How to compare each kind of response."""

@@ -60,7 +60,7 @@ def outcomes_over_choices(
     protocols: Iterable[Any],
     decisions: Decisions,
 ) -> Iterator[tuple[StepResult, Decisions]]:
-    """The outcomes of a step over leaders and protocols, taken from the answers seen or else from the group."""
+    """The outcomes of a step over leaders and protocols, taken from the responses seen or else from the group."""
     leads, names = tuple(leaders), tuple(protocols)
     first = Choices(member_id, leads[0] if leads else None, names[0] if names else None)
     outcomes = list(outcomes_over_dialects(lambda dialect: run(first, dialect), decisions))

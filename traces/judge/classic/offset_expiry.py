@@ -1,4 +1,4 @@
-"""Offsets whose retention is over: a pass may have removed them, or not, until an answer shows which (LAT-17)."""
+"""Offsets whose retention is over: a pass may have removed them, or not, until a response shows which (LAT-17)."""
 
 from collections.abc import Iterator
 
@@ -29,7 +29,7 @@ def maybe_expired_offsets(
 def states_after_cleanup(
     configuration: Configuration, part: GroupOperation, now: int, cluster: Cluster
 ) -> Iterator[GroupState]:
-    """The worlds in which offsets that this answer shows to be gone, or the whole group, were removed."""
+    """The worlds in which offsets that this response shows to be gone, or the whole group, were removed."""
     world, request, settings = configuration.world, part.request, cluster.settings
     if world.group is None:
         return
@@ -49,7 +49,7 @@ def states_after_cleanup(
 def missing_offsets(
     part: GroupOperation, request: OffsetFetch, doubtful: frozenset[Partition], names: TopicNames
 ) -> frozenset[Partition]:
-    """Which of these offsets the answer to an OffsetFetch says are not there."""
+    """Which of these offsets are not there by the response to an OffsetFetch."""
     operation = part.operation
     if not doubtful or operation.response is None:
         return frozenset()

@@ -40,7 +40,7 @@ from fencepost.traces.operations import Operation
 MAX_HISTORY = 20_000
 """How much of a group is kept until its first round is seen."""
 MAX_UNSEEN_SESSION_MS = 60_000
-"""How long an id that nobody saw given out may be waited for: a session timeout, of which clients choose less."""
+"""How long an id issued before the trace may be waited for: a session timeout, of which clients choose less."""
 FIRST_EPOCH_VERSION = 5
 """The first version of OffsetFetch that shows an offset in full."""
 MAX_MEMBER_IDS = 10_000
@@ -64,7 +64,7 @@ class UnknownGroup:
 
     open_operations: dict[int, GroupOperation] = field(default_factory=dict)
     history: list[tuple[GroupOperation, int, bool]] | None = field(default_factory=list)
-    """Everything since, as long as it may have been from the group's beginning: what, when, sent or answered."""
+    """Everything since, as long as it may have been from the group's beginning: what, when, sent or responded to."""
     issued_ids: set[str] = field(default_factory=set)
     """Ids that were given out since."""
     rebalance: ReconstructedRebalance = field(default_factory=ReconstructedRebalance)
@@ -72,7 +72,7 @@ class UnknownGroup:
     """Members were heard of."""
 
     def record(self, part: GroupOperation, time: int, *, sent: bool) -> None:
-        """Take note of a request or an answer."""
+        """Record a request or a response."""
         self.is_active |= isinstance(part.request, JoinGroup | SyncGroup | Heartbeat | LeaveGroup)
         if self.history is not None:
             self.history.append((part, time, sent))
@@ -310,7 +310,7 @@ class PartialGroup:
 
 
 def offset_from_row(row: Body, committed: int) -> Offset:
-    """An offset as an answer shows it."""
+    """An offset as a response shows it."""
     epoch = row.get("committed_leader_epoch", -1)
     return Offset(row["committed_offset"], epoch, row.get("metadata") or "", None, committed)
 
@@ -331,7 +331,7 @@ def committed_partitions(parts: Iterator[GroupOperation]) -> set[Partition]:
 
 
 def member_ids_in(response: Any) -> Iterator[str]:
-    """Whom an answer to JoinGroup tells of."""
+    """The ids in a response to JoinGroup."""
     yield response.get("leader") or ""
     for member in response.get("members") or ():
         yield member.get("member_id") or ""

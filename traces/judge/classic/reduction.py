@@ -57,9 +57,9 @@ READ_ONLY_RULES = frozenset(
         "sync.preparing",
     }
 )
-"""Rules that change nothing, of requests that could change nothing later and still be answered alike."""
+"""Rules that change nothing, of requests that could change nothing later and still get the same response."""
 SESSION_RULES = frozenset({"heartbeat.preparing", "heartbeat.completing", "heartbeat.stable"})
-"""Rules that begin the member's session anew. Sessions that begin within one span of time are not told apart."""
+"""Rules that begin the member's session anew. Sessions that begin within one span of time are not distinguished."""
 UNKNOWN_MEMBER_RULES = frozenset({"join.unknown-group", "join.unknown-member", "sync.unknown-member", "sync.empty"})
 """Rules that refuse an id for good, unless it waits to be used."""
 COMMUTING_ERRORS: Mapping[str, frozenset[int] | None] = {
@@ -78,7 +78,7 @@ COMMUTING_ERRORS: Mapping[str, frozenset[int] | None] = {
 
 
 def may_commute(api: str, response: Mapping[str, Any] | None) -> bool:
-    """The answer is one that such a request may get: a quick look before the model is asked."""
+    """The response is one that such a request may get: a quick look before the model is asked."""
     if response is None or api not in COMMUTING_ERRORS:
         return False
     errors = COMMUTING_ERRORS[api]

@@ -1,4 +1,4 @@
-"""One round of a group as answers show it: enough to know its state once the round is over."""
+"""One rebalance of a group as responses show it: enough to know the state once it is over."""
 
 from dataclasses import dataclass, field
 
@@ -15,11 +15,11 @@ from fencepost.traces.judge.search.time_interval import TimeInterval
 
 @dataclass(slots=True)
 class ReconstructedRebalance:
-    """The latest round that was heard of."""
+    """The latest rebalance that was seen."""
 
     generation: int = -1
     leader_response: Body = field(default_factory=dict)
-    """The answer to its leader."""
+    """The response to its leader."""
     joins: dict[MemberId, JoinGroup] = field(default_factory=dict)
     """By member id, the request that brought the member into the round."""
     assignments: dict[MemberId | None, Assignment | None] | None = None
@@ -33,7 +33,7 @@ class ReconstructedRebalance:
     """Something has happened since, or may have."""
 
     def on_response(self, part: GroupOperation, time: int) -> None:
-        """Take an answer in."""
+        """Take in a response."""
         request, body = part.request, part.operation.response or {}
         error, sent = body.get("error_code", 0), part.operation.sent_at
         if isinstance(request, JoinGroup):
@@ -50,7 +50,7 @@ class ReconstructedRebalance:
             self.is_over = True
 
     def on_join_response(self, request: JoinGroup, body: Body, sent: int) -> None:
-        """An answer to JoinGroup."""
+        """A response to JoinGroup."""
         error, member = body.get("error_code"), MemberId(body.get("member_id") or "")
         if error == Error.MEMBER_ID_REQUIRED:
             self.pending[member] = (sent, request.core.session_timeout)
@@ -60,7 +60,7 @@ class ReconstructedRebalance:
         if generation != self.generation:
             self.generation, self.leader_response, self.assignments, self.is_over = generation, {}, None, False
             self.joins, self.synced = {}, set()
-        # Answered within a round that goes on: a static member came back, or one that had missed its answer.
+        # Responded to within a rebalance that goes on: a static member came back, or one that had missed its response.
         self.is_over |= member in self.joins or self.assignments is not None
         self.joins[member] = request
         self.last_heard[member] = sent

@@ -1,4 +1,4 @@
-"""What a trace tells of the cluster's topics: their numbers of partitions, and their names by id (KIP-516)."""
+"""What a trace shows of the cluster's topics: their numbers of partitions, and their names by id (KIP-516)."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,29 +12,29 @@ from fencepost.traces.operations import Operation
 
 
 class KnownTopics:
-    """The topics as far as they are known: told by the schedule, or read from Metadata answers."""
+    """The topics as far as they are known: given by the schedule, or read from Metadata responses."""
 
     def __init__(self) -> None:
         self.partition_counts: dict[str, int] | None = None
         self.names: dict[str, str] = {}
         self.has_all_ids = False
-        """The schedule told the ids, so another id is no topic's."""
+        """The schedule gave the ids of all topics."""
 
     def learn_from_annotation(self, body: Body) -> None:
-        """Take in a remark of the schedule."""
+        """Learn topics from an annotation of the schedule."""
         self.partition_counts = {**(self.partition_counts or {}), **body["topics"]}
         if "ids" in body:
             self.has_all_ids = True
             self.names |= {topic_id: name for name, topic_id in body["ids"].items()}
 
     def learn_from_metadata(self, response: Body) -> None:
-        """Read the ids in an answer to Metadata."""
+        """Read the ids in a response to Metadata."""
         for topic in response.get("topics") or ():
             if topic.get("name") and topic.get("topic_id", ZERO_UUID) != ZERO_UUID:
                 self.names[topic["topic_id"]] = topic["name"]
 
     def has_unknown_ids(self, operation: Operation) -> bool:
-        """The request or its answer goes by ids that may be those of any topic."""
+        """The request or its response goes by ids that may be those of any topic."""
         if self.has_all_ids or not names_topics_by_id(operation.api, operation.version):
             return False
         return any(

@@ -1,1 +1,4 @@
-"""Diagnosis of a rejected trace: the response that is wrong, the requirements it violates, and the wording."""
+"""Diagnosis: the path with the fewest wrong responses, and where it leads.
+
+Which requirement a wrong response violates is up to its protocol, never to this package.
+"""

@@ -1,5 +1,4 @@
-"""The search for an explanation: a linearization of the operations of one group that the model allows.
+"""The search for an explanation: a linearization of the operations of one group that the protocol allows.
 
-A configuration is one possible explanation of the history so far. The search keeps all of them, and accepts the trace
-as long as one is left. Attribution of a violation to requirements is in `traces/judge/diagnosis`.
+It knows a protocol by its `Stepper` alone, and never what is right or wrong about a response.
 """
