@@ -16,7 +16,7 @@ from fencepost.model.classic.member.member import (
 from fencepost.model.errors import Error
 from fencepost.model.explore.classic.state_layout import COORDINATOR, PROCESS, CoordinatorState, ProcessState, column_of
 from fencepost.model.explore.search import DEADLOCK
-from fencepost.model.explore.transition_system import Check
+from fencepost.model.explore.transition_system import Check, PropertyKind
 from fencepost.model.logic import Token
 
 LED_PHASES = (Phase.COMPLETING, Phase.STABLE)
@@ -25,14 +25,13 @@ LED_PHASES = (Phase.COMPLETING, Phase.STABLE)
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A property by name: where it is looked for, and what is not meant. `always` ones hold everywhere, the others
-    somewhere."""
+    """A property by name: where it is checked, and what it does not say."""
 
     name: str
     sentence: str
     covers: str
     excludes: str
-    always: bool = True
+    kind: PropertyKind = PropertyKind.ALWAYS
 
 
 ONE_LEADER = Property(
@@ -88,14 +87,14 @@ EVERYONE_STABLE = Property(
     "At some point every process is a stable member of the present generation.",
     "a shortest way there",
     "that it has to come to this",
-    always=False,
+    kind=PropertyKind.SOMETIMES,
 )
 ZOMBIE = Property(
     "zombie",
     "At some point a process believes that it owns what another was given.",
     "a shortest way there",
     "that it does harm: its commits are refused",
-    always=False,
+    kind=PropertyKind.SOMETIMES,
 )
 PROPERTIES = (
     ONE_LEADER,
@@ -236,4 +235,4 @@ def property_checks(count: int) -> tuple[Check, ...]:
 
 def sometimes(name: str, columns: tuple[int, ...], happens: Callable[..., bool]) -> Check:
     """A witness."""
-    return Check(name, columns, happens, always=False)
+    return Check(name, columns, happens, PropertyKind.SOMETIMES)

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from fencepost.model.classic.theorems.non_theorems import FALSE_THEOREMS
-from fencepost.model.classic.theorems.statements import THEOREMS, Statement
+from fencepost.model.classic.theorems.statements import THEOREMS
 from fencepost.model.proofs.classic import kernel_proofs
 from fencepost.model.proofs.classic.counterexample import InductionCounterexample, decode_refutation
 from fencepost.model.proofs.classic.induction import STATEMENTS, EventVerdict, ProofSize, initially_false, prove_event
 from fencepost.model.proofs.classic.proof_events import coordinator_events, member_events
 from fencepost.model.proofs.draining import theorems
 from fencepost.model.proofs.obligations import Lemma, LemmaResult, findings
+from fencepost.model.statement import Statement
 
 Progress = Callable[[str, int, int], None]
 """Told what is being proved, its number and how many there are."""
