@@ -11,7 +11,7 @@ from fencepost.model.frozen import evolve
 
 Truth: TypeAlias = bool
 """A truth value; in a proof a symbolic one."""
-Token: TypeAlias = Any
+Token: TypeAlias = Annotated[Any, "token"]
 """An id, a name or bytes, which the core compares and passes on; None where there is none."""
 Time: TypeAlias = Annotated[Any, "time"]
 """A moment in milliseconds; only added to and compared."""

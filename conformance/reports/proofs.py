@@ -7,9 +7,9 @@ from time import perf_counter
 from typing import Any
 
 from fencepost.conformance.results import ExitCode
-from fencepost.model.explore.classic.group_search import PathStep
 from fencepost.model.explore.classic.state_layout import COORDINATOR
 from fencepost.model.explore.classic.violation_search import ReachableViolation, ViolationSearchResult, find_violations
+from fencepost.model.explore.engine import PathStep
 from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize
 from fencepost.model.proofs.registry.results import (
     Progress,

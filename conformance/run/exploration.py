@@ -10,14 +10,16 @@ from pathlib import Path
 from types import FrameType
 
 from fencepost.conformance.results import ExitCode
-from fencepost.model.explore.classic.group_search import Engine, explore_system, group_system, replay_path
+from fencepost.model.explore.classic.group_system import group_system
 from fencepost.model.explore.classic.liveness import LivenessResult, Stall, check_liveness
 from fencepost.model.explore.classic.properties import PROPERTIES, ZOMBIE, Property
-from fencepost.model.explore.classic.rendering import changed_columns, render_row
 from fencepost.model.explore.classic.state_diagram import render_search, searched_arrows
 from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
+from fencepost.model.explore.engine import Engine, explore_system, replay_path
 from fencepost.model.explore.graph_export import explored_graph, is_complete, write_dot, write_graphml
+from fencepost.model.explore.rendering import changed_columns, render_row
 from fencepost.model.explore.search import NO_LIMIT, Discovery, Exploration, SearchProgress
+from fencepost.model.explore.transition_system import PropertyKind
 
 MAX_MEMBERS = 6
 SETTLES = Property(
@@ -162,13 +164,13 @@ def property_results(instance: Instance, exploration: Exploration) -> Iterator[P
     for one in PROPERTIES:
         if one == ZOMBIE and instance.members == 1:
             continue  # there is nobody else to own anything
-        finding = findings.get(one.name)
+        finding, always = findings.get(one.name), one.kind is PropertyKind.ALWAYS
         if finding is not None:
-            yield PropertyResult(one, "violated" if one.always else "seen", where, path_to(exploration, finding))
+            yield PropertyResult(one, "violated" if always else "seen", where, path_to(exploration, finding))
         elif not exploration.finished:
             yield PropertyResult(one, "open", where)
         else:
-            yield PropertyResult(one, "holds" if one.always else "not seen", where)
+            yield PropertyResult(one, "holds" if always else "not seen", where)
 
 
 def path_to(exploration: Exploration, finding: Discovery) -> tuple[PathStep, ...]:

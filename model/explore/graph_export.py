@@ -7,7 +7,7 @@ from typing import BinaryIO, TextIO
 
 import networkx as nx
 
-from fencepost.model.explore.classic.rendering import render_row
+from fencepost.model.explore.rendering import render_row
 from fencepost.model.explore.search import Exploration
 
 MAX_EXPORTED_STATES = 20_000

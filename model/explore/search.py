@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 from fencepost.model.explore.bit_packing import BitLayout
-from fencepost.model.explore.transition_system import Transition, Value
+from fencepost.model.explore.transition_system import PropertyKind, Transition, Value
 from fencepost.model.explore.transition_tables import TransitionTables
 
 NO_LIMIT = 1 << 62
@@ -36,13 +36,13 @@ def watch_nothing(progress: SearchProgress) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """A property that fails (`always`), or one that was seen to happen: its name and a shortest way there.
+    """A property that was violated, or a witness that was found: its name and kind, and a shortest path there.
 
     `violating_step` is the move after the way that breaks the property; None if the last state of the way does.
     """
 
     name: str
-    always: bool
+    kind: PropertyKind
     path: tuple[Row, ...]
     violating_step: Transition | None = None
 
@@ -67,7 +67,7 @@ class Exploration:
     @property
     def violations(self) -> tuple[Discovery, ...]:
         """The properties that fail."""
-        return tuple(finding for finding in self.discoveries if finding.always)
+        return tuple(finding for finding in self.discoveries if finding.kind is PropertyKind.ALWAYS)
 
     def rule_counts(self) -> dict[str, int]:
         """The rules that applied, and to how many combinations of what a site reads."""
@@ -142,10 +142,10 @@ class Search(ABC):
         check = self.tables.system.checks[index]
         if check.name in self._found:
             return
-        telling = {local for local in fresh if self.tables.holds(check, local) != check.always}
+        telling = {local for local in fresh if self.tables.holds(check, local) != (check.kind is PropertyKind.ALWAYS)}
         state = self.find_state(self.tables.layout.mask(check.columns), telling) if telling else None
         if state is not None:
-            self._report(check.name, check.always, state)
+            self._report(check.name, check.kind, state)
 
     def report_violations(self, breaches: Sequence[Transition]) -> None:
         """Moves that were learned just now break properties; some state of the level makes each of them possible."""
@@ -157,17 +157,17 @@ class Search(ABC):
                 locals_ = {self.tables.layout.pack(key, table.action.columns) for key in keys}
                 state = self.find_state(table.mask, locals_) if locals_ else None
                 if state is not None and move.violates not in self._found:
-                    self._report(move.violates, True, state, move)
+                    self._report(move.violates, PropertyKind.ALWAYS, state, move)
 
     def report_deadlock(self, state: int) -> None:
         """Nothing can happen in this state of the present level."""
         if DEADLOCK not in self._found:
-            self._report(DEADLOCK, True, state)
+            self._report(DEADLOCK, PropertyKind.ALWAYS, state)
 
-    def _report(self, name: str, always: bool, state: int, breach: Transition | None = None) -> None:
+    def _report(self, name: str, kind: PropertyKind, state: int, breach: Transition | None = None) -> None:
         self._found.add(name)
         way = tuple(self.tables.values(one) for one in self.path_to(state))
-        self.result.discoveries.append(Discovery(name, always, way, breach))
+        self.result.discoveries.append(Discovery(name, kind, way, breach))
 
 
 BATCH_SIZE = 1 << 12

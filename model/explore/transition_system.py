@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, TypeAlias
 
 Value: TypeAlias = Any
@@ -54,14 +55,23 @@ class Clearing:
     is_dead: Callable[..., bool]
 
 
+class PropertyKind(StrEnum):
+    """Where a property holds."""
+
+    ALWAYS = "always"
+    """In every state."""
+    SOMETIMES = "sometimes"
+    """In some state."""
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A property of these columns: it holds in every state, or, if not `always`, in some state (a witness)."""
+    """A property of these columns; one that holds SOMETIMES is a witness."""
 
     name: str
     columns: tuple[int, ...]
     holds: Callable[..., bool]
-    always: bool = True
+    kind: PropertyKind = PropertyKind.ALWAYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +85,10 @@ class Symmetry:
 
 @dataclass(frozen=True, slots=True)
 class TransitionSystem:
-    """Everything that can be: the row at the start and the sites. `clearings` and `symmetry` only make it smaller."""
+    """What a search explores: the initial row and the actions, with the properties that are checked.
+
+    `clearings` and `symmetry` only make the state space smaller. `render_value` puts a column's value into words.
+    """
 
     columns: tuple[Column, ...]
     initial: tuple[Value, ...]
@@ -83,3 +96,4 @@ class TransitionSystem:
     clearings: tuple[Clearing, ...] = ()
     checks: tuple[Check, ...] = ()
     symmetry: Symmetry | None = None
+    render_value: Callable[[Value], str] = str

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, get_type_hints
 
 import z3
 
-from fencepost.model.logic import Time
+from fencepost.model.logic import Time, Token
 from fencepost.model.proofs.symbolic_values import SymbolicBool, SymbolicNumber, SymbolicToken
 from fencepost.model.proofs.terms import Term, numeral
 
@@ -25,7 +25,7 @@ class SymbolFactory:
     """The function that makes a symbol of each sort, given a label."""
 
     def __post_init__(self) -> None:
-        self.makers = {bool: self.truth, int: self.number, Time: self.number}
+        self.makers = {bool: self.truth, int: self.number, Time: self.number, Token: self.token}
 
     def arbitrary(self, sort: Sort, label: str) -> Any:
         """Any value of this sort. Raises TypeError if it is neither in `makers` nor an enumeration or a dataclass."""

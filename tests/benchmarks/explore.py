@@ -19,8 +19,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
-from fencepost.model.explore.classic.group_search import explore_system, group_system
+from fencepost.model.explore.classic.group_system import group_system
 from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
+from fencepost.model.explore.engine import explore_system
 
 MODEL = Path(__file__).with_name("group.pml")
 COMPILER = ("gcc", "-O2", "-DSAFETY", "-DNOREDUCE", "-o", "pan", "pan.c")

@@ -25,13 +25,13 @@ LONG = ["explore", "--members", "1", "--requests", "4", "--no-liveness"]
 OUTPUT_START = """\
 One group, 1 cooperative member, 1 partition; up to 1 id, 1 generation, 3 JoinGroups and SyncGroups of each, 1 slot. \
 Requests come late, twice or never, answers get lost, timers fire at any moment; crashes, leaves, commits, heartbeats.
-holds  one-leader: Whoever is told of a generation is told of the same leader; a static member is the same under its \
-next id. Covers every answer of the coordinator in 172 states. Not: failover, and numbers used again when a group was \
-deleted.
+holds  one-leader: Any two members that are told who leads a generation are told of the same leader. Covers every \
+answer of the coordinator in 172 states. Not: failover, and numbers used again when a group was deleted; a static \
+member is the same under its next id.
 """
 OUTPUT_END = """\
 seen  everyone-stable: At some point every process is a stable member of the present generation. Covers a shortest way \
-there in 172 states. Not: that it has to come to this.
+there in 172 states. Not: that this is unavoidable.
 holds  settles: Once the members stop changing, every fair run ends in a stable group of the living, with nothing \
 parked. Covers every run without end from the 21 states on that 1 request of each lead to, through 114 states without \
 bounds. Not: leaders that change their plan in every round, and how long it takes.

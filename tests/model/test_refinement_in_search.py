@@ -9,7 +9,7 @@ from fencepost.model.classic.core.state import CommitResponse, JoinResponse, Syn
 from fencepost.model.classic.kernel.refinement import KernelRun, follow_commit, follow_coordinator, follow_member
 from fencepost.model.classic.member.member import PartitionCommit, SentRequest
 from fencepost.model.errors import Error
-from fencepost.model.explore.classic.group_search import apply_transition, group_system
+from fencepost.model.explore.classic.group_system import group_system
 from fencepost.model.explore.classic.state_layout import (
     Bounds,
     CoordinatorState,
@@ -18,6 +18,7 @@ from fencepost.model.explore.classic.state_layout import (
     ProcessState,
     untimed_member,
 )
+from fencepost.model.explore.engine import apply_transition
 from fencepost.model.explore.search import Row
 from fencepost.model.explore.transition_system import Action, Transition
 

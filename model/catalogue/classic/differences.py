@@ -101,8 +101,9 @@ DIFFERENCES: Mapping[str, ReferenceDifference] = MappingProxyType(
         "replaced_stays_new": ReferenceDifference(
             "DIV-20",
             "TIMER-06",
-            "a static member that is replaced in its first join phase is new still, and may be dropped while it waits",
-            "a static member that is replaced in its first join phase is new no more",
+            "a static member that is replaced in its first join phase still counts as new, "
+            "and may be dropped while it waits",
+            "a static member that is replaced in its first join phase no longer counts as new",
         ),
         "unselected_protocol_fits_any": ReferenceDifference(
             "DIV-21",

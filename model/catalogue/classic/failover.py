@@ -127,7 +127,7 @@ FAILOVER: tuple[Requirement, ...] = (
     ),
     must(
         "FAILOVER-18",
-        "Old node lets go",
+        "Old coordinator rejects requests after a move",
         "After the group has moved, the old node answers NOT_COORDINATOR for it.",
         "GroupCoordinatorTest",
         needs=("second-node", "graceful-move"),
@@ -150,7 +150,7 @@ FAILOVER: tuple[Requirement, ...] = (
     ),
     must(
         "FAILOVER-21",
-        "Share of a leaver",
+        "Partitions of a departed member are reassigned",
         "The partitions of a member that left are up for assignment again within one session timeout, also if the "
         "coordinator restarts in between.",
         "franz-go kfake source",

@@ -17,7 +17,7 @@ GEN: tuple[Requirement, ...] = (
     ),
     must(
         "GEN-03",
-        "Nothing else counts",
+        "Only join phases raise the generation",
         "Nothing but a completed join phase raises the generation.",
         "Apache Kafka source",
         incidental=True,

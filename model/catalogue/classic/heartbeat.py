@@ -65,7 +65,7 @@ HB: tuple[Requirement, ...] = (
     ),
     must(
         "HB-11",
-        "Told until it rejoins",
+        "Rebalance signalled until rejoin",
         "A member is told REBALANCE_IN_PROGRESS on every Heartbeat until it rejoins or is dropped.",
         "client-side assignment proposal",
     ),

@@ -75,7 +75,7 @@ JOIN: tuple[Requirement, ...] = (
     ),
     must(
         "JOIN-12",
-        "Second request counts",
+        "Second JoinGroup's protocols and timeouts apply",
         "For a member that joins in two steps, the protocols and timeouts of the second request are those that count.",
         "Apache Kafka source",
     ),

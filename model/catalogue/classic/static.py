@@ -127,7 +127,7 @@ STATIC: tuple[Requirement, ...] = (
     ),
     must(
         "STATIC-20",
-        "Nobody came",
+        "No generation without a rejoined member",
         "If only static members remain and none rejoined, no generation is formed until one rejoins or their "
         "sessions expire.",
         "GroupMetadataManagerTest",

@@ -1,4 +1,45 @@
-"""The join phase: how a rebalance begins, and how its join phase completes (coordinator.md 1.6)."""
+"""The join phase: how a rebalance begins, and how its join phase completes (coordinator.md 1.6).
+
+A rebalance is a round of two phases. In the join phase every member has to send JoinGroup; in the sync phase every
+member asks for its assignment. This module holds the first one and the step into the second.
+
+                     first JoinGroup                        a member joins, leaves or changes,
+                  +------------------------+             +---- or a timer removes one ---------+
+                  |                        v             v                                     |
+            +-----------+            +-----------+   all joined, or   +------------+    +----------+
+            |   EMPTY   |            | PREPARING |-- the join timer ->| COMPLETING |--->|  STABLE  |
+            +-----------+            +-----------+                    +------------+    +----------+
+                  ^                        |                                        the leader's
+                  +---- nobody joined -----+                                        SyncGroup
+
+A JoinGroup that is admitted is parked in its member's slot: `slot.join` has its handle, and it is answered when the
+phase completes. So a member has joined if it is a member and `slot.join` is not 0 (`has_rejoined`).
+
+The phase completes in one of three ways:
+
+* `try_complete_join`: every member has joined and no id is pending (ALL-JOINED). It is asked after each change that
+  may have been the last one. A phase that was entered from EMPTY goes on, because members start one by one; only
+  a pending id or a member that expires may end it early (DIV-09).
+* The initial delay ends, where the phase was entered from EMPTY. A newcomer during the delay extends it by another
+  step, up to the largest rebalance timeout of the members (KIP-134): `initial_wait` is the present step and
+  `initial_left` the time that remains after it.
+* The join timer ends: the members had the largest of their rebalance timeouts. Those that did not join are dropped,
+  except static ones, which stay until their sessions end (KIP-345).
+
+`complete_join` is the one place where a generation begins. In order:
+
+1. Dynamic members that did not join lose their slots. If no member is left, the group is EMPTY; the generation counts
+   that too (GEN-02).
+2. The leader is chosen: the present one if it joined, else any member that did. If there are only static members and
+   none of them joined, the phase goes on for another rebalance timeout (STATIC-20).
+3. The generation is raised by one, and the protocol with the most votes is selected.
+4. Every parked JoinGroup is answered; the leader's response lists all members with their metadata (JOIN-37).
+5. Session timers start anew, since a member could not heartbeat while it waited; the sync timer starts.
+
+A rebalance that begins while members wait for assignments (COMPLETING) sends them away with REBALANCE_IN_PROGRESS
+(`prepare_rebalance`); they join again. What is open in these steps, such as the leader or the protocol among several
+with the same votes, comes in with the context (LAT-02, LAT-03), so that a step is a function of its arguments.
+"""
 
 from fencepost.model.classic.core.member_table import all_joined, group_timeout, is_member, no_members, rearm
 from fencepost.model.classic.core.protocol_selection import choose_leader, has_rejoined, metadata_for, select_protocol

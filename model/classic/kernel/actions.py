@@ -12,11 +12,7 @@ from typing import Any, Protocol
 
 from fencepost.model.frozen import evolve
 from fencepost.model.logic import Token, Truth, not_, or_
-
-
-def implies(premise: Truth, conclusion: Truth) -> Truth:
-    """The conclusion holds wherever the premise does."""
-    return or_(not_(premise), conclusion)
+from fencepost.model.statement import implies
 
 
 class Relation(Protocol):

@@ -10,8 +10,9 @@ from inspect import signature
 from itertools import product
 from typing import TypeAlias
 
-from fencepost.model.classic.kernel.actions import FiniteRelation, Kernel, implies
+from fencepost.model.classic.kernel.actions import FiniteRelation, Kernel
 from fencepost.model.logic import Token, Truth, and_, not_, or_
+from fencepost.model.statement import implies
 
 Invariant: TypeAlias = Callable[..., Truth]
 """A claim about a kernel and any elements."""

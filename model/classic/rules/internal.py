@@ -29,7 +29,7 @@ INTERNAL = (
     rule("timer.sync", "", None, "a member did not sync for the rebalance timeout", "TIMER-11 TIMER-13"),
     rule("timer.sync-idle", "", None, "everyone synced in time", "TIMER-15"),
     rule("transaction.marker", "", None, "the end of a transaction reaches the group", "FETCH-12"),
-    rule("clean-up", "", None, "a clean-up pass finds offsets or a group that are over", "COMMIT-26"),
+    rule("clean-up", "", None, "clean-up removes expired offsets or an expired group", "COMMIT-26"),
     rule("load.nothing", "", None, "the log knows nothing of the group", "FAILOVER-15 FAILOVER-08"),
     rule("load.group", "", None, "the group is loaded from the log", "FAILOVER-02 FAILOVER-14"),
     rule("load.oversized", "", None, "the group loaded is above the size limit", "FAILOVER-17"),

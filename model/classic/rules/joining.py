@@ -26,14 +26,14 @@ JOIN = (
         "join.full",
         "JoinGroup",
         Error.GROUP_MAX_SIZE_REACHED,
-        "the group is at its size limit and the request is not from a member that has its place",
+        "the group is at its size limit and the sender does not already hold a place",
         "JOIN-46 JOIN-48 STATIC-26",
     ),
     rule(
         "join.evicted",
         "JoinGroup",
         Error.GROUP_MAX_SIZE_REACHED,
-        "a member rejoins after the limit's number of others did",
+        "a member rejoins after as many others as the limit allows",
         "JOIN-48 JOIN-49",
     ),
     rule(

@@ -12,9 +12,9 @@ from fencepost.model.classic.theorems.ghost_state import (
     are_disjoint,
     is_generation_settled,
 )
-from fencepost.model.classic.theorems.statements import implies, statement
 from fencepost.model.errors import Error
 from fencepost.model.logic import Truth, absent, all_, and_, any_, holds, not_, or_
+from fencepost.model.statement import implies, statement
 
 
 def is_generation_active(group: Group) -> Truth:

@@ -16,9 +16,10 @@ from fencepost.model.classic.theorems.ghost_state import (
     has_member,
 )
 from fencepost.model.classic.theorems.scripted_run import ScriptedRun
-from fencepost.model.classic.theorems.statements import Statement, implies, one_assignee, one_leader, statement
+from fencepost.model.classic.theorems.statements import one_assignee, one_leader
 from fencepost.model.errors import Error
 from fencepost.model.logic import Truth, and_, not_
+from fencepost.model.statement import Statement, implies, statement
 
 CLAIMS, RANGE = OtherProtocolType("claims"), ProtocolName("range")
 DYNAMIC = MemberSettings(names=(RANGE,), protocol_type=CLAIMS)

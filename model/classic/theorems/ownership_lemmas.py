@@ -13,9 +13,9 @@ from fencepost.model.classic.theorems.ghost_state import (
     is_generation_settled,
 )
 from fencepost.model.classic.theorems.lemmas import is_generation_active
-from fencepost.model.classic.theorems.statements import implies, statement
 from fencepost.model.errors import Error
 from fencepost.model.logic import Truth, absent, all_, and_, any_, holds, not_, or_
+from fencepost.model.statement import implies, statement
 
 
 def claims_partition(group: Group, slot: Slot, partition: int) -> Truth:

@@ -48,8 +48,8 @@ from fencepost.model.classic.theorems.ghost_state import (
     record_new_id,
     record_request,
 )
-from fencepost.model.classic.theorems.statements import Statement
 from fencepost.model.errors import Error
+from fencepost.model.statement import Statement
 
 SLOT_COUNT = 4
 

@@ -6,10 +6,6 @@ that comes back is the same person under a new id; commits with a generation bel
 Without that scope they are false: see `false_theorems`.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import get_type_hints
-
 from fencepost.model.classic.member.member import NO_GENERATION
 from fencepost.model.classic.theorems.ghost_state import (
     CommitAccepted,
@@ -22,31 +18,7 @@ from fencepost.model.classic.theorems.ghost_state import (
 )
 from fencepost.model.errors import Error
 from fencepost.model.logic import Truth, absent, all_, and_, not_, or_
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A predicate and the kinds of things it is about, in order."""
-
-    id: str
-    sentence: str
-    holds: Callable[..., Truth]
-    subjects: tuple[type, ...]
-
-
-def statement(name: str, sentence: str) -> Callable[[Callable[..., Truth]], Statement]:
-    """Make a statement of an annotated predicate."""
-
-    def make(predicate: Callable[..., Truth]) -> Statement:
-        hints = get_type_hints(predicate)
-        return Statement(name, sentence, predicate, tuple(kind for key, kind in hints.items() if key != "return"))
-
-    return make
-
-
-def implies(premise: Truth, conclusion: Truth) -> Truth:
-    """The conclusion holds wherever the premise does."""
-    return or_(not_(premise), conclusion)
+from fencepost.model.statement import implies, statement
 
 
 @statement("T1", "Any two members that are told who leads a generation are told of the same leader.")

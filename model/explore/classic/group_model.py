@@ -40,6 +40,7 @@ from fencepost.model.classic.member.member import MemberRequest, MemberStep, Par
 from fencepost.model.errors import Error
 from fencepost.model.explore.classic.absent_group import empty_group_step
 from fencepost.model.explore.classic.properties import violated_property
+from fencepost.model.explore.classic.rendering import render_value
 from fencepost.model.explore.classic.state_layout import (
     COLUMNS_PER_PROCESS,
     COMMIT,
@@ -95,7 +96,7 @@ class GroupModel:
                 Action(f"{name} commits", (COORDINATOR, late), HandleRequest(self, index, late)),
             ]
         sites.append(Action("timers", (COORDINATOR,), self.timer_transitions))
-        return TransitionSystem(tuple(columns), tuple(initial), tuple(sites))
+        return TransitionSystem(tuple(columns), tuple(initial), tuple(sites), render_value=render_value)
 
     def symmetry(self) -> Symmetry:
         """Processes with the same settings are alike."""

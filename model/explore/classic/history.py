@@ -30,7 +30,6 @@ from fencepost.model.classic.theorems.ghost_state import (
     record_request,
 )
 from fencepost.model.classic.theorems.ghost_state import Process as Named
-from fencepost.model.classic.theorems.statements import Statement
 from fencepost.model.errors import Error
 from fencepost.model.explore.classic.group_model import GroupModel
 from fencepost.model.explore.classic.state_layout import (
@@ -45,6 +44,7 @@ from fencepost.model.explore.classic.state_layout import (
 )
 from fencepost.model.explore.transition_system import Action, Check, Column, Transition, TransitionSystem, Value
 from fencepost.model.logic import Truth
+from fencepost.model.statement import Statement
 
 RELEVANT_ERRORS = (Error.NONE, Error.MEMBER_ID_REQUIRED)
 """No statement speaks of answers with another error."""
@@ -239,4 +239,5 @@ def system_with_history(config: ModelConfig, bounds: Bounds, statements: Sequenc
     )
     read = (column, COORDINATOR, *(column_of(index, PROCESS) for index in range(world.count)))
     checks = tuple(Check(one.id, read, StatementCheck(chronicle, one)) for one in statements)
-    return TransitionSystem((*bare.columns, Column("past", "past")), (*bare.initial, History()), sites, checks=checks)
+    columns, initial = (*bare.columns, Column("past", "past")), (*bare.initial, History())
+    return replace(bare, columns=columns, initial=initial, actions=sites, checks=checks)

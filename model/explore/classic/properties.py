@@ -13,10 +13,11 @@ from fencepost.model.classic.member.member import (
     MemberState,
     PartitionCommit,
 )
+from fencepost.model.classic.theorems import registry
 from fencepost.model.errors import Error
 from fencepost.model.explore.classic.state_layout import COORDINATOR, PROCESS, CoordinatorState, ProcessState, column_of
 from fencepost.model.explore.search import DEADLOCK
-from fencepost.model.explore.transition_system import Check
+from fencepost.model.explore.transition_system import Check, PropertyKind
 from fencepost.model.logic import Token
 
 LED_PHASES = (Phase.COMPLETING, Phase.STABLE)
@@ -25,49 +26,48 @@ LED_PHASES = (Phase.COMPLETING, Phase.STABLE)
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A property by name: where it is looked for, and what is not meant. `always` ones hold everywhere, the others
-    somewhere."""
+    """A property by name: where it is checked, and what it does not say."""
 
     name: str
     sentence: str
     covers: str
     excludes: str
-    always: bool = True
+    kind: PropertyKind = PropertyKind.ALWAYS
 
 
 ONE_LEADER = Property(
-    "one-leader",
-    "Whoever is told of a generation is told of the same leader; a static member is the same under its next id.",
+    registry.ONE_LEADER.search_name,
+    registry.ONE_LEADER.sentence,
     "every answer of the coordinator",
-    "failover, and numbers used again when a group was deleted",
+    "failover, and numbers used again when a group was deleted; a static member is the same under its next id",
 )
 ONE_LEADER_ID = Property(
     "one-leader-id",
     "Whoever is told of a generation is told the same leader id (false: KIP-814).",
     ONE_LEADER.covers,
-    ONE_LEADER.excludes,
+    "failover, and numbers used again when a group was deleted",
 )
 NO_STALE_COMMIT = Property(
-    "no-stale-commit",
-    "A commit is accepted from a member of the group alone, and under the present generation.",
+    registry.NO_STALE_COMMIT.search_name,
+    registry.NO_STALE_COMMIT.sentence,
     "every commit that the coordinator accepts",
     "commits without a generation, and transactions",
 )
 NO_FOREIGN_COMMIT = Property(
-    "no-foreign-commit",
-    "A commit is accepted only for partitions that are assigned to its sender or to nobody.",
+    registry.NO_FOREIGN_COMMIT.search_name,
+    registry.NO_FOREIGN_COMMIT.sentence,
     "every commit that the coordinator accepts",
     "leaders that assign a partition which another member claims",
 )
 ONE_OWNER = Property(
-    "one-owner",
-    "No partition is assigned to two members.",
+    registry.ONE_OWNER.search_name,
+    registry.ONE_OWNER.sentence,
     "every state of the coordinator",
     "leaders that assign a partition twice",
 )
 ONE_BELIEVER = Property(
-    "one-believer",
-    "No two processes with a generation believe that they own a partition by the same assignment.",
+    registry.ONE_BELIEVER.search_name,
+    registry.ONE_BELIEVER.sentence,
     "every pair of processes",
     "what a process still believes by an older assignment, which zombie shows",
 )
@@ -81,21 +81,21 @@ NO_DEADLOCK = Property(
     DEADLOCK,
     "Something can always happen.",
     "every state",
-    "runs that never get anywhere, of which settles speaks",
+    "livelocks (see `settles`)",
 )
 EVERYONE_STABLE = Property(
     "everyone-stable",
     "At some point every process is a stable member of the present generation.",
     "a shortest way there",
-    "that it has to come to this",
-    always=False,
+    "that this is unavoidable",
+    kind=PropertyKind.SOMETIMES,
 )
 ZOMBIE = Property(
     "zombie",
     "At some point a process believes that it owns what another was given.",
     "a shortest way there",
     "that it does harm: its commits are refused",
-    always=False,
+    kind=PropertyKind.SOMETIMES,
 )
 PROPERTIES = (
     ONE_LEADER,
@@ -236,4 +236,4 @@ def property_checks(count: int) -> tuple[Check, ...]:
 
 def sometimes(name: str, columns: tuple[int, ...], happens: Callable[..., bool]) -> Check:
     """A witness."""
-    return Check(name, columns, happens, always=False)
+    return Check(name, columns, happens, PropertyKind.SOMETIMES)

@@ -1,4 +1,4 @@
-"""States of the group's world in words: for counterexamples and for the nodes of exported graphs."""
+"""Values of the group model's columns in words."""
 
 from fencepost.model.classic.core.state import (
     HeartbeatRequest,
@@ -12,23 +12,7 @@ from fencepost.model.classic.core.state import (
 from fencepost.model.classic.member.member import NO_GENERATION, MemberState, PartitionCommit
 from fencepost.model.errors import Error
 from fencepost.model.explore.classic.state_layout import CoordinatorState, IncomingResponse, ProcessState
-from fencepost.model.explore.search import Row
-from fencepost.model.explore.transition_system import TransitionSystem, Value
-
-
-def render_row(system: TransitionSystem, row: Row, only: frozenset[int] | None = None) -> str:
-    """The columns of a row that hold something, by default all of them, each with its name."""
-    told = [
-        f"{column.name}: {render_value(value)}"
-        for index, (column, value) in enumerate(zip(system.columns, row, strict=True))
-        if (only is None and value is not None) or (only is not None and index in only)
-    ]
-    return "; ".join(told)
-
-
-def changed_columns(before: Row, after: Row) -> frozenset[int]:
-    """The columns that differ."""
-    return frozenset(index for index, (one, other) in enumerate(zip(before, after, strict=True)) if one != other)
+from fencepost.model.explore.transition_system import Value
 
 
 def render_value(value: Value) -> str:

@@ -14,7 +14,6 @@ from fencepost.model.classic.member.member import NO_GENERATION, MemberRequest, 
 from fencepost.model.classic.rules import RULES
 from fencepost.model.explore.classic.coordinator_inputs import Universe, joinings
 from fencepost.model.explore.classic.coordinator_tour import coordinator_machine
-from fencepost.model.explore.classic.group_search import explore_system
 from fencepost.model.explore.classic.member_tour import member_machine
 from fencepost.model.explore.classic.reductions import ReducedGroupModel
 from fencepost.model.explore.classic.state_layout import (
@@ -28,6 +27,7 @@ from fencepost.model.explore.classic.state_layout import (
     column_of,
     untimed_member,
 )
+from fencepost.model.explore.engine import explore_system
 from fencepost.model.explore.tours import Input, Machine, State, transition_graph
 from fencepost.model.explore.transition_system import Value
 from fencepost.model.explore.transition_tables import TransitionTables

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from fencepost.model.classic.core.state import Group
 from fencepost.model.classic.theorems.ghost_state import Process
-from fencepost.model.classic.theorems.statements import Statement
-from fencepost.model.explore.classic.group_search import PathStep, replay_path
 from fencepost.model.explore.classic.history import system_with_history
 from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
+from fencepost.model.explore.engine import PathStep, replay_path
 from fencepost.model.explore.search import PlainSearch, SearchProgress
 from fencepost.model.explore.transition_tables import TransitionTables
+from fencepost.model.statement import Statement
 
 MAX_STATES = 100_000
 """How many states are looked at in each instance, if it has so many."""

@@ -1,10 +1,8 @@
-"""From symbols back to plain values: counterexamples, and their replay by the same handlers outside the proof."""
+"""Counterexamples to induction in plain values, and their replay by the same handlers outside the proof."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
-
-import z3
 
 from fencepost.model.classic.core.state import JoinRequest, JoinResponse, Slot, Step, SyncRequest
 from fencepost.model.classic.member.member import MemberStep
@@ -12,39 +10,7 @@ from fencepost.model.logic import Token
 from fencepost.model.proofs.classic.induction import Refutation
 from fencepost.model.proofs.classic.proof_events import ProofEvent
 from fencepost.model.proofs.classic.symbolic_history import SymbolicGhostState
-from fencepost.model.proofs.symbolic_values import SymbolicBool, SymbolicClaims, SymbolicNumber, SymbolicToken
-from fencepost.model.proofs.terms import Term
-
-TermReader = Callable[[Term], int]
-"""The value of a term."""
-
-
-def to_plain(value: Any, read: TermReader, token: Callable[[int], Token] = lambda number: number or None) -> Any:
-    """The value as ordinary Python values; fillers of tuples are gone. `token` says for what token a number stands."""
-    if isinstance(value, SymbolicBool):
-        return bool(read(value.term))
-    if isinstance(value, SymbolicNumber):
-        number = read(value.term)
-        return number if value.kind is None else value.kind(number)
-    if isinstance(value, SymbolicToken):
-        return token(read(value.term))
-    if isinstance(value, SymbolicClaims):
-        return to_plain(value.flags, read, token) if to_plain(value.present, read, token) else None
-    if isinstance(value, tuple):
-        return tuple(to_plain(item, read, token) for item in value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return without_fillers(type(value)(*(to_plain(getattr(value, f.name), read, token) for f in fields(value))))
-    return value
-
-
-def model_reader(model: z3.ModelRef) -> TermReader:
-    """What the solver's model says of a term."""
-
-    def read(term: Term) -> int:
-        value = model.eval(term, model_completion=True)
-        return int(z3.is_true(value)) if z3.is_bool(value) else int(value.as_long())
-
-    return read
+from fencepost.model.proofs.plain_values import TermReader, model_reader, to_plain
 
 
 def without_fillers(value: Any) -> Any:
@@ -56,6 +22,11 @@ def without_fillers(value: Any) -> Any:
     if isinstance(value, SyncRequest):
         return replace(value, assignments=tuple(entry for entry in value.assignments if entry[0] is not None))
     return value
+
+
+def plain_group(value: Any, read: TermReader, token: Callable[[int], Token] = lambda number: number or None) -> Any:
+    """The value in plain values, without fillers."""
+    return to_plain(value, read, token, without_fillers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +51,10 @@ def decode_refutation(event: ProofEvent, refutation: Refutation) -> InductionCou
     return InductionCounterexample(
         event=event.name,
         statement=refutation.statement.id,
-        subject=to_plain(subject, read),
-        arguments=to_plain(situation.arguments, read),
-        result=keep_sent(to_plain(refutation.happened.result, read)),
-        about=tuple(to_plain(one, read) for one in refutation.arguments if not isinstance(one, SymbolicGhostState)),
+        subject=plain_group(subject, read),
+        arguments=plain_group(situation.arguments, read),
+        result=keep_sent(plain_group(refutation.happened.result, read)),
+        about=tuple(plain_group(one, read) for one in refutation.arguments if not isinstance(one, SymbolicGhostState)),
     )
 
 

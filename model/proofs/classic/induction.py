@@ -24,15 +24,17 @@ from fencepost.model.classic.theorems.ghost_state import (
 )
 from fencepost.model.classic.theorems.lemmas import LEMMAS
 from fencepost.model.classic.theorems.ownership_lemmas import OWNERSHIP_LEMMAS
-from fencepost.model.classic.theorems.statements import THEOREMS, Statement
+from fencepost.model.classic.theorems.statements import THEOREMS
 from fencepost.model.logic import not_, or_
 from fencepost.model.proofs.classic.arbitrary_values import GroupSymbols
 from fencepost.model.proofs.classic.proof_events import EventResult, ProofEvent, Situation
 from fencepost.model.proofs.classic.symbolic_history import SymbolicGhostState
+from fencepost.model.proofs.induction import Goal, check_goals
 from fencepost.model.proofs.solver import LimitedSolver
 from fencepost.model.proofs.symbolic_execution import execute_paths
 from fencepost.model.proofs.symbolic_values import formula, same_terms
 from fencepost.model.proofs.terms import Term, clear_terms
+from fencepost.model.statement import Statement
 
 STATEMENTS: tuple[Statement, ...] = (*THEOREMS, *LEMMAS, *OWNERSHIP_LEMMAS)
 """All that is proved together."""
@@ -48,15 +50,6 @@ _MESSAGES: tuple[type, ...] = (
 
 ValuesByType = dict[type, list[Any]]
 """What there is of each kind."""
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """A statement about certain things after an event, and its formula."""
-
-    statement: Statement
-    arguments: tuple[Any, ...]
-    term: Term
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,25 +206,23 @@ def prepare_query(event: ProofEvent, statements: Sequence[Statement], size: Proo
 
 
 def prove_event(event: ProofEvent, statements: Sequence[Statement], size: ProofSize, seed: int = 0) -> EventVerdict:
-    """Show that no statement is broken by the event."""
+    """Show that the event keeps every statement."""
     began = time.perf_counter()
-    question = prepare_query(event, statements, size, seed)
-    situation, others, solver = question.situation, question.others, question.solver
+    query = prepare_query(event, statements, size, seed)
+    situation, others = query.situation, query.others
     after = [one for one in statements if one.id not in event.unproved]
-    can_happen = solver.check()
-    count = shown = 0
-    refutations: list[Refutation] = []
-    undecided = ["whether it can happen"] if can_happen == z3.unknown else []
-    for happened, _ in question.paths():
-        todo = list(proof_goals(after, situation, happened, others))
-        count += 1
-        shown += len(todo)
-        broken, unknown = check_goals(solver, todo, situation, happened)
-        refutations += broken
-        undecided += unknown
+
+    def goals_after(happened: EventResult) -> Iterator[Goal]:
+        return proof_goals(after, situation, happened, others)
+
+    found = check_goals(query.solver, lambda: event.run(situation), goals_after)
+    refutations = tuple(
+        Refutation(one.goal.statement, situation, one.result, one.goal.arguments, one.model) for one in found.broken
+    )
     seconds = time.perf_counter() - began
-    possible = bool(can_happen != z3.unsat)
-    return EventVerdict(event, possible, count, shown, tuple(refutations), tuple(undecided), seconds, solver.longest)
+    return EventVerdict(
+        event, found.possible, found.paths, found.goals, refutations, found.undecided, seconds, found.longest
+    )
 
 
 def values_before(situation: Situation, others: ValuesByType) -> ValuesByType:
@@ -243,29 +234,3 @@ def values_before(situation: Situation, others: ValuesByType) -> ValuesByType:
     for message in situation.arriving:
         terms.setdefault(type(message), []).append(message)
     return terms
-
-
-def check_goals(
-    solver: LimitedSolver, todo: list[Goal], situation: Situation, result: EventResult
-) -> tuple[list[Refutation], list[str]]:
-    """The goals that are broken on this path, and the statements left undecided; one query if there are none."""
-    broken: list[Refutation] = []
-    unknown: list[str] = []
-    if not todo or check_term(solver, z3.Or(*(z3.Not(goal.term) for goal in todo))) == z3.unsat:
-        return broken, unknown
-    for goal in todo:
-        with solver.scope():
-            solver.add(z3.Not(goal.term))
-            response = solver.check()
-            if response == z3.sat:
-                broken.append(Refutation(goal.statement, situation, result, goal.arguments, solver.model()))
-            elif response == z3.unknown:
-                unknown.append(goal.statement.id)
-    return broken, unknown
-
-
-def check_term(solver: LimitedSolver, term: Term) -> z3.CheckSatResult:
-    """Whether the term is possible here."""
-    with solver.scope():
-        solver.add(term)
-        return solver.check()

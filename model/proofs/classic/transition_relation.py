@@ -10,7 +10,7 @@ from typing import Any
 import z3
 
 from fencepost.model.logic import Token
-from fencepost.model.proofs.classic.counterexample import keep_sent, to_plain
+from fencepost.model.proofs.classic.counterexample import keep_sent, plain_group
 from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize, prepare_query
 from fencepost.model.proofs.classic.proof_events import ProofEvent
 from fencepost.model.proofs.symbolic_values import SymbolicBool, SymbolicClaims, SymbolicNumber, SymbolicToken
@@ -94,7 +94,7 @@ class TransitionRelation:
         if branch.program is None:
             branch.program = Program(terms_of(branch.result))
         program, values = branch.program, branch.program.run(given)
-        return keep_sent(to_plain(branch.result, lambda term: values[program.place(term)], self._tokens.token))
+        return keep_sent(plain_group(branch.result, lambda term: values[program.place(term)], self._tokens.token))
 
     def _give(self, given: dict[int, Value], symbolic: Any, value: Any) -> None:
         """Say what each constant stands for; what a table has fewer of stands for nobody."""

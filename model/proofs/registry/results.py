@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from fencepost.model.classic.theorems.non_theorems import FALSE_THEOREMS
-from fencepost.model.classic.theorems.statements import THEOREMS, Statement
+from fencepost.model.classic.theorems.registry import REGISTRY, Theorem
 from fencepost.model.proofs.classic import kernel_proofs
 from fencepost.model.proofs.classic.counterexample import InductionCounterexample, decode_refutation
 from fencepost.model.proofs.classic.induction import STATEMENTS, EventVerdict, ProofSize, initially_false, prove_event
@@ -32,16 +32,6 @@ class TheoremResult:
     counterexamples: tuple[InductionCounterexample, ...] = ()
 
 
-_EXCLUDES = {
-    "T1": "fail-over, deletion; a static member's next id counts as the same leader",
-    "T2": "commits below generation 0",
-    "T3": "fail-over, deletion, commits below generation 0; several writers that nobody was assigned (T5 is false)",
-    "T4": "fail-over, deletion; a static member's next id counts as the same member",
-    "T4-belief": "fail-over, deletion; beliefs from different generations",
-    "T6": "fail-over, deletion",
-}
-
-
 def inductive_results(size: ProofSize, seed: int, progress: Progress) -> Iterator[TheoremResult]:
     """The theorems about the handlers: one induction for all of them, over everything that can happen."""
     events = [*coordinator_events(size.slots), *member_events()]
@@ -51,12 +41,12 @@ def inductive_results(size: ProofSize, seed: int, progress: Progress) -> Iterato
         verdicts.append(prove_event(event, STATEMENTS, size, seed))
     broken = initially_false(STATEMENTS, size)
     seconds = sum(verdict.seconds for verdict in verdicts)
-    for theorem in THEOREMS:
+    for theorem in REGISTRY:
         yield result_of(theorem, verdicts, broken, size, seconds)
 
 
 def result_of(
-    theorem: Statement, verdicts: Sequence[EventVerdict], broken: tuple[str, ...], size: ProofSize, seconds: float
+    theorem: Theorem, verdicts: Sequence[EventVerdict], broken: tuple[str, ...], size: ProofSize, seconds: float
 ) -> TheoremResult:
     """The theorem is proved if the whole induction is; it is only as good as the statements that it rests on."""
     examples = tuple(decode_refutation(one.event, refuted) for one in verdicts for refuted in one.refutations)
@@ -76,18 +66,10 @@ def result_of(
     )
     mine = sorted(examples, key=lambda example: example.statement != theorem.id)
     longest = max(verdict.longest for verdict in verdicts)
-    return TheoremResult(
-        theorem.id, theorem.sentence, outcome, covers, _EXCLUDES[theorem.id], seconds, longest, tuple(mine)
-    )
+    return TheoremResult(theorem.id, theorem.sentence, outcome, covers, theorem.excludes, seconds, longest, tuple(mine))
 
 
-_KERNEL = {
-    "kernel.one_leader": "A generation has one leader.",
-    "kernel.one_owner": "A generation gives a partition to one member.",
-    "kernel.no_foreign_commit": "An accepted commit is for a partition of its sender or of nobody.",
-    "kernel.no_stale_commit": "An accepted commit carries the current generation.",
-    "kernel.one_believer": "Two members of one generation never believe that they own the same partition.",
-}
+_KERNEL = {one.kernel_id: one.sentence for one in REGISTRY if one.kernel_id}
 _DRAINING = {
     "draining.after": "Going on after the partition visited last serves every buffered partition within n polls.",
     "draining.after-unrefilled": "Going on after it serves whatever is buffered, also if nothing is fetched again.",
@@ -98,7 +80,7 @@ _DRAINING = {
 
 def theorem_sentences() -> dict[str, str]:
     """Every theorem that people read: its id and its sentence."""
-    return {one.id: one.sentence for one in THEOREMS} | _KERNEL | _DRAINING
+    return {one.id: one.sentence for one in REGISTRY} | _KERNEL | _DRAINING
 
 
 def kernel_results(seed: int, progress: Progress) -> Iterator[TheoremResult]:

@@ -10,15 +10,7 @@ from fencepost.model.classic.core.state import CommitRequest, Context, Group, St
 from fencepost.model.classic.rules import RULES
 from fencepost.model.errors import Error
 from fencepost.model.explore.classic import group_model
-from fencepost.model.explore.classic.group_search import (
-    Engine,
-    apply_transition,
-    explore_system,
-    group_system,
-    has_numpy,
-    replay_path,
-    transitions_from,
-)
+from fencepost.model.explore.classic.group_system import group_system
 from fencepost.model.explore.classic.properties import EVERYONE_STABLE, NO_STALE_COMMIT, ONE_LEADER_ID, PROPERTIES
 from fencepost.model.explore.classic.reductions import ReducedGroupModel
 from fencepost.model.explore.classic.state_layout import (
@@ -27,6 +19,14 @@ from fencepost.model.explore.classic.state_layout import (
     ModelConfig,
     ProcessState,
     untimed_member,
+)
+from fencepost.model.explore.engine import (
+    Engine,
+    apply_transition,
+    explore_system,
+    has_numpy,
+    replay_path,
+    transitions_from,
 )
 from fencepost.model.explore.search import PlainSearch, Row, SearchProgress
 from fencepost.model.explore.transition_system import TransitionSystem, Value

@@ -6,7 +6,7 @@ import pytest
 
 from fencepost.model.classic.core import membership
 from fencepost.model.classic.core.state import Phase
-from fencepost.model.explore.classic.group_search import explore_system, group_system
+from fencepost.model.explore.classic.group_system import group_system
 from fencepost.model.explore.classic.state_diagram import (
     Arrow,
     documented_arrows,
@@ -15,6 +15,7 @@ from fencepost.model.explore.classic.state_diagram import (
     searched_arrows,
 )
 from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
+from fencepost.model.explore.engine import explore_system
 
 PAGE = Path(__file__).parents[3] / "model" / "PHASES.md"
 ONE = group_system(ModelConfig((untimed_member(),)), Bounds(1, 2, 3, 1))

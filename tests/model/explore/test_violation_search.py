@@ -8,8 +8,6 @@ import pytest
 
 from fencepost.model.classic.core import join_phase, membership
 from fencepost.model.classic.member import member as members
-from fencepost.model.classic.theorems.statements import Statement
-from fencepost.model.explore.classic.group_search import apply_transition, transitions_from
 from fencepost.model.explore.classic.history import system_with_history
 from fencepost.model.explore.classic.violation_search import (
     INSTANCES,
@@ -17,8 +15,10 @@ from fencepost.model.explore.classic.violation_search import (
     find_violations,
     search_instance,
 )
+from fencepost.model.explore.engine import apply_transition, transitions_from
 from fencepost.model.explore.search import Row
 from fencepost.model.proofs.classic.induction import STATEMENTS
+from fencepost.model.statement import Statement
 from tests.model.proofs.mutation import mutant
 
 BY_ID = {statement.id: statement for statement in STATEMENTS}

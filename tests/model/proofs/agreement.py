@@ -16,7 +16,7 @@ import pytest
 from fencepost.model.classic.core.state import Group
 from fencepost.model.classic.member import member as members
 from fencepost.model.explore.classic import group_model
-from fencepost.model.explore.classic.group_search import group_system
+from fencepost.model.explore.classic.group_system import group_system
 from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig
 from fencepost.model.explore.search import NO_LIMIT, PlainSearch
 from fencepost.model.explore.transition_system import TransitionSystem

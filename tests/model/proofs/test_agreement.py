@@ -8,7 +8,7 @@ import pytest
 
 from fencepost.model.classic.core import join_phase, membership
 from fencepost.model.classic.member import member
-from fencepost.model.explore.classic.group_search import group_system
+from fencepost.model.explore.classic.group_system import group_system
 from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
 from fencepost.model.explore.search import PlainSearch
 from fencepost.model.explore.transition_tables import TransitionTables

@@ -18,11 +18,12 @@ from fencepost.model.classic.theorems.lemmas import (
     join_response,
 )
 from fencepost.model.classic.theorems.non_theorems import one_assigned_id, one_leader_id, one_writer
-from fencepost.model.classic.theorems.statements import Statement, no_stale_commit, one_leader, statement
+from fencepost.model.classic.theorems.statements import no_stale_commit, one_leader
 from fencepost.model.logic import Truth
 from fencepost.model.proofs.classic.counterexample import decode_refutation, replay_handler
 from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize, initially_false, prove_event
 from fencepost.model.proofs.classic.proof_events import ProofEvent, coordinator_events, member_events
+from fencepost.model.statement import Statement, statement
 from tests.model.proofs.mutation import mutant
 
 SMALL = ProofSize(slots=2, partitions=1)

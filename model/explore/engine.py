@@ -1,12 +1,8 @@
-"""The search of the group's world as one call: choose the reductions and the engine, and retell what was found."""
+"""The search of a system as one call: choose the engine, and replay the paths that it found."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
-from fencepost.model.explore.classic.group_model import GroupModel
-from fencepost.model.explore.classic.properties import property_checks
-from fencepost.model.explore.classic.reductions import ReducedGroupModel
-from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig
 from fencepost.model.explore.search import (
     NO_LIMIT,
     Discovery,
@@ -35,12 +31,6 @@ class PathStep:
 
     label: str
     row: Row
-
-
-def group_system(config: ModelConfig, bounds: Bounds, reduced: bool = True) -> TransitionSystem:
-    """The group's world with its properties, by default in its smallest form."""
-    world = (ReducedGroupModel if reduced else GroupModel)(config, bounds)
-    return replace(world.system(), checks=property_checks(world.count))
 
 
 def has_numpy() -> bool:

@@ -1,0 +1,67 @@
+"""The induction runs on the toy protocol as it is: proofs, vacuity, counterexamples in plain values."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from fencepost.model.frozen import evolve
+from fencepost.model.proofs.arbitrary_values import SymbolFactory
+from fencepost.model.proofs.induction import HandlerEvent, HandlerVerdict, initially_false, prove_handler
+from tests.support.lease.proof import ACQUIRE, EXPIRE, RENEW, STATEMENTS, WRITE
+from tests.support.lease.protocol import Acquire, Lease, LeaseError, LeaseStep, Write
+
+
+def prove_lease(event: HandlerEvent) -> HandlerVerdict:
+    return prove_handler(event, Lease, lambda step: step.lease, STATEMENTS)
+
+
+def accept_any_write(lease: Lease, request: Write, now: int) -> LeaseStep:
+    return LeaseStep(evolve(lease, fence=request.token), LeaseError.NONE, request.token, "write.current")
+
+
+def grant_held_lease(lease: Lease, request: Acquire, now: int) -> LeaseStep:
+    granted = evolve(lease, holder=request.client, token=lease.token + 1)
+    return LeaseStep(granted, LeaseError.NONE, granted.token, "acquire.free")
+
+
+def test_every_statement_holds_at_the_beginning() -> None:
+    assert initially_false(STATEMENTS, Lease()) == ()
+    assert initially_false(STATEMENTS, Lease(fence=1)) == ("fence-granted",)
+
+
+@pytest.mark.parametrize(("event", "paths"), [(ACQUIRE, 2), (RENEW, 4), (WRITE, 2), (EXPIRE, 1)])
+def test_every_event_keeps_every_statement(event: HandlerEvent, paths: int) -> None:
+    verdict = prove_lease(event)
+    assert verdict.is_proved
+    assert (verdict.result.paths, verdict.result.goals) == (paths, 4 * paths)
+
+
+@pytest.mark.parametrize(
+    ("event", "handler", "broken"),
+    [(WRITE, accept_any_write, "fence-grows"), (ACQUIRE, grant_held_lease, "one-holder")],
+)
+def test_a_broken_handler_is_refuted_and_the_counterexample_replays(
+    event: HandlerEvent, handler: Callable[..., LeaseStep], broken: str
+) -> None:
+    verdict = prove_lease(replace(event, handler=handler))
+    assert not verdict.is_proved
+    (example,) = verdict.counterexamples
+    assert example.statement == broken
+    assert handler(example.state, *example.arguments) == example.result
+
+
+def test_a_write_with_a_token_that_was_never_granted_breaks_the_fence() -> None:
+    anything = replace(WRITE, assumed=lambda *_: True)
+    assert {one.statement for one in prove_lease(anything).counterexamples} == {"fence-granted"}
+
+
+def test_an_event_that_cannot_happen_is_not_proved() -> None:
+    never: HandlerEvent = replace(WRITE, assumed=lambda *_: False)
+    verdict = prove_lease(never)
+    assert not verdict.result.possible and not verdict.is_proved
+
+
+def test_a_field_of_an_unknown_sort_is_an_error() -> None:
+    with pytest.raises(TypeError, match="state: no symbol stands for any <class 'object'>"):
+        SymbolFactory().arbitrary(object, "state")
