@@ -31,6 +31,7 @@ from types import MappingProxyType
 from typing import Any
 
 from fencepost.model.catalogue.classic import CAPABILITIES, CATALOGUE
+from fencepost.model.errors import FencepostError
 from fencepost.model.settings import Settings
 
 SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -56,7 +57,7 @@ DERIVED_CAPABILITIES: Mapping[str, str] = MappingProxyType(
 """Capabilities that a profile does not offer, because they follow from something else."""
 
 
-class ProfileError(Exception):
+class ProfileError(FencepostError):
     """The profile cannot be used; the message is one clear line: what, where, what to do."""
 
 

@@ -115,6 +115,22 @@ class Report:
         counts = Counter(result.verdict for result in self.results)
         return {verdict: counts[verdict] for verdict in Verdict}
 
+    @property
+    def is_conformant(self) -> bool:
+        """No requirement is violated, none stayed inconclusive and the run was not cut short."""
+        return self.exit_code() is ExitCode.CONFORMANT
+
+    def failed(self) -> tuple[RequirementResult, ...]:
+        """The results of the requirements that are violated."""
+        return tuple(result for result in self.results if result.verdict is Verdict.FAIL)
+
+    def result(self, id: str) -> RequirementResult:
+        """The result for a requirement. Raises `KeyError` if the run was not asked for it."""
+        found = next((result for result in self.results if result.id == id), None)
+        if found is None:
+            raise KeyError(id)
+        return found
+
     def exit_code(self) -> ExitCode:
         """A violation outweighs everything; a run that left something undecided is never conformant."""
         summary = self.summary()

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import FrameType
 
 from fencepost.conformance.results import ExitCode
+from fencepost.model.errors import FencepostError
 from fencepost.model.explore.classic.group_search import Engine, explore_system, group_system, replay_path
 from fencepost.model.explore.classic.liveness import LivenessResult, Stall, check_liveness
 from fencepost.model.explore.classic.properties import PROPERTIES, ZOMBIE, Property
@@ -28,7 +29,7 @@ SETTLES = Property(
 )
 
 
-class UnusableSizes(Exception):
+class UnusableSizes(FencepostError):
     """The sizes do not go together; the message is one clear line."""
 
 

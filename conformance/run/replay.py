@@ -18,6 +18,7 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.remote import kafka_target
 from fencepost.conformance.scenario.context import RESPONSE_TIMEOUT_MS
 from fencepost.model.errors import error_name
+from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Header, Kind
 from fencepost.traces.files.trace_files import TraceError, open_trace
 from fencepost.traces.judge.diagnosis.wording import errors_in
@@ -69,30 +70,48 @@ def judge_trace(path: Path, header: Header, events: Iterable[Event]) -> JudgedTr
     return JudgedTrace(kept, reading.finish(), rules)
 
 
+Replay = Callable[[str, ReplayScript, Settings], Awaitable[tuple[Header, "RepeatedTrace"]]]
+"""Drives a script with a name against a target; the settings are those of the recorded target."""
+
+
 async def replay_trace(path: Path, target: str, profile: Profile) -> ReplayResult:
     """Drive the schedule of a trace against a target. Raises `TraceError` and `TargetError`."""
+    if target == BUNDLED:
+        return await replay_in_process(path, InProcessTarget)
+    grace = profile.grace if profile.grace is not None else DEFAULT_GRACE_MS
+    kafka = kafka_target(target, profile)
+
+    async def drive(name: str, script: ReplayScript, settings: Settings) -> tuple[Header, RepeatedTrace]:
+        return await replay_script(name, script, kafka, f"replay-{secrets.token_hex(3)}", grace)
+
+    return await compare_replay(path, drive)
+
+
+async def replay_in_process(path: Path, make_target: Callable[[Settings], Target]) -> ReplayResult:
+    """Drive the schedule of a trace against a target in this process, on virtual time and without grace. Raises
+    `TraceError` and `TargetError`."""
+
+    async def drive(name: str, script: ReplayScript, settings: Settings) -> tuple[Header, RepeatedTrace]:
+        return await run_virtual_in_thread(replay_script(name, script, make_target(settings), "replay", 0))
+
+    return await compare_replay(path, drive)
+
+
+async def compare_replay(path: Path, drive: Replay) -> ReplayResult:
+    """Judge a trace and its replay and compare what fails in them."""
     check_wire_format(path)
     header, events = open_trace(path)
-    then = judge_trace(path, header, events)
-    premature = {fault.sequence for fault in then.verdict.violations if "time" in fault.fields}
+    recorded = judge_trace(path, header, events)
+    premature = {violation.sequence for violation in recorded.verdict.violations if "time" in violation.fields}
     try:
-        todo = build_script(then.events, premature)
+        script = build_script(recorded.events, premature)
     except ValueError as error:
         raise TraceError(str(path), 0, str(error)) from None
-    if not any(step.event.kind is Kind.REQUEST for step in todo.steps):
+    if not any(step.event.kind is Kind.REQUEST for step in script.steps):
         raise TraceError(str(path), 0, "holds no request, so there is nothing to replay")
-    if target == BUNDLED:
-        again = await run_virtual_in_thread(
-            replay_script(path.name, todo, InProcessTarget(header.settings), "replay", 0)
-        )
-    else:
-        grace = profile.grace if profile.grace is not None else DEFAULT_GRACE_MS
-        again = await replay_script(
-            path.name, todo, kafka_target(target, profile), f"replay-{secrets.token_hex(3)}", grace
-        )
-    header_now, repetition = again
-    now = judge_trace(path, header_now, repetition.events)
-    return ReplayComparison(todo, then, now, repetition.counterparts, Origin(str(path), "")).replay_result()
+    header_now, repeated = await drive(path.name, script, header.settings)
+    replayed = judge_trace(path, header_now, repeated.events)
+    return ReplayComparison(script, recorded, replayed, repeated.counterparts, Origin(str(path), "")).replay_result()
 
 
 async def replay_script(

@@ -64,11 +64,18 @@ class VirtualEngine(ScheduleEngine):
     """Schedules on the bundled coordinator."""
 
     def __init__(
-        self, field: BatchWorker, scope: ScheduleScope, seed: int, count: int, decisions: dict[str, bool]
+        self,
+        field: BatchWorker,
+        scope: ScheduleScope,
+        seed: int,
+        count: int,
+        decisions: dict[str, bool],
+        *,
+        may_start_processes: bool = True,
     ) -> None:
         super().__init__(scope, seed, count, decisions)
         self.worker = field
-        many = count >= MIN_FOR_PROCESSES
+        many = may_start_processes and count >= MIN_FOR_PROCESSES
         self.pool = (
             ProcessPoolExecutor(WORKER_PROCESSES, get_context("spawn"), initializer=ignore_interrupts) if many else None
         )
