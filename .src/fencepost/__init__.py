@@ -15,9 +15,7 @@ The names in `__all__` are public and stable; all other modules are private. The
 so that importing this package costs next to nothing.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as in typing, which costs more to import than all of this
 if TYPE_CHECKING:
     from fencepost import errors, events, targets
     from fencepost.adapters.target import Target
@@ -81,10 +79,12 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 if not TYPE_CHECKING:  # so that type checkers know the names above and no others
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name):
         """Load a public name when it is first used (PEP 562)."""
+        from importlib import import_module
+
         if name in _MODULES:
-            value: Any = import_module(f"fencepost.{name}")
+            value = import_module(f"fencepost.{name}")
         elif name in _HOME_OF:
             value = getattr(import_module(f"fencepost.{_HOME_OF[name]}"), name)
         else:

@@ -1,4 +1,4 @@
-"""What a worker says of a unit: violations as people read them, counts, and the states of its groups."""
+"""The rows a worker writes for a shard: violations with their schedules, counts, and states of groups."""
 
 import json
 from collections import Counter
@@ -18,13 +18,13 @@ from fencepost.traces.pipeline.shards import LookupJudge, ShardJudge
 from fencepost.traces.verdict import CheckStatus, TraceVerdict
 
 MAX_SHOWN = 5
-"""How many violations of a requirement are shown of one unit; all are counted."""
+"""How many violations of a requirement are shown for one shard; all are counted."""
 
 
 def shard_findings(
     unit: Shard, header: Header, judge: ShardJudge | LookupJudge, moments: Iterator[PairedEvent]
 ) -> Iterator[Finding]:
-    """Have the events of a unit judged, and say what came of it."""
+    """Judge the events of a shard and yield its findings."""
     reading = TraceJudging(Path(unit.trace), judge)
     told = FindingRows(unit)
     doubts: list[str] = []
@@ -49,7 +49,7 @@ def shard_findings(
 
 
 class FindingRows:
-    """Puts into rows what is found in a unit."""
+    """Makes rows of the findings in a shard."""
 
     def __init__(self, unit: Shard) -> None:
         self.unit = unit
@@ -62,12 +62,12 @@ class FindingRows:
         time: int | None = None,
         group: str | None = None,
     ) -> Finding:
-        """A row."""
+        """A row with `value` as JSON."""
         named = None if group is None else group.encode("utf-8", "backslashreplace").decode("utf-8")
         return Finding(self.unit.trace, self.unit.bucket, kind, sequence, time, named, json.dumps(value))
 
     def new_findings(self, judge: ShardJudge | LookupJudge) -> Iterator[Finding]:
-        """What was seen since last time."""
+        """The changes of state and the rebalances since the last call."""
         if isinstance(judge, ShardJudge) and judge.state_changes:
             for change in judge.state_changes:
                 yield self.finding("state", change._asdict(), change.sequence, change.time, change.group)
@@ -77,7 +77,7 @@ class FindingRows:
             judge.rebalances.clear()
 
     def final_findings(self, header: Header, verdict: TraceVerdict, reading: TraceJudging) -> Iterator[Finding]:
-        """Faults, violations, evidence and counts, once the unit is over: until then a fault may be withdrawn."""
+        """Violations, checks and counts once the shard is over: until then a violation may be withdrawn."""
         for fault in verdict.violations:
             yield self.finding("fault", asdict(fault), sequence=fault.sequence, group=fault.group)
         origin = Origin(self.unit.trace, "")

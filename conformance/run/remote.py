@@ -152,13 +152,13 @@ class RemoteRun:
 
 
 def kafka_target(address: str, profile: Profile) -> KafkaTarget:
-    """The target at an address, with what the profile knows of it. Raises `TargetError` for what is no address."""
+    """The target at an address, with settings and commands of the profile. Raises `TargetError` for no address."""
     lifecycle = ProcessControl(profile.start, profile.kill, profile.folder) if profile.can_restart else None
     return KafkaTarget(parse_target(address), overrides=profile.settings, process_control=lifecycle)
 
 
 def usable_versions(advertised: Mapping[str, tuple[int, int]], events: Sequence[Event]) -> dict[str, tuple[int, int]]:
-    """The versions that can be used for everything else: those below the first that got no whole answer."""
+    """The versions of each API below the first that got no complete response in `events`."""
     asked = {event.sequence: event for event in events if event.kind is Kind.REQUEST}
     whole = {event.of for event in events if event.kind is Kind.RESPONSE and not is_truncated(event)}
     broken: dict[str, int] = {}
@@ -172,5 +172,5 @@ def usable_versions(advertised: Mapping[str, tuple[int, int]], events: Sequence[
 
 
 def is_truncated(response: Event) -> bool:
-    """The bytes of an answer end early, so that nothing in it can be trusted."""
+    """The bytes of a response end early, so that none of its fields can be trusted."""
     return any(finding.startswith("truncated") for finding in response.body.get("_findings", ()))

@@ -173,7 +173,7 @@ class RunState:
         return [run for run in left if run.scenario.name not in tried]
 
     def contradicts(self, name: str, side: bool) -> bool:
-        """A reference difference was decided otherwise before."""
+        """An earlier run decided the reference difference `name` otherwise."""
         return name in self.decisions and self.decisions[name] != side
 
     def failures_to_replay(self) -> list[Scenario]:
@@ -230,7 +230,7 @@ class RunState:
         )
 
     def origin_of(self, run: ScenarioRun) -> Origin:
-        """Where the trace of a failure is found, and the command that runs it again."""
+        """Where the trace of a run is saved, and the command that runs it again."""
         plan, name = self.plan, run.scenario.name
         profile = ["--profile", str(plan.profile)] if plan.profile is not None else []
         if plan.save is not None:

@@ -123,7 +123,7 @@ def test_requirements_by_pattern() -> None:
 
 def test_run_on_the_bundled_target() -> None:
     report = fencepost.run("bundled", only=["HB-04", "HB-05"], seed=3)
-    assert report.is_conformant and not report.failed()
+    assert report.is_conformant and not report.failed_results()
     assert report.result("HB-05").verdict is fencepost.Verdict.PASS
     assert fencepost.render_report(report).startswith("Target: ")
 
@@ -131,7 +131,7 @@ def test_run_on_the_bundled_target() -> None:
 @pytest.mark.parametrize("target", [forgiving_target, forgiving_target()], ids=["fresh ones", "one"])
 def test_a_target_of_ones_own(target: fencepost.targets.AnyTarget) -> None:
     report = fencepost.run(target, only=["HB-04", "HB-05"])
-    assert [result.id for result in report.failed()] == ["HB-04"]
+    assert [result.id for result in report.failed_results()] == ["HB-04"]
     assert not report.is_conformant
 
 
