@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from fencepost.model.errors import FencepostError
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Kind, Order
 
@@ -143,5 +144,5 @@ class Target(Protocol):
         ...
 
 
-class TargetError(Exception):
+class TargetError(FencepostError):
     """The target cannot be used. The message is one line: the problem, its place and the remedy."""

@@ -15,6 +15,17 @@ from fencepost.conformance.results import Failure, Report
 from fencepost.traces.events import Event, Header
 from fencepost.traces.verdict import TraceVerdict
 
+__all__ = [
+    "Progress",
+    "RunEvent",
+    "RunFinished",
+    "RunStarted",
+    "ScenarioFinished",
+    "ScheduleFinished",
+    "ScheduleShrunk",
+    "ViolationConfirmed",
+]
+
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:

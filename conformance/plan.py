@@ -1,4 +1,4 @@
-"""What the command line asks of the runner, and what it hears back besides a report."""
+"""The options of a run, the result of a replay, and the interface of the runner behind the command line."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ BUNDLED = "bundled"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A run that somebody asked for.
+    """The options of a run.
 
     `target` is "bundled" or "kafka://host:port"; `patterns` select requirements, all of them if empty; `smoke` asks
     for the quickest run that means something, `slow` for the tests that wait out the fixed 300 s timer too;
@@ -37,14 +37,14 @@ class Plan:
 
 
 class ReplayOutcome(StrEnum):
-    """What became of a recorded failure."""
+    """Whether a recorded failure is fixed."""
 
     FIXED = "FIXED"
     STILL_FAILS = "STILL FAILS"
     DIFFERENT = "DIFFERENT"
-    """Not the recorded failure, but another one."""
+    """Another failure than the recorded one."""
     INCONCLUSIVE = "INCONCLUSIVE"
-    """Nothing failed, but neither did the replay show that all is well."""
+    """Nothing failed, and the replay did not get far enough to be sure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class ReplayResult:
 
 
 class Runner(Protocol):
-    """What the command line needs; the module `fencepost.conformance.run.runner` is one.
+    """The runner behind the command line: the module `fencepost.conformance.run.runner`.
 
     `TargetError`, `TraceError`, `ProfileError` and `UnknownRequirement` tell of mistakes that a person can mend.
     """
@@ -69,7 +69,7 @@ class Runner(Protocol):
         ...
 
     async def replay(self, trace: Path, target: str, profile: Path | None) -> ReplayResult:
-        """Drive the schedule of a trace against a target and judge what comes back."""
+        """Drive the schedule of a trace against a target and judge the responses."""
         ...
 
     def judge_files(self, paths: Sequence[Path], progress: Callable[[Progress], None]) -> Report:

@@ -1,4 +1,4 @@
-"""Target profiles: what the kit cannot find out about a target by asking it.
+"""Target profiles: facts about a target that the kit cannot find out by requests.
 
 A profile is a TOML file; every section and key is optional, and nothing else is allowed:
 
@@ -31,6 +31,7 @@ from types import MappingProxyType
 from typing import Any
 
 from fencepost.model.catalogue.classic import CAPABILITIES, CATALOGUE
+from fencepost.model.errors import FencepostError
 from fencepost.model.settings import Settings
 
 SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -53,16 +54,16 @@ DERIVED_CAPABILITIES: Mapping[str, str] = MappingProxyType(
         "slow": "from the flag --slow",
     }
 )
-"""Capabilities that a profile does not offer, because they follow from something else."""
+"""Capabilities that a profile cannot offer, because they follow from other facts."""
 
 
-class ProfileError(Exception):
+class ProfileError(FencepostError):
     """The profile cannot be used; the message is one clear line: what, where, what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What a profile says. `folder` is where the commands are run; `settings` hold only what the profile names,
+    """The contents of a profile. `folder` is where the commands are run; `settings` hold only what the profile names,
     by field of `Settings`; `deviations` maps requirement ids to reasons; times are in milliseconds."""
 
     folder: Path = Path()
@@ -81,12 +82,12 @@ class Profile:
 
     @property
     def survives_restarts(self) -> bool:
-        """Whether a restart finds what was stored before it, so that there is something to test."""
+        """Whether the target keeps its storage across a restart, so that recovery can be tested."""
         return self.can_restart and self.keeps_storage
 
 
 def load_profile(path: Path) -> Profile:
-    """Read the profile at `path`. Raises `ProfileError` at the first thing that is wrong with it."""
+    """Read the profile at `path`. Raises `ProfileError` for the first mistake in it."""
     try:
         return _parse_profile(path.parent.absolute(), tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:

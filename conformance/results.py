@@ -1,4 +1,4 @@
-"""What came of a run, as plain data: a verdict per requirement, the evidence, and what the run covered."""
+"""The results of a run, as plain data: a verdict for each requirement, its failures, and coverage of the model."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from enum import IntEnum, StrEnum
 
 
 class Verdict(StrEnum):
-    """What a run says about one requirement."""
+    """The verdict of a run on one requirement."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -16,7 +16,7 @@ class Verdict(StrEnum):
     UNSUPPORTED = "unsupported"
     """Needs a capability that the target does not claim or the profile does not offer."""
     NOT_OBSERVED = "not-observed"
-    """Nothing in the run touched it."""
+    """The run did not exercise it."""
     INCONCLUSIVE = "inconclusive"
     """Exercised, but the run could not decide it."""
 
@@ -32,7 +32,7 @@ class ExitCode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One violation: what was seen against what was allowed, and how to see it again.
+    """One violation: the observed response, the allowed ones, and how to reproduce it.
 
     `trace` names the trace, `step` is the sequence number of the offending event in it, `guard` is the
     condition that was false, `schedule` the shortest schedule known to show the violation, a step a line,
@@ -51,8 +51,8 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class RequirementResult:
-    """The verdict on one requirement. `note` gives the reason, or what is unusual; `checks` counts the times it
-    was held against something that was seen."""
+    """The verdict on one requirement. `note` gives the reason, or what is unusual; `checks` counts the responses that
+    were checked for it."""
 
     id: str
     verdict: Verdict
@@ -67,7 +67,7 @@ class RequirementResult:
 
 @dataclass(frozen=True, slots=True)
 class RuleCoverage:
-    """How often a rule of the model explained what was seen, and the ids of the requirements it stands for."""
+    """How often a rule of the model explained a response, and the ids of its requirements."""
 
     seen: int
     requirements: tuple[str, ...]
@@ -75,7 +75,7 @@ class RuleCoverage:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What random schedules, and all else in the run, showed of the model on this target.
+    """The transitions and rules of the model that a run with random schedules covered on its target.
 
     `undecided` names schedules that could not be judged, and what was missing; `transitions` were seen so many times;
     `missed` could be taken as far as is known and were not, the nearest first, with how near the best schedule came;
@@ -114,6 +114,22 @@ class Report:
         """How many requirements got each verdict; every verdict is a key."""
         counts = Counter(result.verdict for result in self.results)
         return {verdict: counts[verdict] for verdict in Verdict}
+
+    @property
+    def is_conformant(self) -> bool:
+        """No requirement is violated, none stayed inconclusive and the run was not cut short."""
+        return self.exit_code() is ExitCode.CONFORMANT
+
+    def failed_results(self) -> tuple[RequirementResult, ...]:
+        """The results of the requirements that are violated."""
+        return tuple(result for result in self.results if result.verdict is Verdict.FAIL)
+
+    def result(self, id: str) -> RequirementResult:
+        """The result for a requirement. Raises `KeyError` if the run was not asked for it."""
+        found = next((result for result in self.results if result.id == id), None)
+        if found is None:
+            raise KeyError(id)
+        return found
 
     def exit_code(self) -> ExitCode:
         """A violation outweighs everything; a run that left something undecided is never conformant."""

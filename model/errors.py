@@ -1,6 +1,13 @@
-"""Kafka's error codes, those of group coordination and of the bundled broker. Source: Kafka's protocol guide."""
+"""Kafka's error codes, as far as group coordination uses them, and the base of the kit's own errors.
+
+Source of the codes: the protocol guide of Apache Kafka.
+"""
 
 from enum import IntEnum
+
+
+class FencepostError(Exception):
+    """Base of all errors that a user of the kit can cause and correct; the message is one line: what, where, how."""
 
 
 class Error(IntEnum):

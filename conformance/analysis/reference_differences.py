@@ -1,4 +1,4 @@
-"""Passes that rest on an ambiguous source: the two coordinators of Apache Kafka differ, and a target takes a side."""
+"""Passes where the sources are ambiguous: the two coordinators of Apache Kafka differ, and a target is like one."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -8,7 +8,7 @@ from fencepost.model.catalogue.classic.differences import DIFFERENCES, describe_
 
 
 def common_decisions(decisions_by_trace: Iterable[Mapping[str, bool]]) -> dict[str, bool]:
-    """The sides that all traces take which take one; they may be of several targets."""
+    """The decisions that no two traces contradict each other on; the traces may be of several targets."""
     sides: dict[str, set[bool]] = {}
     for decisions in decisions_by_trace:
         for name, side in decisions.items():
@@ -19,7 +19,7 @@ def common_decisions(decisions_by_trace: Iterable[Mapping[str, bool]]) -> dict[s
 def note_ambiguities(
     results: Iterable[RequirementResult], decisions: Mapping[str, bool]
 ) -> Iterator[RequirementResult]:
-    """The results, a pass with the sides that were taken where its requirement leaves them open."""
+    """The results; a pass without a note gets one if its requirement is ambiguous and `decisions` has a side."""
     sides: dict[str, list[str]] = {}
     for name in sorted(decisions.keys() & DIFFERENCES.keys(), key=lambda name: DIFFERENCES[name].id):
         sides.setdefault(DIFFERENCES[name].requirement, []).append(describe_side(name, decisions[name]))

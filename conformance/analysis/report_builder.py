@@ -123,7 +123,7 @@ class ReportBuilder:
         if requirement in self.findings:
             self.findings[requirement].add_check(status, note)
 
-    def violated(self) -> set[str]:
+    def violated_ids(self) -> set[str]:
         """The requirements that the recorded traces added so far violate."""
         return {id for trace in self.traces.values() for id in trace.violations if id in self.findings}
 

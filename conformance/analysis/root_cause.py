@@ -1,4 +1,4 @@
-"""Which violations stand by themselves, and which follow from another one.
+"""Which violations are independent, and which follow from another one.
 
 A coordinator that does one thing wrong gives wrong answers in many situations, most of them set up to look at something
 else. Only the requirement that speaks of the wrong thing is to be reported for it.
@@ -14,24 +14,25 @@ from fencepost.model.classic.rules import RULES
 from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict, Violation
 
 SHARED_FIELDS = frozenset({"error"})
-"""Fields that nearly every requirement looks at; the others each belong to a few that speak of them."""
+"""Fields that nearly every requirement checks; each of the others is the subject of a few."""
 INCIDENTAL_NOTE = "blocked by another violation: it holds wherever a scenario looks at it"
 
 
 @dataclass(frozen=True, slots=True)
 class RequirementViolation:
-    """A requirement that the answer to a request broke. `violation` is None where only a mark makes it a violation."""
+    """A requirement that the response to request `sequence` violates; `violation` is None if only a check fails."""
 
     requirement: str
     sequence: int
     violation: Violation | None
     note: str = ""
     is_checked: bool = True
-    """A scenario looked at this answer for this requirement; else it is blamed in passing."""
+    """A scenario checked this response for this requirement."""
 
 
 def violations_in(verdict: TraceVerdict) -> list[RequirementViolation]:
-    """What a trace shows violated, by marks and by the rules of faults that nothing marks. Advice is never violated."""
+    """The requirements that a trace violates: by failed checks, and by the rules of violations that no check covers.
+    Recommendations are never violated."""
     failed = [mark for mark in verdict.check_results if mark.status is CheckStatus.FAIL]
     marked = [RequirementViolation(mark.requirement, mark.sequence, mark.violation, mark.note) for mark in failed]
     claimed = {mark.sequence for mark in failed}
@@ -45,7 +46,7 @@ def violations_in(verdict: TraceVerdict) -> list[RequirementViolation]:
 
 
 def initial_violations(verdict: TraceVerdict) -> list[Violation]:
-    """The faults up to the first in each group that may have led the model astray; later ones need a mark."""
+    """The violations of each group up to the first after which model and target may disagree on the state."""
     found: list[Violation] = []
     astray: set[str] = set()
     for fault in verdict.violations:
@@ -57,22 +58,22 @@ def initial_violations(verdict: TraceVerdict) -> list[Violation]:
 
 
 def violated_requirements(run: ScenarioRun) -> frozenset[str]:
-    """The requirements that a trace shows violated."""
+    """The ids of the requirements that a run violates."""
     return frozenset(violation.requirement for violation in violations_in(run.verdict))
 
 
 class RootCauses:
-    """What all runs show broken, and what is behind it."""
+    """The violations of all runs, and their causes."""
 
     def __init__(self, runs: Sequence[ScenarioRun]) -> None:
         self.satisfied = satisfied_requirements(runs)
         self.owners = find_owners(runs, self.satisfied)
         self.checked: dict[str, list[str]] = {}
-        """By kind of fault, the requirements that scenarios looked at and found broken by it."""
+        """By kind of violation, the requirements whose checks it failed."""
         self.crash_violations: list[str] = []
-        """Those of them that a crash of the target breaks."""
+        """The requirements whose checks a crash of the target failed."""
         self.independent: frozenset[str] = frozenset()
-        """The requirements with violations that are nobody's consequence."""
+        """The requirements with a violation that follows from no other one."""
         found = [(each, played) for played in runs for each in violations_in(played.verdict)]
         for each, played in found:
             if each.is_checked and each.violation is not None:
@@ -82,7 +83,7 @@ class RootCauses:
         self.independent = frozenset(each.requirement for each, played in found if not self.cause_of(each, played))
 
     def cause_of(self, violation: RequirementViolation, run: ScenarioRun) -> str:
-        """Why a violation is only a consequence; "" if it stands by itself."""
+        """The other violations that a violation follows from, in words; "" if it is independent."""
         id, fault = violation.requirement, violation.violation
         others: Iterable[str] = prerequisites_of(id) & self.independent
         if fault is not None:
@@ -98,18 +99,18 @@ class RootCauses:
 
 
 def is_crash(fault: Violation | None, run: ScenarioRun) -> bool:
-    """The target went down instead of answering."""
+    """The target went down instead of responding."""
     return fault is not None and run.crashed and "closed" in fault.fields
 
 
 def requirements_about(fault: Violation) -> tuple[str, ...]:
-    """The requirements that speak of what a fault shows."""
+    """The requirements of a violation and of the rule that it departs from."""
     rule = RULES.get(fault.rule)
     return fault.requirements + (rule.requirements if rule is not None else ())
 
 
 def prerequisites_of(id: str) -> frozenset[str]:
-    """Everything that a requirement presumes, and what that presumes."""
+    """The prerequisites of a requirement, and theirs."""
     found: set[str] = set()
     todo = [id]
     while todo:
@@ -121,14 +122,14 @@ def prerequisites_of(id: str) -> frozenset[str]:
 
 
 def satisfied_requirements(runs: Sequence[ScenarioRun]) -> frozenset[str]:
-    """The requirements that are shown to hold somewhere."""
+    """The requirements with a passed check in any of the runs."""
     return frozenset(
         mark.requirement for played in runs for mark in played.verdict.check_results if mark.status in PASSING
     )
 
 
 def find_owners(runs: Sequence[ScenarioRun], satisfied: frozenset[str]) -> dict[str, str]:
-    """The requirement that speaks of each kind of fault, where it is shown broken and never shown to hold.
+    """By kind of violation the requirement about it, if it is violated somewhere and satisfied nowhere.
 
     The same wrong answer elsewhere is a consequence, whatever else a scenario wanted to show by it.
     """

@@ -1,4 +1,4 @@
-"""Judging recorded traces: no target, no schedule of our own, and as many events as there are.
+"""Judging recorded traces of any length, without a target.
 
 Memory stays flat: of the past only the last requests are kept, to show the schedule of a failure.
 """
@@ -25,20 +25,20 @@ from fencepost.traces.operations import Lookahead, PairedEvent
 from fencepost.traces.verdict import TraceVerdict
 
 MAX_SHOWN_EVENTS = 500
-"""How many of the last requests, answers and faults are kept to show a schedule."""
+"""How many of the last requests, responses and faults are kept to show a schedule."""
 PROGRESS_INTERVAL = 1_000
-"""After how many events the progress is told."""
+"""Progress is reported every so many events."""
 MAX_DETAILED = 100
-"""How many faults of one trace are shown with all that came before them."""
+"""How many violations of one trace are shown with all events before them."""
 MAX_MINIMIZED = 3
-"""How many violations of one trace are shown with no more than what matters."""
+"""How many violations of one trace are shown with the events they depend on alone."""
 MALFORMED_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""Errors of the judge that are the trace's fault if there is a message in it that no message can be."""
+"""Errors of the judge that a message outside the wire format can cause."""
 SHOWN_KINDS = frozenset({Kind.REQUEST, Kind.RESPONSE, Kind.FAULT})
 
 
 def judge_files(paths: Sequence[Path], progress: Callable[[Progress], None]) -> Report:
-    """Judge traces one after the other. Raises `TraceError`; interrupted, the report is about what came before."""
+    """Judge traces one after the other. Raises `TraceError`; interrupted, report on what was judged so far."""
     report, reader = TraceReport(len(paths), progress), RecordingReader(paths)
     try:
         for path, header, events in reader.traces():
@@ -52,16 +52,16 @@ def judge_files(paths: Sequence[Path], progress: Callable[[Progress], None]) -> 
 
 @dataclass(slots=True)
 class TraceJudging:
-    """One trace while it is judged, and the last things seen in it."""
+    """One trace while it is judged, with its last events."""
 
     path: Path
     judge: Judge
     minimized: int = 0
     recent_events: deque[Event] = field(default_factory=lambda: deque(maxlen=MAX_SHOWN_EVENTS))
     annotations: list[Event] = field(default_factory=list)
-    """What the trace says was known before it."""
+    """What the trace states of the time before it."""
     events_before: dict[int, tuple[Event, ...]] = field(default_factory=dict)
-    """What was last seen when a fault was found, by its request."""
+    """The last events when a violation was found, by the sequence number of its request."""
 
     def judge_event(self, moment: PairedEvent) -> None:
         """Judge one event. Raises `TraceError` if its body is not one that can be judged."""
@@ -81,7 +81,7 @@ class TraceJudging:
             self.events_before.update((fault.sequence, tuple(self.recent_events)) for fault in faults[known:])
 
     def finish(self) -> TraceVerdict:
-        """What was found, once the trace is over or as far as it was read. Raises as `judge_event`."""
+        """The verdict on the trace as far as it was read. Raises as `judge_event`."""
         try:
             return self.judge.finish()
         except MALFORMED_ERRORS:
@@ -89,7 +89,7 @@ class TraceJudging:
             raise
 
     def events_leading_to(self, violation: RequirementViolation) -> list[Event]:
-        """The last things that happened in the group, up to what was violated; of a short trace what matters of it."""
+        """The last events of the group up to a violation; of a short trace only those that it depends on."""
         events = self.events_before.get(violation.sequence, tuple(self.recent_events))
         if violation.violation is not None and len(events) < MAX_SHOWN_EVENTS and self.minimized < MAX_MINIMIZED:
             self.minimized += 1
@@ -101,7 +101,7 @@ class TraceJudging:
 
 
 def concerns_group(request: Event, group: str) -> bool:
-    """The request is about this group; everything is about "", which is none."""
+    """The request names this group; every request does if `group` is ""."""
     try:
         read = read_requests(request.api, request.version, request.body, 0, (group,))
     except (KeyError, TypeError, AttributeError):
@@ -138,7 +138,7 @@ class TraceReport:
     def report_progress(self, path: Path) -> None:
         """Report how far the judging has come; `path` is being judged."""
         seconds = time.monotonic() - self.started_at
-        violated = len(self.builder.violated())
+        violated = len(self.builder.violated_ids())
         self.progress(Progress(self.done, self.total, seconds, violated, f"{path.name}, {self.events} events"))
 
     def add_trace(self, path: Path, header: Header, events: Iterable[Event]) -> None:

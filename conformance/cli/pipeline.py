@@ -270,7 +270,7 @@ class StageProgress:
 
     def __call__(self, done: int, total: int, current: str) -> None:
         """Show that `done` of `total` are done, and `current` is in work."""
-        from fencepost.conformance.reports.progress import Progress
+        from fencepost.conformance.events import Progress
 
         seconds = time.monotonic() - self.started_at
         total = -(-total // self.unit)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from fencepost.adapters.wire.target import KafkaTarget
+from fencepost.conformance.execution.remote_target import RemoteTarget
 from fencepost.traces.events import Event, Kind
 
 DISCONNECT_FAULTS = frozenset({"closed", "unreachable"})
@@ -16,7 +16,7 @@ class TargetGone(Exception):
 class CrashMonitor:
     """Whether a target is down, and the names of the scenarios that were being played when it went down."""
 
-    def __init__(self, target: KafkaTarget, *, can_restart: bool) -> None:
+    def __init__(self, target: RemoteTarget, *, can_restart: bool) -> None:
         self.target = target
         self.can_restart = can_restart
         self.is_down = False

@@ -1,4 +1,4 @@
-"""How late the kit itself is: what a busy machine does to it must not be blamed on a target."""
+"""The kit's own delays: a violation that a busy machine may have caused is not reported."""
 
 import asyncio
 from collections import deque
@@ -10,21 +10,21 @@ from fencepost.traces.verdict import TraceVerdict
 
 TICK_SECONDS = 0.02
 MIN_LAG_SECONDS = 0.1
-"""Less is nothing to remember."""
+"""Shorter delays are not recorded."""
 MAX_LAGS = 10_000
 MAX_GRACE_SHARE = 0.5
-"""How much of the grace that a target is granted the kit may use up itself."""
+"""The share of a target's grace that the kit itself may use up."""
 
 
 class LoopLagMonitor:
-    """Watches the event loop, and remembers when it did late what was due."""
+    """Watches the event loop and records when it was late to run what was due."""
 
     def __init__(self) -> None:
         self.lags: deque[tuple[float, float]] = deque(maxlen=MAX_LAGS)
-        """When, and how late, in seconds."""
+        """Pairs of loop time and delay, in seconds."""
 
     async def watch(self) -> None:
-        """Look again and again, until cancelled."""
+        """Measure the delay of a timer over and over, until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             due = loop.time() + TICK_SECONDS
@@ -34,12 +34,12 @@ class LoopLagMonitor:
                 self.lags.append((now, now - due))
 
     def worst_since(self, since: float) -> int:
-        """The most milliseconds that anything was late from this time on."""
+        """The longest delay in milliseconds since `since`, a time of the loop in seconds."""
         return round(1000 * max((late for at, late in self.lags if at >= since), default=0.0))
 
 
 def discard_if_lagging(run: ScenarioRun) -> ScenarioRun:
-    """What was played, with nothing said about the target if the kit was so late that it may be why something fails."""
+    """The run; without its verdict if it violates something and the kit itself was too late to be sure of that."""
     if run.loop_lag <= MAX_GRACE_SHARE * run.header.grace or not violated_requirements(run):
         return run
     note = f"the kit itself was {run.loop_lag} ms late, so it can blame nobody: this machine is too busy"
@@ -48,6 +48,6 @@ def discard_if_lagging(run: ScenarioRun) -> ScenarioRun:
 
 
 def is_inconclusive(run: ScenarioRun) -> bool:
-    """It shows neither all it was written for nor a violation, as where members were given up in a stall."""
+    """Neither did the run pass a check of each of its requirements nor did it violate any, as in a stall."""
     missing = not satisfied_requirements([run]).issuperset(run.scenario.requirements)
     return missing and not run.unsupported and not run.crashed and not violated_requirements(run)

@@ -1,24 +1,24 @@
-"""Beginning no more at once than target and kit can keep up with: answers that are late for that are nobody's fault."""
+"""Starting scenarios no faster than target and kit respond: delays from overload are not the target's fault."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
 BUSY_FACTOR = 4
-"""How many times as long as the quickest one an answer takes when there is enough to do."""
+"""A target is busy when a response takes this many times as long as the quickest one."""
 MIN_BUSY_SECONDS = 0.05
-"""Answers that take no longer than this never show it."""
+"""A target with responses within this time is never busy."""
 PAUSE_SECONDS = 0.05
 MAX_WAIT_SECONDS = 2.0
-"""How long a beginning is put off at most."""
+"""The longest delay of a start."""
 
 
 async def zero_lag() -> float:
-    """Nothing is waited for."""
+    """A response time of 0 s, for a target that is never busy."""
     return 0.0
 
 
 class Pacer:
-    """Lets one after the other begin. `lag` tells how many seconds an answer takes at present."""
+    """Starts scenarios one after the other. `lag` measures how many seconds a response takes at present."""
 
     def __init__(self, lag: Callable[[], Awaitable[float]] = zero_lag) -> None:
         self.lag = lag
@@ -26,7 +26,7 @@ class Pacer:
         self.lock = asyncio.Lock()
 
     async def wait(self) -> None:
-        """Wait for one's turn, and until there is little to do."""
+        """Wait for the turn, and until the target is not busy, `MAX_WAIT_SECONDS` at most."""
         async with self.lock:
             loop = asyncio.get_running_loop()
             deadline = loop.time() + MAX_WAIT_SECONDS
@@ -34,7 +34,7 @@ class Pacer:
                 await asyncio.sleep(PAUSE_SECONDS)
 
     async def is_busy(self) -> bool:
-        """There is enough to do."""
+        """Responses take much longer than the quickest one so far."""
         lag = await self.lag()
         self.min_lag = min(self.min_lag, lag)
         return lag > max(BUSY_FACTOR * self.min_lag, MIN_BUSY_SECONDS)

@@ -12,8 +12,6 @@ from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import TraceVerdict
 
-__all__ = ["DEFAULT_GRACE_MS", "Completion", "JudgeFunction", "ScenarioRun", "play_scenario", "record_scenario"]
-
 DEFAULT_GRACE_MS = 2_000
 """How late a timer of a real target may fire, and how long it may take over an answer."""
 

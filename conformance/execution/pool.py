@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fencepost.adapters.target import Description
-from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.conformance.execution.crash_monitor import CrashMonitor
 from fencepost.conformance.execution.loop_lag import LoopLagMonitor, discard_if_lagging
 from fencepost.conformance.execution.pacing import Pacer
 from fencepost.conformance.execution.play import JudgeFunction, record_scenario
+from fencepost.conformance.execution.remote_target import RemoteTarget
 from fencepost.conformance.execution.restart_barrier import RestartBarrier
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
@@ -40,7 +40,7 @@ class ScenarioPool:
     without one they are returned unjudged.
     """
 
-    target: KafkaTarget
+    target: RemoteTarget
     description: Description
     crash_monitor: CrashMonitor
     lag_monitor: LoopLagMonitor

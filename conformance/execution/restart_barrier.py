@@ -1,4 +1,4 @@
-"""One restart of a target for many at once."""
+"""One restart of a target for many scenarios."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class RestartBarrier:
-    """Where all restart scenarios meet: the target is restarted once, when the last of them asks for it."""
+    """A barrier for `expected` scenarios: the target is restarted once, when the last of them asks for it."""
 
     def __init__(self, expected: int, restart: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self.expected = expected
@@ -16,18 +16,18 @@ class RestartBarrier:
         self.done = asyncio.Event()
 
     async def wait(self) -> None:
-        """Wait for the restart."""
+        """Wait until the target was restarted."""
         self.arrived += 1
         await self.restart_if_complete()
         await self.done.wait()
 
     async def leave(self) -> None:
-        """One is finished, or will not come."""
+        """Expect one scenario less: it is finished or failed."""
         self.expected -= 1
         await self.restart_if_complete()
 
     async def restart_if_complete(self) -> None:
-        """Restart once everyone who is still to come is here."""
+        """Restart the target if all expected scenarios wait for it."""
         if self.arrived and self.arrived >= self.expected and not self.started:
             self.started = True
             try:

@@ -1,4 +1,4 @@
-"""Ctrl-C is for the run: the processes beside it go on until the run ends them."""
+"""Keeping Ctrl-C from worker processes: the run handles it and ends them."""
 
 import signal
 import sys
@@ -6,12 +6,12 @@ from concurrent.futures import ProcessPoolExecutor
 
 
 def ignore_interrupts() -> None:
-    """Leave Ctrl-C to the run."""
+    """Ignore SIGINT in this process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def start_workers(pool: ProcessPoolExecutor, processes: int = 1) -> None:
-    """Start the processes of a pool, with Ctrl-C held off until they have come so far as to ignore it."""
+    """Start the processes of a pool, with SIGINT blocked until they ignore it."""
     if sys.platform == "win32":
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

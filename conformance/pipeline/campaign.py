@@ -26,7 +26,7 @@ from fencepost.traces.pipeline.sources import find_traces
 PLAN_FILE = "campaign.json"
 REPORTS_FOLDER = "reports"
 SEEDS_PER_CORE = 2
-"""How many seeds each core is given before they are committed."""
+"""How many seeds each core plays before they are committed."""
 ProgressCallback = Callable[[int, int, str], None]
 
 
@@ -40,7 +40,7 @@ class Seed:
 
 @dataclass(frozen=True, slots=True)
 class SeedResults:
-    """What came of some seeds: files of the corpus, counts of lines, and a report of each, as JSON."""
+    """The results of some seeds: files of the corpus, counts of lines, and the report of each seed as JSON."""
 
     files: tuple[str, ...]
     counts: Counts
@@ -50,7 +50,7 @@ class SeedResults:
 def run_seeds(
     spark: Spark, corpus: Corpus, plan: Plan, seeds: Sequence[int], on_progress: ProgressCallback, at_once: int = 0
 ) -> Report:
-    """Run the plan with every seed that is not done, and say what all of them show. Raises `PipelineError`."""
+    """Run the plan with every seed that is not done and return the report on all seeds. Raises `PipelineError`."""
     if not seeds:
         raise PipelineError("a campaign needs a seed")
     check_same_campaign(corpus.folder, plan)
@@ -74,7 +74,7 @@ def run_seeds(
 
 
 def check_same_campaign(folder: Path, plan: Plan) -> None:
-    """Refuse what cannot be one campaign. Raises `PipelineError`."""
+    """Raises `PipelineError` if the folder holds a campaign with another plan, or the plan cannot be a campaign."""
     if plan.target != BUNDLED and plan.profile is not None and load_profile(plan.profile).can_restart:
         raise PipelineError(
             "a campaign cannot restart its target: other workers are using it (leave out [target] start)"
@@ -89,7 +89,7 @@ def check_same_campaign(folder: Path, plan: Plan) -> None:
 
 
 def finished_seeds(corpus: Corpus) -> set[int]:
-    """The seeds that are done."""
+    """The seeds whose batches are committed."""
     names = (each.path for batch in corpus.batches() for each in batch.inputs)
     return {int(name.removeprefix(SEED_PREFIX)) for name in names if name.startswith(SEED_PREFIX)}
 
@@ -98,7 +98,7 @@ SEED_PREFIX = "seed "
 
 
 def manifest_name(seed: int) -> str:
-    """What a manifest calls a seed."""
+    """The name of a seed in a manifest."""
     return f"{SEED_PREFIX}{seed}"
 
 
@@ -110,7 +110,7 @@ def report_path(corpus: Corpus, seed: int) -> Path:
 
 
 def seed_worker(corpus: Corpus, plan: Plan) -> Callable[[list[Seed]], SeedResults]:
-    """What a worker does with its seeds."""
+    """The function that plays seeds in a worker."""
 
     def play(seeds: list[Seed]) -> SeedResults:
         reports: dict[int, str] = {}

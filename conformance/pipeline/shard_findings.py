@@ -1,4 +1,4 @@
-"""What a worker says of a unit: violations as people read them, counts, and the states of its groups."""
+"""The rows a worker writes for a shard: violations with their schedules, counts, and states of groups."""
 
 import json
 from collections import Counter
@@ -18,11 +18,11 @@ from fencepost.traces.pipeline.shards import ShardJudge, StateHistory
 from fencepost.traces.verdict import CheckStatus, TraceVerdict
 
 MAX_SHOWN = 5
-"""How many violations of a requirement are shown of one unit; all are counted."""
+"""How many violations of a requirement are shown for one shard; all are counted."""
 
 
 def shard_findings(unit: Shard, header: Header, judge: ShardJudge, moments: Iterator[PairedEvent]) -> Iterator[Finding]:
-    """Have the events of a unit judged, and say what came of it."""
+    """Judge the events of a shard and yield its findings."""
     reading = TraceJudging(Path(unit.trace), judge.judge)
     told = FindingRows(unit)
     doubts: list[str] = []
@@ -44,7 +44,7 @@ def shard_findings(unit: Shard, header: Header, judge: ShardJudge, moments: Iter
 
 
 class FindingRows:
-    """Puts into rows what is found in a unit."""
+    """Makes rows of the findings in a shard."""
 
     def __init__(self, unit: Shard) -> None:
         self.unit = unit
@@ -57,12 +57,12 @@ class FindingRows:
         time: int | None = None,
         group: str | None = None,
     ) -> Finding:
-        """A row."""
+        """A row with `value` as JSON."""
         named = None if group is None else group.encode("utf-8", "backslashreplace").decode("utf-8")
         return Finding(self.unit.trace, self.unit.bucket, kind, sequence, time, named, json.dumps(value))
 
     def new_findings(self, history: StateHistory) -> Iterator[Finding]:
-        """What was seen since last time."""
+        """The changes of state and the rebalances since the last call."""
         if history.state_changes:
             for change in history.state_changes:
                 yield self.finding("state", change._asdict(), change.sequence, change.time, change.group)

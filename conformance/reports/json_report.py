@@ -8,11 +8,12 @@ from typing import Any
 
 from fencepost.conformance.results import Coverage, Failure, Report, RequirementResult, RuleCoverage, Verdict
 from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.errors import FencepostError
 
 REPORT_VERSION = 1
 
 
-class ReportError(Exception):
+class ReportError(FencepostError):
     """A text is not a report; the message is one clear line."""
 
 

@@ -4,8 +4,6 @@ from typing import TextIO
 
 from fencepost.conformance.events import Progress
 
-__all__ = ["Progress", "ProgressDisplay", "format_duration", "progress_line"]
-
 _CLEAR = "\r\x1b[K"
 _TERMINAL_WIDTH = 79
 

@@ -12,17 +12,17 @@ from fencepost.conformance.execution.play import play_scenario
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Report
-from fencepost.conformance.run.run_state import RunState, order_scenarios
+from fencepost.conformance.run.run_state import RunState, add_tours, order_scenarios
 from fencepost.conformance.run.stream import Emit
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
-from fencepost.conformance.scenario.selection import offered_capabilities, required_capabilities, select_scenarios
+from fencepost.conformance.scenario.selection import (
+    Selection,
+    offered_capabilities,
+    required_capabilities,
+    select_scenarios,
+)
 from fencepost.conformance.scenarios.classic import ALL
-from fencepost.conformance.scenarios.classic.tours import sample_tours
-from fencepost.conformance.schedules.bench import Bench
-from fencepost.conformance.schedules.classic.generation import ScheduleScope
-from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
-from fencepost.conformance.schedules.virtual_engine import BatchWorker, VirtualEngine
 from fencepost.model.catalogue.classic import Requirement
 from fencepost.model.settings import Settings
 
@@ -38,14 +38,28 @@ BUNDLED_SETTINGS = Settings(
 
 
 class BundledRun:
-    """A run on the bundled coordinator, in process and on virtual time: a coordinator for every scenario."""
+    """A run in this process and on virtual time, with a target of its own for every scenario.
 
-    def __init__(self, plan: Plan, profile: Profile) -> None:
+    `make_target` makes targets for given settings, by default the bundled coordinator. `scenarios` are played besides
+    those of the kit. If `can_configure` is False the target has settings of its own, whatever it is given.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        profile: Profile,
+        make_target: Callable[[Settings], Target] | None = None,
+        *,
+        scenarios: Sequence[Scenario] = (),
+        can_configure: bool = True,
+    ) -> None:
         self.plan = plan
         self.deviations = profile.deviations
         self.settings = replace(BUNDLED_SETTINGS, **profile.settings)
         self.grace = profile.grace or 0
-        self.make_target: Callable[[Settings], Target] = InProcessTarget
+        self.make_target = make_target if make_target is not None else InProcessTarget
+        self.scenarios = tuple(scenarios)
+        self.can_configure = can_configure
 
     def settings_for(self, scenario: Scenario) -> Settings:
         """The settings under which a scenario can be played."""
@@ -56,39 +70,59 @@ class BundledRun:
     async def run(self, requirements: Sequence[Requirement], emit: Emit) -> Report:
         """Play everything, one scenario after the other, emitting events. When cancelled, the report is cut short."""
         description = await run_virtual_in_thread(self.describe_target())
-        offered = offered_capabilities(description, ("no-initial-delay", "resize"), slow=True)
-        selection = select_scenarios(ALL, requirements, offered, smoke=self.plan.smoke)
-        tours = sample_tours(description.settings, self.plan.tours, self.plan.seed)
-        selection = selection.with_scenarios(tours)
+        selection = self.select(requirements, description)
         state = RunState(self.plan, selection, emit)
         name = {"name": description.name, **description.implementation}
         state.start(name)
         cut_short = False
         try:
-            for scenario in order_scenarios(state.selection.scenarios, self.plan.seed):
+            for scenario in order_scenarios(selection.scenarios, self.plan.seed):
                 state.add_run(await run_virtual_in_thread(self.play(scenario, "run")))
             while failed := state.failures_to_replay():
                 for scenario in failed:
                     state.confirm_run(await run_virtual_in_thread(self.play(scenario, "replay")))
             if self.plan.schedules:
-                await self.play_schedules(state)
+                await self.play_schedules(state, description)
         except asyncio.CancelledError:
             cut_short = True
         return state.finish(name, self.deviations, cut_short=cut_short)
 
-    async def play_schedules(self, state: RunState) -> None:
+    def select(self, requirements: Sequence[Requirement], description: Description) -> Selection:
+        """The scenarios and tours to play on a target."""
+        configurable = ("no-initial-delay", "resize") if self.can_configure else ()
+        offered = offered_capabilities(description, configurable, slow=True)
+        selection = select_scenarios((*ALL, *self.scenarios), requirements, offered, smoke=self.plan.smoke)
+        return add_tours(selection, description.settings, self.plan)
+
+    async def play_schedules(self, state: RunState, description: Description) -> None:
         """Play random schedules."""
-        plan = self.plan
-        protocol = ClassicSchedules(ScheduleScope(self.settings, cuts=True))
-        bench = Bench(protocol, partial(self.make_target, self.settings), self.grace)
-        engine = VirtualEngine(BatchWorker(bench, plan.traces), plan.seed, plan.schedules, state.decisions)
+        # Imported late: Hypothesis is for those who ask for random schedules.
+        from fencepost.conformance.schedules.bench import Bench
+        from fencepost.conformance.schedules.classic.generation import ScheduleScope
+        from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
+        from fencepost.conformance.schedules.virtual_engine import BatchWorker, VirtualEngine
+
+        plan, settings = self.plan, description.settings
+        scope = ScheduleScope(
+            settings,
+            restarts=description.can_restart,
+            transactions="TxnOffsetCommit" in description.versions,
+            cuts=True,
+        )
+        engine = VirtualEngine(
+            BatchWorker(Bench(ClassicSchedules(scope), partial(self.make_target, settings), self.grace), plan.traces),
+            plan.seed,
+            plan.schedules,
+            state.decisions,
+            may_start_processes=self.can_configure,
+        )
         try:
             await state.run_schedules(engine)
         finally:
             engine.close()
 
     async def describe_target(self) -> Description:
-        """What the bundled target is."""
+        """What the target is."""
         target = self.make_target(self.settings)
         description = await target.open()
         await target.close()

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import FrameType
 
 from fencepost.conformance.results import ExitCode
+from fencepost.model.errors import FencepostError
 from fencepost.model.explore.classic.group_system import group_system
 from fencepost.model.explore.classic.liveness import LivenessResult, Stall, check_liveness
 from fencepost.model.explore.classic.properties import PROPERTIES, ZOMBIE, Property
@@ -30,7 +31,7 @@ SETTLES = Property(
 )
 
 
-class UnusableSizes(Exception):
+class UnusableSizes(FencepostError):
     """The sizes do not go together; the message is one clear line."""
 
 

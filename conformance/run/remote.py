@@ -4,6 +4,7 @@ import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from fencepost.adapters.target import Description
 from fencepost.adapters.wire.process_control import ProcessControl
@@ -17,19 +18,19 @@ from fencepost.conformance.execution.pool import ScenarioPool
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Report
-from fencepost.conformance.run.run_state import RunState, order_scenarios
+from fencepost.conformance.run.run_state import RunState, add_tours, order_scenarios
 from fencepost.conformance.run.stream import Emit
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import offered_capabilities, select_scenarios
 from fencepost.conformance.scenarios.classic import ALL
-from fencepost.conformance.scenarios.classic.tours import sample_tours
 from fencepost.conformance.scenarios.classic.versions import versions
-from fencepost.conformance.schedules.classic.generation import ScheduleScope
-from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
-from fencepost.conformance.schedules.concurrent_engine import ConcurrentEngine
 from fencepost.model.catalogue.classic import Requirement
 from fencepost.traces.events import Event, Kind
+
+if TYPE_CHECKING:
+    from fencepost.conformance.schedules.classic.generation import ScheduleScope
+    from fencepost.conformance.schedules.concurrent_engine import ConcurrentEngine
 
 MAX_CONCURRENT_SCHEDULES = 400
 """How many random schedules are in flight."""
@@ -38,10 +39,11 @@ RETRY_NAMES = ("again", "at-last")
 
 
 class RemoteRun:
-    """A run on a Kafka address."""
+    """A run on a Kafka address; `scenarios` are played besides those of the kit."""
 
-    def __init__(self, plan: Plan, profile: Profile) -> None:
+    def __init__(self, plan: Plan, profile: Profile, *, scenarios: Sequence[Scenario] = ()) -> None:
         self.plan = plan
+        self.scenarios = tuple(scenarios)
         self.profile = profile
         self.token = secrets.token_hex(3)
         self.grace = profile.grace if profile.grace is not None else DEFAULT_GRACE_MS
@@ -61,9 +63,8 @@ class RemoteRun:
             offered = offered_capabilities(description, self.profile.capabilities, slow=self.plan.slow)
             if not self.profile.survives_restarts:
                 offered -= {"restart"}
-            selection = select_scenarios(ALL, requirements, offered, smoke=self.plan.smoke)
-            tours = sample_tours(description.settings, self.plan.tours, self.plan.seed)
-            selection = selection.with_scenarios(tours)
+            selection = select_scenarios((*ALL, *self.scenarios), requirements, offered, smoke=self.plan.smoke)
+            selection = add_tours(selection, description.settings, self.plan)
             state = RunState(self.plan, selection, emit)
             name = {"name": self.plan.target, **description.implementation}
             state.start(name)
@@ -93,9 +94,13 @@ class RemoteRun:
         )
 
     def schedule_engine(
-        self, pool: ScenarioPool, scope: ScheduleScope, decisions: Mapping[str, bool]
-    ) -> ConcurrentEngine:
+        self, pool: ScenarioPool, scope: "ScheduleScope", decisions: Mapping[str, bool]
+    ) -> "ConcurrentEngine":
         """The engine of random schedules on the target of `pool`: more of them at once, judged by the engine."""
+        # Imported late: Hypothesis is for those who ask for random schedules.
+        from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
+        from fencepost.conformance.schedules.concurrent_engine import ConcurrentEngine
+
         schedule_pool = replace(
             pool,
             judge=None,
@@ -134,6 +139,8 @@ class RemoteRun:
 
     async def play_schedules(self, state: RunState, pool: ScenarioPool, offered: frozenset[str]) -> None:
         """Play random schedules."""
+        from fencepost.conformance.schedules.classic.generation import ScheduleScope
+
         scope = ScheduleScope(
             pool.description.settings,
             restarts="restart" in offered,
@@ -146,13 +153,13 @@ class RemoteRun:
 
 
 def kafka_target(address: str, profile: Profile) -> KafkaTarget:
-    """The target at an address, with what the profile knows of it. Raises `TargetError` for what is no address."""
+    """The target at an address, with settings and commands of the profile. Raises `TargetError` for no address."""
     lifecycle = ProcessControl(profile.start, profile.kill, profile.folder) if profile.can_restart else None
     return KafkaTarget(parse_target(address), overrides=profile.settings, process_control=lifecycle)
 
 
 def usable_versions(advertised: Mapping[str, tuple[int, int]], events: Sequence[Event]) -> dict[str, tuple[int, int]]:
-    """The versions that can be used for everything else: those below the first that got no whole answer."""
+    """The versions of each API below the first that got no complete response in `events`."""
     asked = {event.sequence: event for event in events if event.kind is Kind.REQUEST}
     whole = {event.of for event in events if event.kind is Kind.RESPONSE and not is_truncated(event)}
     broken: dict[str, int] = {}
@@ -166,5 +173,5 @@ def usable_versions(advertised: Mapping[str, tuple[int, int]], events: Sequence[
 
 
 def is_truncated(response: Event) -> bool:
-    """The bytes of an answer end early, so that nothing in it can be trusted."""
+    """The bytes of a response end early, so that none of its fields can be trusted."""
     return any(finding.startswith("truncated") for finding in response.body.get("_findings", ()))

@@ -1,4 +1,4 @@
-"""Replaying a trace: drive its schedule against a target, judge what comes back, and compare."""
+"""Replaying a trace: drive its schedule against a target, judge the responses, and compare."""
 
 import asyncio
 import secrets
@@ -18,6 +18,7 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.remote import kafka_target
 from fencepost.conformance.scenario.context import RESPONSE_TIMEOUT_MS
 from fencepost.model.errors import COORDINATOR_NOT_READY, Error, error_name
+from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Header, Kind
 from fencepost.traces.files.trace_files import TraceError, open_trace
 from fencepost.traces.judge.diagnosis.wording import errors_in
@@ -27,12 +28,12 @@ from fencepost.traces.replay_script import IdTranslation, ReplayScript, ReplaySt
 from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict
 
 TRANSIENT = COORDINATOR_NOT_READY | {Error.CONCURRENT_TRANSACTIONS}
-"""Not ready: the coordinator loads or moves, or a transaction is still being ended."""
+"""Errors of a target that is not ready: the coordinator loads or moves, or a transaction is still ending."""
 MAX_ATTEMPTS = 40
 RETRY_PAUSE_SECONDS = 0.15
-"""How often, and how far apart, a request is sent to a target that says that it is not ready."""
+"""The pause between attempts to send a request to a target that is not ready."""
 SETUP_APIS = frozenset({"InitProducerId", "AddOffsetsToTxn", "AddPartitionsToTxn", "EndTxn"})
-"""What is asked of the transaction coordinator: set-up, which is not judged."""
+"""Requests to the transaction coordinator: set-up, which is not judged."""
 
 STATELESS_RULES = frozenset({"find.coordinator"})
 """Rules that hold in every state."""
@@ -40,27 +41,27 @@ STATELESS_RULES = frozenset({"find.coordinator"})
 
 @dataclass(frozen=True, slots=True)
 class JudgedTrace:
-    """A trace with what the judge made of it; `rules` are those behind the answer to each request."""
+    """A trace with its verdict; `rules` are those that explain the response to each request."""
 
     events: tuple[Event, ...]
     verdict: TraceVerdict
     rules: Mapping[int, frozenset[str]]
 
     def responses(self) -> dict[int | None, Body]:
-        """The answers by request."""
+        """The responses by the sequence number of their request."""
         return {event.of: event.body for event in self.events if event.kind is Kind.RESPONSE}
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatedTrace:
-    """What was done again: the events, and for each request of the trace its sequence number among them."""
+    """The events of a replay; `counterparts` maps requests of the trace to theirs, by sequence number."""
 
     events: tuple[Event, ...]
     counterparts: Mapping[int, int]
 
 
 def judge_trace(path: Path, header: Header, events: Iterable[Event]) -> JudgedTrace:
-    """Judge a trace, and keep what is needed to compare it with another. Raises `TraceError`."""
+    """Judge a trace, keeping what is needed to compare it with its replay. Raises `TraceError`."""
     kept = tuple(events)
     reading = TraceJudging(path, Judge(header))
     for moment in Lookahead(kept).pair_operations():
@@ -69,36 +70,54 @@ def judge_trace(path: Path, header: Header, events: Iterable[Event]) -> JudgedTr
     return JudgedTrace(kept, reading.finish(), rules)
 
 
+Replay = Callable[[str, ReplayScript, Settings], Awaitable[tuple[Header, "RepeatedTrace"]]]
+"""Drives a script with a name against a target; the settings are those of the recorded target."""
+
+
 async def replay_trace(path: Path, target: str, profile: Profile) -> ReplayResult:
     """Drive the schedule of a trace against a target. Raises `TraceError` and `TargetError`."""
+    if target == BUNDLED:
+        return await replay_in_process(path, InProcessTarget)
+    grace = profile.grace if profile.grace is not None else DEFAULT_GRACE_MS
+    kafka = kafka_target(target, profile)
+
+    async def drive(name: str, script: ReplayScript, settings: Settings) -> tuple[Header, RepeatedTrace]:
+        return await replay_script(name, script, kafka, f"replay-{secrets.token_hex(3)}", grace)
+
+    return await compare_replay(path, drive)
+
+
+async def replay_in_process(path: Path, make_target: Callable[[Settings], Target]) -> ReplayResult:
+    """Drive the schedule of a trace against a target in this process, on virtual time and without grace. Raises
+    `TraceError` and `TargetError`."""
+
+    async def drive(name: str, script: ReplayScript, settings: Settings) -> tuple[Header, RepeatedTrace]:
+        return await run_virtual_in_thread(replay_script(name, script, make_target(settings), "replay", 0))
+
+    return await compare_replay(path, drive)
+
+
+async def compare_replay(path: Path, drive: Replay) -> ReplayResult:
+    """Judge a trace and its replay and compare what fails in them."""
     check_wire_format(path)
     header, events = open_trace(path)
-    then = judge_trace(path, header, events)
-    premature = {fault.sequence for fault in then.verdict.violations if "time" in fault.fields}
+    recorded = judge_trace(path, header, events)
+    premature = {violation.sequence for violation in recorded.verdict.violations if "time" in violation.fields}
     try:
-        todo = build_script(then.events, premature)
+        script = build_script(recorded.events, premature)
     except ValueError as error:
         raise TraceError(str(path), 0, str(error)) from None
-    if not any(step.event.kind is Kind.REQUEST for step in todo.steps):
+    if not any(step.event.kind is Kind.REQUEST for step in script.steps):
         raise TraceError(str(path), 0, "holds no request, so there is nothing to replay")
-    if target == BUNDLED:
-        again = await run_virtual_in_thread(
-            replay_script(path.name, todo, InProcessTarget(header.settings), "replay", 0)
-        )
-    else:
-        grace = profile.grace if profile.grace is not None else DEFAULT_GRACE_MS
-        again = await replay_script(
-            path.name, todo, kafka_target(target, profile), f"replay-{secrets.token_hex(3)}", grace
-        )
-    header_now, repetition = again
-    now = judge_trace(path, header_now, repetition.events)
-    return ReplayComparison(todo, then, now, repetition.counterparts, Origin(str(path), "")).replay_result()
+    header_now, repeated = await drive(path.name, script, header.settings)
+    replayed = judge_trace(path, header_now, repeated.events)
+    return ReplayComparison(script, recorded, replayed, repeated.counterparts, Origin(str(path), "")).replay_result()
 
 
 async def replay_script(
     source: str, script: ReplayScript, target: Target, token: str, grace: int
 ) -> tuple[Header, RepeatedTrace]:
-    """Do everything again on a target of its own; the header says how it was seen this time."""
+    """Replay a script on a target; the header is that of the replay. Opens and closes the target."""
     translation = IdTranslation(lambda name: f"{name}-{token}")
     try:
         description = await target.open()
@@ -120,7 +139,7 @@ async def replay_script(
 
 
 def check_supported(script: ReplayScript, description: Description) -> None:
-    """The target has every version and can be restarted if need be. Raises `TargetError`."""
+    """Raises `TargetError` if the target lacks a version that the script needs, or cannot be restarted as it asks."""
     for step in script.steps:
         event = step.event
         lowest, highest = description.versions.get(event.api, (0, -1))
@@ -138,7 +157,7 @@ def check_supported(script: ReplayScript, description: Description) -> None:
 
 
 class ScriptDriver:
-    """One run of a script."""
+    """Drives one run of a script."""
 
     def __init__(
         self, script: ReplayScript, translation: IdTranslation, target: Target, description: Description
@@ -154,14 +173,14 @@ class ScriptDriver:
         self.channel = target.channel(self.recorder)
         self.exchanges: dict[int, Exchange] = {}
         self.sent_at: dict[int, tuple[int, float]] = {}
-        """When each request was sent: in the trace in milliseconds, now in seconds of the loop."""
+        """When each request was sent: in the trace in milliseconds, in the replay in seconds of the loop."""
         self.tasks: dict[int, asyncio.Task[None]] = {}
         self.responded_at: dict[int, float] = {}
         self.given_up: set[int] = set()
         self.last_step_at = begun
 
     async def run(self) -> RepeatedTrace:
-        """Take every step, wait for what is still to come, and repeat the remarks."""
+        """Take every step, wait for the remaining responses, and repeat the annotations."""
         try:
             for step in self.script.steps:
                 await self.wait_before(step)
@@ -182,14 +201,14 @@ class ScriptDriver:
         return RepeatedTrace(self.recorder.events, twins)
 
     async def wait_before(self, step: ReplayStep) -> None:
-        """Wait for the answers that were there before the step, and then as long as was waited then."""
+        """Wait for the responses that came before the step in the trace, then for its gap."""
         for sequence in step.after:
             await self.wait_for_response(sequence)
         last = max([self.last_step_at, *(self.responded_at.get(sequence, 0.0) for sequence in step.after)])
         await asyncio.sleep(max(0.0, last + step.gap / 1000 - self.loop_time()))
 
     async def wait_for_response(self, sequence: int) -> None:
-        """Wait for an answer, as long as it took then and some more. One that does not come is given up for good."""
+        """Wait for a response as long as it took in the trace and `RESPONSE_TIMEOUT_MS` more, then never again."""
         task = self.tasks.get(sequence)
         if task is None or sequence in self.given_up:
             return
@@ -202,7 +221,7 @@ class ScriptDriver:
             self.given_up.add(sequence)
 
     async def repeat_event(self, event: Event) -> None:
-        """Do one thing again."""
+        """Repeat one event of the trace."""
         if event.kind is Kind.REQUEST:
             self.send_request(event)
         elif event.kind is Kind.INTERNAL:
@@ -220,13 +239,13 @@ class ScriptDriver:
             self.exchanges[event.of].drop()
 
     def send_request(self, event: Event) -> None:
-        """Send a request in today's words, and attend to its answer."""
+        """Send a request with the ids of this replay, and start a task that waits for its response."""
         self.sent_at[event.sequence] = event.time, self.loop_time()
         self.exchanges[event.sequence] = self.start_exchange(event)
         self.tasks[event.sequence] = asyncio.get_running_loop().create_task(self.await_response(event))
 
     def start_exchange(self, event: Event) -> Exchange:
-        """Send a request."""
+        """Send a request with the ids of this replay."""
         body = self.translation.translate_request(event.body)
         broker = self.broker_for(event.sequence)
         return self.channel.send(event.api, event.version, body, SendOptions(event.member, broker=broker))
@@ -242,7 +261,7 @@ class ScriptDriver:
         return node
 
     async def await_response(self, request: Event) -> None:
-        """Learn from the answer once it comes; send the request again while the target is not ready for it."""
+        """Learn ids from the response once it comes; send the request again while the target is not ready."""
         then = self.script.responses.get(request.sequence)
         for _ in range(MAX_ATTEMPTS):
             now = await self.exchanges[request.sequence].response
@@ -256,14 +275,14 @@ class ScriptDriver:
 
 
 def is_transient(response: Body) -> bool:
-    """The target says that it is not ready."""
+    """All errors in a response mean that the target is not ready."""
     return errors_in(response) <= TRANSIENT and bool(errors_in(response))
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayComparison:
-    """A trace and its repetition. Requests go by their sequence number in the trace; `counterparts` are those of
-    now."""
+    """A trace and its replay. Requests go by their sequence number in the trace; `counterparts` are those of the
+    replay."""
 
     script: ReplayScript
     recorded: JudgedTrace
@@ -272,7 +291,7 @@ class ReplayComparison:
     origin: Origin
 
     def replay_result(self) -> ReplayResult:
-        """What became of the failures of the trace."""
+        """Whether the failures of the trace are fixed."""
         failed = {(one.requirement, one.sequence) for one in violations_in(self.recorded.verdict)}
         fails = violations_in(self.replayed.verdict)
         for one in fails:
@@ -286,18 +305,18 @@ class ReplayComparison:
         return ReplayResult(ReplayOutcome.INCONCLUSIVE, note=doubt) if doubt else ReplayResult(ReplayOutcome.FIXED)
 
     def failed_replay(self, outcome: ReplayOutcome, violation: RequirementViolation) -> ReplayResult:
-        """The outcome with what is wrong now."""
+        """The result with a violation of the replay as its failure."""
         again = outcome is ReplayOutcome.STILL_FAILS
         return ReplayResult(
             outcome, violation.requirement, build_failure(self.replayed.events, violation, self.origin, replayed=again)
         )
 
     def original_request(self, sequence: int) -> int:
-        """The request of the trace that this one repeats."""
+        """The request of the trace that a request of the replay repeats, -1 if there is none."""
         return next((then for then, now in self.counterparts.items() if now == sequence), -1)
 
     def doubt_about_set_up(self) -> str:
-        """Which request that is not judged failed this time only."""
+        """The set-up request that failed in the replay only, in words, or ""."""
         responses = self.replayed.responses()
         for then, now in self.counterparts.items():
             before, after = self.script.responses.get(then), responses.get(now)
@@ -308,7 +327,7 @@ class ReplayComparison:
         return ""
 
     def doubt_about_failures(self, failed: Collection[tuple[str, int]]) -> str:
-        """Why one of the failures cannot be said to be fixed, "" if they all are.
+        """Why one of the failures may not be fixed, "" if they all are.
 
         The first wrong answer has to be a right one now, given in the same state. Where the schedule went after that
         depended on the wrong answer, so the same state need not come again.
@@ -330,12 +349,12 @@ class ReplayComparison:
         return ""
 
     def expected_rules(self, sequence: int) -> frozenset[str]:
-        """The rules by which a request should have been answered in the trace, or was."""
+        """The rules that a request of the trace violated, or those that explain its response."""
         broken = {fault.rule for fault in self.recorded.verdict.violations if fault.sequence == sequence}
         return frozenset(broken - {""}) or self.recorded.rules.get(sequence, frozenset())
 
     def doubt_about_anything(self) -> str:
-        """Why a trace without failures cannot be said to go well again, "" if it does."""
+        """Why the replay of a trace without failures may have failed, "" if it did not."""
         responses = self.replayed.responses()
         for then in self.script.responses:
             if self.counterparts.get(then, -1) not in responses:

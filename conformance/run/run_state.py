@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from fencepost.conformance.analysis.aggregation import confirmed_requirements
 from fencepost.conformance.analysis.failures import Origin, build_failure
@@ -28,13 +29,13 @@ from fencepost.conformance.run.stream import Emit
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import Selection
-from fencepost.conformance.scenarios.classic.tours import TourRunner
-from fencepost.conformance.schedules.classic.protocol import coverage_goals
-from fencepost.conformance.schedules.coverage import measure_coverage
-from fencepost.conformance.schedules.engine import ScheduleEngine
-from fencepost.conformance.schedules.protocol import CoverageGoals
-from fencepost.conformance.schedules.statistics import RunStatistics, ScheduleResult
+from fencepost.model.settings import Settings
 from fencepost.traces.judge.judge import judge
+
+if TYPE_CHECKING:
+    from fencepost.conformance.schedules.engine import ScheduleEngine
+    from fencepost.conformance.schedules.protocol import CoverageGoals
+    from fencepost.conformance.schedules.statistics import RunStatistics, ScheduleResult
 
 MAX_REPLAYS = 3
 """How many scenarios are replayed at most to confirm one violation."""
@@ -56,12 +57,13 @@ class RunState:
     runs: list[ScenarioRun] = field(default_factory=list)
     schedule_failures: list[ScenarioRun] = field(default_factory=list)
     """The shortest schedules that violated something, each named after the requirement."""
-    statistics: RunStatistics = field(default_factory=RunStatistics)
+    statistics: "RunStatistics | None" = None
+    """Of the random schedules, once they are played."""
     violated: set[str] = field(default_factory=set)
     confirmed: dict[str, frozenset[str]] = field(default_factory=dict)
     decisions: dict[str, bool] = field(default_factory=dict)
-    goals: CoverageGoals = field(default_factory=coverage_goals)
-    """What the coverage by random schedules is measured against."""
+    goals: "CoverageGoals | None" = None
+    """What the coverage by random schedules is measured against; None for the goals of the classic protocol."""
 
     def start(self, target: Mapping[str, str]) -> None:
         """Emit the start of the run on a target with this description."""
@@ -132,11 +134,12 @@ class RunState:
     def report_progress(self, violated: frozenset[str], name: str) -> None:
         """Emit how far the run has come; `name` is what was played last and `violated` what it violates."""
         self.violated |= violated
-        done = len({one.scenario.name for one in self.runs}) + self.statistics.schedules
+        done = len({run.scenario.name for run in self.runs})
+        done += self.statistics.schedules if self.statistics is not None else 0
         total = len(self.selection.scenarios) + self.plan.schedules
         self.emit(Progress(done, total, time.monotonic() - self.started_at, len(self.violated), name))
 
-    async def run_schedules(self, engine: ScheduleEngine) -> None:
+    async def run_schedules(self, engine: "ScheduleEngine") -> None:
         """Play random schedules, then shrink and replay those that violate what no scenario violates."""
         self.statistics = engine.statistics
         await engine.run(self.add_schedule)
@@ -149,7 +152,7 @@ class RunState:
                 self.emit(ScheduleShrunk(run.scenario.name, requirement, run.header, run.events, confirmed))
                 self.emit_confirmed(run, again & {requirement})
 
-    def add_schedule(self, result: ScheduleResult) -> None:
+    def add_schedule(self, result: "ScheduleResult") -> None:
         """Emit the result of a random schedule; the engine has counted it."""
         name = result.generated.schedule.name
         self.emit(ScheduleFinished(name, result.events, result.violated, result.undecided))
@@ -157,21 +160,23 @@ class RunState:
 
     def unconfirmed_requirements(self) -> list[str]:
         """The requirements asked for that random schedules violate and no replay has confirmed."""
-        settled = confirmed_requirements(self.confirmed)
         asked = {requirement.id for requirement in self.selection.requirements}
-        return sorted((self.statistics.candidate_failures.keys() & asked) - settled)
+        failing = self.statistics.candidate_failures.keys() if self.statistics is not None else set[str]()
+        return sorted((failing & asked) - confirmed_requirements(self.confirmed))
 
     def runs_not_replayed(self) -> list[ScenarioRun]:
         """The failing schedules that a run was cut short before replaying, one for each requirement."""
-        tried = {each.scenario.name for each in self.schedule_failures}
+        if self.statistics is None:
+            return []
+        tried = {run.scenario.name for run in self.schedule_failures}
         left = [
             self.statistics.candidate_failures[requirement][0].run_named_after(requirement)
             for requirement in self.unconfirmed_requirements()
         ]
-        return [played for played in left if played.scenario.name not in tried]
+        return [run for run in left if run.scenario.name not in tried]
 
     def contradicts(self, name: str, side: bool) -> bool:
-        """A reference difference was decided otherwise before."""
+        """An earlier run decided the reference difference `name` otherwise."""
         return name in self.decisions and self.decisions[name] != side
 
     def failures_to_replay(self) -> list[Scenario]:
@@ -204,20 +209,32 @@ class RunState:
         runs = [*self.runs, *self.schedule_failures, *self.runs_not_replayed()]
         builder.add_runs(runs, self.confirmed, self.origin_of)
         builder.decisions.append(self.decisions)
-        builder.rules += [*(run.verdict.rules for run in self.runs), self.statistics.rules]
         verdicts = [run.verdict for run in self.runs]
+        builder.rules += (verdict.rules for verdict in verdicts)
+        schedules, events = len(self.runs), sum(len(run.events) for run in self.runs)
+        coverage = None
+        if self.plan.schedules:
+            from fencepost.conformance.schedules.classic.protocol import coverage_goals
+            from fencepost.conformance.schedules.coverage import measure_coverage
+            from fencepost.conformance.schedules.statistics import RunStatistics
+
+            statistics = self.statistics if self.statistics is not None else RunStatistics()
+            builder.rules.append(statistics.rules)
+            schedules += statistics.schedules
+            events += statistics.events
+            coverage = measure_coverage(statistics, self.goals or coverage_goals(), verdicts)
         return builder.build(
             target=target,
             seed=self.plan.seed,
-            schedules=len(self.runs) + self.statistics.schedules,
-            events=sum(len(run.events) for run in self.runs) + self.statistics.events,
+            schedules=schedules,
+            events=events,
             seconds=time.monotonic() - self.started_at,
             cut_short=cut_short,
-            coverage=measure_coverage(self.statistics, self.goals, verdicts) if self.plan.schedules else None,
+            coverage=coverage,
         )
 
     def origin_of(self, run: ScenarioRun) -> Origin:
-        """Where the trace of a failure is found, and the command that runs it again."""
+        """Where the trace of a run is saved, and the command that runs it again."""
         plan, name = self.plan, run.scenario.name
         profile = ["--profile", str(plan.profile)] if plan.profile is not None else []
         if plan.save is not None:
@@ -225,12 +242,22 @@ class RunState:
             return Origin(path, shlex.join(["fencepost", "replay", path, plan.target, *profile]))
         ids = run.scenario.requirements
         if not ids:
-            on_tour = isinstance(run.scenario.play, TourRunner)
+            on_tour = run.scenario in self.selection.scenarios
             again = ["--tours", str(plan.tours)] if on_tour else ["--schedules", str(plan.schedules)]
             return Origin(
                 name, shlex.join(["fencepost", "test", plan.target, *again, "--seed", str(plan.seed), *profile])
             )
         return Origin(name, shlex.join(["fencepost", "test", plan.target, "--only", *ids, *profile]))
+
+
+def add_tours(selection: Selection, settings: Settings, plan: Plan) -> Selection:
+    """The selection with the transition tours that the plan asks for, for a target with these settings."""
+    if not plan.tours:
+        return selection
+    # Imported late: NetworkX is for those who ask for tours.
+    from fencepost.conformance.scenarios.classic.tours import sample_tours
+
+    return selection.with_scenarios(sample_tours(settings, plan.tours, plan.seed))
 
 
 def order_scenarios(scenarios: Sequence[Scenario], seed: int) -> list[Scenario]:

@@ -17,6 +17,7 @@ from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.replay import replay_trace as replay_script
 from fencepost.conformance.run.stream import consume, progress_consumer, stream_events
+from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.selection import select_requirements
 from fencepost.model.settings import Settings
 
@@ -26,8 +27,15 @@ def stream(plan: Plan) -> AsyncGenerator[RunEvent, None]:
     was judged so far. Raises `ProfileError` and `UnknownRequirement` at once, `TargetError` when it is iterated."""
     profile = profile_or_default(plan.profile)
     requirements = select_requirements(plan.patterns)
-    run = BundledRun(plan, profile) if plan.target == BUNDLED else RemoteRun(plan, profile)
+    run = make_run(plan, profile)
     return stream_events(lambda emit: run.run(requirements, emit))
+
+
+def make_run(plan: Plan, profile: Profile, scenarios: Sequence[Scenario] = ()) -> BundledRun | RemoteRun:
+    """The run on the plan's target; `scenarios` are played besides those of the kit. Raises `TargetError`."""
+    if plan.target == BUNDLED:
+        return BundledRun(plan, profile, scenarios=scenarios)
+    return RemoteRun(plan, profile, scenarios=scenarios)
 
 
 async def run(plan: Plan, progress: Callable[[Progress], None]) -> Report:
@@ -37,12 +45,12 @@ async def run(plan: Plan, progress: Callable[[Progress], None]) -> Report:
 
 
 async def replay(trace: Path, target: str, profile: Path | None) -> ReplayResult:
-    """Drive the schedule of a trace against a target and judge what comes back."""
+    """Drive the schedule of a trace against a target, judge the responses and compare them with the trace."""
     return await replay_script(trace, target, profile_or_default(profile))
 
 
 def judge_files(paths: Sequence[Path], progress: Callable[[Progress], None]) -> Report:
-    """Judge recorded traces. When interrupted, return what was judged so far, with `cut_short` set."""
+    """Judge recorded traces. When interrupted, return the report on those judged so far, with `cut_short` set."""
     return trace_report.judge_files(paths, progress)
 
 
@@ -59,5 +67,5 @@ async def serve(host: str, port: int, storage: Path | None, announce: Callable[[
 
 
 def profile_or_default(path: Path | None) -> Profile:
-    """The profile in a file, or one that says nothing. Raises `ProfileError`."""
+    """The profile in a file, or an empty one without a file. Raises `ProfileError`."""
     return load_profile(path) if path is not None else Profile()

@@ -46,8 +46,8 @@ from dataclasses import replace
 from functools import partial
 
 from fencepost.conformance.analysis.root_cause import violated_requirements
-from fencepost.conformance.execution.play import ScenarioRun
 from fencepost.conformance.execution.saving import with_decisions
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.guidance import BATCH_SIZE, BatchSpec
 from fencepost.conformance.schedules.protocol import ScheduleProtocol
 from fencepost.conformance.schedules.schedule import Schedule

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import count
 
 from fencepost.conformance.analysis.root_cause import violations_in
-from fencepost.conformance.execution.play import ScenarioRun
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.guidance import BATCH_SIZE
 from fencepost.conformance.schedules.protocol import ScheduleProtocol

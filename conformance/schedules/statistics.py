@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from fencepost.conformance.analysis.root_cause import violated_requirements
-from fencepost.conformance.execution.play import ScenarioRun
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.schedule import GeneratedSchedule, Schedule
 from fencepost.traces.model_transitions import Transition
 

@@ -9,9 +9,9 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from fencepost.adapters.virtual_clock import run_in_thread
-from fencepost.conformance.execution.play import ScenarioRun
 from fencepost.conformance.execution.saving import trace_path
 from fencepost.conformance.execution.signals import ignore_interrupts, start_workers
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.engine import ScheduleEngine
 from fencepost.conformance.schedules.guidance import BatchSpec, generate_batch
@@ -46,11 +46,19 @@ class BatchWorker:
 class VirtualEngine(ScheduleEngine):
     """Plays schedules one after the other, on virtual time."""
 
-    def __init__(self, worker: BatchWorker, seed: int, count: int, decisions: dict[str, bool]) -> None:
+    def __init__(
+        self,
+        worker: BatchWorker,
+        seed: int,
+        count: int,
+        decisions: dict[str, bool],
+        *,
+        may_start_processes: bool = True,
+    ) -> None:
         super().__init__(worker.bench.protocol, seed, count, decisions)
         self.worker = worker
         self.pool: ProcessPoolExecutor | None = None
-        if count >= MIN_FOR_PROCESSES:
+        if may_start_processes and count >= MIN_FOR_PROCESSES:
             self.pool = ProcessPoolExecutor(WORKER_PROCESSES, get_context("spawn"), initializer=ignore_interrupts)
             start_workers(self.pool, WORKER_PROCESSES)
 

@@ -12,7 +12,8 @@ from hashlib import blake2b
 from typing import ParamSpec, TypeVar
 
 from fencepost.conformance.analysis.root_cause import violated_requirements
-from fencepost.conformance.execution.play import JudgeFunction, ScenarioRun
+from fencepost.conformance.execution.play import JudgeFunction
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.falsify import ScheduleSource
 from fencepost.conformance.schedules.guidance import BATCH_SIZE

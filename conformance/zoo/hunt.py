@@ -12,11 +12,11 @@ from typing import NamedTuple
 from fencepost.adapters.target import Target
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.analysis.root_cause import violated_requirements, violations_in
-from fencepost.conformance.execution.play import ScenarioRun
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
 from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import required_capabilities
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.scenarios.classic.tours import tour_scenarios, with_target_timeouts

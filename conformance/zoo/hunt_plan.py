@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from multiprocessing.pool import Pool
 from typing import TypeVar
 
-from fencepost.conformance.reports.progress import Progress
+from fencepost.conformance.events import Progress
 from fencepost.conformance.zoo.equivalence import find_difference
 from fencepost.conformance.zoo.faulty import FaultyCoordinator, faulty_coordinator, match_patterns
 from fencepost.conformance.zoo.hunt import HuntResult, HuntTask, run_hunt

@@ -10,11 +10,11 @@ import pytest
 
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.analysis.root_cause import violated_requirements
-from fencepost.conformance.execution.play import ScenarioRun
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import required_capabilities
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.model.catalogue.classic import CATALOGUE, Requirement, Verifiability, is_recommendation

@@ -17,10 +17,10 @@ from fencepost._command import find_mistyped_target
 from fencepost.adapters.target import TargetError
 from fencepost.adapters.wire.target import parse_target
 from fencepost.conformance.cli import COMMANDS, main
+from fencepost.conformance.events import Progress
 from fencepost.conformance.plan import Plan, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import ProfileError
 from fencepost.conformance.reports.json_report import from_json
-from fencepost.conformance.reports.progress import Progress
 from fencepost.conformance.reports.text import render_report
 from fencepost.conformance.results import Report
 from fencepost.traces.files.trace_files import TraceError

@@ -11,12 +11,12 @@ import pytest
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.cli import main
-from fencepost.conformance.execution.play import ScenarioRun
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run import bundled
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
 from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenarios.classic.tours import sample_tours, tour_scenarios, with_target_timeouts
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.model.explore.classic.coordinator_inputs import Universe, joinings

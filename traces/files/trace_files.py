@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple, cast
 
+from fencepost.model.errors import FencepostError
 from fencepost.traces.events import Event, Header
 from fencepost.traces.files.jsonl import (
     EventOrder,
@@ -27,7 +28,7 @@ MAX_LINE = 64 * 1024 * 1024
 """The longest line that is read, in bytes."""
 
 
-class TraceError(ValueError):
+class TraceError(FencepostError, ValueError):
     """A trace cannot be read; the message is one line: file, line number, reason."""
 
     def __init__(self, path: str, line: int, reason: str) -> None:

@@ -1,5 +1,7 @@
-"""The error that the pipeline reports to its user."""
+"""The error of the pipeline that its users can cause."""
+
+from fencepost.model.errors import FencepostError
 
 
-class PipelineError(ValueError):
-    """The pipeline cannot run a command; the message is one line."""
+class PipelineError(FencepostError, ValueError):
+    """The pipeline cannot do what was asked; the message is one line."""

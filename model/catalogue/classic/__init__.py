@@ -20,6 +20,7 @@ from fencepost.model.catalogue.classic.static import STATIC
 from fencepost.model.catalogue.classic.sync import SYNC
 from fencepost.model.catalogue.classic.timer import TIMER
 from fencepost.model.catalogue.requirement import CAPABILITIES, Level, Requirement, Verifiability
+from fencepost.model.errors import FencepostError
 
 __all__ = [
     "CAPABILITIES",
@@ -45,7 +46,7 @@ def is_recommendation(id: str) -> bool:
     return id in CATALOGUE and CATALOGUE[id].level is Level.SHOULD
 
 
-class UnknownRequirement(Exception):
+class UnknownRequirement(FencepostError):
     """A pattern matches no requirement; the message is one clear line."""
 
 

@@ -11,11 +11,12 @@ from fencepost.adapters.serve import connection
 from fencepost.adapters.target import Description
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
 from fencepost.conformance.analysis.root_cause import violated_requirements
-from fencepost.conformance.execution.play import ScenarioRun, play_scenario
+from fencepost.conformance.execution.play import play_scenario
 from fencepost.conformance.plan import ReplayOutcome
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.replay import replay_trace
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.classic.generation import ScheduleScope, generate_schedules
 from fencepost.conformance.schedules.classic.interpreter import scenario_of

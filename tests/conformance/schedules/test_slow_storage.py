@@ -10,8 +10,8 @@ from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import VirtualClock
 from fencepost.conformance.analysis.root_cause import violated_requirements, violations_in
 from fencepost.conformance.cli import main
-from fencepost.conformance.execution.play import ScenarioRun
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.classic.generation import ScheduleScope
 from fencepost.conformance.schedules.classic.protocol import ClassicSchedules

@@ -7,7 +7,8 @@ when the model or the rules of generation changed.
 import sys
 import time
 
-from fencepost.conformance.reports.progress import Progress, ProgressDisplay
+from fencepost.conformance.events import Progress
+from fencepost.conformance.reports.progress import ProgressDisplay
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.schedules.classic.generation import ScheduleScope, generate_schedules
 from fencepost.conformance.schedules.classic.protocol import KNOWN_TRANSITIONS_FILE

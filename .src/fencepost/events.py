@@ -1,0 +1,3 @@
+"""The events of a run: see `fencepost.conformance.events`."""
+
+from fencepost.conformance.events import *  # noqa: F403

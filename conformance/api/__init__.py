@@ -1,0 +1,5 @@
+"""The public Python API: what `import fencepost` offers, by the same names.
+
+Everything here is stable and documented; nothing here prints, exits or reads arguments. Work is done by the packages
+below; commands and the pytest plugin are built on top.
+"""

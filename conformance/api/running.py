@@ -1,0 +1,189 @@
+"""Running the kit against a target: at once, or event by event, in sync or async code."""
+
+import asyncio
+import os
+import queue
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+from fencepost.conformance.api.targets import AnyTarget, KafkaTarget, target_factory
+from fencepost.conformance.events import RunEvent
+from fencepost.conformance.execution.saving import TraceSaver
+from fencepost.conformance.plan import Plan
+from fencepost.conformance.results import Report
+from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.run.remote import RemoteRun
+from fencepost.conformance.run.runner import make_run, profile_or_default
+from fencepost.conformance.run.stream import consume, stream_events
+from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.scenario.selection import select_requirements
+from fencepost.model.catalogue.classic import Requirement
+
+Folder = str | os.PathLike[str]
+
+
+class RunOptions(TypedDict, total=False):
+    """The options of a run; all of them may be left out.
+
+    - `only`: ids of requirements or patterns such as "JOIN-*"; all requirements by default.
+    - `smoke`: play the smoke scenarios alone. `slow`: also wait out the fixed timer of 300 s on a real clock.
+    - `seed`: of everything random, 0 by default. `schedules`: how many random schedules are played after the scenarios.
+      `tours`: how many transition tours are played besides them.
+    - `profile`: the path of a profile; that of a `KafkaTarget` comes first.
+    - `scenarios`: further scenarios, made with `scenario`.
+    - `save`: a folder for the traces of failures, `traces` one for all traces; they are made if need be.
+    """
+
+    only: Sequence[str]
+    smoke: bool
+    slow: bool
+    seed: int
+    schedules: int
+    tours: int
+    profile: Folder | None
+    scenarios: Sequence[Scenario]
+    save: Folder | None
+    traces: Folder | None
+
+
+def requirements(*patterns: str) -> tuple[Requirement, ...]:
+    """The requirements whose id fits one of the patterns ("JOIN-29", "JOIN-*"), in catalogue order; all of them
+    without patterns. Raises `UnknownRequirement` for a pattern that none fits."""
+    return select_requirements(patterns)
+
+
+def run(target: AnyTarget, **options: Unpack[RunOptions]) -> Report:
+    """Test a target and return the report.
+
+    For `target` see `AnyTarget`, for `options` see `RunOptions`. Ctrl-C ends the run early; its report has `cut_short`
+    set. Call `arun` where an event loop is running. Runs over the network, and bundled ones with hundreds of schedules,
+    start processes: a script calls them below `if __name__ == "__main__":`.
+
+    Raises `TargetError` if the target cannot be used, `ProfileError`, `UnknownRequirement`, `OSError` if a trace cannot
+    be written, and `KeyboardInterrupt` if Ctrl-C comes before anything was judged.
+    """
+    return asyncio.run(arun(target, **options))
+
+
+async def arun(target: AnyTarget, **options: Unpack[RunOptions]) -> Report:
+    """As `run`, in async code. When cancelled it returns the report on what was judged so far, with `cut_short` set."""
+    return await consume(astream(target, **options))
+
+
+def stream(target: AnyTarget, **options: Unpack[RunOptions]) -> Generator[RunEvent, None, None]:
+    """Test a target and yield the events of the run (see `fencepost.events`), the report in the last one.
+
+    The run goes on in a thread of its own while an event is looked at. Closing the generator ends the run. Arguments
+    and errors are those of `run`.
+    """
+    start = run_starter(target, **options)
+    events: queue.SimpleQueue[RunEvent | BaseException | None] = queue.SimpleQueue()
+    loop = asyncio.new_event_loop()
+    work = loop.create_task(_forward(start, events.put))
+
+    def run_loop() -> None:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(_wait_for(work))
+
+    thread = threading.Thread(target=run_loop, name="fencepost run", daemon=True)
+    thread.start()
+    try:
+        while (event := events.get()) is not None:
+            if isinstance(event, BaseException):
+                raise event
+            yield event
+    finally:
+        if thread.is_alive():
+            loop.call_soon_threadsafe(work.cancel)
+        thread.join()
+
+
+async def astream(target: AnyTarget, **options: Unpack[RunOptions]) -> AsyncGenerator[RunEvent, None]:
+    """As `stream`, in async code. When its consumer is cancelled the run is cut short, and its report still follows."""
+    async with aclosing(run_starter(target, **options)()) as events:
+        async for event in events:
+            yield event
+
+
+async def _forward(start: Callable[[], AsyncGenerator[RunEvent, None]], put: Callable[[Any], None]) -> None:
+    """Put the events of a run, or what it raises, and None at the end."""
+    try:
+        async with aclosing(start()) as events:
+            async for event in events:
+                put(event)
+    except Exception as error:
+        put(error)
+    finally:
+        put(None)
+
+
+async def _wait_for(task: "asyncio.Task[None]") -> None:
+    """Wait until a task is over, whatever comes of it."""
+    await asyncio.wait([task])
+
+
+def run_starter(
+    target: AnyTarget,
+    *,
+    only: Sequence[str] = (),
+    smoke: bool = False,
+    slow: bool = False,
+    seed: int = 0,
+    schedules: int = 0,
+    tours: int = 0,
+    profile: Folder | None = None,
+    scenarios: Sequence[Scenario] = (),
+    save: Folder | None = None,
+    traces: Folder | None = None,
+) -> Callable[[], AsyncGenerator[RunEvent, None]]:
+    """Check the arguments of a run and return a function that starts it. Raises as `run` for what can be checked."""
+    if isinstance(only, str):
+        raise TypeError("only takes a list of patterns, as in only=['JOIN-*']")
+    plan = Plan(
+        target if isinstance(target, str) else "target",
+        tuple(only),
+        smoke=smoke,
+        slow=slow,
+        seed=seed,
+        profile=Path(profile) if profile is not None else None,
+        tours=tours,
+        schedules=schedules,
+        save=_make_folder(save),
+        traces=_make_folder(traces),
+    )
+    chosen = select_requirements(plan.patterns)
+    make_run = _make_run(target, plan, scenarios)
+    saver = TraceSaver(plan.save, plan.traces)
+
+    async def start() -> AsyncGenerator[RunEvent, None]:
+        run = make_run()
+        async with aclosing(stream_events(lambda emit: run.run(chosen, emit))) as events:
+            async for event in events:
+                saver(event)
+                yield event
+
+    return start
+
+
+def _make_run(target: AnyTarget, plan: Plan, scenarios: Sequence[Scenario]) -> Callable[[], BundledRun | RemoteRun]:
+    """A function that makes the run on a target. Raises `ProfileError`."""
+    if isinstance(target, KafkaTarget):
+        path = target.profile_path if target.profile_path is not None else plan.profile
+        plan = replace(plan, target=target.url, profile=path)
+    profile = profile_or_default(plan.profile)
+    if isinstance(target, str | KafkaTarget):
+        return lambda: make_run(plan, profile, scenarios)
+    return lambda: BundledRun(plan, profile, target_factory(target), scenarios=scenarios, can_configure=False)
+
+
+def _make_folder(folder: Folder | None) -> Path | None:
+    """Make a folder if need be; None stays None. Raises `OSError`."""
+    if folder is None:
+        return None
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    return path

@@ -1,0 +1,27 @@
+"""Scenarios of your own, played and judged beside those of the kit."""
+
+from collections.abc import Callable
+
+from fencepost.conformance.scenario.scenario import Scenario, ScenarioFunction
+from fencepost.model.catalogue.classic import matching_requirements
+
+
+def scenario(*requirements: str, needs: tuple[str, ...] = ()) -> Callable[[ScenarioFunction], Scenario]:
+    """Turn an async function of a `ScenarioContext` into a scenario that `run` takes in `scenarios`.
+
+        @scenario("HB-05")
+        async def heartbeat_of_a_lone_member(context): ...
+
+    `requirements` are the ids that its checks are about: it is played if one of them is asked for. `needs` are the
+    capabilities without which it cannot be played, such as "restart". It is named after the function. Raises
+    `UnknownRequirement` for an id that the catalogue does not have, and `ValueError` without any.
+    """
+    if not requirements:
+        raise ValueError("a scenario needs the id of a requirement, such as HB-05")
+    for id in requirements:
+        matching_requirements(id)
+
+    def make_scenario(play: ScenarioFunction) -> Scenario:
+        return Scenario(play.__name__.replace("_", "-"), requirements, play, needs)
+
+    return make_scenario

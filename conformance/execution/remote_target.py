@@ -1,0 +1,21 @@
+"""The part of a target on the network that a pool needs beside `Target`."""
+
+from typing import Protocol
+
+from fencepost.adapters.target import Target
+
+
+class RemoteTarget(Target, Protocol):
+    """A target in other processes: it may go down or be busy, and connections to it take time."""
+
+    async def is_alive(self) -> bool:
+        """Whether it responds on a fresh connection."""
+        ...
+
+    async def measure_response_time(self) -> float:
+        """How many seconds a trivial request takes at present."""
+        ...
+
+    async def open_idle_connections(self, connections: int) -> None:
+        """Open connections in advance until so many are idle."""
+        ...
