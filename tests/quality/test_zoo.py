@@ -41,6 +41,7 @@ def test_finding_is_quick_and_what_is_found_is_short() -> None:
     assert median(hunts.median_requests for hunts in drawn) <= MAX_MEDIAN_REQUESTS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", CAUGHT, ids=lambda row: row.name)
 def test_a_bug_is_found_with_its_recorded_seed(row: ResultRow) -> None:
     assert is_found_again(row)

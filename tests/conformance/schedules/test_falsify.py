@@ -57,6 +57,7 @@ def test_a_schedule_is_played_alike_every_time() -> None:
     assert play_schedule(correct_target, schedule).events == play_schedule(correct_target, schedule).events
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", ["BUG-35", "BUG-12", "BUG-04"])
 def test_a_bug_is_found_and_made_short(bug: str) -> None:
     with COORDINATOR_BUGS[bug].activate():
@@ -75,6 +76,7 @@ def test_a_wrong_error_is_found_with_a_single_request() -> None:
     assert quarry.requests == 1
 
 
+@pytest.mark.slow
 def test_what_does_not_fail_again_is_no_find() -> None:
     def once(_: Any, response: Response) -> Response:
         if response.body.get("error_code") == 25 and not told:

@@ -152,6 +152,7 @@ def paths_of(corpus: Corpus) -> list[Path]:
     return sorted(map(Path, names))
 
 
+@pytest.mark.slow
 def test_findings_are_the_judges(corpus: Corpus, corpus_results: CorpusResults) -> None:
     found: dict[str, Counter[Violation]] = {}
     for row in corpus_results.finding_values("fault"):
