@@ -1,6 +1,6 @@
 """Every known bug is found again with the seed that is recorded, and the records keep what was promised.
 
-A mutant takes a second or two, and there are hundreds: one in twenty is hunted here, all of them by the bar.
+A mutant takes a second or two, and there are hundreds: one in twenty is hunted here, all of them by tests.acceptance.
 """
 
 from statistics import median
