@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 SESSION = pytest.StashKey[TargetSession]()
 EXCLUSIVE = ("kafka4", "kafka3", "mock", "spark")
 """Fixtures and marks whose tests run in one worker: what they share is restarted by some, or costly."""
-SLOW = ("kafka4", "kafka3", "cluster")
-"""Marks of tests that start several Javas."""
+SLOW = ("kafka4", "kafka3", "spark", "cluster")
+"""Fixtures and marks whose tests need a Java."""
 
 
 def pytest_configure(config: pytest.Config) -> None:

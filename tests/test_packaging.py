@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.extra("build"), pytest.mark.extra("hatchling")]
+pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.extra("build"), pytest.mark.extra("hatchling")]
 
 ROOT = Path(__file__).parent.parent
 ROOMS = ("model", "traces", "adapters", "conformance")
@@ -45,6 +45,7 @@ def linkless(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_fencepost_and_nothing_else(dist: Path) -> None:
     (wheel,) = dist.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
@@ -61,6 +62,7 @@ def test_the_sdist_holds_no_links(dist: Path) -> None:
         assert [member.name for member in archive if member.issym() or member.islnk()] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["wheel", "sdist", "checkout without links"])
 def test_it_installs_with_all_its_code(source: str, dist: Path, linkless: Path, tmp_path: Path) -> None:
     (wheel,), (sdist,) = dist.glob("*.whl"), dist.glob("*.tar.gz")

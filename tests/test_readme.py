@@ -55,6 +55,7 @@ def with_extra(command: str) -> object:
     return pytest.param(command, marks=marks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [with_extra(command) for command in COMMANDS if EXAMPLE_BROKER not in command])
 def test_commands_run(command: str, tmp_path: Path) -> None:
     run_command(runnable_command(command, "", tmp_path), ROOT)

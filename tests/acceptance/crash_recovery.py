@@ -38,19 +38,19 @@ def ignore_progress(done: int, total: int, doing: str) -> None:
 
 def ingest_stage(traces: Path, to: Path) -> None:
     """Ingest, with many commits."""
-    with spark_session("bars", "local[2]", SPARK_CONFIG) as spark:
+    with spark_session("acceptance", "local[2]", SPARK_CONFIG) as spark:
         ingest(spark, Corpus.create(to, 4), sorted(traces.glob("*.jsonl")), ignore_progress, batch=100_000)
 
 
 def watch_stage(traces: Path, to: Path) -> None:
     """Watch, a few files at a time."""
-    with spark_session("bars", "local[2]", SPARK_CONFIG) as spark:
+    with spark_session("acceptance", "local[2]", SPARK_CONFIG) as spark:
         watch_folder(spark, traces, to, 2, once=True, files_per_batch=4).awaitTermination()
 
 
 def campaign_stage(_: Path, to: Path) -> None:
     """A campaign, with many commits."""
-    with spark_session("bars", "local[2]", SPARK_CONFIG) as spark:
+    with spark_session("acceptance", "local[2]", SPARK_CONFIG) as spark:
         run_seeds(spark, Corpus.create(to, 2), PLAN, range(1, SEED_COUNT + 1), ignore_progress, at_once=2)
 
 

@@ -121,7 +121,7 @@ def check_sources(name: str, folder: Path) -> Iterator[Figure]:
         "captured": (folder / "kafka.pcap", capture_source(capture.ports, header.settings)),
         "logged": (log, import_logs),
     }
-    with spark_session("bars", "local[2]", SPARK_CONFIG) as spark:
+    with spark_session("acceptance", "local[2]", SPARK_CONFIG) as spark:
         for way, (path, source) in inputs.items():
             report = pipeline_report(spark, folder / f"corpus-{way}", path, source)
             yield without_threshold(f"{way}: events", report.events)

@@ -1,4 +1,4 @@
-"""A bar that is missed says so: on the screen, in the files, and by the exit code."""
+"""A threshold that is missed is reported: on the screen, in the files, and by the exit code."""
 
 import json
 from collections.abc import Iterator
@@ -42,32 +42,32 @@ CHECKS = (
 
 
 def results_on_file(results: Path) -> dict[str, bool]:
-    """The bars on file, and whether they are kept."""
-    bars = json.loads(results.with_suffix(".json").read_text())["bars"]
-    return {name: entry["kept"] for name, entry in bars.items()}
+    """Whether each check on file is kept."""
+    entries = json.loads(results.with_suffix(".json").read_text())["bars"]
+    return {name: entry["kept"] for name, entry in entries.items()}
 
 
 def test_a_missed_check_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = tmp_path / "1-test"
-    assert main("Bars", CHECKS, results, []) == 1
+    assert main("Thresholds", CHECKS, results, []) == 1
     assert results_on_file(results) == {"kept": True, "missed": False, "absent": False}
     printed = capsys.readouterr().out
-    assert "MISSED events: 19,999 (bar: at least 20,000)" in printed
+    assert "MISSED events: 19,999 (threshold: at least 20,000)" in printed
     assert "MISSED could not be measured: no such target" in printed
     assert "| missed | events | 19,999 | at least 20,000 | MISSED |" in results.with_suffix(".md").read_text()
 
 
 def test_an_unmeasured_check_keeps_its_figures(tmp_path: Path) -> None:
     results = tmp_path / "1-test"
-    assert main("Bars", CHECKS, results, ["missed"]) == 1
-    assert main("Bars", CHECKS, results, ["kept"]) == 0
+    assert main("Thresholds", CHECKS, results, ["missed"]) == 1
+    assert main("Thresholds", CHECKS, results, ["kept"]) == 0
     assert results_on_file(results) == {"kept": True, "missed": False}
     assert "| kept | note | nothing |  |  |" in results.with_suffix(".md").read_text()
 
 
 def test_an_unknown_check_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="2"):
-        main("Bars", CHECKS, tmp_path / "1-test", ["bar"])
+        main("Thresholds", CHECKS, tmp_path / "1-test", ["unknown"])
 
 
 @pytest.mark.parametrize(

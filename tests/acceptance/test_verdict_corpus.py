@@ -72,6 +72,7 @@ def is_quick(name: str, way: str) -> bool:
     return way == "likely" or ".clients." in name or (way == "judge" and ".schedule-" not in name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kafka", ["kafka4", "kafka3"])
 def test_recordings_are_judged_as_ever(kafka: str) -> None:
     """In the quicker ways only; `python -m tests.acceptance.verdict_corpus` goes all ways."""

@@ -40,6 +40,7 @@ def test_codec_failure_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
         frame_fuzzer.fuzz_codec(1, 100)
 
 
+@pytest.mark.slow
 def test_server_survives_mutated_frames() -> None:
     storm = frame_fuzzer.fuzz_server(1, FRAMES_SENT)
     assert storm.problems == []

@@ -152,6 +152,7 @@ def restartable(
     running.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restartable", TARGETS, indirect=True)
 async def test_a_restart_is_survived(restartable: RunningTarget) -> None:
     target, recorder = kafka_target(restartable), real_time_recorder()

@@ -1,1 +1,1 @@
-"""Benchmarks: run by hand or by the bars, never as tests. Figures are ratios or rates measured in one run."""
+"""Benchmarks: run by hand or by tests.acceptance, never as tests. Figures are ratios or rates measured in one run."""

@@ -85,7 +85,7 @@ class Row:
 
 
 INSTANCES = (Instance(), Instance(requests=4), Instance(members=3, generations=1, requests=2))
-"""What is measured by default; the first is the like-for-like row of the bar."""
+"""What is measured by default; the first is the like-for-like row of the threshold."""
 SIZES = tuple(field.name for field in fields(Instance))
 ProgressLine = Callable[[str], None]
 

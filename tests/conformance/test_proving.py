@@ -16,6 +16,9 @@ from fencepost.model.proofs.classic.induction import ProofSize
 from fencepost.model.proofs.registry.results import TheoremResult, draining_results, inductive_results
 from tests.model.proofs.mutation import mutant
 
+pytestmark = pytest.mark.xdist_group(__name__)  # what the tests share is made once
+
+
 TINY = ProofSize(slots=1, partitions=1)
 
 
@@ -58,6 +61,7 @@ def test_a_query_over_its_limit_is_undecided(monkeypatch: pytest.MonkeyPatch) ->
     assert Proof(TINY, 0, results, 1.0).exit_code() is ExitCode.INCONCLUSIVE
 
 
+@pytest.mark.slow
 def test_everything_is_proved_and_saved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     saved = tmp_path / "proof.json"
     arguments = ["prove", "--slots", "1", "--partitions", "1", "--protocols", "1", "--json", str(saved)]
@@ -80,6 +84,7 @@ def broken() -> Proof:
         return Proof(TINY, 0, results, 1.0, proofs.search_counterexamples(results, 100_000, ignore_progress))
 
 
+@pytest.mark.slow
 def test_a_broken_core_is_refuted_with_a_counterexample(broken: Proof) -> None:
     refuted = {result.id: result for result in broken.results}["T2"]
     assert refuted.verdict == "refuted"
@@ -87,6 +92,7 @@ def test_a_broken_core_is_refuted_with_a_counterexample(broken: Proof) -> None:
     assert "counterexamples to induction; the first breaks T2 at commit (commit." in proofs.result_line(refuted)
 
 
+@pytest.mark.slow
 def test_a_counterexample_is_paired_with_a_real_trace(broken: Proof) -> None:
     assert broken.search is not None
     text = proofs.describe_search(broken.results, broken.search).splitlines()

@@ -100,6 +100,7 @@ def empty_rounds_do_not_count(patch: Patch) -> None:
     patch.setattr(Group, "begin_generation", begin_if_anybody)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flaw", "broken"),
     [

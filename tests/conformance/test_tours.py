@@ -45,6 +45,7 @@ def some_tours(count: int, seed: int) -> tuple[Scenario, ...]:
     return sample_tours(BUNDLED_SETTINGS, count, seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("universe", SMALL, ids=["one member", "two members", "a static one"])
 def test_the_bundled_coordinator_on_tour(universe: Universe) -> None:
     runs = play_tours(tour_scenarios(with_target_timeouts(BUNDLED_SETTINGS, universe)))
@@ -54,6 +55,7 @@ def test_the_bundled_coordinator_on_tour(universe: Universe) -> None:
     assert {"join.stable.leader", "commit.completing", "sync.other-generation", "timer.session"} <= set(rules)
 
 
+@pytest.mark.slow
 def test_a_seed_draws_the_same_tours_again_and_another_draws_others() -> None:
     names = [one.name for one in some_tours(12, 1)]
     assert names == [one.name for one in sample_tours(BUNDLED_SETTINGS, 12, 1)]
@@ -70,6 +72,7 @@ def test_known_bugs_are_found_on_tour(number: str) -> None:
     assert found & set(bug.breaks)
 
 
+@pytest.mark.slow
 def test_tours_are_part_of_a_run_and_of_its_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:

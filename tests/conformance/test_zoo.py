@@ -27,6 +27,7 @@ RELEVANT = {
 """What to look at under some circumstances; everything under the others."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", environments.ENVIRONMENTS, ids=lambda given: given.name)
 def test_circumstances_alone_are_no_bug(given: Environment) -> None:
     with given.activate():
@@ -79,6 +80,7 @@ def in_child(number: str, scenario: str) -> frozenset[str]:
     return shown_by(COORDINATOR_BUGS[number], scenario)
 
 
+@pytest.mark.slow
 def test_bug_works_in_a_process_of_its_own() -> None:
     scenario, requirement = WITNESSES["BUG-56"]
     with multiprocessing.get_context("spawn").Pool(1) as pool:

@@ -44,6 +44,7 @@ from tests.support.random_run import OLDER, walk
 STEPS = 250
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", [Dialect(), OLDER], ids=["newer", "older"])
 def test_random_walks_refine_and_take_every_action(monkeypatch: pytest.MonkeyPatch, dialect: Dialect) -> None:
     seen: Counter[str] = Counter()

@@ -46,6 +46,7 @@ def test_every_rule_that_a_handler_names_is_in_the_table_and_the_other_way_round
     assert names == set(RULES)
 
 
+@pytest.mark.slow
 def test_random_schedules_come_by_every_rule() -> None:
     seen: set[str] = set()
     for seed in range(200):

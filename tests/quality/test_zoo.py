@@ -1,6 +1,6 @@
 """Every known bug is found again with its recorded seed, and the recorded results keep the thresholds.
 
-A mutant takes a second or two, and there are hundreds: one in twenty is hunted here, all of them by the bar.
+A mutant takes a second or two, and there are hundreds: one in twenty is hunted here, all of them by tests.acceptance.
 """
 
 from statistics import median
@@ -41,6 +41,7 @@ def test_finding_is_quick_and_what_is_found_is_short() -> None:
     assert median(hunts.median_requests for hunts in drawn) <= MAX_MEDIAN_REQUESTS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", CAUGHT, ids=lambda row: row.name)
 def test_a_bug_is_found_with_its_recorded_seed(row: ResultRow) -> None:
     assert is_found_again(row)

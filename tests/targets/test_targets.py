@@ -49,6 +49,7 @@ def test_the_mock_comes_back_empty(mock: RunningTarget) -> None:
     assert JOIN_GROUP in probe.api_versions(mock.port)
 
 
+@pytest.mark.slow
 def test_the_server(tmp_path: Path) -> None:
     server = load_target("serve", tmp_path)
     server.start()

@@ -24,12 +24,14 @@ def assert_agreement(header: Header, events: tuple[Event, ...]) -> TraceVerdict:
     return verdict
 
 
+@pytest.mark.slow
 @given(source=st.randoms(use_true_random=False), steps=st.integers(1, SHORT))
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_judge_accepts_any_schedule_of_the_bundled_coordinator(source: random.Random, steps: int) -> None:
     assert_agreement(*random_trace(source, steps))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
 def test_random_walks(block: int) -> None:
     for seed in range(20):
@@ -41,6 +43,7 @@ def test_long_random_walks(seed: int) -> None:
     assert_agreement(*random_trace(random.Random(seed), LONG))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_what_clients_see_of_random_walks(seed: int) -> None:
     header, events = random_trace(random.Random(seed), SHORT // 2, PAUSE_MS)

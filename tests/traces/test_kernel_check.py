@@ -24,6 +24,7 @@ from tests.support.random_client import random_trace
 STEPS = 80
 
 
+@pytest.mark.slow
 def test_random_schedules_refine() -> None:
     rules: Counter[str] = Counter()
     for seed in range(40):
@@ -32,6 +33,7 @@ def test_random_schedules_refine() -> None:
     assert {"sync.leader", "join.replace.completing", "timer.rebalance", "commit.stable"} <= set(rules)
 
 
+@pytest.mark.slow
 def test_every_scenario_refines() -> None:
     run = BundledRun(Plan(BUNDLED), Profile())
     rules: Counter[str] = Counter()

@@ -33,6 +33,7 @@ def test_without_that_the_same_trace_is_not_explained(monkeypatch: pytest.Monkey
     assert Judge(header, beam_width=eager.EAGER_BEAM_WIDTH, eager=True).judge_events(events).violations
 
 
+@pytest.mark.slow
 def test_what_few_explanations_leave_open_more_of_them_decide() -> None:
     header, events = read_regression("hidden-by-a-restart")
     assert Judge(header, beam_width=BEAM_WIDTHS[0]).judge_events(events).violations

@@ -42,6 +42,7 @@ def random_walk(seed: int) -> tuple[Header, tuple[Event, ...]]:
     return as_seen_by_clients(replace(header, grace=2 * TRAVEL_MS), events, random.Random(seed), TRAVEL_MS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_partial_trace_reports_no_violation(seed: int) -> None:
     header, events = random_walk(seed)

@@ -308,6 +308,7 @@ def long_trace(pairs: int) -> Iterator[Event]:
         yield Event(number + 1, number, 1, "A", Kind.RESPONSE, "SyncGroup", 5, {"error_code": 0}, of=number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["t.jsonl", "t.jsonl.gz"])
 def test_memory_does_not_grow_with_the_trace(tmp_path: Path, name: str) -> None:
     tracemalloc.start()

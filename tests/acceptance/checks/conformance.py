@@ -1,4 +1,4 @@
-"""The bars of the spine: scenarios, judge and reports on the bundled coordinator, real brokers and known faults."""
+"""Thresholds of scenarios, judge and reports on the bundled coordinator, real brokers and known bugs."""
 
 import json
 import os

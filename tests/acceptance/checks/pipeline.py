@@ -1,4 +1,4 @@
-"""The bars of the pipeline: what it finds, how fast, in how much memory, and what becomes of it when it is killed."""
+"""Thresholds of the pipeline: what it finds, how fast, in how much memory, and how it survives kills."""
 
 import os
 import threading
@@ -133,7 +133,7 @@ def check_volume(folder: Path) -> Iterator[Figure]:
     corpus = Corpus.create(folder / "corpus", 16)
     out = folder / "out"
     out.mkdir()
-    with MemoryMonitor() as memory, spark_session("bars", "local[2]", SPARK_CONFIG) as spark:
+    with MemoryMonitor() as memory, spark_session("acceptance", "local[2]", SPARK_CONFIG) as spark:
         took = measure_seconds(lambda: ingest(spark, corpus, paths, ignore_progress))
         count = sum(batch.counts.events for batch in corpus.batches())
         yield without_threshold("events", count)
@@ -215,7 +215,7 @@ def check_identical(folder: Path) -> Iterator[Figure]:
     paths = sorted(folder.glob("*.jsonl"))
     corpus, out = Corpus.create(folder / "corpus", 3), folder / "out"
     out.mkdir()
-    with spark_session("bars", "local[2]", SPARK_CONFIG) as spark:
+    with spark_session("acceptance", "local[2]", SPARK_CONFIG) as spark:
         ingest(spark, corpus, paths, ignore_progress)
         judge_corpus(spark, corpus, out, shard_findings, ignore_progress, split=0)
     found: dict[str, Counter[str]] = {}

@@ -1,4 +1,4 @@
-"""The bars of the formal core: what is proved and how quickly, the agreement of the engines, mutants, the search."""
+"""Thresholds of the formal core: what is proved, how quickly, the agreement of the engines, mutants, the search."""
 
 import json
 import resource
@@ -47,7 +47,7 @@ class ProofRun:
 
 
 def run_prove_command(seed: int, folder: Path) -> ProofRun:
-    """Run `fencepost prove` in the size of the bar."""
+    """Run `fencepost prove` in the size of the threshold."""
     file = folder / "proof.json"
     file.unlink(missing_ok=True)
     size = ["--slots", str(SLOTS), "--partitions", str(PARTITIONS)]

@@ -1,4 +1,4 @@
-"""The bars of random schedules: what they find in wrong coordinators, that they blame no right one, and how fast."""
+"""Thresholds of random schedules: what they find in wrong coordinators, that they blame no right one, how fast."""
 
 import glob
 import os

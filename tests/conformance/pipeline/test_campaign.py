@@ -29,6 +29,7 @@ def rows(corpus: Corpus) -> list[tuple[object, ...]]:
     return sorted((Path(str(row[0])).name, *row[1:3], row[12]) for row in read_rows(corpus, "events"))
 
 
+@pytest.mark.slow
 def test_workers_play_seeds(spark: SparkSession, tmp_path: Path) -> None:
     corpus = Corpus.create(tmp_path / "c", 2)
     report = run_seeds(spark, corpus, PLAN, (1, 2), ignore_progress)
@@ -37,6 +38,7 @@ def test_workers_play_seeds(spark: SparkSession, tmp_path: Path) -> None:
     assert report.events == sum(batch.counts.events for batch in corpus.batches()) == len(read_rows(corpus, "events"))
 
 
+@pytest.mark.slow
 def test_a_killed_campaign_goes_on(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "map_parallel", RUN_HERE)
     undisturbed, corpus = Corpus.create(tmp_path / "u", 2), Corpus.create(tmp_path / "c", 2)

@@ -32,6 +32,7 @@ def running(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fencepost.traces.pipeline.spark_session.spark_session", here)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("running")
 def test_a_violation_gets_from_ingest_to_report(tmp_path: Path, capsys: Capture) -> None:
     header, events = random_trace(random.Random(4), 60)

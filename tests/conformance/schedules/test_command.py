@@ -32,6 +32,7 @@ def only_schedules(monkeypatch: Patch) -> None:
     monkeypatch.setattr("fencepost.conformance.run.bundled.ALL", ())
 
 
+@pytest.mark.slow
 def test_schedules_come_after_the_scenarios_and_find_nothing(tmp_path: Path, capsys: Capture) -> None:
     report = tmp_path / "r.json"
     options = ["--only", "HB-05", "--schedules", "45", "--seed", "3", "--json", str(report)]
@@ -46,6 +47,7 @@ def test_schedules_come_after_the_scenarios_and_find_nothing(tmp_path: Path, cap
     assert len([each for each in document["rules"].values() if each["seen"]]) > 50
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("only_schedules")
 def test_the_same_seed_gives_the_same_report(tmp_path: Path) -> None:
     reports = []
@@ -55,6 +57,7 @@ def test_the_same_seed_gives_the_same_report(tmp_path: Path) -> None:
     assert reports[0] == reports[1]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("only_schedules")
 def test_what_is_found_is_saved_short_and_can_be_replayed(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
     report, folder = tmp_path / "r.json", tmp_path / "failures"
@@ -78,6 +81,7 @@ def test_what_is_found_is_saved_short_and_can_be_replayed(tmp_path: Path, monkey
     assert capsys.readouterr().out == "FIXED\n"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("only_schedules")
 def test_what_is_not_saved_is_found_again_by_its_seed(tmp_path: Path, monkeypatch: Patch) -> None:
     install(monkeypatch, FORGIVING)
@@ -106,6 +110,7 @@ def test_what_fails_once_and_not_again_is_no_failure(tmp_path: Path, monkeypatch
     assert re.fullmatch(r"failed once and not when it was replayed, see schedule-0-\S+", note)
 
 
+@pytest.mark.slow
 def test_what_holds_elsewhere_does_not_outvote_a_violation_that_did_not_come_again(
     tmp_path: Path, monkeypatch: Patch
 ) -> None:
@@ -135,6 +140,7 @@ def test_what_holds_elsewhere_does_not_outvote_a_violation_that_did_not_come_aga
     assert found["note"] == f"failed once and not when it was replayed, see {trace}"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("only_schedules")
 def test_ctrl_c_keeps_what_was_judged(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
     install(monkeypatch, FORGIVING)
@@ -156,6 +162,7 @@ def test_ctrl_c_keeps_what_was_judged(tmp_path: Path, monkeypatch: Patch, capsys
     assert notes
 
 
+@pytest.mark.slow
 def test_schedules_over_the_wire(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr("fencepost.conformance.run.remote.ALL", ())
     report = tmp_path / "r.json"

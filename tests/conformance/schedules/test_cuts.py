@@ -98,6 +98,7 @@ def test_a_part_of_a_request_is_sent_again_by_a_replay(tmp_path: Path) -> None:
     assert asyncio.run(replay_trace(file, "bundled", Profile())).outcome is ReplayOutcome.FIXED
 
 
+@pytest.mark.slow
 def test_schedules_with_cuts_are_drawn_only_where_they_are_wanted() -> None:
     def shares(scope: ScheduleScope) -> set[int | str]:
         drawn = [each.schedule for chunk in range(4) for each in generate_schedules(scope, 1, chunk, 10)]

@@ -68,6 +68,7 @@ def test_a_schedule_is_played_alike_every_time() -> None:
     assert CORRECT.play(schedule).events == CORRECT.play(schedule).events
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", ["BUG-35", "BUG-12", "BUG-04"])
 def test_a_bug_is_found_and_made_short(bug: str) -> None:
     with COORDINATOR_BUGS[bug].activate():
@@ -86,6 +87,7 @@ def test_a_wrong_error_is_found_with_a_single_request() -> None:
     assert found.requests == 1
 
 
+@pytest.mark.slow
 def test_violation_that_does_not_come_again_is_no_counterexample() -> None:
     def once(_: Any, response: Response) -> Response:
         if response.body.get("error_code") == Error.UNKNOWN_MEMBER_ID and not changed:

@@ -108,6 +108,7 @@ def check_nothing_lost(found: list[ScenarioRun]) -> None:
     assert errors(found[1], "SyncGroup")[-1] == 22
 
 
+@pytest.mark.slow
 def test_what_is_acknowledged_outlives_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check_nothing_lost(replay_on_losing_server([COMMITTED, LOST_REBALANCE, CUT], tmp_path, "", monkeypatch))
 
@@ -123,6 +124,7 @@ def test_what_apache_kafka_acknowledged_outlives_a_kill(
     check_nothing_lost(replay_on_server([COMMITTED, LOST_REBALANCE, CUT], target.bootstrap, target.profile))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loses", ["OffsetRecord", "GroupRecord"])
 def test_a_server_that_loses_what_it_acknowledged_is_found_out(
     loses: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -29,6 +29,7 @@ def faulty_server() -> Iterator[str]:
         yield bootstrap
 
 
+@pytest.mark.slow
 def test_a_bug_is_found_made_short_saved_and_replayed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -51,6 +51,7 @@ def test_without_grace_the_late_answers_are_seen_and_nothing_else() -> None:
     assert {name for each in found if each.violation for name in each.violation.fields} == {"time"}
 
 
+@pytest.mark.slow
 def test_a_server_on_slow_storage_keeps_the_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fencepost.conformance.run.remote.ALL", ())
     with serve_in_thread(SETTINGS, storage_delay_ms=SLOW_MS) as bootstrap:

@@ -61,6 +61,7 @@ def hunt_cached(coordinator: FaultyCoordinator, schedules: int) -> Counterexampl
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [BUG, MUTANT])
 def test_a_hunt_finds_the_same_in_as_many_schedules(name: str) -> None:
     one, other = hunt_uncached(faulty_coordinator(name), 60), hunt_cached(faulty_coordinator(name), 60)
@@ -92,6 +93,7 @@ def test_only_what_differs_from_the_shipped_coordinator_is_judged(monkeypatch: p
         assert [bool(plain.violated_by(each)) for each in schedules] == found
 
 
+@pytest.mark.slow
 def test_only_what_gets_to_the_changed_lines_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
     schedules, _ = cached_schedules(SOURCE, SEED, 0)
     for schedule in schedules:

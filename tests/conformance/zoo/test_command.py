@@ -18,6 +18,7 @@ NOT_FOUND = ResultRow(
 )
 
 
+@pytest.mark.slow
 def test_a_bug_is_hunted_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "zoo.json"
     arguments = ["zoo", "--only", "BUG-30", "--seeds", "1", "--jobs", "1", "--json", str(file)]

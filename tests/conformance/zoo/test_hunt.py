@@ -37,6 +37,7 @@ HANDED_OUT = next(each for each in ALL if each.name == "session-timeout-bounds")
 """A scenario in which ids are handed out."""
 
 
+@pytest.mark.slow
 def test_a_mutant_is_found_by_schedules_scenarios_and_tours() -> None:
     finds = [run_hunt(HuntTask(DEAF, method, 1, seconds=60, shrink=1)) for method in (SCHEDULES, SCENARIOS, TOURS)]
     assert all(find.is_found and find.requests > 0 and find.found_with for find in finds)
@@ -60,6 +61,7 @@ def test_remark_on_the_shipped_coordinator_is_no_find(monkeypatch: pytest.Monkey
     assert not run_hunt(HuntTask(DEAF, REMARKS, only="session-timeout-bounds")).is_found
 
 
+@pytest.mark.slow
 def test_violation_is_found_again_from_its_batch_on() -> None:
     find = run_hunt(HuntTask("BUG-12", SCHEDULES, 1, shrink=0))
     again = run_hunt(HuntTask("BUG-12", SCHEDULES, 1, shrink=0, chunk=find.chunk))
@@ -82,6 +84,7 @@ def equivalent_mutant() -> FaultyCoordinator:
     return replace(faulty_coordinator(DEAF), mutant=replace(mutant, replacement=same))
 
 
+@pytest.mark.slow
 def test_nothing_is_found_where_nothing_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hunt_module, "faulty_coordinator", lambda name: equivalent_mutant())
     find = run_hunt(HuntTask("sound", SCENARIOS, seconds=60))
@@ -95,6 +98,7 @@ def broken_mutant(replacement: str) -> FaultyCoordinator:
     return replace(faulty_coordinator(DEAF), mutant=replace(mutant, replacement=wrong))
 
 
+@pytest.mark.slow
 def test_a_coordinator_that_hangs_is_found_with_that(monkeypatch: pytest.MonkeyPatch) -> None:
     hanging = broken_mutant("all(True for _ in iter(int, 1))")
     monkeypatch.setattr(hunt_module, "faulty_coordinator", lambda name: hanging)

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+import pytest
+
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
@@ -46,6 +48,7 @@ def test_nothing_is_seen_afterwards() -> None:
     assert not lines
 
 
+@pytest.mark.slow
 def test_every_mutant_is_in_lines_of_its_own() -> None:
     for mutant in MUTANTS:
         changed = lines_changed_by(mutant)

@@ -40,6 +40,7 @@ SMALL, TINY, LONG = Bounds(2, 1, 2, 2), Bounds(1, 1, 3, 1), Bounds(2, 2, 4, 2)
 ENGINES = [Engine.PLAIN, Engine.NUMPY] if has_numpy() else [Engine.PLAIN]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("config", "bounds", "reduced", "states", "transitions", "cut"),
@@ -113,6 +114,7 @@ def test_everyone_gets_stable() -> None:
     assert all(rule in RULES for rule in found.rule_counts() if not rule.startswith("member."))
 
 
+@pytest.mark.slow
 def test_a_leader_is_named_twice_if_ids_are_compared() -> None:
     """The plain wording of one-leader is false: a static leader that comes back goes on under another id (KIP-345)."""
     found, _ = explore_system(group_system(replace(STATIC, by_id=True), Bounds(2, 1, 3, 2)), Engine.PLAIN, limit=20_000)
@@ -157,6 +159,7 @@ def reduced_row(smaller: ReducedGroupModel, row: Row) -> Row:
     return tuple(kept(value) for value in row)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("config", "bounds"),
     [(ONE, Bounds(2, 2, 3, 2)), (TWO, TINY), (STATIC, TINY), (replace(TWO, heartbeats=True), Bounds(1, 1, 2, 1))],

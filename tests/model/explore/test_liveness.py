@@ -15,6 +15,7 @@ STATIC = ModelConfig((untimed_member(), untimed_member(instance="one")), heartbe
 ONE_ROUND = Bounds(1, 1, 1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("config", "bounds", "starts", "states", "cycles"),
     [
@@ -30,6 +31,7 @@ def test_every_fair_run_settles(config: ModelConfig, bounds: Bounds, starts: int
     assert (found.starts, found.states, found.cycles) == (starts, states, cycles)
 
 
+@pytest.mark.slow
 def test_leaders_that_cannot_make_up_their_mind_keep_a_cooperative_group_busy() -> None:
     """A partition that changes hands in every round is given up in every round, and whoever gives up joins again."""
     fickle = check_liveness(TWO, ONE_ROUND, steady=False, only=(0, 1))

@@ -21,6 +21,7 @@ PAGE = Path(__file__).parents[3] / "model" / "PHASES.md"
 ONE = group_system(ModelConfig((untimed_member(),)), Bounds(1, 2, 3, 1))
 
 
+@pytest.mark.slow
 def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == render_page(*documented_arrows())
 

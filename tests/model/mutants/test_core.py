@@ -20,6 +20,9 @@ from tests.model.mutants.machines import NAMES
 from tests.model.mutants.proving import prove_events
 from tests.model.mutants.results import EQUIVALENT, REFUTED, TOUR, UNEXPLAINED, Verdict, read, render_markdown, write
 
+pytestmark = pytest.mark.xdist_group(__name__)  # what the tests share is made once
+
+
 MUTANTS = {mutant.name: mutant for mutant in core_mutants()}
 QUICK = ("connectives", "one member", "odd joins", "odd static", "newcomers", "patient static", "static member")
 """Machines that do not take long."""
@@ -62,6 +65,7 @@ def mutant_named(text: str) -> Mutant:
     return next(mutant for name, mutant in MUTANTS.items() if text in name)
 
 
+@pytest.mark.slow
 def test_a_transition_that_does_not_run_the_function_is_the_same() -> None:
     mutant = mutant_named("membership.heartbeat: never: request.generation != group.generation")
     shipped = recording("one member")
@@ -74,6 +78,7 @@ def test_a_transition_that_does_not_run_the_function_is_the_same() -> None:
     assert quick.taken < whole.taken
 
 
+@pytest.mark.slow
 def test_a_transition_whose_calls_get_the_same_is_the_same() -> None:
     shipped, function = recording("one member"), "member_table.check_member"
     taken, needed = 0, 0
@@ -87,6 +92,7 @@ def test_a_transition_whose_calls_get_the_same_is_the_same() -> None:
     assert 0 < needed < taken / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", range(SAMPLE))
 def test_the_few_transitions_tell_what_all_of_them_tell(place: int) -> None:
     inside = [mutant for mutant in core_mutants() if function_of(mutant) is not None]
@@ -173,6 +179,7 @@ def test_the_last_place_of_a_corner_is_taken() -> None:
     assert first == FREE != last
 
 
+@pytest.mark.slow
 def test_lines_of_calls_are_lines_of_transitions() -> None:
     shipped = recording("odd static")
     for name in ("member_table.check_member", "join.evict", "sync.sync_stable"):
@@ -181,6 +188,7 @@ def test_lines_of_calls_are_lines_of_transitions() -> None:
             assert reached_in("odd static", name, mutant) is reaches(shipped, mutant, any_transition)
 
 
+@pytest.mark.slow
 def test_a_line_is_reached_or_not() -> None:
     early, late = (
         mutant_named("join.join: never: absent(request.member)"),
@@ -205,6 +213,7 @@ def test_a_default_of_the_dialect_is_a_mutant_of_a_machine() -> None:
     assert shipped.machine.follow.__self__.universe.dialect.sync_in_stable_keeps_session  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_the_shipped_core_differs_from_itself_in_nothing() -> None:
     for machine in QUICK:
         shipped = recording(machine)

@@ -21,6 +21,9 @@ from fencepost.model.proofs.terms import Term
 from tests.model.proofs.agreement import Agreement, Disagreement, agree, compare
 from tests.model.proofs.mutation import mutant
 
+pytestmark = pytest.mark.xdist_group(__name__)  # what the tests share is made once
+
+
 ONE = ModelConfig((untimed_member(),))
 ONE_STATIC = ModelConfig((untimed_member(instance="one"),))
 TWO = ModelConfig((untimed_member(), untimed_member()), heartbeats=False)
@@ -37,12 +40,14 @@ def agreement() -> Agreement:
     return found
 
 
+@pytest.mark.slow
 def test_three_engines_agree_on_every_state(agreement: Agreement) -> None:
     assert agreement.states >= ENOUGH
     assert agreement.transitions > 3 * agreement.states
     assert agreement.paths > 70
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "before", "after"),
     [
@@ -73,6 +78,7 @@ def test_an_executor_that_misses_a_branch_is_caught(monkeypatch: pytest.MonkeyPa
         agree(ONE, TINY)
 
 
+@pytest.mark.slow
 def test_an_executor_that_merges_wrongly_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(symbolic_values, "alternative", lambda condition, then, otherwise: otherwise)
     with pytest.raises(Disagreement, match="symbolic"):

@@ -73,6 +73,7 @@ def never_empty(group: Group) -> Truth:
     return group.phase != Phase.EMPTY
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS)
 def test_every_event_keeps_every_statement(event: ProofEvent) -> None:
     verdict = prove_event(event, STATEMENTS, SMALL)
@@ -87,6 +88,7 @@ def test_the_coordinator_alone_keeps_one_leader_and_no_stale_commit(event: Proof
     assert prove_event(event, ALONE, SMALL).refutations == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("false", "event"), [(one_leader_id, "join"), (one_assigned_id, "sync"), (one_writer, "commit")]
 )
@@ -95,6 +97,7 @@ def test_false_theorems_are_not_inductive(false: Statement, event: str) -> None:
     assert {one.statement.id for one in verdict.refutations} == {false.id}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("function", "before", "after", "event", "broken"), MUTANTS)
 def test_mutants_are_refuted_and_every_counterexample_replays(
     function: Callable[..., Any], before: str, after: str, event: str, broken: set[str]

@@ -243,6 +243,7 @@ def fill_body(fields: tuple[Field, ...], version: int, chance: random.Random) ->
     }
 
 
+@pytest.mark.slow
 @given(pairs, st.randoms(use_true_random=False))
 @settings(deadline=None, max_examples=4000)
 def test_mutated_messages_never_raise(pair: tuple[str, int], chance: random.Random) -> None:

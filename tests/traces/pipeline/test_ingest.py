@@ -33,6 +33,7 @@ def traces(folder: Path, count: int = 6) -> list[Path]:
     return paths
 
 
+@pytest.mark.slow
 def test_corpus_holds_every_line(spark: SparkSession, tmp_path: Path) -> None:
     paths = traces(tmp_path)
     corpus = Corpus.create(tmp_path / "c", 4)

@@ -150,6 +150,7 @@ def paths_of(corpus: Corpus) -> list[Path]:
     return sorted(map(Path, names))
 
 
+@pytest.mark.slow
 def test_violations_equal_those_of_the_judge(corpus: Corpus, corpus_results: CorpusResults) -> None:
     found: dict[str, Counter[Violation]] = {}
     for row in corpus_results.finding_values("violation"):

@@ -51,6 +51,7 @@ def rows(to: Path) -> list[tuple[str, str, int]]:
     return sorted((Path(row["path"]).name, row["kind"], row["sequence"] or 0) for _, row in read_findings(to))
 
 
+@pytest.mark.slow
 def test_a_watch_loses_and_repeats_nothing(spark: SparkSession, tmp_path: Path) -> None:
     landing, to = tmp_path / "landing", tmp_path / "to"
     landing.mkdir()
