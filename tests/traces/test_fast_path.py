@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from fencepost.traces.events import Event, Kind
-from fencepost.traces.judge.classic import fast_path, stepper
+from fencepost.traces.judge.classic import fast_path
+from fencepost.traces.judge.classic.stepper import ClassicStepper
 from fencepost.traces.judge.classic.stepping import CoordinatorStepper
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation
@@ -49,9 +50,9 @@ def test_both_ways_lead_to_the_same_verdict(spoil: bool, monkeypatch: pytest.Mon
         header, events = random_trace(random.Random(seed), 60)
         if spoil:
             events = with_wrong_error(events, random.Random(seed))
-        monkeypatch.setattr(stepper, "take_fast_path", count_fast_path)
+        monkeypatch.setattr(ClassicStepper, "take_fast_path", count_fast_path)
         quickly = judge(header, events)
-        monkeypatch.setattr(stepper, "take_fast_path", lambda *_: None)
+        monkeypatch.setattr(ClassicStepper, "take_fast_path", lambda *_: None)
         assert judge(header, events) == quickly
         wrong += bool(quickly.violations)
     assert found[True] > 50

@@ -27,6 +27,9 @@ MAX_LOADING_MS = 120_000
 class ClassicStepper(CoordinatorStepper):
     """Takes single steps of one group of the classic protocol."""
 
+    take_fast_path = take_fast_path
+    internal_steps = load_on_other_node
+
     def handle_request(
         self, configuration: Configuration, part: GroupOperation, now: Instant
     ) -> Iterator[Configuration]:
@@ -94,10 +97,6 @@ class ClassicStepper(CoordinatorStepper):
             path = Path("clean-up", 0, configuration.path)
             yield evolve(configuration, world=state, unseen=unseen, path=path)
 
-    def take_fast_path(self, configuration: Configuration, part: GroupOperation) -> Configuration | None:
-        """The only configuration after a request, if it is handled and responded to at once."""
-        return take_fast_path(self, configuration, part)
-
     def may_commute(self, configuration: Configuration, part: GroupOperation) -> bool:
         """The coordinator is ready, and the response is one that a request may get that commutes."""
         return may_commute(part.operation.api, part.operation.response) and not unseen_of(configuration).loading
@@ -106,10 +105,6 @@ class ClassicStepper(CoordinatorStepper):
         """The rule by which the request was handled says that it commutes."""
         rule = after.path.rule if after.path is not None else ""
         return is_commutative(before.world, part.request, rule, after.world)
-
-    def internal_steps(self, configuration: Configuration, time: int, wanted: int) -> Iterator[Configuration]:
-        """The configurations after the group went to another node."""
-        return load_on_other_node(self, configuration, time, wanted)
 
     def restart(self, configuration: Configuration, time: int) -> Iterator[Configuration]:
         """The configurations after a new coordinator has loaded its log."""

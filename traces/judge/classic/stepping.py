@@ -1,12 +1,12 @@
 """How one step of the coordinator is taken: its context, the choices and ids left open, and what may stay unseen."""
 
 from abc import ABC
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fencepost.model.classic.coordinator import internal_actions
 from fencepost.model.classic.coordinator.dispatch import handle_request
-from fencepost.model.classic.coordinator.internal_actions import ArmedTimer, armed_deadlines, armed_timers, fire_timer
 from fencepost.model.classic.coordinator.state import Cluster, GroupState, StepResult
 from fencepost.model.classic.core.state import Choices, Context, Phase
 from fencepost.model.classic.dialect import Dialect
@@ -47,6 +47,9 @@ class CoordinatorStepper(Stepper, ABC):
     issued_ids: dict[str, int] = field(default_factory=dict)
     """By member id, the request that it was issued for (LAT-01)."""
 
+    armed_timers = staticmethod(internal_actions.armed_timers)
+    armed_deadlines = staticmethod(internal_actions.armed_deadlines)
+
     def initial_state(self) -> GroupState:
         """A group that does not exist."""
         return GroupState()
@@ -59,14 +62,6 @@ class CoordinatorStepper(Stepper, ABC):
         """The target was killed and started again with these settings."""
         self.was_restarted = True
         self.cluster = evolve(self.cluster, settings=settings)
-
-    def armed_timers(self, state: GroupState) -> Sequence[ArmedTimer]:
-        """The timers of the coordinator that run for a group."""
-        return armed_timers(state)
-
-    def armed_deadlines(self, state: GroupState) -> Sequence[Instant]:
-        """The deadlines of these timers."""
-        return armed_deadlines(state)
 
     def is_parked(self, state: GroupState, handle: int) -> bool:
         """A JoinGroup or SyncGroup waits for others."""
@@ -115,7 +110,7 @@ class CoordinatorStepper(Stepper, ABC):
         """The configurations after the model fires a timer."""
 
         def run(choices: Choices, dialect: Dialect) -> StepResult:
-            return fire_timer(configuration.world, timer, self.step_context(now, choices, dialect))
+            return internal_actions.fire_timer(configuration.world, timer, self.step_context(now, choices, dialect))
 
         return self.step_over_choices(configuration, run, 0, None, now)
 
