@@ -55,6 +55,8 @@ SETTINGS_ERRORS = frozenset(
 """Errors that depend on how the target is set."""
 ASSUMED_SETTINGS_REASON = "what it shows depends on settings of the target, which the trace does not tell"
 UNKNOWN_PAST_REASON = "what was before is not known, and no round was seen from its beginning to its end"
+UNKNOWN_STATE_REASON = "the state of the group is not known"
+OLDER_CAUSE_REASON = "an answer may be owed to what was before the trace"
 UNSEEN_MEMBERS_REASON = "it has members that the trace does not show"
 
 
@@ -114,7 +116,7 @@ class PartialGroup:
     def untrack(self, judge: GroupJudge, reason: str = "") -> None:
         """Stop following the group; what came to light stays, and so does the reason, if there is one."""
         judge.commit_history()
-        judge.stop_reason = "the state of the group is not known"
+        judge.stop_reason = UNKNOWN_STATE_REASON
         if reason:
             judge.findings.inconclusive.append(f"group {self.group!r}: {reason}")
         self.findings.add(judge.findings)
@@ -130,37 +132,34 @@ class PartialGroup:
 
     def excuse(self, part: GroupOperation, mismatch: Mismatch | None, time: int) -> bool:
         """A response without an explanation may show no more than that less is known than it seemed."""
-        assert self.judge is not None
-        if mismatch is None:
-            return self.is_explained_by_unseen(self.judge, part)
-        return self.may_predate_trace(self.judge, part, mismatch, time)
-
-    def is_explained_by_unseen(self, judge: GroupJudge, part: GroupOperation) -> bool:
-        """The coordinator moved, or members act that the trace does not show."""
-        response = part.operation.response or {}
-        if response and errors_in(response) <= NOT_READY_ERRORS:
-            self.untrack(judge)
-            return True
-        sender = getattr(getattr(part.request, "core", None), "member", None)
-        unseen = sender is not None and sender not in self.member_ids
-        if unseen or self.has_unseen_members(judge, part.operation):
+        judge = self.judge
+        assert judge is not None
+        reason = self.excuse_reason(judge, part, mismatch, time)
+        if reason == UNSEEN_MEMBERS_REASON:
             self.retract(judge)
-            return True
-        return False
+        elif reason is not None:
+            self.untrack(judge, reason)
+        return reason is not None
 
-    def may_predate_trace(self, judge: GroupJudge, part: GroupOperation, mismatch: Mismatch, time: int) -> bool:
-        """A round may have waited for an id issued before, an offset may be of an older transaction."""
+    def excuse_reason(
+        self, judge: GroupJudge, part: GroupOperation, mismatch: Mismatch | None, time: int
+    ) -> str | None:
+        """Why a response without an explanation is no violation; None if it is one."""
+        errors = errors_in(part.operation.response or {})
+        if mismatch is None:
+            sender = getattr(getattr(part.request, "core", None), "member", None)
+            if part.operation.response and errors <= NOT_READY_ERRORS:
+                return ""
+            unseen = sender is not None and sender not in self.member_ids
+            return UNSEEN_MEMBERS_REASON if unseen or self.has_unseen_members(judge, part.operation) else None
         depends_on_time = mismatch.fields & {"time", "state"}
-        errors = errors_in(part.operation.response or {}) | {getattr(mismatch.expected, "error", 0)}
+        errors = errors | {getattr(mismatch.expected, "error", 0)}
         if self.gap.settings_assumed and (depends_on_time or errors & SETTINGS_ERRORS):
-            self.untrack(judge, ASSUMED_SETTINGS_REASON)
-        elif time <= self.gap.time + MAX_UNSEEN_SESSION_MS and (
-            isinstance(part.request, OffsetFetch) or depends_on_time
-        ):
-            self.untrack(judge, "an answer may be owed to what was before the trace")
-        else:
-            return False
-        return True
+            return ASSUMED_SETTINGS_REASON
+        if time <= self.gap.time + MAX_UNSEEN_SESSION_MS and (isinstance(part.request, OffsetFetch) or depends_on_time):
+            # A rebalance may have waited for an id issued before, an offset may be of an older transaction.
+            return OLDER_CAUSE_REASON
+        return None
 
     def undecided_reason(self) -> str:
         """Why nothing can be said about the group in the end; empty if something can."""
@@ -247,12 +246,19 @@ class PartialGroup:
         if response["error_code"] or not set(member_ids_in(response)) <= unknown.issued_ids | joining:
             return None
         judge = self.begin_judge(self.state_before(part), 0)
+        judge.excuse = lambda part, mismatch, time: self.give_up(judge, part, mismatch, time)
         for each, time, sent in history:
-            if not sent or self.adopt_offsets(judge, each):
+            if judge.stop_reason != UNKNOWN_STATE_REASON and (not sent or self.adopt_offsets(judge, each)):
                 judge.advance(each, time, sent=sent)
-            if judge.stop_reason:
-                return None
-        return judge
+        return None if judge.stop_reason or judge.findings.violations else judge
+
+    def give_up(self, judge: GroupJudge, part: GroupOperation, mismatch: Mismatch | None, time: int) -> bool:
+        """Stop a judge on trial if the trace does not show enough."""
+        if self.excuse_reason(judge, part, mismatch, time) is None:
+            return False
+        judge.commit_history()
+        judge.stop_reason = UNKNOWN_STATE_REASON
+        return True
 
     def state_before(self, part: GroupOperation) -> GroupState:
         """The state of a group without members before the round that this JoinGroup completes."""
@@ -269,17 +275,10 @@ class PartialGroup:
         return None if known is None else self.begin_judge(known, time)
 
     def begin_judge(self, state: GroupState, time: int) -> GroupJudge:
-        """A judge that follows the group from this state on, and stops at the first thing it cannot explain."""
+        """A judge that follows the group from this state on."""
         self.known_offsets = set()
         start = Configuration(state, clock=time, decisions=self.trace.settled_decisions, unseen=NOTHING_UNSEEN)
-        judge = GroupJudge(self.trace, self.group, start)
-
-        def give_up(part: GroupOperation, mismatch: Mismatch | None, time: int) -> bool:
-            judge.stop_reason = UNSEEN_MEMBERS_REASON
-            return True
-
-        judge.excuse = give_up
-        return judge
+        return GroupJudge(self.trace, self.group, start)
 
     # --- offsets ------------------------------------------------------------------------------------------------
 
