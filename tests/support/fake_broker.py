@@ -1,4 +1,4 @@
-"""A broker made for one test: it answers by a table, and misbehaves where the table says so."""
+"""A broker for tests that responds by a table, which may have it misbehave."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -19,8 +19,7 @@ Handler: TypeAlias = Callable[[DecodedRequest], ScriptedResponse]
 
 
 class FakeBroker:
-    """Serves on a port of its own. `responses` maps an API to what is answered; it hangs up on what is missing
-    there."""
+    """Serves on its own port. `responses` maps an API to its handler; a request without one ends the connection."""
 
     def __init__(self, node: int = 0, topic: str = "fencepost") -> None:
         self.node = node
@@ -53,7 +52,7 @@ class FakeBroker:
         return {"error_code": 0, "api_keys": keys}
 
     def metadata(self, _: DecodedRequest) -> ScriptedResponse:
-        """All peers, and the kit's topic."""
+        """A Metadata response with all peers and the kit's topic."""
         partitions = [{"partition_index": n, "leader_id": self.node, "error_code": 0} for n in range(MIN_PARTITIONS)]
         return {
             "brokers": [{"node_id": peer.node, "host": "127.0.0.1", "port": peer.port} for peer in self.peers],
@@ -62,12 +61,12 @@ class FakeBroker:
         }
 
     def coordinator_response(self, peer: "FakeBroker", error: int = 0) -> ScriptedResponse:
-        """An answer to FindCoordinator."""
+        """A FindCoordinator response that names `peer`."""
         where = {"node_id": peer.node, "host": "127.0.0.1", "port": peer.port} if not error else {"node_id": -1}
         return {"error_code": error, **where}
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection, until it ends."""
+        """Serve one connection until it ends."""
         self.writers.append(writer)
         try:
             while True:
@@ -88,12 +87,12 @@ class FakeBroker:
             writer.close()
 
     def requested_apis(self) -> list[str | None]:
-        """The APIs that were asked for."""
+        """The APIs of the requests so far."""
         return [request.api for request in self.requests]
 
 
 def encode_frame(request: DecodedRequest, body: Mapping[str, Any]) -> bytes:
-    """An answer as it goes over the wire."""
+    """The frame of a response to `request`."""
     assert request.api is not None
     fitting = fit_body(request.api + "Response", request.version, body)
     frame = encode_response(request.api, request.version, request.correlation_id, fitting)
@@ -102,7 +101,7 @@ def encode_frame(request: DecodedRequest, body: Mapping[str, Any]) -> bytes:
 
 @asynccontextmanager
 async def serve_brokers(*brokers: FakeBroker, port: int = 0) -> AsyncIterator[None]:
-    """Serve them as one cluster."""
+    """Serve the brokers as one cluster."""
     servers = []
     for broker in brokers:
         broker.peers = list(brokers)

@@ -1,5 +1,4 @@
-"""Short ways to say things to the bundled coordinator: one `BundledGroup` for a test, one `GroupMember` for each
-member."""
+"""Drivers of the bundled coordinator in process: `BundledGroup` for a test, `GroupMember` for each of its members."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -22,7 +21,7 @@ LATEST_VERSIONS = {"JoinGroup": 9, "SyncGroup": 5, "Heartbeat": 4, "LeaveGroup":
 
 
 class BundledGroup:
-    """A target with an open channel, and the requests that belong to no member."""
+    """A target with an open channel; sends the requests that belong to no member."""
 
     def __init__(self, target: InProcessTarget, channel: Channel, recorder: TraceBuilder) -> None:
         self.target = target
@@ -33,7 +32,7 @@ class BundledGroup:
         return self.channel.send(api, version, body)
 
     async def request(self, api: str, version: int, **body: Any) -> ResponseBody:
-        """Send a request that is answered at once."""
+        """Send a request and return its response, which must be there at once."""
         return response_of(self.send(api, version, **body))
 
     def member(self, **settings: Any) -> "GroupMember":
@@ -44,26 +43,26 @@ class BundledGroup:
         return str(described["groups"][0]["group_state"])
 
     async def form_stable_group(self, *members: "GroupMember") -> None:
-        """Bring the parties into one Stable group; the first one leads."""
-        for party in members:
-            await party.obtain_id()
-        joins = [party.join() for party in members]
-        for party, join in zip(members, joins, strict=True):
-            party.accept_join(await wait_for_response(join))
-        syncs = [party.sync() for party in members[1:]]
-        syncs.append(members[0].sync({party.id: f"for {n}".encode() for n, party in enumerate(members)}))
+        """Bring the members into one Stable group, led by the first."""
+        for member in members:
+            await member.obtain_id()
+        joins = [member.join() for member in members]
+        for member, join in zip(members, joins, strict=True):
+            member.accept_join(await wait_for_response(join))
+        syncs = [member.sync() for member in members[1:]]
+        syncs.append(members[0].sync({member.id: f"for {n}".encode() for n, member in enumerate(members)}))
         for sync in syncs:
             assert response_of(sync)["error_code"] == Error.NONE
 
     async def rejoin_all(self, *members: "GroupMember") -> None:
-        """All of them join again; a round must be on, or start with the first one."""
-        joins = [party.join() for party in members]
-        for party, join in zip(members, joins, strict=True):
-            party.accept_join(response_of(join))
+        """Have all members join again, in a rebalance that has begun or that the first one starts."""
+        joins = [member.join() for member in members]
+        for member, join in zip(members, joins, strict=True):
+            member.accept_join(response_of(join))
 
 
 class GroupMember:
-    """A member as the tests play it: what it sends, and what it was told."""
+    """A member: its settings, its requests, and the id and generation of its last join."""
 
     def __init__(self, bundled: BundledGroup, **settings: Any) -> None:
         self.bundled = bundled
@@ -78,11 +77,11 @@ class GroupMember:
         self.protocol: str | None = None
 
     async def obtain_id(self) -> None:
-        """The detour of dynamic members: error 79 and an id."""
+        """Have a dynamic member refused with MEMBER_ID_REQUIRED, which gives it an id."""
         if self.instance is None and not self.id:
-            told = response_of(self.join())
-            assert told["error_code"] == Error.MEMBER_ID_REQUIRED
-            self.id = told["member_id"]
+            response = response_of(self.join())
+            assert response["error_code"] == Error.MEMBER_ID_REQUIRED
+            self.id = response["member_id"]
 
     def join(self, version: int = 9, **other: Any) -> Exchange:
         body: dict[str, Any] = {
@@ -108,36 +107,36 @@ class GroupMember:
         return self.bundled.send("SyncGroup", version, **(body | other))
 
     def heartbeat(self, **other: Any) -> int:
-        told = response_of(self.bundled.send("Heartbeat", 4, **(self._identity() | other)))
-        return int(told["error_code"])
+        response = response_of(self.bundled.send("Heartbeat", 4, **(self._identity() | other)))
+        return int(response["error_code"])
 
     def leave(self) -> int:
         entry = {"member_id": self.id, "group_instance_id": self.instance}
-        told = response_of(self.bundled.send("LeaveGroup", 5, group_id=self.group, members=[entry]))
-        assert told["error_code"] == Error.NONE
-        return int(told["members"][0]["error_code"])
+        response = response_of(self.bundled.send("LeaveGroup", 5, group_id=self.group, members=[entry]))
+        assert response["error_code"] == Error.NONE
+        return int(response["members"][0]["error_code"])
 
     def commit(self, offset: int = 7, topic: str = "fencepost", version: int = 9, **other: Any) -> int:
         partition = {"partition_index": 0, "committed_offset": offset, "committed_metadata": None}
         body = self._identity() | {"topics": [{"name": topic, "partitions": [partition]}]}
         body["generation_id_or_member_epoch"] = body.pop("generation_id")
-        told = response_of(self.bundled.send("OffsetCommit", version, **(body | other)))
-        return int(told["topics"][0]["partitions"][0]["error_code"])
+        response = response_of(self.bundled.send("OffsetCommit", version, **(body | other)))
+        return int(response["topics"][0]["partitions"][0]["error_code"])
 
     def fetch(self, topic: str = "fencepost", stable: bool = False) -> ResponseBody:
         entry = {"group_id": self.group, "topics": [{"name": topic, "partition_indexes": [0]}]}
-        told = response_of(self.bundled.send("OffsetFetch", 9, groups=[entry], require_stable=stable))
-        found: ResponseBody = told["groups"][0]["topics"][0]["partitions"][0]
+        response = response_of(self.bundled.send("OffsetFetch", 9, groups=[entry], require_stable=stable))
+        found: ResponseBody = response["groups"][0]["topics"][0]["partitions"][0]
         return found
 
     async def heartbeat_until(self, end: int) -> list[int]:
-        """Heartbeat every two seconds up to a time; the answers."""
+        """Heartbeat every two seconds until `end` (ms) and return the errors."""
         loop = asyncio.get_running_loop()
-        told = []
+        errors = []
         while round(loop.time() * 1000) < end:
-            told.append(self.heartbeat())
+            errors.append(self.heartbeat())
             await asyncio.sleep(2)
-        return told
+        return errors
 
     def _identity(self, **more: Any) -> dict[str, Any]:
         return {
@@ -149,23 +148,23 @@ class GroupMember:
 
 
 def response_of(exchange: Exchange) -> ResponseBody:
-    """The answer of an exchange that must be there already."""
+    """The response of an exchange, which must be there already."""
     assert exchange.response.done(), "the request is parked"
-    told = exchange.response.result()
-    assert told is not None, "the connection ended"
-    return told
+    response = exchange.response.result()
+    assert response is not None, "the connection ended"
+    return response
 
 
 def are_parked(*exchanges: Exchange) -> bool:
-    """Whether none of them is answered."""
+    """Whether none of the exchanges has a response yet."""
     return not any(exchange.response.done() for exchange in exchanges)
 
 
 async def wait_for_response(exchange: Exchange) -> ResponseBody:
-    """Wait for an answer."""
-    told = await exchange.response
-    assert told is not None, "the connection ended"
-    return told
+    """Wait for the response of an exchange."""
+    response = await exchange.response
+    assert response is not None, "the connection ended"
+    return response
 
 
 def now_ms() -> int:

@@ -1,4 +1,4 @@
-"""Raw connections to a server of our own."""
+"""Raw connections to the bundled server."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -30,7 +30,7 @@ class RawClient:
         self._writer.write(data)
 
     async def read_frame(self) -> bytes:
-        """The next answer, `b""` if the server has hung up."""
+        """The next response frame; `b""` if the server has closed the connection."""
         async with asyncio.timeout(TIMEOUT_S):
             try:
                 return await self._reader.readexactly(int.from_bytes(await self._reader.readexactly(4)))
@@ -38,20 +38,20 @@ class RawClient:
                 return b""
 
     async def request(self, api: str, version: int, body: Body) -> dict[str, Any]:
-        """Ask something and wait for the answer, in which nothing may be odd."""
+        """Send a request and return the response's body, which must decode without findings."""
         self.write_frame(encode_request(api, version, 5, "peer", body))
         response = decode_response(api, version, await self.read_frame())
         assert (response.correlation_id, response.findings) == (5, ())
         return dict(response.body)
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._writer.close()
         await self._writer.wait_closed()
 
 
 class RunningServer:
-    """A server and the peers that visit it."""
+    """A server and its raw clients."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -63,12 +63,12 @@ class RunningServer:
         return self.server.address
 
     async def connect(self) -> RawClient:
-        """A fresh connection."""
+        """A new connection."""
         self._clients.append(RawClient(*await asyncio.open_connection(*self.address)))
         return self._clients[-1]
 
     async def close(self) -> None:
-        """Everybody goes home."""
+        """Close all connections and the server."""
         for peer in self._clients:
             await peer.close()
         await self.server.close()
@@ -76,7 +76,7 @@ class RunningServer:
 
 @asynccontextmanager
 async def running_server(storage: Path | None = None) -> AsyncIterator[RunningServer]:
-    """A running server."""
+    """A server on a free port, closed at the end."""
     place = RunningServer(await start_server("127.0.0.1", 0, SETTINGS, storage))
     try:
         yield place

@@ -1,4 +1,4 @@
-"""Short traces by hand: one member of one group, its requests and their answers, restarts and marks."""
+"""Short traces by hand: one member of one group, its requests and responses, restarts and marks."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ OK = {"error_code": 0}
 
 
 class OneMemberTrace:
-    """A trace in the making: what was asked, what was answered, and when. Times in milliseconds."""
+    """Builds the trace of one member, A, event by event. Times in milliseconds."""
 
     def __init__(self, order: Order) -> None:
         self.order = order
@@ -29,7 +29,7 @@ class OneMemberTrace:
     def exchange(
         self, time: int, api: str, body: Mapping[str, Any], response: Mapping[str, Any] | None, version: int
     ) -> int:
-        """A request of group "g" and its answer a millisecond later; None if it never came."""
+        """Add a request of group "g" and its response a millisecond later; no response if it is None."""
         request = self.send_request(time, api, body, version)
         if response is not None:
             self.send_response(time + 1, request, response)
@@ -114,7 +114,7 @@ ASSIGNMENT = b"\0\0\0\0\0\1\0\1t\0\0\0\2\0\0\0\0\0\0\0\1\xff\xff\xff\xff"
 def exchange_events(
     number: int, api: str, body: dict[str, Any], response: dict[str, Any], time: int = 0
 ) -> list[Event]:
-    """A request and its answer."""
+    """A request and its response, numbered by `number`."""
     return [
         Event(2 * number, time, 0, "A", Kind.REQUEST, api, 4, {"group_id": "g", **body}),
         Event(2 * number + 1, time, 0, "A", Kind.RESPONSE, api, 4, response, 2 * number),
