@@ -44,7 +44,7 @@ def violation_kind(operation: Operation, mismatch: Mismatch, rule: str, requirem
 
     A rebalance that ends at the wrong time is one kind, by whatever rule a JoinGroup waited for its end.
     """
-    errors = sorted(errors_in(operation.response or {}))
+    errors = sorted(map(int, errors_in(operation.response or {})))
     if operation.api == "JoinGroup" and "time" in mismatch.fields and errors == [0]:
         return f"round ends {'early' if mismatch.expected is None else 'late'} {requirements}"
     if mismatch.fields <= OFFSET_DETAIL_FIELDS:
