@@ -58,7 +58,7 @@ DERIVED_CAPABILITIES: Mapping[str, str] = MappingProxyType(
 
 
 class ProfileError(FencepostError):
-    """The profile cannot be used; the message is one clear line: what, where, what to do."""
+    """The profile cannot be used; the message is one line: place, problem, remedy."""
 
 
 @dataclass(frozen=True, slots=True)

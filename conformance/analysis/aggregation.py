@@ -1,4 +1,4 @@
-"""From what runs and traces show of a requirement to one verdict on it."""
+"""The verdict on each requirement, aggregated from scenario runs, replays and recorded traces."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""How a violation is reported: what was observed, what is allowed, and the schedule that leads to it."""
+"""Failures for reports: the observed response, the allowed responses and the schedule that leads to the violation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

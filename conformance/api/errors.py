@@ -1,4 +1,4 @@
-"""Errors that a user of the kit can cause and correct. The message of each is one line: what, where, what to do."""
+"""Errors that a user of the kit can cause and correct. The message of each is one line: place, problem, remedy."""
 
 from fencepost.adapters.target import TargetError
 from fencepost.conformance.profile import ProfileError

@@ -1,4 +1,4 @@
-"""Targets: what can be tested, and the types that somebody needs who writes a target of their own."""
+"""Targets: clusters, the bundled coordinator, and the types for writing a custom target."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Playing one scenario on a target, and having the judge say what its trace shows."""
+"""Functions that play one scenario on a target and have the judge check its trace."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

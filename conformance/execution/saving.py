@@ -1,4 +1,4 @@
-"""Traces on disk: where they are saved, and how a trace carries what was decided before it."""
+"""Traces on disk: file names, writing, and the earlier reference decisions that a saved trace carries."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace

@@ -127,7 +127,7 @@ class SearchDisplay:
 
 
 def pulse_line(pulse: SearchProgress, seconds: float, levels: list[int], limit: int = NO_LIMIT) -> str:
-    """How far a search has come in one line; what is left can be told once the levels get smaller, or by the limit."""
+    """The progress of a search in one line; remaining time is estimated from shrinking levels or the state limit."""
     text = (
         f"{pulse.states:,} states, level {pulse.depth}: {pulse.done:,} of {pulse.level:,}, {format_duration(seconds)}"
     )

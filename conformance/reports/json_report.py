@@ -1,4 +1,4 @@
-"""The report as JSON: what `--json` writes and later commands read back."""
+"""The report as JSON: written by `--json` and read back by later commands."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What `fencepost pipeline judge` tells besides the report: rounds, lag, waits, and what queries found."""
+"""The output of `fencepost pipeline judge` besides the report: rebalances, lag, waits and the rows of queries."""
 
 from collections.abc import Iterator
 from heapq import nlargest

@@ -1,4 +1,4 @@
-"""`fencepost prove`: the theorems, each in a line that says what it covers and what it does not."""
+"""The output of `fencepost prove`: a line for each theorem, with its coverage and its limits."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator

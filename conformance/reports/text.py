@@ -1,4 +1,4 @@
-"""The report as plain text for a terminal: failures first, then what could not be judged and why."""
+"""The report as plain text for a terminal: failures first, then inconclusive requirements with their reasons."""
 
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence

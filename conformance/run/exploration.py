@@ -1,4 +1,4 @@
-"""`fencepost explore`: bounded instances of coordinator, members and network, searched through; what holds in them."""
+"""`fencepost explore`: searches bounded instances of coordinator, members and network, and checks their properties."""
 
 import signal
 import threading
@@ -73,7 +73,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class PathStep:
-    """A step of a story: what happens, and what is different after it."""
+    """A step of a path: its label, and the columns that it changes with their new values (empty if not shown)."""
 
     label: str
     after: str
@@ -237,7 +237,7 @@ class OutputFiles:
             path.open("a").close()
 
     def write(self, exploration: Exploration, show_status: StatusCallback) -> str:
-        """Write what was asked for. Returns what the graph leaves out, empty if nothing."""
+        """Write the requested files. Returns a note on the states that the graph leaves out, empty if none."""
         if self.picture is not None:
             self.picture.write_text(render_search(searched_arrows(exploration.tables)), encoding="utf-8")
         if self.dot is None and self.graphml is None:

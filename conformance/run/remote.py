@@ -1,4 +1,4 @@
-"""A run on a target that is reached over the network: its scenarios, what failed once more, then random schedules."""
+"""A run on a target over the network: its scenarios, a replay of each failed one, then random schedules."""
 
 import asyncio
 import secrets

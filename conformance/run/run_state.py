@@ -1,4 +1,4 @@
-"""A run under way: what was planned, what was played, and what follows from it so far."""
+"""The state of a run: its plan, the scenarios and schedules played so far, and the results derived from them."""
 
 import random
 import shlex
@@ -132,7 +132,7 @@ class RunState:
         return frozenset(shown)
 
     def report_progress(self, violated: frozenset[str], name: str) -> None:
-        """Emit how far the run has come; `name` is what was played last and `violated` what it violates."""
+        """Emit the progress of the run after the scenario or schedule `name` violated the requirements `violated`."""
         self.violated |= violated
         done = len({run.scenario.name for run in self.runs})
         done += self.statistics.schedules if self.statistics is not None else 0

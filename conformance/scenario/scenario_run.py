@@ -1,4 +1,4 @@
-"""What playing a scenario leaves behind, as plain data."""
+"""The result of playing a scenario, as plain data."""
 
 from dataclasses import dataclass
 

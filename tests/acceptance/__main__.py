@@ -22,7 +22,7 @@ SUITES = {
 
 
 def suite_checks(suite: str) -> Sequence[framework.Check]:
-    """The checks of a suite."""
+    """The `CHECKS` of the module of `tests.acceptance.checks` called `suite`, which is imported on demand."""
     checks: Sequence[framework.Check] = import_module(f"tests.acceptance.checks.{suite}").CHECKS
     return checks
 

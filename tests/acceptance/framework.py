@@ -1,4 +1,4 @@
-"""Thresholds: what has been promised in figures, measured, and written for people (Markdown) and programs (JSON).
+"""Thresholds: promised figures, measured and written for people (Markdown) and programs (JSON).
 
 The figures of a check are written as soon as it is measured. Checks that are not measured this time keep theirs.
 """

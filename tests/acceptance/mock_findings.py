@@ -1,7 +1,7 @@
-"""What librdkafka's mock cluster is known to do wrong, by the requirement that it breaks.
+"""Known failures of librdkafka's mock cluster, by the requirement that it violates.
 
-Each was judged by hand, from the trace and the sentence of the requirement. A run that reports another one, or one of
-these no more, has found something out: about a newer mock, or about the kit.
+Each was judged by hand, from the trace and the sentence of the requirement. A run that reports another failure, or
+misses one of these, shows a change: of a newer mock, or of the kit.
 """
 
 from collections.abc import Mapping

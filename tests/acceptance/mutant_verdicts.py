@@ -1,4 +1,4 @@
-"""Judge every mutant of the core and write the table, tests/model/mutants/core.json; what it has already is kept.
+"""Judge each mutant of the core that tests/model/mutants/core.json lacks, and write its verdict to that table.
 
 python -m tests.acceptance.mutant_verdicts [--again] [--only TEXT]
 """
@@ -73,7 +73,7 @@ Task = TypeVar("Task")
 
 
 def run_parallel(work: Callable[[Task], Verdicts], todo: Sequence[Task], known: dict[str, Verdict], file: Path) -> None:
-    """Do the work in processes that share what this one knows; what is done is kept, also when interrupted."""
+    """Run `work` on each task in forked processes, add its verdicts to `known` and save them, also when interrupted."""
     began, saved, kinds = time.monotonic(), time.monotonic(), Counter[str]()
     gc.freeze()
     try:

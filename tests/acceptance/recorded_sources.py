@@ -73,7 +73,7 @@ def run_clients(bootstrap: str) -> None:
 
 
 def rebalances_in_responses(events: Iterator[Event]) -> list[CompletedRebalance]:
-    """The rounds that answers tell of: what their leaders were told."""
+    """The rebalances in a trace, each read from the JoinGroup response that lists the members to the leader."""
     return [
         CompletedRebalance(event.body["generation_id"], len(event.body["members"]), event.body["leader"])
         for event in events

@@ -117,7 +117,7 @@ class Template:
 
 
 def line_middle(event: Event) -> str:
-    """The middle of a line."""
+    """The part of the event's JSON line between the connection and the body."""
     return f'"member":"{event.member}","kind":"{event.kind}","api":"{event.api}","version":{event.version},"body":'
 
 
@@ -127,7 +127,7 @@ def json_body(body: Any) -> Any:
 
 
 def make_templates() -> tuple[Event, list[Template], list[Template]]:
-    """What is told of topics, some lives, and the same with a stale commit at the end."""
+    """The event with the topics, templates of groups, and the same templates with a stale commit at the end."""
     sizes = random.Random(0)
     seen = [run_virtual(record_group(seed, sizes.randint(700, 1_000))) for seed in range(TEMPLATE_COUNT)]
     topics = next(event for event in seen[0] if event.api == "topics")

@@ -1,4 +1,4 @@
-"""What the bundled coordinator remembers: restarts on the same log, failing writes, damaged files."""
+"""The persistence of the bundled coordinator: restarts on the same log, failing writes, damaged files."""
 
 import asyncio
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ BATCHES: list[list[Record]] = [
 
 
 class FullDiskLog(MemoryLog):
-    """A log that takes no more once it is told so."""
+    """A log that raises `LogWriteError` on each append while `full` is set."""
 
     full = False
 

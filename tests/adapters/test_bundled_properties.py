@@ -1,4 +1,4 @@
-"""Random requests against the bundled coordinator: whatever comes in, what it says holds together."""
+"""Random requests against the bundled coordinator: its responses are consistent with each other."""
 
 import random
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Real clients through `fencepost record`: they notice nothing, and what was recorded can be judged."""
+"""Real clients through `fencepost record`: they run undisturbed, and their recorded traces can be judged."""
 
 import time
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The proxy between raw peers and a broker that answers what it likes: every byte passes, whoever goes first."""
+"""The proxy between raw peers and a broker with arbitrary responses: every byte passes, whichever side closes first."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

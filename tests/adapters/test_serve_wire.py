@@ -1,4 +1,4 @@
-"""The server as seen byte by byte: order, refusals, hostile frames, what outlives it."""
+"""The server as seen byte by byte: order, refusals, hostile frames, and state that outlives connections."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""Sending over the wire: what is recorded, in which order, where it goes, and what is left behind."""
+"""Requests over the wire: their recorded events, order, destinations and connections."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping

@@ -1,4 +1,4 @@
-"""Opening a target: what is learned, what is made ready, and every way in which it can be the wrong address."""
+"""Opening and restarting a target: its description, topic and coordinators, and errors for unusable addresses."""
 
 import asyncio
 import re

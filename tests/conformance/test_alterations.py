@@ -1,4 +1,4 @@
-"""The kit's power, requirement by requirement: an answer that is marked and made wrong breaks what it is marked for.
+"""The power of each check: an altered response that a check covers violates exactly the requirements of the check.
 
 Every scenario is played on the bundled coordinator, every marked answer is altered in every field that its marks
 look at, and the judge has to find just the requirements that the altered field is evidence of.

@@ -1,4 +1,4 @@
-"""The public Python API: its names and signatures, what it costs to import, and what it does."""
+"""The public Python API: its names and signatures, the modules that it imports, and its behaviour."""
 
 import asyncio
 import inspect

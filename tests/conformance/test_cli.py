@@ -31,7 +31,7 @@ Capture = pytest.CaptureFixture[str]
 
 @dataclass
 class FakeRunner:
-    """Answers with what it was given and remembers what it was asked."""
+    """A runner that returns `report` and `outcome`, or raises `error`, and collects its calls."""
 
     report: Report = KEPT
     outcome: ReplayResult = field(default_factory=lambda: ReplayResult(ReplayOutcome.FIXED))

@@ -1,4 +1,4 @@
-"""`fencepost explore`: what is shown and saved, what breaks it, what cuts it short, and the exit codes."""
+"""`fencepost explore`: its output and saved files, violations, interrupted searches, and the exit codes."""
 
 import json
 import re

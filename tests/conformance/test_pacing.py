@@ -1,4 +1,4 @@
-"""What begins when target and kit have enough to do."""
+"""Pacing: scenarios start later while the responses of the target are slow."""
 
 import asyncio
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Profiles are read strictly: what is wrong, where, and what to do, in one line."""
+"""Profiles are read strictly: an error is one line with place, problem and remedy."""
 
 from pathlib import Path
 

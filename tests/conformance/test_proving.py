@@ -1,4 +1,4 @@
-"""`fencepost prove`: what is shown, what is saved, and the exit code."""
+"""`fencepost prove`: its output, its saved files, and the exit code."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`fencepost replay`, from the trace of a failure to what has become of it."""
+"""`fencepost replay`: the outcome of playing the trace of a failure again."""
 
 from dataclasses import replace
 from pathlib import Path

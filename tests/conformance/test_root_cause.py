@@ -1,4 +1,4 @@
-"""One flaw, one requirement: what follows from a flaw elsewhere is not reported as another violation.
+"""One flaw, one requirement: the consequences of a flaw in other scenarios are not reported as further violations.
 
 Each coordinator here has a single flaw that gives wrong answers in many scenarios, most of them made to look at
 something else. A whole run has to report the flaw under the requirements that speak of it, and nothing else as failed.

@@ -1,4 +1,4 @@
-"""Whole runs through the command line: what is saved, and what Ctrl-C leaves behind."""
+"""Whole runs through the command line: saved failures and reports, and the results after Ctrl-C."""
 
 import asyncio
 import json

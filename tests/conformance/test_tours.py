@@ -1,4 +1,4 @@
-"""Tours on a target: every transition of a small coordinator, nothing to object to, and what is wrong is found."""
+"""Tours of all transitions of a small coordinator: the bundled one and Kafka conform, and known bugs are found."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What is allowed, and not as Apache Kafka has it: it passes, with a note that says so."""
+"""Unusual responses, allowed and different from Apache Kafka's: the requirement passes with a note."""
 
 import asyncio
 

@@ -76,7 +76,7 @@ def test_what_is_not_there_cannot_be_replaced() -> None:
 
 
 def in_child(number: str, scenario: str) -> frozenset[str]:
-    """What the scenario shows, in whatever process this runs."""
+    """The requirements that the scenario shows violated by the bug `number`, for use in a child process."""
     return shown_by(COORDINATOR_BUGS[number], scenario)
 
 

@@ -1,1 +1,1 @@
-"""How good the kit is at finding what is wrong: thresholds, held against the record and against a run of today."""
+"""The kit's power to find bugs: thresholds, compared with the recorded results and with a new run."""

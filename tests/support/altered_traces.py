@@ -1,4 +1,4 @@
-"""Random traces, some with answers made wrong, and what the judge says of them without a pipeline."""
+"""Random traces, some with altered responses, and their verdicts from the judge without a pipeline."""
 
 import random
 from collections import Counter

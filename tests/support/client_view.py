@@ -1,4 +1,4 @@
-"""What clients see of a schedule recorded at the coordinator: requests sent earlier, answers received later."""
+"""A schedule recorded at the coordinator, as clients see it: requests sent earlier, responses received later."""
 
 import random
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Corpora in tests: reading their tables, and killing what writes them."""
+"""Corpora in tests: the rows of their tables, and an exception that stands for a killed writer."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Tests of what an extra brings: skipped where it is not installed, and failed with CI=true.
+"""Tests that need an extra: skipped where it is not installed, and failed with CI=true.
 
 A test that imports such a module needs no more; one that reaches it by a process of its own is marked `extra(MODULE)`.
 """

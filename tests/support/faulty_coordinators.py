@@ -1,4 +1,4 @@
-"""Coordinators with a flaw, made by changing what a sound one answers."""
+"""Faulty coordinators, made by altering the responses of the bundled one."""
 
 from collections.abc import Callable
 from dataclasses import replace

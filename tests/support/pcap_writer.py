@@ -1,4 +1,4 @@
-"""Packet captures made of what was said: bytes in, a pcap file out."""
+"""Packet captures made of the bytes of connections, written as a pcap file."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

@@ -13,7 +13,7 @@ from fencepost.adapters.record.recorder import RecordingOptions, RecordingResult
 
 @dataclass(slots=True)
 class RunningRecorder:
-    """A recorder that runs: where clients find it, what it said, and what came of it in the end."""
+    """A running recorder: its address for clients, its notices, and its result once it has ended."""
 
     bootstrap: str
     notices: list[str]

@@ -1,4 +1,4 @@
-"""The few raw requests that tell whether a target is up; independent of the codec under test."""
+"""Raw requests that show whether a target is up; independent of the codec under test."""
 
 import socket
 import struct

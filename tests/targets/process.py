@@ -24,7 +24,7 @@ class StartError(Exception):
 
 
 class MissingDependencyError(Exception):
-    """What the target needs is not on this machine; the message is one clear line that says what to install."""
+    """A program or package that the target needs is missing; the message is one line, with the remedy if known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Thresholds of the pipeline: what it finds, how fast, in how much memory, and how it survives kills."""
+"""Thresholds of the pipeline: violations found, throughput, memory, and recovery from kills."""
 
 import os
 import threading

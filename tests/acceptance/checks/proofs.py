@@ -1,4 +1,4 @@
-"""Thresholds of the formal core: what is proved, how quickly, the agreement of the engines, mutants, the search."""
+"""Thresholds of the formal core: theorems proved, seconds, the agreement of the engines, mutants, the search."""
 
 import json
 import resource

@@ -1,4 +1,4 @@
-"""Thresholds of random schedules: what they find in wrong coordinators, that they blame no right one, how fast."""
+"""Thresholds of random schedules: bugs found in faulty coordinators, false alarms on correct ones, throughput."""
 
 import glob
 import os
@@ -85,7 +85,7 @@ def check_zoo(folder: Path) -> Iterator[Figure]:
 
 
 def hit_rate(method: str, title: str, rows: tuple[ResultRow, ...]) -> Iterator[Figure]:
-    """How many of the hunts found something: what can be compared, whatever the number of seeds."""
+    """The number of hunts by `method`, and the percentage that found a bug, comparable between numbers of seeds."""
     tried = [row.hunts[method] for row in rows]
     hunts = sum(each.of for each in tried)
     yield without_threshold(f"{title}: hunts", hunts)

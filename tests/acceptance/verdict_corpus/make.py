@@ -238,7 +238,7 @@ def well_formed(header, events):
 
 
 def cut(name, header, events, source):
-    """What somebody sees of a trace who comes late: answers only to what was asked since."""
+    """The trace from a random event on, as a late recorder sees it: without responses to earlier requests."""
     if len(events) < 6:
         return f"{name}.cut", header, events
     at = source.randrange(2, len(events) // 2)

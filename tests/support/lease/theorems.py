@@ -1,4 +1,4 @@
-"""What is always true of the lease: of every state, and of every step from one state to the next."""
+"""The theorems about the lease: invariants of every state, and of every step from one state to the next."""
 
 from fencepost.model.logic import Truth, absent, not_, or_
 from fencepost.model.statement import statement

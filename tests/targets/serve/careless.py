@@ -1,4 +1,4 @@
-"""The bundled coordinator as a server that does not store what it acknowledges: a kill shows it.
+"""The bundled coordinator as a server that loses acknowledged records: a kill shows the loss.
 
 Like broker.py, and $FENCEPOST_LOSES names the kinds of records that do not get to its log.
 """
