@@ -30,7 +30,8 @@ SIGNATURES = {
     " -> ReplayResult",
     "requirements": "(*patterns: str) -> tuple[Requirement, ...]",
     "run": "(target: AnyTarget, **options: RunOptions) -> Report",
-    "scenario": "(*requirements: str, needs: tuple[str, ...] = ()) -> Callable[[Callable[[ScenarioContext], Coroutine[Any, Any, None]]], Scenario]",
+    "scenario": "(*requirements: str, needs: tuple[str, ...] = ()) -> "
+    "Callable[[Callable[[ScenarioContext], Coroutine[Any, Any, None]]], Scenario]",
     "stream": "(target: AnyTarget, **options: RunOptions) -> Generator[RunEvent, None, None]",
 }
 ALIASES = {
