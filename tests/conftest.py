@@ -1,4 +1,4 @@
-"""What all tests share: extras that may be missing, and the real targets, each started at most once in a test run."""
+"""Hooks and fixtures of all tests: extras that may be missing, and real targets, each started at most once in a run."""
 
 import signal
 from collections.abc import Generator, Iterator
@@ -44,7 +44,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow by what it needs, and keep together what cannot run side by side."""
+    """Mark tests that need a slow fixture as slow, and group those that need the same exclusive fixture."""
     for item in items:
         needed = {mark.name for mark in item.iter_markers()} | set(getattr(item, "fixturenames", ()))
         if needed.intersection(SLOW):

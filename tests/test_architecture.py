@@ -1,4 +1,4 @@
-"""The layers of Fencepost: what each package may import, and what every package must have."""
+"""The layers of Fencepost: the imports allowed to each package, and the files every package must have."""
 
 import ast
 import sys

@@ -1,4 +1,4 @@
-"""What happens to tests where an extra is not installed."""
+"""Tests where an extra is not installed: skipped, or failed in CI."""
 
 import subprocess
 import sys

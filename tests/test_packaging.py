@@ -1,4 +1,4 @@
-"""What a user installs: only `fencepost`, with all of its code, from a wheel, an sdist or a checkout without links."""
+"""The installed package: only `fencepost`, with all of its code, from a wheel, an sdist or a checkout without links."""
 
 import os
 import shutil

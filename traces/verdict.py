@@ -1,4 +1,4 @@
-"""What the judge found in one trace."""
+"""The verdict on one trace: violations, check results and their status."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

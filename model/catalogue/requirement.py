@@ -1,4 +1,4 @@
-"""What a requirement is, and the short forms in which the families write theirs down."""
+"""The class of requirements, and the short constructors `must`, `should` and `may` for the catalogue."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How a consumer hands out what it has fetched: `max.poll.records`, draining and prefetching (KIP-41).
+"""How a consumer hands out fetched records: `max.poll.records`, draining and prefetching (KIP-41).
 
 The assigned partitions form a ring. A poll visits them from a cursor on, each at most once, and takes from each
 what is left of its limit. One visit is one step, so that the theorems can speak of any number of partitions: these

@@ -63,7 +63,7 @@ class RunGraph:
         return labels[::-1]
 
     def _edges(self, state: State) -> list[tuple[int, str, State]]:
-        """What can happen in a state. What is patient waits until the others are done."""
+        """The moves from a state, as site, label and next state; patient sites move only where no other site can."""
         self.graph.add_node(state)
         for patient in (False, True):
             edges: list[tuple[int, str, State]] = []

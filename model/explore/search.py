@@ -1,4 +1,4 @@
-"""Breadth-first search with exact states: what every search has in common, and the one in plain Python."""
+"""Breadth-first search with exact states: the base of every search, and the search in plain Python."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence

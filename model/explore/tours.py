@@ -18,8 +18,8 @@ Input = TypeVar("Input", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Reaction(Generic[State]):
-    """What a machine makes of an input: the state after it, the rule that applied, how long it took (ms), and what is
-    seen of it from outside."""
+    """The reaction of a machine to an input: the state after it, the rule that applied, its duration in ms, and
+    the responses seen from outside."""
 
     state: State
     rule: str = ""

@@ -1,4 +1,4 @@
-"""What can be explored: a row of columns, and sites that read a few of them and write some."""
+"""Transition systems to explore: a row of columns, and sites that read a few of them and write some."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Clearing:
-    """A column that can be emptied where what it holds is `is_dead`, as these columns tell: nobody will miss it."""
+    """A column that can be emptied where `is_dead` holds of these columns: its value is never read again."""
 
     column: int
     columns: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What each site does, by the numbers of the values it reads: the handlers run here, once for each combination."""
+"""The moves of each site, by the numbers of the values it reads: handlers run here, once for each combination."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Induction over events: what holds before an event holds after it, on every path of its handler.
+"""Induction over events: statements that hold before an event hold after it, on every path of its handler.
 
 `check_goals` is the step that all proofs share. `prove_handler` is the whole induction for a protocol whose state is
 one value: a statement about a state is an invariant, one about two states says how an event may change it.

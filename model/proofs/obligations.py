@@ -1,4 +1,4 @@
-"""A claim with its hypotheses, and what the solver says of it."""
+"""A claim with its hypotheses, and the verdict of the solver."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class LemmaResult:
 
     @property
     def as_expected(self) -> bool:
-        """Proved what is true, refuted what is false."""
+        """The verdict is "proved" for a lemma that should hold, and "refuted" for one that should not."""
         return self.verdict == ("proved" if self.lemma.holds else "refuted")
 
 

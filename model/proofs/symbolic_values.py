@@ -1,4 +1,4 @@
-"""Symbolic values: what the core takes for truth values, numbers, tokens and claims while it is proved.
+"""Symbolic values: the truth values, numbers, tokens and claims on which the core runs in a proof.
 
 A proxy stands for a z3 term. Comparing proxies gives a truth value, a plain one if the answer is plain to see. `if` on
 a symbolic truth value asks the path that is being executed. Absence (None) is the number 0.

@@ -1,4 +1,4 @@
-"""Terms of z3, made once: what is asked for again is the same term, without another call of the solver's library.
+"""Terms of z3, each made once: a repeated call returns the same term without calling the solver's library.
 
 A proof asks for the same few thousand terms hundreds of thousands of times; making them took most of its time.
 """
@@ -89,7 +89,7 @@ def application(function: Any, *arguments: Term) -> Term:
 
 
 def address(term: Term) -> int:
-    """What tells the term from any other, as long as somebody holds it."""
+    """The address of the term's node in the solver, unique among the terms that are alive."""
     where: int = term.ast.value
     return where
 

@@ -132,14 +132,14 @@ def compile_verifier(instance: Instance, folder: Path) -> float:
 
 
 def run_verifier(folder: Path, compiling: float) -> Measurement:
-    """Run the verifier."""
+    """Run Spin's verifier, compiled in `folder` within `compiling` CPU seconds. Raises `Unavailable` on any error."""
     began = child_cpu_seconds()
     told = run_command(("./pan", f"-m{MAX_DEPTH}", "-w24"), folder)
     return parse_verifier_output(told, child_cpu_seconds() - began, compiling)
 
 
 def parse_verifier_output(told: str, seconds: float, compiling: float) -> Measurement:
-    """What a verifier told."""
+    """The counts in a verifier's output; `Unavailable` is raised unless it exhausted the model without errors."""
     counts: dict[str, int] = {}
     for line in told.splitlines():
         match line.split():

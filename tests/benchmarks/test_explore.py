@@ -1,4 +1,4 @@
-"""The benchmark of the explorer: what it reads from Spin, what it makes of unequal counts, what it says without it."""
+"""The explorer's benchmark: Spin's counts, the exit code for unequal counts, and the message without Spin."""
 
 import json
 from dataclasses import replace

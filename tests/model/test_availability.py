@@ -1,4 +1,4 @@
-"""What a coordinator answers at the gate: the tables of coordinator.md 2.0, and where the reference ones differ."""
+"""Responses of a coordinator at the gate: the tables of coordinator.md 2.0, and where the references differ."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Frozen values made and changed quickly are what a frozen dataclass makes of them, in every respect."""
+"""Values of `fast_frozen` classes behave in every respect like those of frozen dataclasses."""
 
 import copy
 import pickle

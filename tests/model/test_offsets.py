@@ -1,4 +1,4 @@
-"""Offsets: where targets may differ from the reference, and what may not come back."""
+"""Offsets: where targets may differ from the reference, and offsets that may be absent from a fetch."""
 
 from fencepost.model.classic.coordinator.dispatch import handle_request
 from fencepost.model.classic.coordinator.offsets import expired_offsets

@@ -1,4 +1,4 @@
-"""What a model coordinator knows after a restart (coordinator.md 5)."""
+"""The state of a model coordinator after a restart (coordinator.md 5)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The timers of coordinator.md 3.2 on the model: never early, and what they do when they fire."""
+"""The timers of coordinator.md 3.2 on the model: their deadlines, never early, and their effects."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Versions that name topics by their ids (KIP-848): what they mean, and what comes back."""
+"""Versions that name topics by their ids (KIP-848): their meaning, and their responses."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Requests whose write fails: what is answered, what is undone, what may have reached the log (coordinator.md 5.4)."""
+"""Requests whose write fails: their errors, the changes undone, and the writes possibly kept (coordinator.md 5.4)."""
 
 from typing import Any
 

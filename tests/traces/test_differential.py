@@ -1,4 +1,4 @@
-"""Model, judge and bundled coordinator against each other: whatever is sent, they agree on what comes of it."""
+"""Model, judge and bundled coordinator against each other: they agree on the responses to any schedule."""
 
 import random
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the judge excuses around a failover: not being ready, failing to write, moving elsewhere; and nothing else."""
+"""The judge excuses a failover's errors only: not being ready, failing to write, moving elsewhere."""
 
 import asyncio
 from collections.abc import Sequence

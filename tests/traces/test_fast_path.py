@@ -1,4 +1,4 @@
-"""The straight way through a trace finds what the search finds, and what it may not explain is left to the search."""
+"""The fast path gives the same verdicts as the search, and leaves to the search the steps it may not explain."""
 
 import random
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The strict reader takes what the kit itself records."""
+"""The strict reader accepts the traces that the kit itself records."""
 
 from pathlib import Path
 

@@ -29,7 +29,7 @@ def import_trace(folder: Path, *paths: Path) -> tuple[CaptureImportResult, list[
 
 
 def heartbeats_of(events: list[Event], connection: int) -> list[tuple[str, int]]:
-    """What one connection said: requests by their generation, answers by what is counted in them."""
+    """The heartbeats of one connection: requests with their generation, responses with their throttle time in ms."""
     return [
         (event.kind.value, event.body["generation_id" if event.kind is Kind.REQUEST else "throttle_time_ms"])
         for event in events

@@ -1,4 +1,4 @@
-"""What accepted traces went through refines the kernel: random schedules, and every scenario of the kit."""
+"""The steps of accepted traces refine the kernel: random schedules, and every scenario of the kit."""
 
 import random
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Lookups of coordinators: what is held against each other, against the offsets topic and against the nodes."""
+"""Lookups of coordinators, checked against each other, against the offsets topic and against the nodes."""
 
 from collections.abc import Sequence
 

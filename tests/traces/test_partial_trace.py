@@ -1,4 +1,4 @@
-"""Traces that do not show everything: nobody is blamed for what was not seen, and what was seen is judged."""
+"""Traces that do not show everything: unseen events cause no violation, and seen responses are judged."""
 
 import random
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ def gap_event(sequence: int, time: int) -> Event:
 
 
 def cut_beginning(events: Sequence[Event], at: int) -> tuple[Event, ...]:
-    """What somebody sees who comes late: answers only to what was asked since."""
+    """The events from `at` on, as a late observer sees them: without responses to earlier requests."""
     first = events[at]
     kept = [event for event in events[:at] if event.kind is Kind.INTERNAL and event.api == "topics"]
     kept.append(gap_event(first.sequence - 1, first.time))

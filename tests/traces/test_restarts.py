@@ -1,4 +1,4 @@
-"""What the judge makes of a restart."""
+"""The judge on restarts: state that comes back, and state that may be lost."""
 
 from dataclasses import replace
 from typing import Any

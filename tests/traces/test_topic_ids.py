@@ -1,4 +1,4 @@
-"""How the judge learns which topics ids are those of, and what it says where it cannot."""
+"""The judge learns the names of topic ids from a trace, and leaves a group undecided where it cannot."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Fields within the protocol's latitude: unusual only if they are so under every explanation of what was seen."""
+"""Fields within the protocol's latitude: unusual only if they are so in every configuration that explains the trace."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The judge: compares a trace with what the model allows, one group at a time.
+"""The judge: compares the responses in a trace with those the model allows, one group at a time.
 
 A trace goes in; out comes the rule behind every accepted response and, for a rejected one, what the model would have
 allowed, the guard that was false, and the requirement with its source. The model is called, never repeated here.

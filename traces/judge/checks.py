@@ -1,4 +1,4 @@
-"""What the response to a checked request says of a requirement, by what is on record of the operation."""
+"""The check results for a requirement, from the record of the operation that a check names."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

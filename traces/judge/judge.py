@@ -1,4 +1,4 @@
-"""Judging a trace: a judge for each of its groups, what concerns no single group, and the verdict on all of it."""
+"""The judge of a trace: one judge for each group, the checks that concern no single group, and the verdict."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -160,7 +160,7 @@ class Judge:
             judge.on_restart(event.time)
 
     def on_gap(self, event: Event, operation: Operation | None) -> None:
-        """The trace does not show what was before: whatever is known of groups holds no more."""
+        """Discard the state of all groups at a gap event, since the trace does not show the events before it."""
         self.protocol.on_gap()
         self.gap = self.gap or TraceGap(self.header.implementation.get("settings") == "assumed")
         self.gap.time = event.time

@@ -1,4 +1,4 @@
-"""What an accepted trace went through, held against the kernel of the protocol (`model.classic.kernel.refinement`).
+"""The steps of an accepted trace, checked against the kernel of the protocol (`model.classic.kernel.refinement`).
 
 The judge reports every step that it settled on. What the members of a trace do is their own affair: their commits are
 taken as sent, and bytes as shares that no other member has. So this is about the coordinator alone. Commits within a

@@ -1,4 +1,4 @@
-"""OffsetCommit: who may commit what, and when."""
+"""Requirements of OffsetCommit: the members and generations whose commits succeed in each state of the group."""
 
 from fencepost.model.catalogue.requirement import Requirement, may, must, should
 

@@ -1,4 +1,4 @@
-"""What survives when the coordinator is killed or moves."""
+"""Requirements of failover: the state of a group after its coordinator was killed or has moved."""
 
 from fencepost.model.catalogue.requirement import Requirement, may, must
 

@@ -1,4 +1,4 @@
-"""OffsetFetch: what is read back, by anyone and in every state."""
+"""Requirements of OffsetFetch: the offsets read back, by any client and in every state of the group."""
 
 from fencepost.model.catalogue.requirement import Requirement, must
 

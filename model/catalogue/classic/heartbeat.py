@@ -1,4 +1,4 @@
-"""Heartbeat: what it is answered in each state, and what it does to the session."""
+"""Requirements of Heartbeat: its response in each state of the group, and its effect on the session."""
 
 from fencepost.model.catalogue.requirement import Requirement, must
 

@@ -1,4 +1,4 @@
-"""LeaveGroup: single and batched, and what it does to the round in progress."""
+"""Requirements of LeaveGroup, single and batched, and of its effect on the round in progress."""
 
 from fencepost.model.catalogue.requirement import Requirement, must
 

@@ -1,4 +1,4 @@
-"""What requirements presume: they say something more about a thing that others say.
+"""The prerequisites of requirements: a requirement may refine others, which have to hold first.
 
 Where one of those is broken, a violation of the requirement shows nothing more. A timeout says nothing of a target that
 does not time at all; which of two checks comes first says nothing where one of them is not made.

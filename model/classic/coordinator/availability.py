@@ -1,4 +1,4 @@
-"""What a coordinator answers without looking at the group: it is down, the group is elsewhere, or it still loads
+"""The responses of a coordinator that does not look at the group: it is down, elsewhere, or still loads the group
 (coordinator.md 2.0)."""
 
 from enum import Enum

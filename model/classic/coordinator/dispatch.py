@@ -1,7 +1,7 @@
-"""The reference coordinator of one group: what stands around the core, and the dispatch of every request.
+"""The reference coordinator of one group: the layer around the core, and the dispatch of every request.
 
-`handle_request` takes the world of one group id, a request and the context, and returns the world after it, the answers
-and the rule that applied. The same function judges recorded answers.
+`handle_request` takes the world of one group id, a request and the context, and returns the world after it, the
+responses and the rule that applied. The same function judges recorded responses.
 """
 
 from fencepost.model.classic.coordinator import admin, offsets
@@ -75,7 +75,7 @@ def handle_request(state: GroupState, request: Request, context: Context, cluste
 
 
 def apply_core_step(state: GroupState, step: Step, now: Time) -> StepResult:
-    """The world after a step of the core: what it writes to the log, and what it knows of subscriptions."""
+    """The world after a step of the core, with the record it writes to the log and the topics subscribed to."""
     before, after = state.group, step.group
     replies = tuple(Reply(output.handle, output.response) for output in step.outputs)
     if before is after:
@@ -156,7 +156,7 @@ def on_sync(state: GroupState, request: SyncGroup, context: Context) -> StepResu
 
 
 def on_heartbeat(state: GroupState, request: Heartbeat, context: Context) -> StepResult:
-    """Heartbeat."""
+    """The world after a Heartbeat, with its response; the core handles it if the group has members."""
     if request.group == "":
         return respond(state, request, HeartbeatResponse(Error.INVALID_GROUP_ID), "heartbeat.invalid-group")
     if state.group is None:

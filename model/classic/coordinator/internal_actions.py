@@ -1,4 +1,4 @@
-"""What a coordinator does by itself: timers, clean-up, transaction markers, unloading, restart."""
+"""The actions of a coordinator without a request: timers, transaction markers, unloading, restart and loading."""
 
 from dataclasses import dataclass
 from enum import Enum

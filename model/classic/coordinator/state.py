@@ -1,4 +1,4 @@
-"""The world of one group id: all that a coordinator holds about it, and what comes of an input."""
+"""The world of one group id: all that a coordinator holds about it, and the result of an input."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
-"""What comes of a request whose record the log does not take (coordinator.md 5.4).
+"""Requests whose record the log does not take: their responses and the world after them (coordinator.md 5.4).
 
-The answer is an error. What was changed for it is undone; but a write that was given up may have reached the log all
+The response is an error. What was changed for it is undone; but a write that was given up may have reached the log all
 the same (`taken`), and then counts from the next loading on, or at once where nothing else holds it (LAT-16).
 """
 

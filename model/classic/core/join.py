@@ -139,7 +139,7 @@ def resend_generation(group: Group, slot: Slot, request: JoinRequest, rule: str)
 
 
 def update_member(group: Group, index: int, request: JoinRequest, context: Context, rule: str) -> Step:
-    """UPDATE."""
+    """The step that parks a JoinGroup of a member in the group and triggers a rebalance (UPDATE)."""
     changed, dropped = park_join(group, index, request)
     after, outputs = trigger_rebalance(changed, context)
     return Step(after, dropped + outputs, rule)

@@ -1,4 +1,4 @@
-"""The sorts of what the core compares and passes on, kept apart by mypy.
+"""The sorts of tokens that the core compares and passes on, kept apart by mypy.
 
 A token can be compared with another one of its sort and passed on, nothing else; None is the absent one. Natively it
 is a string or bytes, in a search a small number, in a proof a symbolic value. `model/proofs` makes arbitrary values of

@@ -1,4 +1,4 @@
-"""What a group is: its state, its member slots, the requests that reach it and the answers it gives."""
+"""The state of a group, its member slots, the requests that reach it and its responses."""
 
 from dataclasses import dataclass, field
 from enum import IntEnum

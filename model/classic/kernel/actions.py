@@ -226,7 +226,7 @@ def publish(kernel: Kernel, leader: Token, assignment: Relation) -> KernelStep:
 
 
 def join_answered(kernel: Kernel, member: Token, generation: Token) -> KernelStep:
-    """A member takes the answer to the JoinGroup it waits for; what it owns is what it claimed in that."""
+    """A member takes the response to its JoinGroup; it owns only partitions that it claimed in the request."""
     after = evolve(
         kernel,
         syncing=kernel.syncing.plus(member),

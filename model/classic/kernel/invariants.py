@@ -1,4 +1,4 @@
-"""What holds in every state of the kernel, of any generations g and h, members m and x, and partition p.
+"""The invariants of the kernel, for any generations g and h, members m and x, and partition p.
 
 People should read `THEOREMS`, which is what the protocol promises, within one tenure of a coordinator and one life of
 a group, for commits in generations from 0 on, a static replacement counting as the same member. `LEMMAS`

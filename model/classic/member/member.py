@@ -1,4 +1,4 @@
-"""The member: what a consumer in a group sends, and what it makes of the answers (member.md 1).
+"""The member of a group: the requests it sends and its steps on their responses (member.md 1).
 
 Only what safety needs: who it is, what it owns, what it waits for. Its metadata are its claims: one truth value for
 each partition, true where it owns the partition when it joins. An assignment has the same form. Callbacks,
@@ -104,7 +104,7 @@ class SentRequest:
 
 @dataclass(frozen=True, slots=True)
 class MemberStep:
-    """What came of one event: the member after it, what it sends, and the rule that applied."""
+    """The result of one event: the member after it, the requests it sends, and the rule that applied."""
 
     member: Member
     sent_requests: tuple[SentRequest, ...] = ()

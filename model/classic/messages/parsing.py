@@ -106,7 +106,7 @@ def read_sync(version: int, body: Body, handle: Handle) -> tuple[Request, ...]:
 
 
 def read_heartbeat(version: int, body: Body, handle: Handle) -> tuple[Request, ...]:
-    """Heartbeat."""
+    """The one request in the body of a Heartbeat of any version."""
     member, instance = id_token(body["member_id"]), body.get("group_instance_id")
     return (Heartbeat(body["group_id"], HeartbeatRequest(handle, member, instance, body["generation_id"])),)
 

@@ -1,4 +1,4 @@
-"""What reaches a coordinator, for one group: the core's requests with what stands around them."""
+"""The requests to a coordinator, for one group: those of the core, and those that only the layer around it knows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -141,7 +141,7 @@ class DeleteGroup:
 @fast_frozen
 @dataclass(frozen=True, slots=True)
 class OffsetDelete:
-    """OffsetDelete."""
+    """An OffsetDelete of these partitions of the group."""
 
     group: str
     handle: int

@@ -1,4 +1,4 @@
-"""The rules of what the coordinator does by itself, of its gate, and of writes that fail."""
+"""The rules of the coordinator's actions without a request, of its gate, and of writes that fail."""
 
 from fencepost.model.classic.rules.fields import JOIN_RESPONSE_FIELDS
 from fencepost.model.classic.rules.rule import REBALANCE, rule

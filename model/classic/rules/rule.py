@@ -1,4 +1,4 @@
-"""What a row of the rule table is."""
+"""The rows of the rule table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One branch of a handler. `api` is empty for what the coordinator does by itself; `error` is what it answers,
+    """One branch of a handler. `api` is empty for actions without a request; `error` is the error of the response,
     None if it parks the request or answers per entry."""
 
     name: str

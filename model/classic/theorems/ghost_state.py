@@ -1,4 +1,4 @@
-"""What a bystander writes down: the facts that the theorems speak of and no single state shows.
+"""The ghost state: the facts of a run that the theorems speak of and no single state shows.
 
 Ids and handles are born once, so that a fact about them never changes; who owns what in a generation is written when
 the leader's assignment arrives.

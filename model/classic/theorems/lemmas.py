@@ -1,4 +1,4 @@
-"""What has to be true besides so that the theorems follow by induction: true of every reachable state, read by few."""
+"""The lemmas that make the theorems inductive: each holds in every reachable state."""
 
 from fencepost.model.classic.core.member_table import is_member
 from fencepost.model.classic.core.sorts import Assignment, Handle, MemberId

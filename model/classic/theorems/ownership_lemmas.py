@@ -1,4 +1,4 @@
-"""What has to be true besides so that T3 follows: claims travel from members to the leader and bind the assignment."""
+"""The lemmas that make T3 inductive: claims travel from members to the leader and bind the assignment."""
 
 from fencepost.model.classic.core.member_table import is_member, no_members, offered_by_all
 from fencepost.model.classic.core.protocol_selection import metadata_for

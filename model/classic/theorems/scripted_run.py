@@ -1,4 +1,4 @@
-"""One group, its processes and every message they ever sent: a run told step by step, each message at will.
+"""A scripted run: one group, its processes and every message they ever sent, driven step by step.
 
 A message may be delivered at any time, many times or never. Of all that happened, `facts` keeps what the theorems
 speak of.

@@ -1,7 +1,7 @@
-"""The theorems: what is always true of a group and its members, each in one sentence.
+"""The theorems: properties that a group and its members always have, each in one sentence.
 
 A theorem is a predicate whose annotations say what it is about: `def t(a: JoinResponseSent, b: JoinResponseSent)` means
-"for any two answers ever given". Their scope is one coordinator tenure and one life of the group; a static member
+"for any two responses ever given". Their scope is one coordinator tenure and one life of the group; a static member
 that comes back is the same person under a new id; commits with a generation below 0 claim no membership.
 Without that scope they are false: see `false_theorems`.
 """
@@ -46,7 +46,7 @@ def no_stale_commit(acceptance: CommitAccepted) -> Truth:
 
 @statement("T3", "A partition in an accepted commit is assigned, in that generation, to the sender or to nobody.")
 def commit_by_owner(ghost: GhostState, acceptance: CommitAccepted) -> Truth:
-    """Nobody commits what another owns."""
+    """An accepted commit covers only partitions that its member owns or that have no owner."""
     request = acceptance.commit.request
     person = ghost.identity_of(request.member)
     owners = tuple(ghost.owner_of(request.generation, part) for part in range(len(acceptance.commit.partitions)))

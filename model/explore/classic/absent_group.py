@@ -1,4 +1,4 @@
-"""A group without members: what it answers before the core is asked."""
+"""The responses of a group without members, given before the core is asked."""
 
 from fencepost.model.classic.core.state import (
     Group,

@@ -1,4 +1,4 @@
-"""What a tour asks of a coordinator: a small universe of requests, and how each of them reads."""
+"""The inputs of a tour of the coordinator: a small universe of requests, and their translation for the core."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -225,7 +225,7 @@ def sync_request(universe: Universe, given: Input, newcomer: int) -> SyncRequest
 
 
 def heartbeat_request(universe: Universe, given: Input, newcomer: int) -> HeartbeatRequest:
-    """Heartbeat."""
+    """The Heartbeat that the input stands for; a sender without an id counts as `newcomer`, the id it will get."""
     return HeartbeatRequest(
         request_handle(universe, given, newcomer), sender_id(given), instance_name(given), given.generation
     )

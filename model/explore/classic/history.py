@@ -1,4 +1,4 @@
-"""The explored world with its past: what the statements of the proof speak of and no row of the world shows.
+"""The explored world with its past: the facts that the proof's statements speak of and no row of the world shows.
 
 The facts and the ledger are those of the proof. Only what the statements at hand ask for is kept, lest states differ by
 what nobody will look at.
@@ -106,7 +106,7 @@ def with_row(rows: tuple[Any, ...], row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What happened so far: the ledger, and what was sent, answered and accepted."""
+    """The run so far: the ledger, and the facts of requests sent, responses given and commits accepted."""
 
     ghost: GhostState = HashableGhostState()
     facts: frozenset[Any] = frozenset()

@@ -1,4 +1,4 @@
-"""What happens once the members stop changing: nobody leaves, crashes or joins without having to, nothing is lost.
+"""Liveness once the members stop changing: none leaves, crashes or joins without having to, nothing is lost.
 
 From every state of a bounded search the run goes on without bounds, with any set of processes alive and the others
 dead. Members and messages are quicker than timers: a timer fires only when nothing else can happen. A run is fair if

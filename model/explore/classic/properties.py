@@ -1,4 +1,4 @@
-"""What has to hold in every state and of every step, and what has to happen in some state lest the rest say nothing."""
+"""Properties of every state and every step, and witnesses: states that must occur, or the properties are vacuous."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -184,13 +184,13 @@ def overlaps(mine: Assignment, theirs: Assignment | None) -> bool:
 
 
 def one_owner(coordinator: CoordinatorState) -> bool:
-    """ONE_OWNER."""
+    """No partition is in the assignments of two member slots."""
     given = [slot.assignment for slot in coordinator.group.slots if slot.assignment is not None]
     return not any(overlaps(mine, theirs) for mine, theirs in combinations(given, 2))
 
 
 def timers_answer(coordinator: CoordinatorState) -> bool:
-    """TIMERS_ANSWER."""
+    """The timer that ends the phase, fired at 0 ms, responds to every parked JoinGroup and SyncGroup."""
     group = coordinator.group
     parked = {handle for slot in group.slots for handle in (slot.join, slot.sync) if handle != 0}
     fire = expire_join if group.phase == Phase.PREPARING else expire_sync

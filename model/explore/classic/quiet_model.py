@@ -1,4 +1,4 @@
-"""The group once its members stop changing: the living do what they have to, the dead do nothing, nothing is lost."""
+"""The group once its members stop changing: live members act when they have to, dead ones never, nothing is lost."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

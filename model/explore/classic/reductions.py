@@ -1,4 +1,4 @@
-"""What makes the world smaller and nothing else: fields that nobody will read, messages that nobody will heed.
+"""Reductions of the explored world: fields that no handler reads again, and messages without any further effect.
 
 Each statement here is an argument about the shipped handlers; the tests compare it with the full search, state by
 state. Time is left out of the world, and a process may join again at any moment; both are used.

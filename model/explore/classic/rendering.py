@@ -97,6 +97,6 @@ def member_name(member: Value) -> str:
 
 
 def render_partitions(owned: Value) -> str:
-    """Partitions."""
+    """The numbered partitions that the flags in `owned` are set for, as "p0 p2"; "nothing" if there are none."""
     held = [f"p{index}" for index, mine in enumerate(owned or ()) if mine]
     return " ".join(held) or "nothing"

@@ -1,4 +1,4 @@
-"""A readable picture of the state machine: the phases of a group and the states of a member, and what leads where.
+"""The state diagram for readers: the phases of a group, the states of a member, and the rules between them.
 
 Which rules there are, and when each applies, is read from the rule table; which phases a rule leads from and to is
 asked of the shipped handlers. Markdown with Mermaid diagrams.
@@ -74,7 +74,7 @@ def state_of(value: Value) -> IntEnum:
 
 
 def documented_arrows() -> tuple[set[Arrow], set[Arrow]]:
-    """The arrows of the group and of a member for the documentation: under whatever is asked, in whatever state."""
+    """The arrows of the group and of a member for the documentation, for every request in every state."""
     world = ReducedGroupModel(*DOCUMENTED_MODEL)
     tables = explore_system(world.system())[0].tables
     requests = [*request_variants(tables), OUTSIDER_COMMIT]

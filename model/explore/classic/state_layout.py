@@ -1,4 +1,4 @@
-"""What the columns of the group's world hold, and who is in it."""
+"""The columns of the group's world, and the processes and settings that it is made of."""
 
 from dataclasses import dataclass
 

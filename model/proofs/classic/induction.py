@@ -1,4 +1,4 @@
-"""The proof by induction: what holds before an event holds after it, whatever the event.
+"""The proof by induction: every statement that holds before an event holds after it, for each of the events.
 
 For one event the handler runs on an arbitrary situation. Every statement is assumed of that situation and of arbitrary
 bystanders (a second group of members and messages), and proved of the situation after the event, of the bystanders in

@@ -45,7 +45,7 @@ from fencepost.model.proofs.terms import Term
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """An arbitrary world, as far as one event touches it: the group, the ledger, what acts and what arrives."""
+    """An arbitrary world, as far as one event touches it: the group, the ledger, the process and arriving messages."""
 
     symbols: GroupSymbols
     group: Group
@@ -62,7 +62,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class EventResult:
-    """What an event leads to on one path: the world after it and what is sent, each where its condition holds."""
+    """The result of an event on one path: the world after it, and the messages sent, each with its condition."""
 
     group: Group
     ghost: GhostState
@@ -245,7 +245,7 @@ def new_handle(symbols: GroupSymbols) -> SymbolicNumber:
 
 
 def any_partitions(symbols: GroupSymbols) -> tuple[Any, ...]:
-    """Any partitions."""
+    """One symbolic truth value for each partition, for a commit of an arbitrary set of partitions."""
     return symbols.flags("wanted")
 
 

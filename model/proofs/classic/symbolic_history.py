@@ -1,4 +1,4 @@
-"""The ledger of an arbitrary run: uninterpreted functions, and what the step at hand writes over them."""
+"""The ledger of an arbitrary run: uninterpreted functions, and the entries that the step at hand adds to them."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Self

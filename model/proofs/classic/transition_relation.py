@@ -1,4 +1,4 @@
-"""The symbolic relation of an event on plain values: which paths of the executor admit a situation, and what follows.
+"""The symbolic relation of an event on plain values: the executor's paths that admit a situation, and their results.
 
 The paths are the prover's own, under its own assumptions; their conditions and results are evaluated as they stand.
 """
@@ -97,7 +97,7 @@ class TransitionRelation:
         return keep_sent(plain_group(branch.result, lambda term: values[program.place(term)], self._tokens.token))
 
     def _give(self, given: dict[int, Value], symbolic: Any, value: Any) -> None:
-        """Say what each constant stands for; what a table has fewer of stands for nobody."""
+        """Map each constant in `symbolic` to its part of `value`, and to absence where a tuple has fewer items."""
         if isinstance(symbolic, SymbolicBool):
             given[address(symbolic.term)] = bool(value)
         elif isinstance(symbolic, SymbolicNumber):

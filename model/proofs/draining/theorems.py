@@ -152,7 +152,7 @@ def frame_lemmas() -> Iterator[Lemma]:
 
 
 def poll_progress(at: Ring, resume: Resume) -> Any:
-    """What holds all through a poll that has not served t, by what was ahead of t at its beginning."""
+    """The invariant of a poll that has not served t, in terms of the records ahead of t at its beginning."""
     array, cursor, budget, visited = records_term(at), term_of(at.cursor), term_of(at.budget), term_of(at.visited)
     ahead, busy = AHEAD.of(array, cursor), BUSY.of(array, cursor)
     taken = M - budget
@@ -253,7 +253,7 @@ def resume_after_lemmas() -> Iterator[Lemma]:
 
 
 def resume_at_lemmas() -> Iterator[Lemma]:
-    """Resuming at: what can still come ahead of t is what the cursor holds and R for each one after it."""
+    """Resuming at: at most the records at the cursor, and R for each partition after it, can still come ahead of t."""
     theorem, most, room = "draining.at-refilled-when-empty", z3.Int("most"), z3.Int("room")
     there = visit(HERE, Resume.AT)
     cursor, left = term_of(there.cursor), term_of(there.budget)

@@ -1,4 +1,4 @@
-"""What is proved, about which code and within which bounds: the results that people read."""
+"""The results of the proofs for readers: each theorem, the code it is about, and its bounds."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The group's world: pinned counts, what holds, what has to happen, and what a reduction may leave out."""
+"""The group's world: pinned counts, its properties and witnesses, and the soundness of reductions."""
 
 from dataclasses import replace
 from functools import cache

@@ -1,4 +1,4 @@
-"""PHASES.md is what rules and handlers say. `python -m tests.model.explore.test_state_diagram` writes it anew."""
+"""PHASES.md agrees with rules and handlers. `python -m tests.model.explore.test_state_diagram` writes it anew."""
 
 from pathlib import Path
 

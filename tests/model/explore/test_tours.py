@@ -1,4 +1,4 @@
-"""Tours: they take every transition, from the initial state on, and tell a wrong handler from the right one."""
+"""Tours: they take every transition, from the initial state on, and detect a wrong handler."""
 
 from collections import Counter
 from dataclasses import replace

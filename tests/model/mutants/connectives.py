@@ -63,7 +63,7 @@ def applications() -> Iterator[Application]:
 
 
 def connectives_machine(logic: ModuleType) -> Machine[None, Application]:
-    """The functions of a module of connectives; what they give is told as a table of truth."""
+    """The machine whose inputs are applications of the module's connectives, and whose responses are truth tables."""
 
     def follow(_: None, what: Application, __: int = 0) -> Reaction[None]:
         return Reaction(None, what.function, responses=tuple(truth_table(result_of(logic, what))))

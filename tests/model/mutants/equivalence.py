@@ -71,7 +71,7 @@ def recorded_tours(recording: MachineRecording) -> list[list[RecordedTransition]
 def tour_transitions(
     ways: Sequence[Mapping[Any, RecordedTransition]], tour: Sequence[TourStep[Any]]
 ) -> list[RecordedTransition]:
-    """The transitions of a tour."""
+    """The recorded transitions that the tour takes from state 0 on; `ways` holds those of each state by input."""
     here, steps = 0, list[RecordedTransition]()
     for step in tour:
         move = ways[here][step.input]
@@ -201,5 +201,5 @@ def runs_function(function: str) -> Relevant:
 
 
 def any_transition(_: RecordedTransition) -> bool:
-    """Any transition."""
+    """True: every transition is relevant to the mutant."""
     return True

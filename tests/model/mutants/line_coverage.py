@@ -1,4 +1,4 @@
-"""What the transitions of a machine reach of the source: lines of the core, and fields of the dialect."""
+"""The parts of the source that a machine's transitions reach: lines of the core, and fields of the dialect."""
 
 import ast
 import sys

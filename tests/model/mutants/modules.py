@@ -1,4 +1,4 @@
-"""The modules of the core: what handlers are written in, the coordinator's core and the member."""
+"""The modules of the core: connectives and values, the coordinator's core, and the member."""
 
 CORE = (
     "fencepost.model.logic",

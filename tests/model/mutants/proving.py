@@ -1,4 +1,4 @@
-"""The proof run on a mutant: which events have a counterexample to induction, and to what."""
+"""The proof run on a mutant: the first event with a counterexample to induction, and the statements it breaks."""
 
 import sys
 from collections.abc import Iterable, Mapping
@@ -55,7 +55,7 @@ class Proof:
 
 
 def prove_mutant(mutant: Mutant, loaded: LoadedMutant) -> Proof:
-    """Prove the mutant.
+    """The result of the proof on the loaded mutant: the first event with a counterexample, if there is one.
 
     Only events whose proof runs the mutant's function are proved again.
     """

@@ -1,4 +1,4 @@
-"""What becomes of a mutant, and the table of all of them."""
+"""The verdict on each mutant, and the table of all of them."""
 
 import json
 from collections import Counter

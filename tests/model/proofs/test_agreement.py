@@ -1,4 +1,4 @@
-"""The executable step, the symbolic relation and the explored graph are the same; whoever strays is caught."""
+"""The executable step, the symbolic relation and the explored graph agree, and a deviation of any one is caught."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What is proved on symbolic values holds natively, step by step, in random runs of the same functions."""
+"""Statements proved on symbolic values hold natively, step by step, in random runs of the same functions."""
 
 from collections.abc import Callable
 from dataclasses import replace

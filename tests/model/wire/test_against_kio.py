@@ -1,4 +1,4 @@
-"""Byte for byte what kio writes, for every API and version that both know."""
+"""The wire format equals kio's byte for byte, for every API and version that both know."""
 
 import dataclasses
 import datetime

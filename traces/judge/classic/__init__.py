@@ -1,4 +1,4 @@
-"""The classic protocol as the judge sees it: steps, comparison of responses, what stays unseen, and the words for it.
+"""The classic protocol for the judge: steps, comparison of responses, unseen actions, and the wording of violations.
 
 It plugs into the engines by `ClassicStepper` and `ClassicProtocol`, and never holds a search of its own.
 """

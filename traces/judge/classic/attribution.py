@@ -1,4 +1,4 @@
-"""A mismatch as a violation: what was seen, what is allowed, and which requirements it violates."""
+"""Violations from mismatches: the response seen, the one allowed, and the requirements violated."""
 
 from fencepost.model.classic.rules import RULES, Rule
 from fencepost.traces.judge.classic.recovery import OFFSET_DETAIL_FIELDS

@@ -1,4 +1,4 @@
-"""Who coordinates a group: lookups held against each other and against what the nodes then do (coordinator.md 2.1)."""
+"""Lookups of coordinators, checked against each other and against the nodes' later responses (coordinator.md 2.1)."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -64,7 +64,7 @@ class LogStepCheck:
         """By requirement, the first step that put it to the test and kept it."""
 
     def reset(self) -> None:
-        """What was known of groups holds no more."""
+        """Forget the state of all groups."""
         self.groups.clear()
 
     def check_results(self) -> tuple[CheckResult, ...]:

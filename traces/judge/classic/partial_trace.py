@@ -1,4 +1,4 @@
-"""What a trace shows of a group where it does not show everything: its past, or what happened in a gap.
+"""Groups in a trace that does not show everything: their past is missing, or the events in a gap.
 
 A group is judged from a moment on at which its state is known: from its beginning if its first round has none but
 members that were seen to come, and otherwise from the first moment at which a whole round was seen and nothing is in

@@ -1,4 +1,4 @@
-"""The classic protocol as the search sees it: requests and timers of the model, and what happens around them."""
+"""The classic protocol for the search: requests and timers of the model, and the actions around them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How one step of the coordinator is taken: its context, the choices and ids left open, and what may stay unseen."""
+"""Single steps of the coordinator: their context, the choices and ids left open, and steps that may stay unseen."""
 
 from abc import ABC
 from collections.abc import Iterator, Mapping
@@ -73,7 +73,7 @@ class CoordinatorStepper(Stepper, ABC):
         return resolve_ids(configuration, shown)
 
     def step_context(self, now: Instant, choices: Choices, dialect: Dialect) -> Context:
-        """The context of a step."""
+        """The context of a step at `now`, with the size limit and the delays from the cluster's settings."""
         settings = self.cluster.settings
         return Context(
             now,

@@ -1,4 +1,4 @@
-"""What a trace shows of the cluster's topics: their numbers of partitions, and their names by id (KIP-516)."""
+"""The cluster's topics as a trace shows them: their numbers of partitions, and their names by id (KIP-516)."""
 
 from collections.abc import Iterator
 from typing import Any

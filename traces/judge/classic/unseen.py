@@ -1,4 +1,4 @@
-"""What may have happened to a group without a response showing it: a restart, a clean-up of offsets."""
+"""Events of a group that no response shows: a restart, a clean-up of offsets."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Words of the classic protocol: what the model allows, and the guard that was false."""
+"""Words of the classic protocol: the response that the model allows, and the guard that was false."""
 
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.member_table import is_member

@@ -1,4 +1,4 @@
-"""What went wrong: the path with the fewest wrong responses."""
+"""The diagnosis of a trace that the model cannot explain: the path with the fewest wrong responses."""
 
 import heapq
 from collections.abc import Iterator

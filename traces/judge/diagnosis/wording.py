@@ -1,4 +1,4 @@
-"""Words for a response that was seen, whatever its protocol."""
+"""Words for a response that was seen, for any protocol."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A protocol as the judge of a trace sees it: what the search does not need to know of it."""
+"""The interface of a protocol to the judge of a trace: the part that the search does not need."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
@@ -62,7 +62,7 @@ class JudgedProtocol(Protocol):
         return False
 
     def check_response(self, operation: Operation, record: OperationRecord) -> Iterator[Violation]:
-        """What is wrong with a response apart from any group; what is unusual goes on record."""
+        """The violations of a response that concern no single group; its unusual fields are added to `record`."""
         yield from ()
 
     def on_unpaired_response(self, body: Body) -> None:

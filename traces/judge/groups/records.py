@@ -1,4 +1,4 @@
-"""What is known of the operations of a trace, and what came to light in one group."""
+"""The records of the operations of a trace, and the findings in one group."""
 
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ def rule_set(rule: str) -> frozenset[str]:
 
 @dataclass(slots=True)
 class OperationRecord:
-    """What is known of one operation: the rules that explain it, what is unusual or wrong about its response."""
+    """The record of one operation: the rules that explain it, and the unusual fields and violations of its response."""
 
     rules: frozenset[str] = frozenset()
     unusual_fields: frozenset[str] = frozenset()
@@ -49,7 +49,7 @@ class OperationRecords(OrderedDict[int, OperationRecord]):
 
 @dataclass(slots=True)
 class GroupFindings:
-    """What came to light in one group: violations, settled steps by rule and by transition, and what stays open."""
+    """The findings in one group: violations, counts of settled steps by rule and by transition, and open questions."""
 
     violations: list[Violation] = field(default_factory=list)
     rules: Counter[str] = field(default_factory=Counter)

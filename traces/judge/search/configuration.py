@@ -1,4 +1,4 @@
-"""One explanation of what was seen of a group: its state, requests to be handled, and responses to be seen."""
+"""Configurations: a possible state of a group, its requests to be handled, and its responses to be seen."""
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field

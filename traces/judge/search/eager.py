@@ -1,4 +1,4 @@
-"""The likeliest explanations of what clients saw: every request was handled as soon as it was sent."""
+"""The likeliest configurations of a trace seen by clients: every request is handled as soon as it is sent."""
 
 from collections.abc import Callable
 from itertools import islice

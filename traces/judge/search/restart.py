@@ -1,4 +1,4 @@
-"""A restart of the target: what may have happened until the moment it was killed, and what a new one makes of it."""
+"""A restart of the target: the configurations at the moment it was killed, and those of the new one."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The search for an explanation of what was seen of one group, event by event.
+"""The search for configurations that explain the trace of one group, event by event.
 
 A trace shows operations: requests with their responses. Each takes effect at one moment, its linearization point,
 between the two. A trace seen by clients does not show that moment:

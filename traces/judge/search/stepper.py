@@ -1,4 +1,4 @@
-"""One step of a group: what a request or a timer makes of a configuration, and whether that fits the responses seen.
+"""Single steps of a group: the configuration after a request or a timer, and its match with the responses seen.
 
 `Stepper` is all that the search knows of a protocol.
 """

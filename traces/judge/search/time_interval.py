@@ -1,4 +1,4 @@
-"""A moment that is only known to lie between two bounds: what a clock reads when requests are seen at clients."""
+"""Moments known only to lie between two bounds in ms: the time of a request's handling in a trace seen by clients."""
 
 from dataclasses import dataclass
 from typing import TypeAlias, Union
