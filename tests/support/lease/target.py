@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from fencepost.adapters.target import Description, Exchange, TraceBuilder
+from fencepost.adapters.target import DEFAULT_OPTIONS, Description, Exchange, SendOptions, TraceBuilder
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Kind, Order
 from tests.support.lease.protocol import Acquire, Lease, LeaseStep, Renew, Write, acquire, expire, renew, write
@@ -44,13 +44,13 @@ class LeaseTarget:
 
     async def close(self) -> None: ...
 
-    def send(self, api: str, version: int, body: Body, *, member: str = "", **_: object) -> Exchange:
+    def send(self, api: str, version: int, body: Body, options: SendOptions = DEFAULT_OPTIONS) -> Exchange:
         assert self.recorder is not None
-        request = self.recorder.record(Kind.REQUEST, api, version, body, member=member)
+        request = self.recorder.record(Kind.REQUEST, api, version, body, member=options.member)
         step = self.handle(self.lease, api, body, request.time)
         self.lease = step.lease
         response = {"error": int(step.error), "token": step.token}
-        self.recorder.record(Kind.RESPONSE, api, version, response, member=member, of=request.sequence)
+        self.recorder.record(Kind.RESPONSE, api, version, response, member=options.member, of=request.sequence)
         future: asyncio.Future[Body | None] = asyncio.get_running_loop().create_future()
         future.set_result(response)
         return Exchange(request, future, lambda: None)
