@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fencepost.conformance.execution.saving import TraceSaver
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.results import Report, Verdict
 from fencepost.conformance.run.run_state import RunState
@@ -82,7 +83,7 @@ def run_schedules(bench: Bench, folder: Path) -> Report:
     """The report of a run of random schedules alone."""
     selection = Selection((TOKENS_GROW, LEASES_EXPIRE), (), {})
     plan = Plan("lease", schedules=SCHEDULES, save=folder)
-    state = RunState(plan, selection, lambda progress: None, goals=GOALS)
+    state = RunState(plan, selection, TraceSaver(folder), goals=GOALS)
     asyncio.run(state.run_schedules(VirtualEngine(BatchWorker(bench), plan.seed, plan.schedules, {})))
     return state.build_report({"name": "lease"}, {}, cut_short=False)
 
