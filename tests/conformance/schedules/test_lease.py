@@ -22,9 +22,8 @@ from fencepost.traces.events import Body, Event, Header, Kind
 from fencepost.traces.files.trace_files import open_trace
 from fencepost.traces.model_transitions import Transition
 from fencepost.traces.verdict import TraceVerdict, Violation
-from tests.support.lease.protocol import RULES, Lease, LeaseError, LeaseStep
-from tests.support.lease.schedules import LeaseSchedules
-from tests.support.lease.target import HANDLERS, LeaseTarget, handle_request
+from tests.support.lease.protocol import HANDLERS, RULES, Lease, LeaseError, LeaseStep, Request
+from tests.support.lease.server import LeaseSchedules, LeaseTarget, handle_request
 
 TOKENS_GROW = must("LEASE-01", "Tokens grow", "Each token is larger than every token before it.", "the toy protocol")
 LEASES_EXPIRE = must("LEASE-02", "Leases expire", "A lease is free once its deadline has come.", "the toy protocol")
@@ -67,8 +66,7 @@ def reuse_tokens(lease: Lease, api: str, body: Body, now: int) -> LeaseStep:
 
 def never_expire(lease: Lease, api: str, body: Body, now: int) -> LeaseStep:
     """The deadline never comes."""
-    request, handler = HANDLERS[api]
-    return handler(lease, request(**body), now)
+    return HANDLERS[api](lease, Request(**body), now)
 
 
 FAULTS = pytest.mark.parametrize(("handle", "requirement"), [(reuse_tokens, "LEASE-01"), (never_expire, "LEASE-02")])

@@ -7,18 +7,18 @@ import pytest
 from fencepost.model.explore.engine import Engine, explore_system, has_numpy, replay_path
 from fencepost.model.explore.graph_export import explored_graph
 from fencepost.model.frozen import evolve
-from tests.support.lease.protocol import Lease, LeaseError, LeaseStep
-from tests.support.lease.system import HANDLERS, lease_system
+from tests.support.lease.checks import lease_system
+from tests.support.lease.protocol import HANDLERS, Lease, LeaseError, LeaseStep, Request
 
 ENGINES = (Engine.PLAIN, Engine.NUMPY) if has_numpy() else (Engine.PLAIN,)
 
 
-def accept_any_write(lease: Lease, client: str, token: int) -> LeaseStep:
-    return LeaseStep(evolve(lease, fence=token), LeaseError.NONE, token, "write.current")
+def accept_any_write(lease: Lease, request: Request, now: int) -> LeaseStep:
+    return LeaseStep(evolve(lease, fence=request.token), LeaseError.NONE, request.token, "write.current")
 
 
-def grant_held_lease(lease: Lease, client: str, token: int) -> LeaseStep:
-    granted = evolve(lease, holder=client, token=lease.token + 1)
+def grant_held_lease(lease: Lease, request: Request, now: int) -> LeaseStep:
+    granted = evolve(lease, holder=request.client, token=lease.token + 1)
     return LeaseStep(granted, LeaseError.NONE, granted.token, "acquire.free")
 
 
@@ -34,8 +34,8 @@ def test_every_state_keeps_the_properties(engine: Engine) -> None:
 @pytest.mark.parametrize(
     ("name", "handler", "statement", "labels"),
     [
-        ("writes", accept_any_write, "fence-grows", ["B acquires", "B writes", "A writes"]),
-        ("acquires", grant_held_lease, "one-holder", ["B acquires", "A acquires"]),
+        ("write", accept_any_write, "fence-grows", ["B acquire", "B write", "A write"]),
+        ("acquire", grant_held_lease, "one-holder", ["B acquire", "A acquire"]),
     ],
 )
 def test_a_handler_that_breaks_a_property_is_found_with_a_shortest_path(

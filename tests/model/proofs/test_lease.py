@@ -8,19 +8,19 @@ import pytest
 from fencepost.model.frozen import evolve
 from fencepost.model.proofs.arbitrary_values import SymbolFactory
 from fencepost.model.proofs.induction import HandlerEvent, HandlerVerdict, initially_false, prove_handler
-from tests.support.lease.proof import ACQUIRE, EXPIRE, RENEW, STATEMENTS, WRITE
-from tests.support.lease.protocol import Acquire, Lease, LeaseError, LeaseStep, Write
+from tests.support.lease.checks import ACQUIRE, EXPIRE, RENEW, STATEMENTS, WRITE
+from tests.support.lease.protocol import Lease, LeaseError, LeaseStep, Request
 
 
 def prove_lease(event: HandlerEvent) -> HandlerVerdict:
     return prove_handler(event, Lease, lambda step: step.lease, STATEMENTS)
 
 
-def accept_any_write(lease: Lease, request: Write, now: int) -> LeaseStep:
+def accept_any_write(lease: Lease, request: Request, now: int) -> LeaseStep:
     return LeaseStep(evolve(lease, fence=request.token), LeaseError.NONE, request.token, "write.current")
 
 
-def grant_held_lease(lease: Lease, request: Acquire, now: int) -> LeaseStep:
+def grant_held_lease(lease: Lease, request: Request, now: int) -> LeaseStep:
     granted = evolve(lease, holder=request.client, token=lease.token + 1)
     return LeaseStep(granted, LeaseError.NONE, granted.token, "acquire.free")
 

@@ -1,4 +1,1 @@
-"""A toy protocol for the engines: one lease that expires, with a fencing token for writes.
-
-It shows that explore, prove, judge, schedules, replay and reports need no change for another protocol.
-"""
+"""A toy protocol for the engines, none of which changes for it: one lease that expires, with a fencing token."""

@@ -7,7 +7,7 @@ token; a write with a smaller token than one accepted before is refused.
 from dataclasses import dataclass
 from enum import IntEnum
 
-from fencepost.model.frozen import evolve, fast_frozen
+from fencepost.model.frozen import evolve
 from fencepost.model.logic import Time, Token, absent
 
 RULES = {
@@ -20,18 +20,10 @@ RULES = {
     "expire": "the deadline of the lease has come",
 }
 """When each rule applies."""
+LeaseError = IntEnum("LeaseError", ("NONE", "HELD", "STALE", "FENCED"), start=0)
+"""Error codes of responses."""
 
 
-class LeaseError(IntEnum):
-    """Error codes of responses."""
-
-    NONE = 0
-    HELD = 1
-    STALE = 2
-    FENCED = 3
-
-
-@fast_frozen
 @dataclass(frozen=True, slots=True)
 class Lease:
     """The state: who holds the lease until when (milliseconds), the last token, the largest token of a write."""
@@ -42,34 +34,16 @@ class Lease:
     fence: int = 0
 
 
-@fast_frozen
 @dataclass(frozen=True, slots=True)
-class Acquire:
-    """Ask for the lease for `ttl` milliseconds."""
+class Request:
+    """A request: which lease, the client, the token that it was granted, and for how many milliseconds it wants it."""
 
-    client: Token
-    ttl: Time
-
-
-@fast_frozen
-@dataclass(frozen=True, slots=True)
-class Renew:
-    """Hold the lease for `ttl` milliseconds from now."""
-
-    client: Token
-    token: int
-    ttl: Time
+    group: Token
+    client: Token = None
+    token: int = 0
+    ttl: Time = 0
 
 
-@fast_frozen
-@dataclass(frozen=True, slots=True)
-class Write:
-    """Write under a token."""
-
-    token: int
-
-
-@fast_frozen
 @dataclass(frozen=True, slots=True)
 class LeaseStep:
     """The lease after an action, the response (error, token) if there is one, and the rule."""
@@ -80,7 +54,7 @@ class LeaseStep:
     rule: str
 
 
-def acquire(lease: Lease, request: Acquire, now: Time) -> LeaseStep:
+def acquire(lease: Lease, request: Request, now: Time) -> LeaseStep:
     """Grant the lease with the next token if it is free."""
     if not absent(lease.holder):
         return LeaseStep(lease, LeaseError.HELD, 0, "acquire.held")
@@ -88,14 +62,14 @@ def acquire(lease: Lease, request: Acquire, now: Time) -> LeaseStep:
     return LeaseStep(granted, LeaseError.NONE, granted.token, "acquire.free")
 
 
-def renew(lease: Lease, request: Renew, now: Time) -> LeaseStep:
+def renew(lease: Lease, request: Request, now: Time) -> LeaseStep:
     """Move the deadline if the request is the holder's."""
     if absent(lease.holder) or lease.holder != request.client or lease.token != request.token:
         return LeaseStep(lease, LeaseError.STALE, 0, "renew.stale")
     return LeaseStep(evolve(lease, deadline=now + request.ttl), LeaseError.NONE, lease.token, "renew.holder")
 
 
-def write(lease: Lease, request: Write, now: Time) -> LeaseStep:
+def write(lease: Lease, request: Request, now: Time) -> LeaseStep:
     """Accept the write unless a larger token was seen."""
     if request.token < lease.fence:
         return LeaseStep(lease, LeaseError.FENCED, 0, "write.fenced")
@@ -105,3 +79,7 @@ def write(lease: Lease, request: Write, now: Time) -> LeaseStep:
 def expire(lease: Lease) -> LeaseStep:
     """Free the lease; its deadline has come."""
     return LeaseStep(evolve(lease, holder=None), LeaseError.NONE, 0, "expire")
+
+
+HANDLERS = {"acquire": acquire, "renew": renew, "write": write}
+"""The handler of each request."""

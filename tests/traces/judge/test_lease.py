@@ -19,16 +19,16 @@ Exchange = tuple[int, int, str, dict[str, Any], LeaseError, int]
 def acquire(
     sent: int, client: str, token: int, error: LeaseError = LeaseError.NONE, seen: int | None = None
 ) -> Exchange:
-    return sent, sent + 1 if seen is None else seen, "Acquire", {"client": client, "ttl": TTL}, error, token
+    return sent, sent + 1 if seen is None else seen, "acquire", {"client": client, "ttl": TTL}, error, token
 
 
 def renew(sent: int, client: str, token: int, error: LeaseError = LeaseError.NONE) -> Exchange:
     body = {"client": client, "token": token, "ttl": TTL}
-    return sent, sent + 1, "Renew", body, error, 0 if error else token
+    return sent, sent + 1, "renew", body, error, 0 if error else token
 
 
 def write(sent: int, token: int, error: LeaseError = LeaseError.NONE) -> Exchange:
-    return sent, sent + 1, "Write", {"token": token}, error, 0 if error else token
+    return sent, sent + 1, "write", {"token": token}, error, 0 if error else token
 
 
 def judge_exchanges(order: Order, *exchanges: Exchange) -> TraceVerdict:
@@ -43,7 +43,7 @@ def judge_exchanges(order: Order, *exchanges: Exchange) -> TraceVerdict:
         _, _, api, body, error, token = exchanges[number]
         if kind is Kind.REQUEST:
             requests[number] = sequence
-            events.append(Event(sequence, time, 0, "A", kind, api, 0, {"lease": "l", **body}))
+            events.append(Event(sequence, time, 0, "A", kind, api, 0, {"group": "l", **body}))
         else:
             response = {"error_code": int(error), "token": token}
             events.append(Event(sequence, time, 0, "A", kind, api, 0, response, requests[number]))
