@@ -91,7 +91,7 @@ class GhostState(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConcreteGhostState:
-    """The ledger of a run."""
+    """The ghost state of a run."""
 
     identities: Mapping[MemberId | None, MemberId | None] = field(default_factory=dict)
     holders: Mapping[MemberId | None, int] = field(default_factory=dict)
@@ -99,47 +99,47 @@ class ConcreteGhostState:
     owners: Mapping[int, tuple[MemberId | None, ...]] = field(default_factory=dict)
 
     def identity_of(self, member: MemberId | None) -> MemberId | None:
-        """See Ledger."""
+        """See `GhostState`."""
         return self.identities.get(member)
 
     def holder_of(self, member: MemberId | None) -> int:
-        """See Ledger."""
+        """See `GhostState`."""
         return self.holders.get(member, 0)
 
     def sender_of(self, handle: Handle) -> int:
-        """See Ledger."""
+        """See `GhostState`."""
         return self.requests.get(handle, (0, None, 0))[0]
 
     def member_id_in(self, handle: Handle) -> MemberId | None:
-        """See Ledger."""
+        """See `GhostState`."""
         return self.requests.get(handle, (0, None, 0))[1]
 
     def generation_in(self, handle: Handle) -> int:
-        """See Ledger."""
+        """See `GhostState`."""
         return self.requests.get(handle, (0, None, 0))[2]
 
     def owner_of(self, generation: int, partition: int) -> MemberId | None:
-        """See Ledger."""
+        """See `GhostState`."""
         owners = self.owners.get(generation)
         return None if owners is None else owners[partition]
 
     def with_id(self, member: MemberId | None, identity: MemberId | None, holder: int) -> Self:
-        """See Ledger."""
+        """See `GhostState`."""
         return evolve(self, identities={**self.identities, member: identity}, holders={**self.holders, member: holder})
 
     def with_request(self, handle: Handle, sender: int, asked_as: MemberId | None, asked_in: int) -> Self:
-        """See Ledger."""
+        """See `GhostState`."""
         return evolve(self, requests={**self.requests, handle: (sender, asked_as, asked_in)})
 
     def with_owners(self, when: Truth, generation: int, owners: tuple[MemberId | None, ...]) -> Self:
-        """See Ledger."""
+        """See `GhostState`."""
         return evolve(self, owners={**self.owners, generation: owners}) if when else self
 
 
 def record_new_id(
     ghost: GhostState, group: Group, member: MemberId | None, instance: InstanceId | None, handle: Handle
 ) -> GhostState:
-    """The ledger with the id that a JoinGroup may have brought about; an heir is the person it replaces."""
+    """The ghost state with the id that a JoinGroup may have issued; a replacement has its predecessor's identity."""
     person: MemberId | None = member
     for slot in group.slots:
         replaced = and_(is_member(slot), not_(absent(instance)), slot.instance == instance)
@@ -148,7 +148,7 @@ def record_new_id(
 
 
 def record_coordinator_step(ghost: GhostState, before: Group, after: Group, partitions: int) -> GhostState:
-    """The ledger after a step of the coordinator: a new generation has no owners until its assignment arrives."""
+    """The ghost state after a step of the coordinator: a new generation has no owners until its assignment arrives."""
     ghost = ghost.with_owners(after.generation != before.generation, after.generation, (None,) * partitions)
     arrived = and_(before.phase == Phase.COMPLETING, after.phase == Phase.STABLE)
     return ghost.with_owners(arrived, after.generation, partition_owners(ghost, after, partitions))
@@ -188,7 +188,7 @@ def are_disjoint(a: Assignment | None, b: Assignment | None) -> Truth:
 
 
 def record_request(ghost: GhostState, process: int, request: MemberRequest) -> GhostState:
-    """The ledger after a member process sent a request."""
+    """The ghost state after a member process sent a request."""
     match request:
         case PartitionCommit():
             core = request.request

@@ -110,7 +110,7 @@ def parked_sync(group: Group, ghost: GhostState) -> Truth:
 
 @statement("stable-assignment", "In a stable group a member's stored assignment is what its generation gave it.")
 def stable_assignment(group: Group, ghost: GhostState) -> Truth:
-    """Slots and ledger agree."""
+    """Slots and ghost state agree."""
     return all_(
         implies(
             and_(group.phase == Phase.STABLE, is_member(slot), holds(slot.assignment, part)),
@@ -128,14 +128,14 @@ def partition_count(assignment: Assignment | None) -> int:
 
 @statement("join-request", "A JoinGroup is what the ledger says, and its id is its sender's.")
 def join_request(ghost: GhostState, request: JoinRequest) -> Truth:
-    """Requests and ledger agree."""
+    """Requests and ghost state agree."""
     owned = or_(absent(request.member), ghost.holder_of(request.member) == ghost.sender_of(request.handle))
     return and_(request.handle != 0, ghost.member_id_in(request.handle) == request.member, owned)
 
 
 @statement("sync-request", "A SyncGroup is what the ledger says, and gives each partition to one member at most.")
 def sync_request(ghost: GhostState, request: SyncRequest) -> Truth:
-    """Requests and ledger agree; assignments are disjoint."""
+    """Requests and ghost state agree; assignments are disjoint."""
     entries = request.assignments
     return and_(
         request.handle != 0,
@@ -198,7 +198,7 @@ def sync_response(group: Group, ghost: GhostState, given: SyncResponseSent) -> T
 
 @statement("sync-response-owner", "What an assignment names belongs to who asked, in the generation it asked in.")
 def sync_response_owner(ghost: GhostState, given: SyncResponseSent) -> Truth:
-    """Answers and ledger agree."""
+    """Answers and ghost state agree."""
     generation, person = ghost.generation_in(given.handle), ghost.identity_of(ghost.member_id_in(given.handle))
     assignment = given.response.assignment
     return implies(
@@ -212,7 +212,7 @@ def sync_response_owner(ghost: GhostState, given: SyncResponseSent) -> Truth:
 
 @statement("member-waits", "A member's unanswered request is its own, under its id and, for SyncGroup, its generation.")
 def member_waits(ghost: GhostState, process: Process) -> Truth:
-    """Members and ledger agree."""
+    """Members and ghost state agree."""
     member = process.member
     joining = member.state == MemberState.PREPARING_REBALANCE
     syncing = member.state == MemberState.COMPLETING_REBALANCE
@@ -248,7 +248,7 @@ def member_id(ghost: GhostState, process: Process) -> Truth:
 
 @statement("member-owns", "What a member owns was given to it in the generation it has it from.")
 def member_owns(group: Group, ghost: GhostState, process: Process) -> Truth:
-    """Beliefs and ledger agree."""
+    """Beliefs and ghost state agree."""
     member = process.member
     person = ghost.identity_of(member.id)
     return all_(

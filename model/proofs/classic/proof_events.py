@@ -45,7 +45,7 @@ from fencepost.model.proofs.terms import Term
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """An arbitrary world, as far as one event touches it: the group, the ledger, the process and arriving messages."""
+    """An arbitrary state, as far as one event touches it: group, ghost state, process and arriving messages."""
 
     symbols: GroupSymbols
     group: Group

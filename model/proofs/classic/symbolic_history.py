@@ -1,4 +1,4 @@
-"""The ledger of an arbitrary run: uninterpreted functions, and the entries that the step at hand adds to them."""
+"""The ghost state of an arbitrary run: uninterpreted functions, and the entries that the step at hand adds to them."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -20,14 +20,14 @@ _OWNER = z3.Function("owner", z3.IntSort(), z3.IntSort(), z3.IntSort())
 
 @dataclass(frozen=True, slots=True)
 class SymbolicGhostState:
-    """A ledger about which nothing is known but what was written since."""
+    """A ghost state about which nothing is known but what was written since."""
 
     ids: tuple[tuple[Term, Term, Term], ...] = ()
     requests: tuple[tuple[Term, Term, Term, Term], ...] = ()
     owners: tuple[tuple[Any, Term, tuple[Term, ...]], ...] = ()
 
     def identity_of(self, member: MemberId | None) -> MemberId | None:
-        """See Ledger."""
+        """See `GhostState`."""
         at = name_term(member)
         found = application(_PERSON, at)
         for born, person, _ in self.ids:
@@ -35,7 +35,7 @@ class SymbolicGhostState:
         return _member_id(found)
 
     def holder_of(self, member: MemberId | None) -> int:
-        """See Ledger."""
+        """See `GhostState`."""
         at = name_term(member)
         found = application(_HOLDER, at)
         for born, _, holder in self.ids:
@@ -43,15 +43,15 @@ class SymbolicGhostState:
         return _number(found)
 
     def sender_of(self, handle: Handle) -> int:
-        """See Ledger."""
+        """See `GhostState`."""
         return _number(self._request(handle, _SENDER, 1))
 
     def member_id_in(self, handle: Handle) -> MemberId | None:
-        """See Ledger."""
+        """See `GhostState`."""
         return _member_id(self._request(handle, _ASKED_AS, 2))
 
     def generation_in(self, handle: Handle) -> int:
-        """See Ledger."""
+        """See `GhostState`."""
         return _number(self._request(handle, _ASKED_IN, 3))
 
     def _request(self, handle: Handle, before: Any, column: int) -> Term:
@@ -62,7 +62,7 @@ class SymbolicGhostState:
         return found
 
     def owner_of(self, generation: int, partition: int) -> MemberId | None:
-        """See Ledger."""
+        """See `GhostState`."""
         at = number_term(generation)
         found = application(_OWNER, at, numeral(partition))
         for when, written, owners in self.owners:
@@ -72,16 +72,16 @@ class SymbolicGhostState:
         return _member_id(found)
 
     def with_id(self, member: MemberId | None, identity: MemberId | None, holder: int) -> Self:
-        """See Ledger."""
+        """See `GhostState`."""
         return replace(self, ids=(*self.ids, (name_term(member), name_term(identity), number_term(holder))))
 
     def with_request(self, handle: Handle, sender: int, asked_as: MemberId | None, asked_in: int) -> Self:
-        """See Ledger."""
+        """See `GhostState`."""
         row = (number_term(handle), number_term(sender), name_term(asked_as), number_term(asked_in))
         return replace(self, requests=(*self.requests, row))
 
     def with_owners(self, when: Truth, generation: int, owners: tuple[MemberId | None, ...]) -> Self:
-        """See Ledger."""
+        """See `GhostState`."""
         if when is False:
             return self
         row = (when, number_term(generation), tuple(name_term(owner) for owner in owners))
