@@ -62,7 +62,7 @@ REQUESTS = {
 """How transitions of the model name requests."""
 GUARDS = {
     "the request is not from a member that has its place": "the sender does not already hold a place",
-    "a member rejoins after the limit's number of others did": "a member rejoins after as many others as the limit allows",
+    "rejoins after the limit's number of others did": "rejoins after as many others as the limit allows",
 }
 """Guards of rules that are worded anew."""
 RENAMED = Renamed(
