@@ -61,9 +61,8 @@ def lookup_events(sequence: int, time: int) -> Iterator[Event]:
         if node is None:
             body = {"group_id": "g", "generation_id": 1, "member_id": "nobody", "group_instance_id": None}
             yield Event(number, time, 0, "A", Kind.REQUEST, "Heartbeat", 4, body)
-            yield Event(
-                number + 1, time, 0, "A", Kind.RESPONSE, "Heartbeat", 4, {"error_code": Error.NOT_COORDINATOR}, number
-            )
+            refusal = {"error_code": int(Error.NOT_COORDINATOR)}  # as it is read from a file
+            yield Event(number + 1, time, 0, "A", Kind.RESPONSE, "Heartbeat", 4, refusal, number)
             continue
         found = {"error_code": 0, "error_message": None, "node_id": node, "host": "h", "port": 9092}
         yield Event(number, time, 0, "A", Kind.REQUEST, "FindCoordinator", 3, asked)
