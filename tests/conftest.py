@@ -12,7 +12,7 @@ from tests.support.async_tests import run_async_test
 from tests.support.extras import reason_to_skip, require_extras, skip_without_extra
 from tests.support.group_driver import BundledGroup, open_group
 from tests.targets.running import RunningTarget, shared_target
-from tests.targets.session import TargetSession
+from tests.targets.session import TargetSession, hold_targets
 
 # The same examples every time, and no opinion on how quick the machine is.
 settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SESSION = pytest.StashKey[TargetSession]()
-EXCLUSIVE = ("kafka4", "kafka3", "mock", "spark")
-"""Fixtures and marks whose tests run in one worker: what they share is restarted by some, or costly."""
+SHARED_TARGETS = ("kafka4", "kafka3", "mock")
+"""Marks and fixtures of targets that all workers share: tests that need one run one at a time, for some restart it."""
 SLOW = ("kafka4", "kafka3", "spark", "cluster")
 """Fixtures and marks whose tests need a Java."""
 
@@ -42,15 +42,24 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         config.stash[SESSION].end()
 
 
+def needs_of(item: pytest.Item) -> set[str]:
+    """The names of a test's marks and fixtures."""
+    return {mark.name for mark in item.iter_markers()} | set(getattr(item, "fixturenames", ()))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that need a slow fixture as slow, and group those that need the same exclusive fixture."""
+    """Mark tests that need a slow fixture as slow."""
     for item in items:
-        needed = {mark.name for mark in item.iter_markers()} | set(getattr(item, "fixturenames", ()))
-        if needed.intersection(SLOW):
+        if needs_of(item).intersection(SLOW):
             item.add_marker("slow")
-        if shared := [name for name in EXCLUSIVE if name in needed]:
-            item.add_marker(pytest.mark.xdist_group(shared[0]))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Hold the shared targets that a test uses from its setup to its end."""
+    with hold_targets(needs_of(item).intersection(SHARED_TARGETS)):
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.extra("build"), pytest.mark.extra("hatchling")]
+pytestmark = [pytest.mark.extra("build"), pytest.mark.extra("hatchling")]
 
 ROOT = Path(__file__).parent.parent
 ROOMS = ("model", "traces", "adapters", "conformance")

@@ -16,9 +16,6 @@ from fencepost.model.proofs.classic.induction import ProofSize
 from fencepost.model.proofs.registry.results import TheoremResult, draining_results, inductive_results
 from tests.model.proofs.mutation import mutant
 
-pytestmark = pytest.mark.xdist_group(__name__)  # what the tests share is made once
-
-
 TINY = ProofSize(slots=1, partitions=1)
 
 

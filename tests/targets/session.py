@@ -12,8 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from pathlib import Path
 
@@ -63,6 +63,17 @@ def starting(run_folder: Path) -> Iterator[None]:
         subprocess.run([sys.executable, "-m", "tests.targets.session", str(session)], cwd=ROOT, check=True)
     with (run_folder / "starting").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def hold_targets(names: Iterable[str]) -> Iterator[None]:
+    """Hold these targets of the session for the block: other processes that want to hold one of them wait."""
+    session = session_folder()
+    with ExitStack() as stack:
+        if session is not None:
+            for name in sorted(names):
+                fcntl.flock(stack.enter_context((session / f"{name}.held").open("w")), fcntl.LOCK_EX)
         yield
 
 

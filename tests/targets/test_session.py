@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import indent
 
 from tests.targets import probe
 from tests.targets.running import load_target
@@ -59,6 +60,22 @@ def test_processes_of_a_session_share_a_target() -> None:
         assert read_port(process) == port and is_serving(port), "a process that ends takes its target with it"
         process.communicate("\n\n", TIMEOUT_S)
     assert not is_serving(port)
+
+
+def test_a_target_is_held_by_one_process_at_a_time() -> None:
+    held = "import fcntl; fcntl.flock(open(session.folder / 'x.held', 'w'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    hold = "from tests.targets.session import hold_targets"
+    attempt = f"""
+try:
+    {held}
+    print(1)
+except BlockingIOError:
+    print(0)
+"""
+    with run_python(
+        BEGIN, hold, f"with hold_targets(['x']):{indent(attempt, '    ')}", attempt, "session.end()"
+    ) as process:
+        assert [read_port(process), read_port(process)] == [0, 1]
 
 
 def test_a_target_started_from_a_shell_stays(tmp_path: Path) -> None:

@@ -20,9 +20,6 @@ from tests.model.mutants.machines import NAMES
 from tests.model.mutants.proving import prove_events
 from tests.model.mutants.results import EQUIVALENT, REFUTED, TOUR, UNEXPLAINED, Verdict, read, render_markdown, write
 
-pytestmark = pytest.mark.xdist_group(__name__)  # what the tests share is made once
-
-
 MUTANTS = {mutant.name: mutant for mutant in core_mutants()}
 QUICK = ("connectives", "one member", "odd joins", "odd static", "newcomers", "patient static", "static member")
 """Machines that do not take long."""

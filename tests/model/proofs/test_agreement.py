@@ -21,9 +21,6 @@ from fencepost.model.proofs.terms import Term
 from tests.model.proofs.agreement import Agreement, Disagreement, agree, compare
 from tests.model.proofs.mutation import mutant
 
-pytestmark = pytest.mark.xdist_group(__name__)  # what the tests share is made once
-
-
 ONE = ModelConfig((untimed_member(),))
 ONE_STATIC = ModelConfig((untimed_member(instance="one"),))
 TWO = ModelConfig((untimed_member(), untimed_member()), heartbeats=False)
