@@ -60,6 +60,8 @@ COORDINATOR_NOT_READY = frozenset(
     {Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR}
 )
 """Errors that a coordinator may give instead of any response around a failover (LAT-15); clients retry."""
+TRANSIENT_ERRORS = COORDINATOR_NOT_READY | {Error.CONCURRENT_TRANSACTIONS}
+"""Errors of a coordinator that is not ready yet: it loads or moves, or a transaction is still ending."""
 
 
 def error_name(code: int) -> str:

@@ -17,7 +17,7 @@ from fencepost.conformance.plan import BUNDLED, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.remote import kafka_target
 from fencepost.conformance.scenario.context import RESPONSE_TIMEOUT_MS
-from fencepost.model.errors import COORDINATOR_NOT_READY, Error, error_name
+from fencepost.model.errors import TRANSIENT_ERRORS, error_name
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Header, Kind
 from fencepost.traces.files.trace_files import TraceError, open_trace
@@ -27,8 +27,6 @@ from fencepost.traces.operations import Lookahead
 from fencepost.traces.replay_script import IdTranslation, ReplayScript, ReplayStep, build_script
 from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict
 
-TRANSIENT = COORDINATOR_NOT_READY | {Error.CONCURRENT_TRANSACTIONS}
-"""Errors of a target that is not ready: the coordinator loads or moves, or a transaction is still ending."""
 MAX_ATTEMPTS = 40
 RETRY_PAUSE_SECONDS = 0.15
 """The pause between attempts to send a request to a target that is not ready."""
@@ -276,7 +274,7 @@ class ScriptDriver:
 
 def is_transient(response: Body) -> bool:
     """All errors in a response mean that the target is not ready."""
-    return errors_in(response) <= TRANSIENT and bool(errors_in(response))
+    return errors_in(response) <= TRANSIENT_ERRORS and bool(errors_in(response))
 
 
 @dataclass(frozen=True, slots=True)

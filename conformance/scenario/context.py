@@ -22,9 +22,8 @@ from fencepost.conformance.scenario.actors import (
 from fencepost.conformance.scenario.admin_requests import AdminRequests
 from fencepost.conformance.scenario.membership_requests import MembershipRequests
 from fencepost.conformance.scenario.offset_requests import OffsetRequests
-from fencepost.model.errors import Error, error_name
+from fencepost.model.errors import COORDINATOR_NOT_READY, Error, error_name
 from fencepost.traces.events import Kind
-from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
 from fencepost.traces.judge.diagnosis.wording import errors_in
 
 __all__ = [
@@ -206,7 +205,7 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
         for _ in range(MAX_READY_ATTEMPTS):
             probe = self.fetch()
             await asyncio.wait([probe.exchange.response], timeout=probe.timeout / 1000)
-            if probe.done and probe.exchange.response.result() and not errors_in(probe.body) & NOT_READY_ERRORS:
+            if probe.done and probe.exchange.response.result() and not errors_in(probe.body) & COORDINATOR_NOT_READY:
                 return
             await self.sleep(250)
         raise Blocked("the coordinator was not ready again in time")

@@ -4,11 +4,9 @@ from dataclasses import dataclass
 
 from fencepost.conformance.scenario.actors import Call
 from fencepost.conformance.scenario.requests import RequestSender
-from fencepost.model.errors import COORDINATOR_NOT_READY, Error, error_name
+from fencepost.model.errors import TRANSIENT_ERRORS, error_name
 from fencepost.traces.events import Body
 
-TRANSIENT_ERRORS = COORDINATOR_NOT_READY | {Error.CONCURRENT_TRANSACTIONS}
-"""Errors of a transaction coordinator that is not ready yet."""
 MAX_ATTEMPTS = 40
 LAST_EXPLICIT_VERSION = 4
 """The last version in which a producer adds the group to the transaction by a request of its own (KIP-890)."""

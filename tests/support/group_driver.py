@@ -17,7 +17,6 @@ P_THEN_Q = (("p", b"mp"), ("q", b"mq"))
 Q_THEN_P = (("q", b"mq"), ("p", b"mp"))
 ONLY_Q = (("q", b"mq"),)
 INITIAL_DELAY_MS = 3000
-LATEST_VERSIONS = {"JoinGroup": 9, "SyncGroup": 5, "Heartbeat": 4, "LeaveGroup": 5, "OffsetCommit": 9, "OffsetFetch": 9}
 
 
 class BundledGroup:

@@ -16,9 +16,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.events import Event, Header
 from fencepost.traces.files.jsonl import decode_event, decode_header
-from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
 from fencepost.traces.operations import PairedEvent
 from fencepost.traces.pipeline.arrow import to_record_batches
 from fencepost.traces.pipeline.corpus import EVENTS, TRACES, Corpus
@@ -196,7 +196,7 @@ def sorted_lines(
     where = spark.createDataFrame(rows, columns)
     begun = [(unit.trace, numbers[unit], part) for part, each in enumerate(parts) for unit in each]
     events = read_table(spark, corpus, EVENTS).where("intact").withColumnRenamed("trace", "file")
-    told = (F.col("kind") == "response") & F.col("error").isin(sorted(map(int, NOT_READY_ERRORS)))
+    told = (F.col("kind") == "response") & F.col("error").isin(sorted(map(int, COORDINATOR_NOT_READY)))
     place = (F.col("line") - F.col("begins") + F.col("before")).alias("line")
     lines = (
         events.join(F.broadcast(where), ["file", "bucket"])

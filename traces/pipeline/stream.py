@@ -21,10 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, ValueState
 
+from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.jsonl import decode_event, decode_header
 from fencepost.traces.files.rotating_writer import recording_part_of
-from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.operations import MAX_LOOKAHEAD, Lookahead, PairedEvent
 from fencepost.traces.pipeline.arrow import to_record_batches
@@ -146,7 +146,7 @@ def file_rows(path: str, buckets: int) -> Iterator[tuple[Any, ...]]:
         elif each.intact:
             for bucket in every if each.group is None else (corpus.bucket_of(each.group),):
                 yield row(bucket, each.line, "event", each.text)
-            if each.group is not None and each.kind == "response" and each.error in NOT_READY_ERRORS:
+            if each.group is not None and each.kind == "response" and each.error in COORDINATOR_NOT_READY:
                 yield row(LOOKUPS_SHARD, each.line, "event", each.text)
     if reader.header is not None:
         is_over = not recording_part_of(reader.header)[0] or reader.flawed is not None

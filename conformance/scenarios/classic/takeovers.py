@@ -7,8 +7,8 @@ from typing import Any
 from fencepost.conformance.scenario.context import Call, Member, ScenarioContext
 from fencepost.conformance.scenario.scenario import ScenarioFamily
 from fencepost.conformance.scenarios.classic.statics import replace_static_member, static_member
+from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.events import Kind
-from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
 from fencepost.traces.judge.diagnosis.wording import errors_in
 
 takeovers = ScenarioFamily()
@@ -85,7 +85,7 @@ async def answers_from_the_first_moment(group: ScenarioContext) -> None:
 
     await group.check("FAILOVER-01", first)
     for call in responded:
-        unready = bool(errors_in(call.body) & NOT_READY_ERRORS)
+        unready = bool(errors_in(call.body) & COORDINATOR_NOT_READY)
         is_member = call.api == "Heartbeat" and is_sent_by(call, a)
         if is_member or (unready and call is not first):
             await group.check("FAILOVER-01", call)

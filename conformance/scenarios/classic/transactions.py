@@ -2,14 +2,12 @@
 
 from fencepost.conformance.scenario.context import Call, ScenarioContext
 from fencepost.conformance.scenario.scenario import ScenarioFamily
-from fencepost.conformance.scenario.transactional_producer import TransactionalProducer
+from fencepost.conformance.scenario.transactional_producer import MAX_ATTEMPTS, TransactionalProducer
 from fencepost.conformance.scenarios.classic.commits import is_commit_accepted
 from fencepost.model.errors import Error
 from fencepost.traces.events import Body
 
 transactions = ScenarioFamily()
-
-MAX_ATTEMPTS = 40
 
 
 class Producer(TransactionalProducer):

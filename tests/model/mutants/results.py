@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fencepost.conformance.zoo.mutation.mutants import Mutant
 from fencepost.conformance.zoo.mutation.operators import OPERATORS
 
 TOUR, REFUTED, EQUIVALENT, UNEXPLAINED = "tour", "refuted", "equivalent", "unexplained"
@@ -37,11 +36,6 @@ class Verdict:
     """The proof was asked as well."""
     proof: Mapping[str, Any] = field(default_factory=dict)
     note: str = ""
-
-
-def key_of(mutant: Mutant) -> str:
-    """The mutant's name, which tells it from all others of the core."""
-    return mutant.name
 
 
 def read(file: Path = FILE) -> dict[str, Verdict]:

@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 from fencepost.conformance.analysis.trace_report import judge_files
 from fencepost.conformance.pipeline.merge import merge_findings
 from fencepost.conformance.pipeline.shard_findings import shard_findings
+from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.events import Header
 from fencepost.traces.files.jsonl import decode_event
 from fencepost.traces.files.rotating_writer import RecordingReader, recording_part_of
 from fencepost.traces.files.trace_files import write_trace
-from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.operations import Lookahead, PairedEvent
 from fencepost.traces.pipeline.corpus import EVENTS, TRACES, Corpus
@@ -76,7 +76,7 @@ def verdicts(corpus: Corpus, paths: Sequence[Path], split: int) -> Iterator[Trac
 def is_in_shard(row: Row, unit: Shard, corpus: Corpus) -> bool:
     """The event is one of this unit."""
     bucket = SHARED_BUCKET if row.group is None else corpus.bucket_of(row.group)
-    told = row.kind == "response" and row.error in NOT_READY_ERRORS
+    told = row.kind == "response" and row.error in COORDINATOR_NOT_READY
     return bucket in buckets_of(unit, corpus) and (unit.bucket != LOOKUPS_SHARD or bucket == SHARED_BUCKET or told)
 
 

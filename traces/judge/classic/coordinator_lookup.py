@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from fencepost.model.classic.messages.requests import EndTxn, ListGroups, Request
+from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.model.wire.java_hash import java_abs_hash
 from fencepost.traces.events import Body
-from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
 from fencepost.traces.judge.diagnosis.wording import errors_in, format_observed
 from fencepost.traces.operations import Operation
 from fencepost.traces.verdict import Violation
@@ -53,7 +53,7 @@ class LookupCheck:
             yield from self.check_find_coordinator(operation, operation.response)
         elif operation.handle in self.at_coordinator:
             yield from self.check_coordinator(operation, operation.response, self.at_coordinator.pop(operation.handle))
-        elif operation.response.get("error_code") in NOT_READY_ERRORS:
+        elif operation.response.get("error_code") in COORDINATOR_NOT_READY:
             self.reset()
 
     def check_coordinator(self, operation: Operation, response: Body, is_coordinator: bool) -> Iterator[Violation]:

@@ -10,7 +10,7 @@ from fencepost.model.classic.coordinator.state import GroupState, StepResult, re
 from fencepost.model.classic.coordinator.write_failures import WriteFailure, handle_write_failure, write_failure_error
 from fencepost.model.classic.core.state import Choices
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.errors import Error
+from fencepost.model.errors import COORDINATOR_NOT_READY, Error
 from fencepost.model.frozen import evolve
 from fencepost.traces.events import Order
 from fencepost.traces.judge.classic.nondeterminism import outcomes_over_dialects
@@ -21,8 +21,6 @@ from fencepost.traces.judge.diagnosis.wording import errors_in
 from fencepost.traces.judge.search.configuration import Configuration, Decisions, GroupOperation, Path
 from fencepost.traces.judge.search.time_interval import Instant, TimeInterval, high
 
-NOT_READY_ERRORS = frozenset(gate.error for gate in Unavailable)
-"""Errors a coordinator may give in place of any response around a failover (LAT-15)."""
 FAILED_WRITE_ERRORS = frozenset({Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR, Error.UNKNOWN_SERVER_ERROR})
 """Errors of a request that may have taken effect (LAT-16)."""
 UNINFORMATIVE_RULES = frozenset({"gate.loading.heartbeat", "gate.loading.sync", "gate.elsewhere.list"})
@@ -36,7 +34,7 @@ def handle_during_failover(
     if not stepper.was_restarted or part.operation.response is None:
         return
     errors = errors_in(part.operation.response)
-    if unseen_of(configuration).loading or errors & NOT_READY_ERRORS:
+    if unseen_of(configuration).loading or errors & COORDINATOR_NOT_READY:
         yield from prefer_usual(
             handle_when_unavailable(stepper, configuration, part, now), configuration
         ) or handle_when_not_ready(stepper, configuration, part, now)
@@ -70,7 +68,7 @@ def handle_when_not_ready(
     stepper: CoordinatorStepper, configuration: Configuration, part: GroupOperation, now: Instant
 ) -> Iterator[Configuration]:
     """The request gets one of the errors in place of any other response (LAT-15)."""
-    for error in NOT_READY_ERRORS:
+    for error in COORDINATOR_NOT_READY:
 
         def run(dialect: Dialect, error: Error = error) -> StepResult:
             told = error_response_to(part.request, error, dialect, stepper.cluster)

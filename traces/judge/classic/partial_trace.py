@@ -22,10 +22,9 @@ from fencepost.model.classic.messages.requests import (
     Partition,
     SyncGroup,
 )
-from fencepost.model.errors import Error
+from fencepost.model.errors import COORDINATOR_NOT_READY, Error
 from fencepost.model.frozen import evolve
 from fencepost.traces.events import Body
-from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
 from fencepost.traces.judge.classic.matching import offset_fetch_bodies, offset_fetch_rows
 from fencepost.traces.judge.classic.offset_expiry import is_offset_unset
 from fencepost.traces.judge.classic.round_reconstruction import ReconstructedRebalance
@@ -148,7 +147,7 @@ class PartialGroup:
         errors = errors_in(part.operation.response or {})
         if mismatch is None:
             sender = getattr(getattr(part.request, "core", None), "member", None)
-            if part.operation.response and errors <= NOT_READY_ERRORS:
+            if part.operation.response and errors <= COORDINATOR_NOT_READY:
                 return ""
             unseen = sender is not None and sender not in self.member_ids
             return UNSEEN_MEMBERS_REASON if unseen or self.has_unseen_members(judge, part.operation) else None

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fencepost.model.classic.messages.parsing import read_requests
 from fencepost.model.classic.messages.requests import Request
+from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Header
 from fencepost.traces.judge.classic.attribution import build_violation
 from fencepost.traces.judge.classic.coordinator_lookup import LookupCheck, unusual_lookup_fields
-from fencepost.traces.judge.classic.failover import NOT_READY_ERRORS
 from fencepost.traces.judge.classic.log_steps import LogStepCheck
 from fencepost.traces.judge.classic.recovery import recover
 from fencepost.traces.judge.classic.stepper import ClassicStepper
@@ -60,7 +60,7 @@ class ClassicProtocol(JudgedProtocol):
     def excuse_for(self, part: GroupOperation) -> str:
         """A coordinator in the real world may say at any time that it is not ready (LAT-15)."""
         response = part.operation.response
-        if response is not None and self.header.clock == "wall" and errors_in(response) <= NOT_READY_ERRORS:
+        if response is not None and self.header.clock == "wall" and errors_in(response) <= COORDINATOR_NOT_READY:
             return "the target said that it was not ready"
         return ""
 
@@ -87,7 +87,7 @@ class ClassicProtocol(JudgedProtocol):
 
     def on_unpaired_response(self, body: Body) -> None:
         """An error may be all that shows here that coordinators have moved."""
-        if body.get("error_code") in NOT_READY_ERRORS:
+        if body.get("error_code") in COORDINATOR_NOT_READY:
             self.lookup.reset()
 
     def on_annotation(self, event: Event) -> Iterator[Violation]:

@@ -77,13 +77,7 @@ class ReconstructedRebalance:
         if not self.joins.keys() == members.keys() == self.synced:
             return None
         waiting = [
-            Slot(
-                Holder.PENDING,
-                member,
-                armed=True,
-                session_timeout=timeout,
-                deadline=TimeInterval(since + timeout, now + timeout),
-            )
+            pending_slot(member, since, now, timeout)
             for member, (since, timeout) in self.pending.items()
             if since + 2 * timeout > now
         ]
