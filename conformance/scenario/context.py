@@ -276,4 +276,4 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
                     "note": check.note,
                     **({"unusual": check.unusual} if check.unusual else {}),
                 }
-                self.recorder.record(Kind.INTERNAL, "evidence", 0, body, of=request.sequence)
+                self.recorder.record(Kind.INTERNAL, "check", 0, body, of=request.sequence)

@@ -152,8 +152,8 @@ def test_a_malformed_trace(
     command: list[str], lines: list[str], complaint: str, tmp_path: Path, capsys: Capture
 ) -> None:
     header, request, *_ = save_trace(tmp_path / "good", heartbeats(1)).read_text().splitlines()
-    known = {"HEADER": header, "REQUEST": request, "EVIDENCE": remark("evidence", {})}
-    known["FIELDS"] = remark("evidence", {"requirement": "HB-01", "fields": [1]})
+    known = {"HEADER": header, "REQUEST": request, "EVIDENCE": remark("check", {})}
+    known["FIELDS"] = remark("check", {"requirement": "HB-01", "fields": [1]})
     known["TOPICS"] = remark("topics", {"topics": {"t": None}})
     known["IDS"] = remark("topics", {"topics": {}, "ids": {"t": 1}})
     trace = tmp_path / "bad"

@@ -33,7 +33,7 @@ def checked_responses(events: tuple[Event, ...]) -> Iterator[CheckedResponse]:
     notes: dict[int, list[tuple[str, frozenset[str]]]] = {}
     met: set[int] = set()
     for event in events:
-        if event.api == "evidence" and event.of in responses and event.of is not None:
+        if event.api == "check" and event.of in responses and event.of is not None:
             notes.setdefault(event.of, []).append((event.body["requirement"], frozenset(event.body["fields"])))
             met |= {event.of} if event.body["met"] else set()
     for sequence, marks in notes.items():
@@ -66,7 +66,7 @@ def move_response(events: tuple[Event, ...], marked: CheckedResponse) -> tuple[E
     time, place = marked.request.time, asked
     if marked.response.time == time:
         time = events[-1].time + LATE_BY_MS
-        place = next(number for number, event in enumerate(rest) if event.api == "evidence")
+        place = next(number for number, event in enumerate(rest) if event.api == "check")
     moved = [*rest[:place], replace(marked.response, time=time)]
     moved += [replace(event, time=max(event.time, time)) for event in rest[place:]]
     numbers = {event.sequence: number for number, event in enumerate(moved)}

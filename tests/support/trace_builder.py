@@ -47,7 +47,7 @@ class OneMemberTrace:
 
     def add_check(self, requirement: str, request: int) -> None:
         time = self.events[-1].time
-        self.add_event(Kind.INTERNAL, time, "evidence", {"requirement": requirement}, of=request)
+        self.add_event(Kind.INTERNAL, time, "check", {"requirement": requirement}, of=request)
 
     def verdict(self) -> TraceVerdict:
         return judge(Header("test", self.order, "wall", SETTINGS, GRACE), self.events)

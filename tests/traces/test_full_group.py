@@ -30,7 +30,7 @@ def run_scenario() -> ScenarioRun:
 
 def with_member_admitted(events: tuple[Event, ...], **changes: Any) -> list[Event]:
     """The same, but the member gets its place back under a new id, as on the fast path."""
-    (marked,) = {event.of for event in events if event.api == "evidence"}
+    (marked,) = {event.of for event in events if event.api == "check"}
     led = next(
         event.body
         for event in events

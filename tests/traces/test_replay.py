@@ -68,7 +68,7 @@ def test_remarks_are_repeated_in_their_place_or_with_their_request() -> None:
         event(0, 0, Kind.INTERNAL, "topics", topics={"t": 4}),
         request(1, 0),
         event(2, 0, Kind.INTERNAL, "routed", of=1, broker=2),
-        event(3, 9, Kind.INTERNAL, "evidence", of=1, requirement="HB-05"),
+        event(3, 9, Kind.INTERNAL, "check", of=1, requirement="HB-05"),
     ]
     found = build_script(events)
     assert awaited_by_step(found.steps) == [(0, (), 0), (1, (), 0)]

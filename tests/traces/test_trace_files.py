@@ -121,7 +121,7 @@ def test_a_client_sees_no_answer_to_a_dropped_request(tmp_path: Path) -> None:
 
 
 def test_a_remark_may_be_about_a_request_that_is_over(tmp_path: Path) -> None:
-    remark = Event(2, 5, 0, "", Kind.INTERNAL, "evidence", 0, {"requirement": "HB-01"}, of=0)
+    remark = Event(2, 5, 0, "", Kind.INTERNAL, "check", 0, {"requirement": "HB-01"}, of=0)
     write_trace(tmp_path / "t", HEADER, [REQUEST, RESPONSE, remark])
     assert read_back(tmp_path / "t")[1][2] == remark
     write_trace(tmp_path / "t", HEADER, [REQUEST, RESPONSE, replace(remark, of=2)])

@@ -44,7 +44,7 @@ def test_one_explanation_without_it_is_enough() -> None:
 
 def test_unusual_whatever_happened() -> None:
     header, events = run_scenario()
-    (marked,) = {event.of for event in events if event.api == "evidence"}
+    (marked,) = {event.of for event in events if event.api == "check"}
     changed = [
         replace(event, body={**event.body, "member_id": "another"})
         if event.kind is Kind.RESPONSE and event.of == marked

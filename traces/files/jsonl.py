@@ -204,7 +204,7 @@ _EVENT_LAYOUT = tuple(_EVENT_TYPES.values())
 _event_values: Callable[[dict[str, Any]], tuple[Any, ...]] = itemgetter(*_EVENT_TYPES)
 _ANNOTATION_TYPES: Mapping[str, Mapping[str, type]] = {
     "topics": {"topics": dict},
-    "evidence": {"requirement": str},
+    "check": {"requirement": str},
     "routed": {"broker": int},
 }
 _RESTART_TYPES: Mapping[str, type] = {"max_group_size": int}
@@ -273,7 +273,7 @@ def _check_annotation(api: str, body: dict[str, Any]) -> None:
     if api == "topics" and not all(type(topic_id) is str for topic_id in body.get("ids", {}).values()):
         raise MalformedLineError("'ids' has an id that is not a string")
     fields = body.get("fields", [])
-    if api == "evidence" and not (type(fields) is list and all(type(name) is str for name in fields)):
+    if api == "check" and not (type(fields) is list and all(type(name) is str for name in fields)):
         raise MalformedLineError("'fields' is not an array of strings")
 
 

@@ -253,7 +253,7 @@ HANDLERS: Mapping[tuple[Kind, str], Callable[[Judge, Event, Operation | None], N
     (Kind.FAULT, ANY_API): Judge.on_connection_lost,
     (Kind.INTERNAL, "unknown"): Judge.on_gap,
     (Kind.INTERNAL, "continued"): Judge.on_gap,
-    (Kind.INTERNAL, "evidence"): Judge.on_check,
+    (Kind.INTERNAL, "check"): Judge.on_check,
     (Kind.INTERNAL, ANY_API): Judge.on_annotation,
 }
 """What to do at an event that is neither a request nor a response."""

@@ -159,7 +159,7 @@ class RowReader:
             case Kind.FAULT if event.api == "restart" and self.incarnations is not None:
                 self.incarnations.on_restart()
             case Kind.INTERNAL:
-                self.marked |= event.api in ("evidence", "routed")
+                self.marked |= event.api in ("check", "routed")
                 if event.api == "continued" and self.continued is None:
                     self.continued = number
                 if event.api in ("unknown", "continued") and self.incarnations is not None:

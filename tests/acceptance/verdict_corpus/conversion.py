@@ -67,6 +67,7 @@ GUARDS = {
 """Guards of rules that are worded anew."""
 RENAMED = Renamed(
     kinds={"answer": "response"},
+    happenings={"evidence": "check"},
     words={"Fresh": "FreshId", **GUARDS, **{f"/ {old}": f"/ {new}" for old, new in REQUESTS.items()}},
 )
 
