@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from fencepost.conformance.events import Progress
-from fencepost.conformance.results import Failure, Report
+from fencepost.conformance.results import Failure, Report, Scope
 
 BUNDLED = "bundled"
 """The target that needs no address."""
@@ -34,6 +34,11 @@ class Plan:
     schedules: int = 0
     save: Path | None = None
     traces: Path | None = None
+
+    @property
+    def scope(self) -> Scope:
+        """How much of the catalogue the run sets out to exercise."""
+        return Scope.SMOKE if self.smoke else Scope.SELECTED if self.patterns else Scope.FULL
 
 
 class ReplayOutcome(StrEnum):

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
+from fencepost.traces.verdict import FieldDifference
+
 
 class Verdict(StrEnum):
     """The verdict of a run on one requirement."""
@@ -19,6 +21,18 @@ class Verdict(StrEnum):
     """The run did not exercise it."""
     INCONCLUSIVE = "inconclusive"
     """Exercised, but the run could not decide it."""
+
+
+class Scope(StrEnum):
+    """How much of the catalogue a run sets out to exercise."""
+
+    FULL = "full"
+    SELECTED = "selected"
+    """Requirements chosen by their ids."""
+    SMOKE = "smoke"
+    """The scenarios of a quick run."""
+    TRACES = "traces"
+    """What recorded traces happen to show."""
 
 
 class ExitCode(IntEnum):
@@ -37,6 +51,9 @@ class Failure:
     `trace` names the trace, `step` is the sequence number of the offending event in it, `guard` is the
     condition that was false, `schedule` the shortest schedule known to show the violation, a step a line,
     `replay` the command that runs it again ("" if there is none), and `replayed` whether it was confirmed that way.
+    `title` says in a line what is wrong, and `differences` which fields are; `rule` is the rule of the model that
+    applies, with its guard, and `state` the state of the group; `wrong_step` counts the step of the schedule that gets
+    the wrong response from 1 and is 0 if it is not in the schedule; failures that are alike have the same `kind`.
     """
 
     trace: str
@@ -47,6 +64,12 @@ class Failure:
     schedule: tuple[str, ...] = ()
     replay: str = ""
     replayed: bool = False
+    title: str = ""
+    differences: tuple[FieldDifference, ...] = ()
+    rule: str = ""
+    state: str = ""
+    wrong_step: int = 0
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +119,7 @@ class Report:
     `target` describes what was judged and has at least a "name"; `results` are in catalogue order and hold only
     the requirements that were asked for; `rules` is keyed by rule name; `cut_short` says that the run
     ended before its schedules did; `coverage` is there if random schedules were played; `undecided` tells what recorded
-    traces leave open, and why.
+    traces leave open, and why; `scope` says how much the run set out to exercise.
     """
 
     target: Mapping[str, str]
@@ -109,6 +132,7 @@ class Report:
     cut_short: bool = False
     coverage: Coverage | None = None
     undecided: tuple[str, ...] = ()
+    scope: Scope = Scope.FULL
 
     def summary(self) -> dict[Verdict, int]:
         """How many requirements got each verdict; every verdict is a key."""
@@ -119,6 +143,10 @@ class Report:
     def is_conformant(self) -> bool:
         """No requirement is violated, none stayed inconclusive and the run was not cut short."""
         return self.exit_code() is ExitCode.CONFORMANT
+
+    def checked(self) -> int:
+        """The number of requirements with a verdict of their own: pass, fail or known."""
+        return sum(result.verdict in (Verdict.PASS, Verdict.FAIL, Verdict.KNOWN) for result in self.results)
 
     def failed_results(self) -> tuple[RequirementResult, ...]:
         """The results of the requirements that are violated."""

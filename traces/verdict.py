@@ -23,8 +23,26 @@ PASSING = frozenset({CheckStatus.PASS, CheckStatus.UNUSUAL})
 
 
 @dataclass(frozen=True, slots=True)
+class FieldDifference:
+    """A wrong field of a response, named as in the messages, with the values expected and observed in words.
+
+    `place` is the row that has the field, if any. The names `early`, `late` and `response` stand for a response that
+    came too early, too late or not at all.
+    """
+
+    name: str
+    expected: str
+    observed: str
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Violation:
-    """A response that the model does not allow. `sequence` is that of the request."""
+    """A response that the model does not allow. `sequence` is that of the request.
+
+    `guard` is the guard under which the response seen would be right, and `state` has the values that make it false;
+    both are "" where nothing is known of them.
+    """
 
     sequence: int
     group: str
@@ -39,6 +57,8 @@ class Violation:
     """The same for violations that are alike: the same rule, fields, error and requirements."""
     tolerated: bool = False
     """The target goes by its response from now on, and nothing else is the worse for it."""
+    differences: tuple[FieldDifference, ...] = ()
+    state: str = ""
 
 
 @dataclass(frozen=True, slots=True)

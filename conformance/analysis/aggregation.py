@@ -124,7 +124,7 @@ def requirement_verdict(
         failures = tuple(found.failures)
         if id in deviations:
             return RequirementResult(id, Verdict.KNOWN, deviations[id], checks, failures)
-        return RequirementResult(id, Verdict.FAIL, found.note_for(CheckStatus.FAIL), checks, failures)
+        return RequirementResult(id, Verdict.FAIL, "", checks, failures)
     if counts[CheckStatus.FAIL] or found.doubt:
         return RequirementResult(id, Verdict.INCONCLUSIVE, found.doubt or found.note_for(CheckStatus.FAIL), checks)
     if counts[CheckStatus.UNUSUAL]:

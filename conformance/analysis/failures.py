@@ -1,12 +1,15 @@
-"""Failures for reports: the observed response, the allowed responses and the schedule that leads to the violation."""
+"""Failures for reports: the wrong fields of a response and the schedule that leads to it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fencepost.conformance.analysis.root_cause import RequirementViolation
+from fencepost.conformance.analysis.schedule_text import MemberLabels, schedule_lines
 from fencepost.conformance.results import Failure
+from fencepost.model.classic.rules import RULES
 from fencepost.traces.events import Event, Kind
-from fencepost.traces.judge.diagnosis.wording import format_observed, format_value
+from fencepost.traces.judge.diagnosis.wording import format_observed
+from fencepost.traces.verdict import FieldDifference, Violation
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +25,66 @@ def build_failure(
 ) -> Failure:
     """A violation as a failure, with the requests of its trace up to the violation as the schedule."""
     sequence, mismatch, note = violation.sequence, violation.violation, violation.note
+    labels = MemberLabels(events)
+    schedule, wrong_step = schedule_lines(events, sequence, labels)
+    if mismatch is None:
+        return Failure(
+            trace=origin.trace,
+            step=sequence,
+            observed=f"{describe_response(events, sequence)} ({note})",
+            allowed=(note,),
+            guard="",
+            schedule=schedule,
+            replay=origin.replay,
+            replayed=replayed,
+            title=note,
+            wrong_step=wrong_step,
+            kind=note,
+        )
     return Failure(
         trace=origin.trace,
         step=sequence,
-        observed=mismatch.observed if mismatch is not None else f"{describe_response(events, sequence)} ({note})",
-        allowed=mismatch.allowed if mismatch is not None else (note,),
-        guard=mismatch.guard if mismatch is not None else "",
-        schedule=schedule_lines(events, sequence),
+        observed=mismatch.observed,
+        allowed=mismatch.allowed,
+        guard=labels.rename(mismatch.guard) if "error" in mismatch.fields or not mismatch.state else "",
+        schedule=schedule,
         replay=origin.replay,
         replayed=replayed,
+        title=describe_violation(mismatch),
+        differences=tuple(rename_members(each, labels) for each in mismatch.differences),
+        rule=describe_rule(mismatch.rule),
+        state=labels.rename(mismatch.state),
+        wrong_step=wrong_step,
+        kind=mismatch.kind,
+    )
+
+
+def describe_violation(violation: Violation) -> str:
+    """What is wrong with a response, in a line."""
+    names = tuple(dict.fromkeys(each.name for each in violation.differences))
+    match names:
+        case ():
+            return f"{violation.api} has a wrong response"
+        case ("response", *_):
+            return f"{violation.api} has no response"
+        case ("early" | "late" as when, *_):
+            return f"{violation.api} response is too {when}"
+        case _:
+            return f"{violation.api} response has the wrong {' and '.join(names)}"
+
+
+def describe_rule(name: str) -> str:
+    """A rule of the model by its name and its guard."""
+    return f"{name}: {RULES[name].guard}" if name in RULES else name
+
+
+def rename_members(difference: FieldDifference, labels: MemberLabels) -> FieldDifference:
+    """The difference with members by their labels."""
+    return replace(
+        difference,
+        expected=labels.rename(difference.expected),
+        observed=labels.rename(difference.observed),
+        place=labels.rename(difference.place),
     )
 
 
@@ -40,31 +94,3 @@ def describe_response(events: Sequence[Event], sequence: int) -> str:
         if event.kind is Kind.RESPONSE and event.of == sequence:
             return format_observed(event.body)
     return "no answer"
-
-
-def schedule_lines(events: Sequence[Event], last: int) -> tuple[str, ...]:
-    """The requests and faults of a trace up to sequence number `last`, a line each."""
-    lines = []
-    for event in events:
-        if event.kind is Kind.REQUEST and event.sequence <= last:
-            who = f"{event.member}: " if event.member else ""
-            lines.append(f"at {event.time} ms {who}{event.api} v{event.version} {summarize_request(event)}")
-        elif event.kind is Kind.FAULT and event.sequence <= last:
-            lines.append(f"at {event.time} ms {event.api}")
-    return tuple(lines)
-
-
-SUMMARY_FIELDS = (
-    "member_id",
-    "group_instance_id",
-    "generation_id",
-    "generation_id_or_member_epoch",
-    "session_timeout_ms",
-)
-
-
-def summarize_request(event: Event) -> str:
-    """The fields of a request that matter most."""
-    return ", ".join(
-        f"{name}={format_value(event.body[name])}" for name in SUMMARY_FIELDS if event.body.get(name) is not None
-    )

@@ -15,7 +15,7 @@ from fencepost.conformance.analysis.aggregation import (
 from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.analysis.reference_differences import common_decisions, note_ambiguities
 from fencepost.conformance.analysis.root_cause import RootCauses, violations_in
-from fencepost.conformance.results import Coverage, Failure, Report, RequirementResult, RuleCoverage, Verdict
+from fencepost.conformance.results import Coverage, Failure, Report, RequirementResult, RuleCoverage, Scope, Verdict
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.model.catalogue.classic import CATALOGUE
 from fencepost.model.classic.rules import RULES
@@ -137,6 +137,7 @@ class ReportBuilder:
         seed: int = 0,
         cut_short: bool = False,
         coverage: Coverage | None = None,
+        scope: Scope = Scope.TRACES,
     ) -> Report:
         """The report on everything added. Call it once. Without a `target` the traces name it."""
         for trace in self.traces.values():
@@ -155,6 +156,7 @@ class ReportBuilder:
             cut_short=cut_short or bool(self.undecided),
             coverage=coverage,
             undecided=tuple(self.undecided),
+            scope=scope,
         )
 
     def _count_trace(self, trace: RecordedTrace) -> None:

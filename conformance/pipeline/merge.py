@@ -7,7 +7,7 @@ from typing import Any
 from fencepost.conformance.analysis.report_builder import ReportBuilder, TraceSummary
 from fencepost.conformance.results import Failure, Report
 from fencepost.traces.pipeline.judge_corpus import Finding
-from fencepost.traces.verdict import CheckStatus
+from fencepost.traces.verdict import CheckStatus, FieldDifference
 
 
 def merge_findings(findings: Iterable[Finding], events: int, seconds: float) -> Report:
@@ -40,4 +40,6 @@ def read_summary(value: dict[str, Any]) -> TraceSummary:
 
 def read_failure(row: dict[str, Any]) -> Failure:
     """A failure as `FindingRows` writes it."""
-    return Failure(**{**row, "allowed": tuple(row["allowed"]), "schedule": tuple(row["schedule"])})
+    lists = {"allowed": tuple(row["allowed"]), "schedule": tuple(row["schedule"])}
+    differences = tuple(FieldDifference(**each) for each in row["differences"])
+    return Failure(**{**row, **lists, "differences": differences})

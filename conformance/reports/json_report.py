@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from fencepost.conformance.results import Coverage, Failure, Report, RequirementResult, RuleCoverage, Verdict
+from fencepost.conformance.analysis.causes import find_causes
+from fencepost.conformance.results import Coverage, Failure, Report, RequirementResult, RuleCoverage, Scope, Verdict
 from fencepost.model.catalogue.classic import CATALOGUE
 from fencepost.model.errors import FencepostError
+from fencepost.traces.verdict import FieldDifference
 
-REPORT_VERSION = 1
+REPORT_VERSION = 2
 
 
 class ReportError(FencepostError):
@@ -23,7 +25,9 @@ def to_json(report: Report) -> str:
         "fencepost": REPORT_VERSION,
         "target": dict(report.target),
         "seed": report.seed,
+        "scope": str(report.scope),
         "summary": {str(verdict): count for verdict, count in report.summary().items()},
+        "causes": _causes_to_json(report),
         "requirements": [_result_to_json(result) for result in report.results],
         "rules": {
             name: {"seen": rule.seen, "requirements": list(rule.requirements)}
@@ -55,6 +59,7 @@ def from_json(text: str) -> Report:
     report = Report(
         target=_read_target(top.take("target", dict)),
         seed=top.take("seed", int),
+        scope=_read_scope(top.take("scope", str)),
         results=tuple(_read_result(item, n) for n, item in enumerate(top.take("requirements", list))),
         rules={name: _read_rule(rule, name) for name, rule in top.take("rules", dict).items()},
         schedules=top.take_count("schedules"),
@@ -66,8 +71,21 @@ def from_json(text: str) -> Report:
     )
     if top.take("summary", dict) != report.summary():
         raise ReportError("report: the summary does not agree with the requirements")
+    if top.take("causes", list) != _causes_to_json(report):
+        raise ReportError("report: the causes do not agree with the requirements")
     top.check_empty()
     return report
+
+
+def _causes_to_json(report: Report) -> list[dict[str, Any]]:
+    causes = find_causes(report.results)
+    return [{"title": cause.title, "requirements": list(cause.requirements)} for cause in causes]
+
+
+def _read_scope(value: str) -> Scope:
+    if value not in list(Scope):
+        raise ReportError(f"report: unknown scope {value!r}")
+    return Scope(value)
 
 
 def _result_to_json(result: RequirementResult) -> dict[str, Any]:
@@ -94,6 +112,12 @@ def _failure_to_json(failure: Failure) -> dict[str, Any]:
         "schedule": list(failure.schedule),
         "replay": failure.replay,
         "replayed": failure.replayed,
+        "title": failure.title,
+        "differences": [asdict(difference) for difference in failure.differences],
+        "rule": failure.rule,
+        "state": failure.state,
+        "wrong_step": failure.wrong_step,
+        "kind": failure.kind,
     }
 
 
@@ -207,9 +231,25 @@ def _read_failure(value: object, where: str) -> Failure:
         schedule=fields.take_strings("schedule"),
         replay=fields.take("replay", str),
         replayed=fields.take("replayed", bool),
+        title=fields.take("title", str),
+        differences=tuple(
+            _read_difference(item, f"{where} difference {n + 1}")
+            for n, item in enumerate(fields.take("differences", list))
+        ),
+        rule=fields.take("rule", str),
+        state=fields.take("state", str),
+        wrong_step=fields.take_count("wrong_step"),
+        kind=fields.take("kind", str),
     )
     fields.check_empty()
     return failure
+
+
+def _read_difference(value: object, where: str) -> FieldDifference:
+    fields = _JsonObject(value, where)
+    texts = {name: str(fields.take(name, str)) for name in ("name", "expected", "observed", "place")}
+    fields.check_empty()
+    return FieldDifference(**texts)
 
 
 def _read_rule(value: object, name: str) -> RuleCoverage:

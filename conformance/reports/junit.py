@@ -1,9 +1,10 @@
 """The report as JUnit XML, for continuous integration: a suite per family, a test case per requirement."""
 
 import re
+from collections.abc import Iterator
 from xml.etree import ElementTree
 
-from fencepost.conformance.results import Report, RequirementResult, Verdict
+from fencepost.conformance.results import Failure, Report, RequirementResult, Verdict
 from fencepost.model.catalogue.classic import CATALOGUE
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -35,7 +36,7 @@ def _add_case(suite: ElementTree.Element, family: str, result: RequirementResult
     name = f"{result.id} {requirement.title}"
     case = ElementTree.SubElement(suite, "testcase", classname=f"fencepost.{family}", name=name)
     if result.verdict is Verdict.FAIL:
-        element = ElementTree.SubElement(case, "failure", type=str(requirement.level), message=requirement.sentence)
+        element = ElementTree.SubElement(case, "failure", type=str(requirement.level), message=_failure_message(result))
         element.text = _replace_illegal(_failure_text(result))
     elif result.verdict is Verdict.INCONCLUSIVE:
         ElementTree.SubElement(case, "error", type=str(result.verdict), message=_replace_illegal(result.note))
@@ -44,17 +45,35 @@ def _add_case(suite: ElementTree.Element, family: str, result: RequirementResult
         ElementTree.SubElement(case, "skipped", message=_replace_illegal(message))
 
 
+def _failure_message(result: RequirementResult) -> str:
+    """What is wrong in a line, and the sentence of the requirement."""
+    shown = next(iter(result.failures_by_length()), None)
+    sentence = CATALOGUE[result.id].sentence
+    return _replace_illegal(f"{shown.title}. {sentence}" if shown is not None and shown.title else sentence)
+
+
 def _failure_text(result: RequirementResult) -> str:
     lines = [f"source: {CATALOGUE[result.id].source}"]
     for failure in result.failures_by_length():
-        lines += ["", f"observed: {failure.observed}"]
-        lines += (f"allowed: {allowed}" for allowed in failure.allowed)
-        if failure.guard:
-            lines.append(f"false guard: {failure.guard}")
-        lines += (f"{n}. {step}" for n, step in enumerate(failure.schedule, 1))
+        lines += ["", *_difference_lines(failure)]
+        for label, text in (("false guard", failure.guard), ("rule", failure.rule), ("state", failure.state)):
+            lines += [f"{label}: {text}"] if text else []
+        for number, step in enumerate(failure.schedule, 1):
+            lines.append(f"{number}. {step}{'   <-- wrong response' if number == failure.wrong_step else ''}")
         if failure.replay:
             lines.append(f"replay: {failure.replay}")
     return "\n".join(lines)
+
+
+def _difference_lines(failure: Failure) -> Iterator[str]:
+    if failure.title:
+        yield failure.title
+    for difference in failure.differences:
+        place = f" of {difference.place}" if difference.place else ""
+        yield f"{difference.name}{place}: expected {difference.expected}, observed {difference.observed}"
+    if not failure.differences:
+        yield from (f"expected: {allowed}" for allowed in failure.allowed)
+        yield f"observed: {failure.observed}"
 
 
 def _add_interruption(root: ElementTree.Element) -> None:

@@ -4,15 +4,20 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
+from fencepost.conformance.analysis.causes import Cause, find_causes
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
 from fencepost.conformance.reports.progress import format_duration
-from fencepost.conformance.results import Coverage, ExitCode, Failure, Report, RequirementResult, Verdict
+from fencepost.conformance.results import Coverage, ExitCode, Failure, Report, RequirementResult, Scope, Verdict
 from fencepost.model.catalogue.classic import CATALOGUE
 
 _WIDTH = 100
 _LABEL = 16  # the column where the values of labelled lines begin
 
 _MAX_SHOWN = 3
+_MAX_RESPONSE = 600
+"""How many characters of a whole response are shown."""
+_TIMING_NAMES = frozenset({"early", "late", "response"})
+"""Names of differences that are no fields of a response."""
 
 _REASONS = {
     Verdict.KNOWN: ("Known deviations", "declared in the profile"),
@@ -42,7 +47,14 @@ def render_report(report: Report, *, colour: bool = False) -> str:
     """The whole report; ends in a newline."""
     paint = _paint if colour else _no_paint
     blocks = [_target_line(report)]
-    blocks += (_failure_block(result, paint) for result in report.results if result.verdict is Verdict.FAIL)
+    causes = find_causes(report.results)
+    if len(causes) > 1:
+        blocks.append(_cause_list(causes))
+    by_id = {result.id: result for result in report.results}
+    for cause in causes:
+        first, *others = cause.requirements
+        blocks.append(_failure_block(by_id[first], paint))
+        blocks += (_same_failure_block(by_id[id], first, paint) for id in others)
     if report.results:
         blocks.append(_family_table(report))
     for verdict, (heading, reason) in _REASONS.items():
@@ -75,23 +87,25 @@ def render_replay(replay: ReplayResult, *, colour: bool = False) -> str:
 
 def outcome_line(report: Report) -> str:
     """The outcome in one line, as the exit code tells it."""
-    summary = report.summary()
-    exit_code = report.exit_code()
+    summary, exit_code, checked = report.summary(), report.exit_code(), report.checked()
+    part = "" if report.scope is Scope.FULL else f" ({report.scope})"
     if exit_code is ExitCode.VIOLATION:
+        causes = _pluralize(len(find_causes(report.results)), "cause", "causes")
+        violated = _pluralize(summary[Verdict.FAIL], "requirement", "requirements")
         cut = " The run was cut short." if report.cut_short else ""
-        return (
-            f"NOT CONFORMANT: {_pluralize(summary[Verdict.FAIL], 'requirement is', 'requirements are')} violated.{cut}"
-        )
+        return f"NOT CONFORMANT: {causes}, {violated} violated of {checked} checked{part}.{cut}"
     if report.cut_short:
         return "INCONCLUSIVE: the run was cut short."
     if exit_code is ExitCode.INCONCLUSIVE:
         undecided = summary[Verdict.INCONCLUSIVE]
         return f"INCONCLUSIVE: {_pluralize(undecided, 'requirement', 'requirements')} could not be decided."
-    known = summary[Verdict.KNOWN]
-    if not summary[Verdict.PASS] + known:
+    if not checked:
         return "NOTHING CHECKED: no requirement was put to the test."
+    known = summary[Verdict.KNOWN]
     apart = f", apart from {_pluralize(known, 'known deviation', 'known deviations')}" if known else ""
-    return f"CONFORMANT: everything that was checked is kept{apart}."
+    word = "CONFORMANT" if report.scope is Scope.FULL else "NO VIOLATION"
+    of = _pluralize(len(report.results), "requirement", "requirements")
+    return f"{word}: {checked} of {of} checked{part}, none violated{apart}."
 
 
 def escape_unprintable(text: str) -> str:
@@ -112,30 +126,77 @@ def _name_first(report: Report) -> Iterator[str]:
 def _failure_block(result: RequirementResult, paint: _Painter) -> str:
     requirement = CATALOGUE[result.id]
     lines = [f"{paint('FAIL', _RED)} {result.id} {requirement.level}: {requirement.title}"]
+    shown = result.failures_by_length()[:1]
+    for failure in shown:
+        lines += _difference_lines(failure)
     lines += _wrapped_lines("requirement", requirement.sentence)
     lines += _wrapped_lines("source", requirement.source)
     if result.note:
         lines += _wrapped_lines("note", result.note)
-    if result.failures:
-        lines += _failure_lines(result.failures_by_length()[0])
+    for failure in shown:
+        lines += _failure_lines(failure)
         if len(result.failures) > 1:
             lines += _wrapped_lines("further", _pluralize(len(result.failures) - 1, "other failure", "other failures"))
     return "\n".join(lines)
 
 
+def _cause_list(causes: Sequence[Cause]) -> str:
+    """All causes, each in a line with the requirements that it violates."""
+    lines = ["Causes"]
+    for number, cause in enumerate(causes, 1):
+        lines += _wrap_text(f"  {number:>2}. ", f"{', '.join(cause.requirements)}: {_shorten(cause.title)}", " " * 6)
+    return "\n".join(lines)
+
+
+def _same_failure_block(result: RequirementResult, first: str, paint: _Painter) -> str:
+    """A requirement that fails by a response that another block shows."""
+    requirement = CATALOGUE[result.id]
+    lines = [f"{paint('FAIL', _RED)} {result.id} {requirement.level}: {requirement.title}"]
+    lines += _wrapped_lines("requirement", requirement.sentence)
+    lines += _wrapped_lines("source", requirement.source)
+    lines += _wrapped_lines("as", f"{first}: the same wrong response of the same rule")
+    failure = result.failures_by_length()[0]
+    lines.append(_unwrapped_line("trace", f"{failure.trace or 'not saved'}, event {failure.step}"))
+    if failure.replay:
+        lines.append(_unwrapped_line("replay", failure.replay))
+    return "\n".join(lines)
+
+
+def _difference_lines(failure: Failure) -> Iterator[str]:
+    """What is wrong: the fields with the values expected and observed, or else the whole responses."""
+    if failure.title:
+        yield from _wrap_text("  ", failure.title, "  ")
+    for difference in failure.differences:
+        field = f"{difference.name} of {difference.place}" if difference.place else difference.name
+        name = "" if difference.name in _TIMING_NAMES else f"{field} = "
+        yield from _wrapped_lines("expected", name + difference.expected)
+        yield from _wrapped_lines("observed", name + difference.observed)
+    if not failure.differences:
+        for label, allowed in zip(_label_once("expected"), failure.allowed, strict=False):
+            yield from _wrapped_lines(label, _shorten(allowed))
+        yield from _wrapped_lines("observed", _shorten(failure.observed))
+
+
 def _failure_lines(failure: Failure) -> Iterator[str]:
-    yield from _wrapped_lines("observed", failure.observed)
-    for label, allowed in zip(_label_once("allowed"), failure.allowed, strict=False):
-        yield from _wrapped_lines(label, allowed)
     if failure.guard:
         yield from _wrapped_lines("false guard", failure.guard)
-    numbered = (f"{n}. {step}" for n, step in enumerate(failure.schedule, 1))
+    if failure.rule:
+        yield from _wrapped_lines("rule", failure.rule)
+    if failure.state:
+        yield from _wrapped_lines("state", failure.state)
+    steps = enumerate(failure.schedule, 1)
+    numbered = (f"{n}. {step}{'   <-- wrong response' if n == failure.wrong_step else ''}" for n, step in steps)
     for label, step in zip(_label_once("schedule"), numbered, strict=False):
         yield from _wrapped_lines(label, step)
     yield _unwrapped_line("trace", f"{failure.trace or 'not saved'}, event {failure.step}")
     if failure.replay:
         yield _unwrapped_line("replay", failure.replay)
     yield _unwrapped_line("replayed", "yes, it failed again" if failure.replayed else "no")
+
+
+def _shorten(text: str) -> str:
+    """A response in words, cut to a readable length; the JSON report has the whole."""
+    return text if len(text) <= _MAX_RESPONSE else f"{text[:_MAX_RESPONSE]}... ({len(text)} characters)"
 
 
 def _label_once(label: str) -> Iterator[str]:
@@ -199,9 +260,23 @@ def _reason_block(heading: str, default: str, results: list[RequirementResult]) 
         by_reason.setdefault(result.note or default, []).append(result.id)
     lines = [heading]
     for reason, ids in by_reason.items():
-        lines += _wrap_text("  ", ", ".join(ids), "  ")
+        lines += _wrap_text("  ", fold_ids(ids), "  ")
         lines += _wrap_text("    ", reason, "    ")
     yield "\n".join(lines)
+
+
+def fold_ids(ids: Sequence[str]) -> str:
+    """Ids in a line, three or more in a row as the first and the last: `JOIN-01..JOIN-09, JOIN-12`."""
+    order = {id: place for place, id in enumerate(CATALOGUE)}
+    rows: list[list[str]] = []
+    for id in ids:
+        last = rows[-1][-1] if rows else ""
+        follows = last and CATALOGUE[last].family == CATALOGUE[id].family and order[id] == order[last] + 1
+        if follows:
+            rows[-1].append(id)
+        else:
+            rows.append([id])
+    return ", ".join(f"{row[0]}..{row[-1]}" if len(row) > 2 else ", ".join(row) for row in rows)
 
 
 def _coverage_block(coverage: Coverage, rules: int) -> str:

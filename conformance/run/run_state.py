@@ -231,6 +231,7 @@ class RunState:
             seconds=time.monotonic() - self.started_at,
             cut_short=cut_short,
             coverage=coverage,
+            scope=self.plan.scope,
         )
 
     def origin_of(self, run: ScenarioRun) -> Origin:

@@ -40,11 +40,14 @@ ALIASES = {
     " | ".join(each.__name__ for each in typing.get_args(events.RunEvent)): "RunEvent",
 }
 TYPES = {
-    "Failure": ("trace", "step", "observed", "allowed", "guard", "schedule", "replay", "replayed"),
+    "Failure": (
+        *("trace", "step", "observed", "allowed", "guard", "schedule", "replay", "replayed"),
+        *("title", "differences", "rule", "state", "wrong_step", "kind"),
+    ),
     "ReplayResult": ("outcome", "requirement", "failure", "note"),
     "Report": (
         *("target", "seed", "results", "rules", "schedules", "events", "seconds", "cut_short", "coverage"),
-        "undecided",
+        *("undecided", "scope"),
     ),
     "Requirement": ("id", "level", "title", "sentence", "source", "testability", "needs", "why"),
     "RequirementResult": ("id", "verdict", "note", "checks", "failures"),

@@ -3,25 +3,27 @@ from dataclasses import replace
 import pytest
 
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
-from fencepost.conformance.reports.text import escape_unprintable, outcome_line, render_replay, render_report
-from fencepost.conformance.results import Report, RequirementResult, Verdict
+from fencepost.conformance.reports.text import escape_unprintable, fold_ids, outcome_line, render_replay, render_report
+from fencepost.conformance.results import Report, RequirementResult, Scope, Verdict
 from tests.support.sample_reports import JOIN_29, KEPT, VIOLATED
 
 VIOLATED_TEXT = """\
 Target: kafka://127.0.0.1:9092 (implementation made up 4.1, clock wall)
 
 FAIL JOIN-29 MUST: Matching rejoin in CompletingRebalance
+  JoinGroup response has the wrong generation_id
+  expected      generation_id = 1
+  observed      generation_id = -1
   requirement   In CompletingRebalance, a member that rejoins with identical protocols is answered
                 at once with the current generation and without a rebalance; the leader gets the
                 members again.
   source        GroupMetadataManagerTest
-  observed      JoinGroup of A was parked
-  allowed       JoinGroup of A: error 0, generation 1, members A and B
-                no answer yet
   false guard   the protocols differ from the stored ones
+  rule          join.completing.same-protocols: a member asks again
+  state         Completing, generation 1, members A, B
   schedule      1. A: JoinGroup v5
                 2. A: JoinGroup v5 with the id given
-                3. A: JoinGroup v5, the same again
+                3. A: JoinGroup v5, the same again   <-- wrong response
   trace         failing/JOIN-29.jsonl, event 11
   replay        fencepost replay failing/JOIN-29.jsonl bundled
   replayed      yes, it failed again
@@ -54,7 +56,7 @@ Notes
 
 8 requirements: 1 fail, 2 pass, 1 known, 1 inconclusive, 2 unsupported, 1 not observed; \
 12 schedules, 345 events, 1 of 2 rules seen, 6.8 s, seed 7.
-NOT CONFORMANT: 1 requirement is violated.
+NOT CONFORMANT: 1 cause, 1 requirement violated of 4 checked.
 """
 
 KEPT_TEXT = """\
@@ -64,7 +66,7 @@ Families
   HB            1 pass
 
 1 requirement: 1 pass; 1 schedule, 8 events, 0.0 s, seed 0.
-CONFORMANT: everything that was checked is kept.
+NO VIOLATION: 1 of 1 requirement checked (selected), none violated.
 """
 
 NOTHING_TEXT = """\
@@ -76,11 +78,13 @@ INCONCLUSIVE: the run was cut short.
 
 STILL_FAILS_TEXT = """\
 FAIL JOIN-29 MUST: Matching rejoin in CompletingRebalance
+  JoinGroup response has the wrong generation_id
+  expected      NONE, generation=1
+  observed      error_code=NONE, generation_id=-1
   requirement   In CompletingRebalance, a member that rejoins with identical protocols is answered
                 at once with the current generation and without a rebalance; the leader gets the
                 members again.
   source        GroupMetadataManagerTest
-  observed      JoinGroup of A was parked
   trace         not saved, event 11
   replayed      no
 
@@ -103,15 +107,15 @@ def test_a_report_of_a_run_that_was_cut_short_at_once() -> None:
 def test_colour_changes_nothing_but_colour() -> None:
     coloured = render_report(VIOLATED, colour=True)
     assert "\x1b[31mFAIL\x1b[0m JOIN-29" in coloured
-    assert coloured.endswith("\x1b[31mNOT CONFORMANT: 1 requirement is violated.\x1b[0m\n")
+    assert coloured.endswith("\x1b[31mNOT CONFORMANT: 1 cause, 1 requirement violated of 4 checked.\x1b[0m\n")
     assert coloured.replace("\x1b[31m", "").replace("\x1b[0m", "") == VIOLATED_TEXT
-    assert render_report(KEPT, colour=True).endswith(
-        "\x1b[32mCONFORMANT: everything that was checked is kept.\x1b[0m\n"
-    )
+    assert render_report(KEPT, colour=True).endswith(f"\x1b[32m{outcome_line(KEPT)}\x1b[0m\n")
 
 
 def test_a_target_cannot_send_control_characters_to_the_terminal() -> None:
-    failure = replace(JOIN_29, observed="member \x1b[2J\r\n\x07 \ud800", schedule=("A\x1b[H",), trace="a\nb")
+    failure = replace(
+        JOIN_29, differences=(), observed="member \x1b[2J\r\n\x07 \ud800", schedule=("A\x1b[H",), trace="a\nb"
+    )
     result = RequirementResult("JOIN-29", Verdict.FAIL, note="\x1b", failures=(failure,))
     text = render_report(replace(KEPT, target={"name": "x\x9b1m", "y": "\x1b"}, results=(result,)))
     assert all(c == "\n" or c.isprintable() for c in text)
@@ -123,24 +127,77 @@ def test_printable_text_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "cut_short", "expected"),
+    ("verdicts", "scope", "cut_short", "expected"),
     [
-        ("fail fail", False, "NOT CONFORMANT: 2 requirements are violated."),
-        ("fail", True, "NOT CONFORMANT: 1 requirement is violated. The run was cut short."),
-        ("inconclusive pass", False, "INCONCLUSIVE: 1 requirement could not be decided."),
-        ("inconclusive inconclusive", True, "INCONCLUSIVE: the run was cut short."),
-        ("unsupported not-observed", False, "NOTHING CHECKED: no requirement was put to the test."),
-        ("pass known", False, "CONFORMANT: everything that was checked is kept, apart from 1 known deviation."),
-        ("known known", False, "CONFORMANT: everything that was checked is kept, apart from 2 known deviations."),
+        ("fail fail pass", Scope.FULL, False, "NOT CONFORMANT: 2 causes, 2 requirements violated of 3 checked."),
+        ("fail", Scope.SMOKE, False, "NOT CONFORMANT: 1 cause, 1 requirement violated of 1 checked (smoke)."),
+        (
+            "fail",
+            Scope.FULL,
+            True,
+            "NOT CONFORMANT: 1 cause, 1 requirement violated of 1 checked. The run was cut short.",
+        ),
+        ("inconclusive pass", Scope.FULL, False, "INCONCLUSIVE: 1 requirement could not be decided."),
+        ("inconclusive inconclusive", Scope.FULL, True, "INCONCLUSIVE: the run was cut short."),
+        ("unsupported not-observed", Scope.FULL, False, "NOTHING CHECKED: no requirement was put to the test."),
+        ("pass unsupported", Scope.FULL, False, "CONFORMANT: 1 of 2 requirements checked, none violated."),
+        (
+            "pass not-observed",
+            Scope.SMOKE,
+            False,
+            "NO VIOLATION: 1 of 2 requirements checked (smoke), none violated.",
+        ),
+        (
+            "pass known",
+            Scope.FULL,
+            False,
+            "CONFORMANT: 2 of 2 requirements checked, none violated, apart from 1 known deviation.",
+        ),
+        (
+            "known known",
+            Scope.TRACES,
+            False,
+            "NO VIOLATION: 2 of 2 requirements checked (traces), none violated, apart from 2 known deviations.",
+        ),
     ],
 )
-def test_headlines(verdicts: str, cut_short: bool, expected: str) -> None:
-    results = tuple(RequirementResult("HB-05", Verdict(verdict)) for verdict in verdicts.split())
-    assert outcome_line(replace(KEPT, results=results, cut_short=cut_short)) == expected
+def test_headlines(verdicts: str, scope: Scope, cut_short: bool, expected: str) -> None:
+    ids = ("HB-05", "HB-06", "HB-07")
+    results = tuple(RequirementResult(id, Verdict(verdict)) for id, verdict in zip(ids, verdicts.split(), strict=False))
+    assert outcome_line(replace(KEPT, results=results, cut_short=cut_short, scope=scope)) == expected
+
+
+def test_requirements_that_fail_by_the_same_response_are_one_cause() -> None:
+    shorter = replace(JOIN_29, schedule=JOIN_29.schedule[:2])
+    results = (
+        RequirementResult("JOIN-29", Verdict.FAIL, failures=(JOIN_29,)),
+        RequirementResult("JOIN-32", Verdict.FAIL, failures=(shorter,)),
+        RequirementResult("SYNC-10", Verdict.FAIL, failures=(replace(JOIN_29, kind="another"),)),
+    )
+    text = render_report(replace(KEPT, results=results, scope=Scope.FULL))
+    assert "   1. JOIN-32, JOIN-29: JoinGroup response has the wrong generation_id: expected 1, observed -1" in text
+    assert "   2. SYNC-10: JoinGroup response" in text
+    assert "  as            JOIN-32: the same wrong response of the same rule" in text
+    assert text.count("expected      generation_id = 1") == 2
+    assert outcome_line(replace(KEPT, results=results, scope=Scope.FULL)).startswith("NOT CONFORMANT: 2 causes, 3 ")
+
+
+def test_ids_in_a_row_are_folded() -> None:
+    assert fold_ids(["HB-01", "HB-02", "HB-03", "HB-05", "HB-06", "JOIN-01"]) == "HB-01..HB-03, HB-05, HB-06, JOIN-01"
+    assert fold_ids([]) == ""
+
+
+def test_a_long_response_is_cut_and_says_so() -> None:
+    failure = replace(JOIN_29, differences=(), observed="x" * 5000)
+    text = render_report(replace(KEPT, results=(RequirementResult("JOIN-29", Verdict.FAIL, failures=(failure,)),)))
+    assert "... (5000 characters)" in " ".join(text.split())
+    assert len(text) < 2000
 
 
 def test_a_replay_that_still_fails_shows_the_failure() -> None:
-    bare = replace(JOIN_29, trace="", allowed=(), guard="", schedule=(), replay="", replayed=False)
+    bare = replace(
+        JOIN_29, trace="", guard="", rule="", state="", differences=(), schedule=(), replay="", replayed=False
+    )
     assert render_replay(ReplayResult(ReplayOutcome.STILL_FAILS, "JOIN-29", bare)) == STILL_FAILS_TEXT
 
 

@@ -10,11 +10,12 @@ from tests.support.sample_reports import KEPT, VIOLATED
 
 KEPT_TEXT = """\
 {
-  "fencepost": 1,
+  "fencepost": 2,
   "target": {
     "name": "bundled"
   },
   "seed": 0,
+  "scope": "selected",
   "summary": {
     "pass": 1,
     "fail": 0,
@@ -23,6 +24,7 @@ KEPT_TEXT = """\
     "not-observed": 0,
     "inconclusive": 0
   },
+  "causes": [],
   "requirements": [
     {
       "id": "HB-05",
@@ -53,13 +55,25 @@ def test_failures_and_rules_are_written_by_their_contract_names() -> None:
     assert document["requirements"][5]["failures"][1] == {
         "trace": "failing/JOIN-29.jsonl",
         "step": 11,
-        "observed": "JoinGroup of A was parked",
-        "allowed": ["JoinGroup of A: error 0, generation 1, members A and B", "no answer yet"],
+        "observed": "error_code=NONE, generation_id=-1",
+        "allowed": ["NONE, generation=1"],
         "guard": "the protocols differ from the stored ones",
         "schedule": ["A: JoinGroup v5", "A: JoinGroup v5 with the id given", "A: JoinGroup v5, the same again"],
         "replay": "fencepost replay failing/JOIN-29.jsonl bundled",
         "replayed": True,
+        "title": "JoinGroup response has the wrong generation_id",
+        "differences": [{"name": "generation_id", "expected": "1", "observed": "-1", "place": ""}],
+        "rule": "join.completing.same-protocols: a member asks again",
+        "state": "Completing, generation 1, members A, B",
+        "wrong_step": 3,
+        "kind": "join.completing.same-protocols generation",
     }
+    assert document["causes"] == [
+        {
+            "title": "JoinGroup response has the wrong generation_id: expected 1, observed -1",
+            "requirements": ["JOIN-29"],
+        }
+    ]
     assert document["rules"] == {
         "join.completing.same-protocols": {"seen": 2, "requirements": ["JOIN-29"]},
         "sync.completing.follower": {"seen": 0, "requirements": ["SYNC-10", "TIMER-04"]},
@@ -94,8 +108,8 @@ def put(path: str, value: object) -> Callable[[Any], None]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (put("fencepost", 2), "not a Fencepost report of version 1"),
-        (put("fencepost", True), "not a Fencepost report of version 1"),
+        (put("fencepost", 1), "not a Fencepost report of version 2"),
+        (put("fencepost", True), "not a Fencepost report of version 2"),
         (put("seed", "0"), "report: 'seed' should be a whole number"),
         (put("seed", True), "report: 'seed' should be a whole number"),
         (put("seconds", "1"), "report: 'seconds' should be a number"),
@@ -108,6 +122,12 @@ def put(path: str, value: object) -> Callable[[Any], None]:
         (put("target", {}), "target: 'name' is missing"),
         (put("target/name", 1), "target: 'name' should be a string"),
         (put("summary/pass", 3), "report: the summary does not agree with the requirements"),
+        (put("causes", []), "report: the causes do not agree with the requirements"),
+        (put("scope", "whole"), "report: unknown scope 'whole'"),
+        (
+            put("requirements/5/failures/1/differences", [{}]),
+            "JOIN-29 failure 2 difference 1: 'name' is missing",
+        ),
         (put("requirements/0/id", "HB-99"), "requirement 1: there is no requirement 'HB-99'"),
         (put("requirements/0/verdict", "maybe"), "FIND-01: unknown verdict 'maybe'"),
         (put("requirements/0/extra", 0), "requirement 1: unknown field 'extra'"),
@@ -142,5 +162,5 @@ def test_text_that_is_not_json(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["[]", "1", "null", "{}"])
 def test_json_that_is_not_a_report(text: str) -> None:
-    with pytest.raises(ReportError, match=r"^not a Fencepost report of version 1$"):
+    with pytest.raises(ReportError, match=r"^not a Fencepost report of version 2$"):
         from_json(text)

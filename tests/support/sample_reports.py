@@ -1,16 +1,23 @@
 """Reports to show, write and read back."""
 
-from fencepost.conformance.results import Failure, Report, RequirementResult, RuleCoverage, Verdict
+from fencepost.conformance.results import Failure, Report, RequirementResult, RuleCoverage, Scope, Verdict
+from fencepost.traces.verdict import FieldDifference
 
 JOIN_29 = Failure(
     trace="failing/JOIN-29.jsonl",
     step=11,
-    observed="JoinGroup of A was parked",
-    allowed=("JoinGroup of A: error 0, generation 1, members A and B", "no answer yet"),
+    observed="error_code=NONE, generation_id=-1",
+    allowed=("NONE, generation=1",),
     guard="the protocols differ from the stored ones",
     schedule=("A: JoinGroup v5", "A: JoinGroup v5 with the id given", "A: JoinGroup v5, the same again"),
     replay="fencepost replay failing/JOIN-29.jsonl bundled",
     replayed=True,
+    title="JoinGroup response has the wrong generation_id",
+    differences=(FieldDifference("generation_id", "1", "-1"),),
+    rule="join.completing.same-protocols: a member asks again",
+    state="Completing, generation 1, members A, B",
+    wrong_step=3,
+    kind="join.completing.same-protocols generation",
 )
 LONGER = Failure(
     trace="",
@@ -52,4 +59,5 @@ KEPT = Report(
     schedules=1,
     events=8,
     seconds=0.04,
+    scope=Scope.SELECTED,
 )

@@ -33,7 +33,6 @@ def violation(found: Violation) -> Plain:
         "observed": found.observed,
         "expected": list(found.allowed),
         "rule": found.rule,
-        "condition": found.guard,
         "requirements": list(found.requirements),
         "signature": found.kind,
         "tolerated": found.tolerated,

@@ -60,15 +60,12 @@ REQUESTS = {
     "TransactionalCommit": "TxnOffsetCommit",
 }
 """How transitions of the model name requests."""
-GUARDS = {
-    "the request is not from a member that has its place": "the sender does not already hold a place",
-    "rejoins after the limit's number of others did": "rejoins after as many others as the limit allows",
-}
-"""Guards of rules that are worded anew."""
+UNCOMPARED = frozenset({"condition"})
+"""Fields of old violations that are nothing but texts for a reader, which are worded anew."""
 RENAMED = Renamed(
     kinds={"answer": "response"},
     happenings={"evidence": "check"},
-    words={"Fresh": "FreshId", **GUARDS, **{f"/ {old}": f"/ {new}" for old, new in REQUESTS.items()}},
+    words={"Fresh": "FreshId", **{f"/ {old}": f"/ {new}" for old, new in REQUESTS.items()}},
 )
 
 
@@ -125,6 +122,7 @@ def reword(value: Any, words: re.Pattern[str], names: Names) -> Any:
         return {
             key: reword_rules(each, words, names) if key == "rules" else reword(each, words, names)
             for key, each in value.items()
+            if key not in UNCOMPARED
         }
     return value
 

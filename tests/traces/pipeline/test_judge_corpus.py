@@ -28,7 +28,7 @@ from fencepost.traces.pipeline.recordings import TraceFile, group_recordings, li
 from fencepost.traces.pipeline.results import CorpusResults, judge_corpus, query_corpus
 from fencepost.traces.pipeline.row_reader import SHARED_BUCKET, Row, RowReader
 from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, ShardJudge, pair_shard_operations
-from fencepost.traces.verdict import TraceVerdict, Violation
+from fencepost.traces.verdict import FieldDifference, TraceVerdict, Violation
 from tests.support.altered_traces import altered_trace, judge_alone, summarize_verdicts, write_in_parts
 
 TRACES_IN_CI = 40
@@ -156,6 +156,7 @@ def test_violations_equal_those_of_the_judge(corpus: Corpus, corpus_results: Cor
     for row in corpus_results.finding_values("violation"):
         trace = row.pop("trace")
         fields: dict[str, Any] = {key: tuple(each) if isinstance(each, list) else each for key, each in row.items()}
+        fields["differences"] = tuple(FieldDifference(**each) for each in row["differences"])
         violation = Violation(**fields)
         found.setdefault(trace, Counter())[violation] += 1
     flawed: list[Path] = []

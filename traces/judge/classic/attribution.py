@@ -1,16 +1,24 @@
 """Violations from mismatches: the response seen, the one allowed, and the requirements violated."""
 
+from fencepost.model.classic.messages.parsing import NO_TOPIC_NAMES
+from fencepost.model.classic.messages.requests import TopicNames
 from fencepost.model.classic.rules import RULES, Rule
+from fencepost.traces.judge.classic.field_differences import describe_differences
 from fencepost.traces.judge.classic.recovery import OFFSET_DETAIL_FIELDS
-from fencepost.traces.judge.classic.wording import false_guard, format_expected
+from fencepost.traces.judge.classic.wording import format_expected, format_state, other_guards
 from fencepost.traces.judge.diagnosis.wording import errors_in, format_observed
 from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch
 from fencepost.traces.operations import Operation
 from fencepost.traces.verdict import Violation
 
 
-def build_violation(group: str, part: GroupOperation, mismatch: Mismatch, rules: frozenset[str]) -> Violation:
-    """The violation that a mismatch is; `rules` are those that explain the operation as far as it is settled."""
+def build_violation(
+    group: str, part: GroupOperation, mismatch: Mismatch, rules: frozenset[str], names: TopicNames = NO_TOPIC_NAMES
+) -> Violation:
+    """The violation that a mismatch is; `rules` are those that explain the operation as far as it is settled.
+
+    `names` are those of topics by their ids.
+    """
     operation = part.operation
     # What parked a request long ago is settled, and the search has forgotten it.
     rule = mismatch.rule or min(rules, default="")
@@ -33,9 +41,11 @@ def build_violation(group: str, part: GroupOperation, mismatch: Mismatch, rules:
         else format_observed(body) + wait,
         allowed=(allowed,),
         rule=rule,
-        guard=false_guard(part.request, operation.api, body, mismatch.world, applied),
+        guard=other_guards(operation.api, body, applied),
         requirements=requirements,
         kind=violation_kind(operation, mismatch, rule, requirements),
+        differences=describe_differences(group, part, mismatch, names),
+        state=format_state(mismatch.world),
     )
 
 

@@ -64,7 +64,13 @@ def compare_with_choices(
     expected: Response, observed: ObservedResponse, choices: tuple[int, ...]
 ) -> ResponseDifference:
     """Compare the responses in one way."""
-    difference = ResponseDifference(choices=choices)
+    return fill_difference(expected, observed, ResponseDifference(choices=choices))
+
+
+def fill_difference(
+    expected: Response, observed: ObservedResponse, difference: ResponseDifference
+) -> ResponseDifference:
+    """Return the difference with the fields in which the responses differ."""
     if observed.response.get("_findings"):
         difference.advisory.add("wire")
     COMPARISONS[type(expected)](expected, observed, difference)
@@ -88,7 +94,7 @@ def compare_join(expected: JoinResponse, observed: ObservedResponse, difference:
         difference.expect_equal("member", text_or_empty(expected.member), body.get("member_id"))
     if expected.error != Error.NONE:
         if body.get("members"):
-            difference.required.add("members")
+            difference.require("members", [], [row.get("member_id") for row in body["members"]])
         difference.expect_equal("generation", expected.generation, body.get("generation_id"))
         unnamed = None if observed.version >= 7 else ""
         difference.expect_equal("protocol", expected.protocol or unnamed, body.get("protocol_name"))
@@ -118,9 +124,9 @@ def compare_members(
 
     views = [view for view in expected if view.id is not None]
     for view, row in match_members(views, seen, fits, difference):
-        difference.require_equal("members", view.metadata, row.get("metadata"))
+        difference.require_equal("members", view.metadata, row.get("metadata"), row)
         if version >= 5:
-            difference.require_equal("instances", view.instance, row.get("group_instance_id"))
+            difference.require_equal("instances", view.instance, row.get("group_instance_id"), row)
 
 
 def match_members(
@@ -134,7 +140,7 @@ def match_members(
     named = {difference.fresh_ids.get(view.id) if isinstance(view.id, FreshId) else view.id for view in views}
     free = [row for name, row in rows.items() if name not in named]
     if len(rows) != len(seen) or len(rows) != len(views):
-        difference.required.add("members")
+        difference.require("members", [view.id for view in views], [row.get("member_id") for row in seen])
         return
     for view in views:
         row = rows.get(difference.fresh_ids.get(view.id) if isinstance(view.id, FreshId) else view.id)
@@ -145,7 +151,7 @@ def match_members(
                 free.remove(row)
                 difference.fresh_ids[view.id] = row["member_id"]
         if row is None:
-            difference.required.add("members")
+            difference.require("members", [each.id for each in views], list(rows))
         else:
             yield view, row
 
@@ -171,7 +177,7 @@ def compare_error(
     if observed.api == "DeleteGroups":
         rows = [row for row in body.get("results") or () if row.get("group_id") == observed.group]
         if len(rows) != 1:
-            difference.required.add("groups")
+            difference.require("groups", 1, len(rows))
             return
         body = rows[0]
     difference.require_equal("error", int(expected.error), body.get("error_code"))
@@ -225,9 +231,10 @@ def compare_partitions(expected: PartitionErrors, observed: ObservedResponse, di
         expected = PartitionErrors(dict.fromkeys(asked, expected.error))
     errors = {where: row.get("error_code") for where, row in rows.items()}
     if set(errors) != set(expected.errors):
-        difference.required.add("partitions")
-    elif any(errors[where] != error for where, error in expected.errors.items()):
-        difference.required.add("error")
+        difference.require("partitions", expected.errors.keys(), errors.keys())
+        return
+    for where, error in expected.errors.items():
+        difference.require_equal("error", int(error), errors[where], where)
 
 
 def offset_fetch_bodies(version: int, body: Body, group: str) -> list[Body]:
@@ -250,21 +257,22 @@ def compare_offset_fetch(
     """OffsetFetch, of one group among those asked."""
     bodies = offset_fetch_bodies(observed.version, observed.response, observed.group)
     if len(bodies) != 1:
-        difference.required.add("groups")
+        difference.require("groups", 1, len(bodies))
         return
     if observed.version >= 2:
         difference.require_equal("error", int(expected.error), bodies[0].get("error_code"))
     rows = partition_rows(bodies[0].get("topics"), observed.names)
     asked = offset_fetch_bodies(observed.version, observed.request, observed.group)[0]
-    if bare_topics(bodies[0].get("topics"), observed.names) - bare_topics(asked.get("topics"), observed.names):
-        difference.required.add("partitions")
+    bare = bare_topics(bodies[0].get("topics"), observed.names)
+    if bare - bare_topics(asked.get("topics"), observed.names):
+        difference.require("partitions", "no topic without partitions", bare)
     if expected.error != Error.NONE:
         # Below v2 there is no other place for an error than the partitions.
-        if observed.version < 2 and any(row.get("error_code") != expected.error for row in rows.values()):
-            difference.required.add("error")
+        for where, row in rows.items() if observed.version < 2 else ():
+            difference.require_equal("error", int(expected.error), row.get("error_code"), where)
         return
     if set(rows) != set(expected.offsets):
-        difference.required.add("partitions")
+        difference.require("partitions", expected.offsets.keys(), rows.keys())
         return
     for where, offset in expected.offsets.items():
         row = rows[where]
@@ -272,13 +280,13 @@ def compare_offset_fetch(
         if where in expected.nameless:
             error = Error.UNKNOWN_TOPIC_ID
         value = NO_OFFSET if offset is None else offset
-        difference.require_equal("error", int(error), row.get("error_code"))
-        difference.require_equal("offset", value.offset, row.get("committed_offset"))
-        difference.require_equal("metadata", value.metadata, text_or_empty(row.get("metadata")))
+        difference.require_equal("error", int(error), row.get("error_code"), where)
+        difference.require_equal("offset", value.offset, row.get("committed_offset"), where)
+        difference.require_equal("metadata", value.metadata, text_or_empty(row.get("metadata")), where)
         if row.get("metadata") is None:
             difference.advisory.add("metadata")  # COMMIT-16: null does not come back
         if observed.version >= 5:
-            difference.require_equal("epoch", value.epoch, row.get("committed_leader_epoch"))
+            difference.require_equal("epoch", value.epoch, row.get("committed_leader_epoch"), where)
 
 
 def compare_describe_group(
@@ -286,8 +294,9 @@ def compare_describe_group(
 ) -> None:
     """DescribeGroups, of one group among those asked."""
     rows = [row for row in observed.response.get("groups") or () if row.get("group_id") == observed.group]
-    if len(rows) != observed.request["groups"].count(observed.group):
-        difference.required.add("groups")
+    asked = observed.request["groups"].count(observed.group)
+    if len(rows) != asked:
+        difference.require("groups", asked, len(rows))
         return
     body = rows[0]
     difference.require_equal("error", int(expected.error), body.get("error_code"))
@@ -316,12 +325,12 @@ def compare_described_members(
         return version < 4 or row.get("group_instance_id") == member.instance
 
     for member, row in match_members(expected, seen, fits, difference):
-        difference.require_equal("members", member.metadata or b"", row.get("member_metadata") or b"")
+        difference.require_equal("members", member.metadata or b"", row.get("member_metadata") or b"", row)
         assignment = row.get("member_assignment") or b""
         if assignment or not member.any_assignment:
-            difference.require_equal("assignment", member.assignment or b"", assignment)
+            difference.require_equal("assignment", member.assignment or b"", assignment, row)
         if version >= 4:
-            difference.require_equal("instances", member.instance, row.get("group_instance_id"))
+            difference.require_equal("instances", member.instance, row.get("group_instance_id"), row)
 
 
 def compare_list_groups(
@@ -351,7 +360,7 @@ def compare_silence(expected: NoResponse, observed: ObservedResponse, difference
         Error.REBALANCE_IN_PROGRESS,
         Error.ILLEGAL_GENERATION,
     ):
-        difference.required.add("error")
+        difference.require("error", "an error", observed.response.get("error_code"))
 
 
 COMPARISONS: Mapping[type, Callable[[Any, ObservedResponse, ResponseDifference], None]] = {

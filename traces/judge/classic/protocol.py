@@ -45,7 +45,7 @@ class ClassicProtocol(JudgedProtocol):
 
     def build_violation(self, group: str, part: GroupOperation, mismatch: Mismatch, rules: frozenset[str]) -> Violation:
         """The mismatch in words, and the requirements that it violates."""
-        return build_violation(group, part, mismatch, rules)
+        return build_violation(group, part, mismatch, rules, self.topics.names)
 
     def recover(self, diagnosis: Diagnosis, body: Body, operations: Mapping[int, GroupOperation]) -> Recovery | None:
         """Where to go on after the mismatches of a diagnosis."""

@@ -194,5 +194,5 @@ class CoordinatorStepper(Stepper, ABC):
             if operation.api == "JoinGroup" and not operation.body.get("member_id"):
                 shown = operation.response.get("member_id")
                 if shown and self.issued_ids.setdefault(shown, operation.handle) != operation.handle:
-                    difference.required.add("member")
+                    difference.require("member", "an id of its own", shown)
             yield difference

@@ -2,8 +2,15 @@
 
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.member_table import is_member
-from fencepost.model.classic.core.state import Holder, JoinResponse, LeaveResponse, NoResponse, Phase, SyncResponse
-from fencepost.model.classic.messages.requests import Request
+from fencepost.model.classic.core.state import (
+    Holder,
+    JoinResponse,
+    LeaveResponse,
+    NoResponse,
+    Phase,
+    Slot,
+    SyncResponse,
+)
 from fencepost.model.classic.messages.responses import (
     DescribeGroupResponse,
     ListGroupsResponse,
@@ -51,33 +58,30 @@ def format_expected(response: Response | None) -> str:
             return response.error.name
 
 
-def false_guard(request: Request | None, api: str, body: Body, world: GroupState, applied: Rule | None) -> str:
-    """The guard under which the response seen would have been right, and the values that make it false."""
+def other_guards(api: str, body: Body, applied: Rule | None) -> str:
+    """The guards of all rules but the one that applied which give the errors seen."""
     codes = errors_in(body)
     wanted = [row for row in RULES.values() if row.api == api and row.error is not None and row.error in codes]
     clauses = [row.guard for row in wanted if applied is None or row.name != applied.name]
-    if not clauses:
-        return f"no rule gives such an answer; {format_state(request, world)}"
-    return f"{' or '.join(clauses)}; but {format_state(request, world)}"
+    return " or ".join(clauses) or "no rule gives such an answer"
 
 
-def format_state(request: Request | None, world: GroupState) -> str:
+def format_state(world: GroupState) -> str:
     """The values that guards look at, in words."""
     group = world.group
     if group is None:
         return "the group does not exist"
-    members = {slot.id: slot.instance for slot in group.slots if is_member(slot)}
-    pending = [slot.id for slot in group.slots if slot.holder is Holder.PENDING]
-    facts = [
-        f"the group is {Phase(group.phase).name.capitalize()} in generation {group.generation}",
-        f"its members are {members or 'none'}",
-    ]
+    members = [format_member(slot) for slot in group.slots if is_member(slot)]
+    pending = [repr(slot.id) for slot in group.slots if slot.holder is Holder.PENDING]
+    facts = [f"{Phase(group.phase).name.capitalize()}, generation {group.generation}"]
+    facts.append(f"members {', '.join(members)}" if members else "no members")
     if group.leader is not None:
-        facts.append(f"its leader is {group.leader!r}")
+        facts.append(f"leader {group.leader!r}")
     if pending:
-        facts.append(f"pending ids are {pending}")
-    core = getattr(request, "core", None)
-    for name in ("member", "instance", "generation"):
-        if core is not None and hasattr(core, name):
-            facts.append(f"the request's {name} is {getattr(core, name)!r}")
+        facts.append(f"pending ids {', '.join(pending)}")
     return ", ".join(facts)
+
+
+def format_member(slot: Slot) -> str:
+    """A member by its id, and by its instance id if it is static."""
+    return f"{slot.id!r} (instance {slot.instance!r})" if slot.instance is not None else repr(slot.id)

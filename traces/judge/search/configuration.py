@@ -78,6 +78,8 @@ class Mismatch:
     world: State
     is_certain: bool = False
     """The response is wrong on every path, so it does not distinguish them."""
+    due: int | None = None
+    """The latest moment at which a late response was due, in milliseconds."""
 
 
 @fast_frozen

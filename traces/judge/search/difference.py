@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from fencepost.model.logic import Token
 
@@ -11,6 +12,16 @@ class FreshId:
     """An id that the target issued and has not shown yet, by the handle of the request that it was issued for."""
 
     handle: int
+
+
+class DifferentValue(NamedTuple):
+    """A field with the value expected and the value seen; `place` tells in which row of the
+    response it is, if in any."""
+
+    name: str
+    expected: Any
+    seen: Any
+    place: Any = None
 
 
 @dataclass(slots=True)
@@ -27,14 +38,18 @@ class ResponseDifference:
     choice_points: list[int] = field(default_factory=list)
     """How many ids there were to choose from, each time."""
 
-    def require_equal(self, name: str, expected: Token, seen: Token) -> None:
+    def require_equal(self, name: str, expected: Token, seen: Token, place: Any = None) -> None:
         """The field has to be as expected; a fresh id takes the value seen."""
         if isinstance(expected, FreshId):
             known = self.fresh_ids.setdefault(expected, seen)
             if known != seen or not isinstance(seen, str) or not seen:
-                self.required.add(name)
+                self.require(name, expected, seen, place)
         elif expected != seen:
-            self.required.add(name)
+            self.require(name, expected, seen, place)
+
+    def require(self, name: str, expected: Any, seen: Any, place: Any = None) -> None:
+        """The protocol forbids the value seen in this field."""
+        self.required.add(name)
 
     def expect_equal(self, name: str, expected: Token, seen: Token) -> None:
         """The field should be as expected."""
@@ -46,6 +61,18 @@ class ResponseDifference:
         self.choice_points.append(count)
         place = len(self.choice_points) - 1
         return self.choices[place] if place < len(self.choices) else 0
+
+
+@dataclass(slots=True)
+class DetailedDifference(ResponseDifference):
+    """A difference that keeps the values, for the text of a violation."""
+
+    values: list[DifferentValue] = field(default_factory=list)
+
+    def require(self, name: str, expected: Any, seen: Any, place: Any = None) -> None:
+        """The protocol forbids the value seen in this field."""
+        self.required.add(name)
+        self.values.append(DifferentValue(name, expected, seen, place))
 
 
 def differences_over_choices(compare: Callable[[tuple[int, ...]], ResponseDifference]) -> Iterator[ResponseDifference]:

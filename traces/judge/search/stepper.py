@@ -187,12 +187,16 @@ class Stepper(ABC):
             wrong = frozenset(difference.required | {"time"} if late else difference.required)
             if wrong and not self.allow_mismatches:
                 continue
-            mismatch = (Mismatch(operation.handle, wrong, expected, rule, configuration.world),) if wrong else ()
+            mismatches = configuration.mismatches
+            if wrong:
+                due = high(now) if late else None
+                mismatch = Mismatch(operation.handle, wrong, expected, rule, configuration.world, due=due)
+                mismatches = (*mismatches, mismatch)
             after = self.take_over(configuration, operation.handle, difference)
             yield evolve(
                 after,
                 matched=configuration.matched | {operation.handle},
-                mismatches=(*configuration.mismatches, *mismatch),
+                mismatches=mismatches,
             )
 
     def take_over(self, configuration: Configuration, handle: int, difference: ResponseDifference) -> Configuration:

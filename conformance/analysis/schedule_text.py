@@ -1,0 +1,121 @@
+"""The schedule of a failure in words: its requests with the fields that matter, members by their labels."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from fencepost.model.wire.codec import decode_body, encode_body
+from fencepost.traces.events import Event, Kind
+from fencepost.traces.judge.diagnosis.wording import format_field
+
+HIDDEN_FIELDS = frozenset({"group_id", "protocol_type", "retention_time_ms", "reason"})
+"""Fields that a schedule leaves out: they tell nothing, or the same in each of its requests."""
+SENDER_FIELDS = ("member_id", "group_instance_id")
+QUOTED = re.compile(r"(?<!\w)'([^']+)'(?!\w)")
+ISSUED_ID = re.compile(r"FreshId\(handle=(\d+)\)")
+
+
+class MemberLabels:
+    """The labels of members in place of the ids that a target issued to them, and the names of topics."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self.labels: dict[str, str] = {}
+        """By member id."""
+        self.senders: dict[int, str] = {}
+        """The label of the sender by the sequence number of the request."""
+        self.topics: dict[str, str] = {}
+        """The names of topics by their ids (KIP-516)."""
+        ids: dict[str, int] = {}
+        for event in events:
+            if event.kind is Kind.INTERNAL and event.api == "topics":
+                self.topics |= {id: name for name, id in event.body.get("ids", {}).items()}
+            if event.kind is Kind.REQUEST:
+                self.senders[event.sequence] = event.member
+            id = event.body.get("member_id") if event.kind is Kind.RESPONSE and event.api == "JoinGroup" else None
+            if isinstance(id, str) and id and event.member and id not in self.labels:
+                ids[event.member] = ids.get(event.member, 0) + 1
+                self.labels[id] = event.member if ids[event.member] == 1 else f"{event.member}.{ids[event.member]}"
+
+    def rename(self, text: str) -> str:
+        """The text with labels in place of quoted ids, and names in place of the ids of topics."""
+        for id, name in self.topics.items():
+            text = text.replace(id, name)
+        text = ISSUED_ID.sub(lambda found: f"a new id for {self.senders.get(int(found[1]) - 1) or 'the sender'}", text)
+        return QUOTED.sub(lambda found: self.labels.get(found[1], found[0]), text)
+
+
+def schedule_lines(events: Sequence[Event], last: int, labels: MemberLabels) -> tuple[tuple[str, ...], int]:
+    """The requests and faults of a trace up to sequence number `last`, a line each, and the place of the request
+    `last` among them, counted from 1 (0 if it is not there)."""
+    lines: list[str] = []
+    place = 0
+    for event in events:
+        if event.sequence > last:
+            continue
+        if event.kind is Kind.REQUEST:
+            who = f"{event.member}: " if event.member else ""
+            told = f"at {event.time} ms {who}{event.api} v{event.version} {describe_fields(event)}".rstrip()
+            lines.append(labels.rename(told))
+        elif event.kind is Kind.FAULT:
+            lines.append(f"at {event.time} ms {event.api}")
+        else:
+            continue
+        if event.sequence == last:
+            place = len(lines)
+    return tuple(lines), place
+
+
+def describe_fields(request: Event) -> str:
+    """The fields of a request that differ from the defaults of their version, the ids of its sender first."""
+    defaults = default_body(request)
+    names = sorted(request.body.keys() - HIDDEN_FIELDS, key=[*SENDER_FIELDS, *request.body].index)
+    told = {name: request.body[name] for name in names}
+    return ", ".join(
+        f"{name}={describe_value(name, value)}"
+        for name, value in told.items()
+        if name == "member_id" or (value is not None and value != defaults.get(name))
+    )
+
+
+def default_body(request: Event) -> Mapping[str, Any]:
+    """The request with nothing but defaults; empty if it is no message of the protocol."""
+    name = request.api + "Request"
+    try:
+        return decode_body(name, request.version, encode_body(name, request.version, {})).body
+    except (KeyError, ValueError):
+        return {}
+
+
+def describe_value(name: str, value: Any) -> str:
+    """A value in words; protocols by name, topics as `topic/0`, other rows by the values that they have."""
+    if name == "protocols" and isinstance(value, list | tuple):
+        return f"[{', '.join(str(row.get('name')) for row in value)}]"
+    if name == "assignments" and isinstance(value, list | tuple):
+        return f"[{', '.join(repr(row.get('member_id')) for row in value)}]"
+    if name in ("topics", "groups") and isinstance(value, list | tuple):
+        return f"[{', '.join(map(describe_row, value))}]"
+    return format_field(name, value)
+
+
+def describe_row(row: Any) -> str:
+    """A topic or a group of a request, with its partitions."""
+    if not isinstance(row, Mapping):
+        return format_field("", row)
+    name = row.get("name") or row.get("topic_id") or row.get("group_id") or ""
+    partitions = row.get("partitions") or row.get("partition_indexes") or ()
+    if not partitions:
+        topics = row.get("topics")
+        return f"{name} {describe_value('topics', topics)}" if topics else str(name)
+    return ", ".join(f"{name}/{describe_partition(each)}" for each in partitions)
+
+
+def describe_partition(partition: Any) -> str:
+    """A partition by its number, with the offset and the metadata to be committed."""
+    if not isinstance(partition, Mapping):
+        return str(partition)
+    told = str(partition.get("partition_index"))
+    if "committed_offset" in partition:
+        told += f" at {partition['committed_offset']}"
+    if partition.get("committed_metadata"):
+        told += f" with metadata {partition['committed_metadata']!r}"
+    return told
