@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
-from fencepost.model.catalogue.classic import is_recommendation
 from fencepost.model.catalogue.classic.prerequisites import PREREQUISITES
 from fencepost.model.classic.rules import RULES
 from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict, Violation
@@ -41,7 +40,7 @@ def violations_in(verdict: TraceVerdict) -> list[RequirementViolation]:
         RequirementViolation(each, fault.sequence, fault, is_checked=False)
         for fault in unmarked
         for each in fault.requirements
-        if not is_recommendation(each)
+        if each not in verdict.recommendations
     ]
 
 
