@@ -7,7 +7,7 @@ from typing import TypeAlias
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
 from fencepost.conformance.reports.progress import format_duration
 from fencepost.conformance.results import Coverage, ExitCode, Failure, Report, RequirementResult, Verdict
-from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.catalogue.requirement import Requirement
 
 _WIDTH = 100
 _LABEL = 16  # the column where the values of labelled lines begin
@@ -42,7 +42,9 @@ def render_report(report: Report, *, colour: bool = False) -> str:
     """The whole report; ends in a newline."""
     paint = _paint if colour else _no_paint
     blocks = [_target_line(report)]
-    blocks += (_failure_block(result, paint) for result in report.results if result.verdict is Verdict.FAIL)
+    requirements = report.specification.requirements
+    failed = (result for result in report.results if result.verdict is Verdict.FAIL)
+    blocks += (_failure_block(result, requirements[result.id], paint) for result in failed)
     if report.results:
         blocks.append(_family_table(report))
     for verdict, (heading, reason) in _REASONS.items():
@@ -70,7 +72,8 @@ def render_replay(replay: ReplayResult, *, colour: bool = False) -> str:
     if replay.failure is None:
         return f"{outcome}: {escape_unprintable(replay.note)}\n" if replay.note else f"{outcome}\n"
     result = RequirementResult(replay.requirement, Verdict.FAIL, failures=(replay.failure,))
-    return f"{_failure_block(result, paint)}\n\n{outcome}\n"
+    requirement = replay.specification.requirements[replay.requirement]
+    return f"{_failure_block(result, requirement, paint)}\n\n{outcome}\n"
 
 
 def outcome_line(report: Report) -> str:
@@ -109,8 +112,7 @@ def _name_first(report: Report) -> Iterator[str]:
     yield from (f"{key} {value}" for key, value in report.target.items() if key != "name")
 
 
-def _failure_block(result: RequirementResult, paint: _Painter) -> str:
-    requirement = CATALOGUE[result.id]
+def _failure_block(result: RequirementResult, requirement: Requirement, paint: _Painter) -> str:
     lines = [f"{paint('FAIL', _RED)} {result.id} {requirement.level}: {requirement.title}"]
     lines += _wrapped_lines("requirement", requirement.sentence)
     lines += _wrapped_lines("source", requirement.source)
@@ -168,7 +170,7 @@ def _wrap_text(first: str, text: str, rest: str) -> list[str]:
 def _family_table(report: Report) -> str:
     families: dict[str, list[RequirementResult]] = {}
     for result in report.results:
-        families.setdefault(CATALOGUE[result.id].family, []).append(result)
+        families.setdefault(report.specification.requirements[result.id].family, []).append(result)
     lines = ["Families"]
     lines += (_unwrapped_line(family, _count_verdicts(results)) for family, results in families.items())
     return "\n".join(lines)
