@@ -1,13 +1,15 @@
 """The options of a run, the result of a replay, and the interface of the runner behind the command line."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
 from fencepost.conformance.events import Progress
 from fencepost.conformance.results import Failure, Report, Scope
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION
+from fencepost.model.catalogue.specification import Specification
 
 BUNDLED = "bundled"
 """The target that needs no address."""
@@ -55,12 +57,13 @@ class ReplayOutcome(StrEnum):
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
     """The outcome of a replay: with the id of the violated requirement and its failure if something failed, with a
-    `note` that gives the reason if it is inconclusive."""
+    `note` that gives the reason if it is inconclusive. The `specification` has the requirement."""
 
     outcome: ReplayOutcome
     requirement: str = ""
     failure: Failure | None = None
     note: str = ""
+    specification: Specification = field(default=DEFAULT_SPECIFICATION, repr=False)
 
 
 class Runner(Protocol):

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION
+from fencepost.model.catalogue.specification import Specification
 from fencepost.traces.verdict import FieldDifference
 
 
@@ -119,7 +121,8 @@ class Report:
     `target` describes what was judged and has at least a "name"; `results` are in catalogue order and hold only
     the requirements that were asked for; `rules` is keyed by rule name; `cut_short` says that the run
     ended before its schedules did; `coverage` is there if random schedules were played; `undecided` tells what recorded
-    traces leave open, and why; `scope` says how much the run set out to exercise.
+    traces leave open, and why; `scope` says how much the run set out to exercise; the `specification` has the
+    requirements of all results.
     """
 
     target: Mapping[str, str]
@@ -133,6 +136,7 @@ class Report:
     coverage: Coverage | None = None
     undecided: tuple[str, ...] = ()
     scope: Scope = Scope.FULL
+    specification: Specification = field(default=DEFAULT_SPECIFICATION, repr=False)
 
     def summary(self) -> dict[Verdict, int]:
         """How many requirements got each verdict; every verdict is a key."""

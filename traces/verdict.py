@@ -85,3 +85,5 @@ class TraceVerdict:
     events: int = 0
     transitions: Mapping[Transition, int] = field(default_factory=dict)
     """The kinds of steps that explain what was seen, with how often."""
+    recommendations: frozenset[str] = frozenset()
+    """Those of the requirements in `violations` that only say what should be."""

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from fencepost.conformance.analysis.root_cause import RequirementViolation, RootCauses
 from fencepost.conformance.results import Failure, RequirementResult, RuleCoverage, Verdict
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
-from fencepost.model.classic.rules import RULES
+from fencepost.model.catalogue.specification import SpecifiedRule
 from fencepost.traces.verdict import CheckStatus
 
 NOT_AGAIN = "failed once and not when it was replayed, see {}"
@@ -141,9 +141,9 @@ def requirement_verdict(
     return RequirementResult(id, Verdict.UNSUPPORTED if reason else Verdict.NOT_OBSERVED, reason, checks)
 
 
-def rule_coverage(counts: Iterable[Mapping[str, int]]) -> dict[str, RuleCoverage]:
-    """How often each rule of the model explained what was seen; `counts` has the numbers of several traces."""
+def rule_coverage(counts: Iterable[Mapping[str, int]], rules: Mapping[str, SpecifiedRule]) -> dict[str, RuleCoverage]:
+    """How often each of the rules explained what was seen; `counts` has the numbers of several traces."""
     seen: Counter[str] = Counter()
-    for rules in counts:
-        seen.update(rules)
-    return {name: RuleCoverage(seen[name], rule.requirements) for name, rule in RULES.items()}
+    for each in counts:
+        seen.update(each)
+    return {name: RuleCoverage(seen[name], rule.requirements) for name, rule in rules.items()}

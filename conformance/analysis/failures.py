@@ -1,12 +1,13 @@
 """Failures for reports: the wrong fields of a response and the schedule that leads to it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fencepost.conformance.analysis.root_cause import RequirementViolation
 from fencepost.conformance.analysis.schedule_text import MemberLabels, schedule_lines
 from fencepost.conformance.results import Failure
-from fencepost.model.classic.rules import RULES
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION
+from fencepost.model.catalogue.specification import Specification, SpecifiedRule
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.judge.diagnosis.wording import format_observed
 from fencepost.traces.verdict import FieldDifference, Violation
@@ -21,7 +22,12 @@ class Origin:
 
 
 def build_failure(
-    events: Sequence[Event], violation: RequirementViolation, origin: Origin, *, replayed: bool
+    events: Sequence[Event],
+    violation: RequirementViolation,
+    origin: Origin,
+    *,
+    replayed: bool,
+    specification: Specification = DEFAULT_SPECIFICATION,
 ) -> Failure:
     """A violation as a failure, with the requests of its trace up to the violation as the schedule."""
     sequence, mismatch, note = violation.sequence, violation.violation, violation.note
@@ -52,7 +58,7 @@ def build_failure(
         replayed=replayed,
         title=describe_violation(mismatch),
         differences=tuple(rename_members(each, labels) for each in mismatch.differences),
-        rule=describe_rule(mismatch.rule),
+        rule=describe_rule(mismatch.rule, specification.rules),
         state=labels.rename(mismatch.state),
         wrong_step=wrong_step,
         kind=mismatch.kind,
@@ -73,9 +79,9 @@ def describe_violation(violation: Violation) -> str:
             return f"{violation.api} response has the wrong {' and '.join(names)}"
 
 
-def describe_rule(name: str) -> str:
+def describe_rule(name: str, rules: Mapping[str, SpecifiedRule]) -> str:
     """A rule of the model by its name and its guard."""
-    return f"{name}: {RULES[name].guard}" if name in RULES else name
+    return f"{name}: {rules[name].guard}" if name in rules else name
 
 
 def rename_members(difference: FieldDifference, labels: MemberLabels) -> FieldDifference:

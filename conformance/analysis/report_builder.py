@@ -17,8 +17,8 @@ from fencepost.conformance.analysis.reference_differences import common_decision
 from fencepost.conformance.analysis.root_cause import RootCauses, violations_in
 from fencepost.conformance.results import Coverage, Failure, Report, RequirementResult, RuleCoverage, Scope, Verdict
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
-from fencepost.model.catalogue.classic import CATALOGUE
-from fencepost.model.classic.rules import RULES
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION
+from fencepost.model.catalogue.specification import Specification
 from fencepost.traces.events import Header
 from fencepost.traces.verdict import CheckResult, CheckStatus, TraceVerdict
 
@@ -55,17 +55,20 @@ class RecordedTrace:
 class ReportBuilder:
     """Collects findings in any order and makes a report of them.
 
-    The report has a result for each of `requirements`; `left_out` gives the reason why a run does not exercise some of
-    them, and `deviations` the declared deviations, both by requirement.
+    The report has a result for each of `requirements`, by default all of the specification; `left_out` gives the reason
+    why a run does not exercise some of them, and `deviations` the declared deviations, both by requirement.
     """
 
     def __init__(
         self,
-        requirements: Iterable[str] = CATALOGUE,
+        requirements: Iterable[str] | None = None,
         left_out: Mapping[str, str] | None = None,
         deviations: Mapping[str, str] | None = None,
+        specification: Specification = DEFAULT_SPECIFICATION,
     ) -> None:
-        self.findings = {id: RequirementFindings() for id in requirements}
+        self.specification = specification
+        chosen = specification.requirements if requirements is None else requirements
+        self.findings = {id: RequirementFindings() for id in chosen}
         self.left_out = left_out or {}
         self.deviations = deviations or {}
         self.traces: dict[Hashable, RecordedTrace] = {}
@@ -81,7 +84,7 @@ class ReportBuilder:
         origin_of: Callable[[ScenarioRun], Origin],
     ) -> None:
         """Add all runs on a target: causes are looked for among them. For `confirmed` see `classify`."""
-        causes = RootCauses(runs)
+        causes = RootCauses(runs, self.specification)
         for run in runs:
             origin = origin_of(run)
             for violation in violations_in(run.verdict):
@@ -89,7 +92,10 @@ class ReportBuilder:
                     continue
                 status, note = classify(violation, run, causes, confirmed, origin.trace)
                 if status is ViolationStatus.CONFIRMED:
-                    self.add_failure(violation.requirement, build_failure(run.events, violation, origin, replayed=True))
+                    failure = build_failure(
+                        run.events, violation, origin, replayed=True, specification=self.specification
+                    )
+                    self.add_failure(violation.requirement, failure)
                 else:
                     self.findings[violation.requirement].add_violation(status, note)
             self.add_checks(run.verdict.check_results)
@@ -148,8 +154,10 @@ class ReportBuilder:
         return Report(
             target=target if target is not None else describe_target(tuple(self.traces.values())),
             seed=seed,
-            results=tuple(note_ambiguities(results, common_decisions(self.decisions))),
-            rules=rule_coverage([*self.rules, *(trace.rules for trace in self.traces.values())]),
+            results=tuple(note_ambiguities(results, common_decisions(self.decisions), self.specification)),
+            rules=rule_coverage(
+                [*self.rules, *(trace.rules for trace in self.traces.values())], self.specification.rules
+            ),
             schedules=schedules,
             events=events,
             seconds=round(seconds, 3),
@@ -157,6 +165,7 @@ class ReportBuilder:
             coverage=coverage,
             undecided=tuple(self.undecided),
             scope=scope,
+            specification=self.specification,
         )
 
     def _count_trace(self, trace: RecordedTrace) -> None:
@@ -165,8 +174,9 @@ class ReportBuilder:
         for id, times in trace.violations.items():
             if id in self.findings:
                 self.findings[id].counts[CheckStatus.FAIL] += times
+        rules = self.specification.rules
         for name, seen in trace.rules.items():
-            for id in RULES[name].requirements if name in RULES else ():
+            for id in rules[name].requirements if name in rules else ():
                 if not trace.violations[id]:
                     self.findings[id].counts[CheckStatus.PASS] += seen
 

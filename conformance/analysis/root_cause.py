@@ -4,13 +4,12 @@ A coordinator that does one thing wrong gives wrong answers in many situations, 
 else. Only the requirement that speaks of the wrong thing is to be reported for it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
-from fencepost.model.catalogue.classic import is_recommendation
-from fencepost.model.catalogue.classic.prerequisites import PREREQUISITES
-from fencepost.model.classic.rules import RULES
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION
+from fencepost.model.catalogue.specification import Specification, SpecifiedRule
 from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict, Violation
 
 SHARED_FIELDS = frozenset({"error"})
@@ -41,7 +40,7 @@ def violations_in(verdict: TraceVerdict) -> list[RequirementViolation]:
         RequirementViolation(each, fault.sequence, fault, is_checked=False)
         for fault in unmarked
         for each in fault.requirements
-        if not is_recommendation(each)
+        if each not in verdict.recommendations
     ]
 
 
@@ -65,7 +64,8 @@ def violated_requirements(run: ScenarioRun) -> frozenset[str]:
 class RootCauses:
     """The violations of all runs, and their causes."""
 
-    def __init__(self, runs: Sequence[ScenarioRun]) -> None:
+    def __init__(self, runs: Sequence[ScenarioRun], specification: Specification = DEFAULT_SPECIFICATION) -> None:
+        self.specification = specification
         self.satisfied = satisfied_requirements(runs)
         self.owners = find_owners(runs, self.satisfied)
         self.checked: dict[str, list[str]] = {}
@@ -85,10 +85,10 @@ class RootCauses:
     def cause_of(self, violation: RequirementViolation, run: ScenarioRun) -> str:
         """The other violations that a violation follows from, in words; "" if it is independent."""
         id, fault = violation.requirement, violation.violation
-        others: Iterable[str] = prerequisites_of(id) & self.independent
+        others: Iterable[str] = prerequisites_of(id, self.specification.prerequisites) & self.independent
         if fault is not None:
             owner = self.owners.get(fault.kind, id)
-            if id not in (owner, *requirements_about(fault)):
+            if id not in (owner, *requirements_about(fault, self.specification.rules)):
                 others = (owner,)
             elif not violation.is_checked and id not in run.scenario.requirements:
                 same = self.crash_violations if is_crash(fault, run) else self.checked.get(fault.kind, [])
@@ -103,18 +103,18 @@ def is_crash(fault: Violation | None, run: ScenarioRun) -> bool:
     return fault is not None and run.crashed and "closed" in fault.fields
 
 
-def requirements_about(fault: Violation) -> tuple[str, ...]:
+def requirements_about(fault: Violation, rules: Mapping[str, SpecifiedRule]) -> tuple[str, ...]:
     """The requirements of a violation and of the rule that it departs from."""
-    rule = RULES.get(fault.rule)
+    rule = rules.get(fault.rule)
     return fault.requirements + (rule.requirements if rule is not None else ())
 
 
-def prerequisites_of(id: str) -> frozenset[str]:
+def prerequisites_of(id: str, prerequisites: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
     """The prerequisites of a requirement, and theirs."""
     found: set[str] = set()
     todo = [id]
     while todo:
-        for each in PREREQUISITES.get(todo.pop(), ()):
+        for each in prerequisites.get(todo.pop(), ()):
             if each not in found:
                 found.add(each)
                 todo.append(each)

@@ -8,7 +8,9 @@ from typing import Any
 
 from fencepost.conformance.analysis.causes import find_causes
 from fencepost.conformance.results import Coverage, Failure, Report, RequirementResult, RuleCoverage, Scope, Verdict
-from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION
+from fencepost.model.catalogue.requirement import Requirement
+from fencepost.model.catalogue.specification import Specification
 from fencepost.model.errors import FencepostError
 from fencepost.traces.verdict import FieldDifference
 
@@ -28,7 +30,9 @@ def to_json(report: Report) -> str:
         "scope": str(report.scope),
         "summary": {str(verdict): count for verdict, count in report.summary().items()},
         "causes": _causes_to_json(report),
-        "requirements": [_result_to_json(result) for result in report.results],
+        "requirements": [
+            _result_to_json(result, report.specification.requirements[result.id]) for result in report.results
+        ],
         "rules": {
             name: {"seen": rule.seen, "requirements": list(rule.requirements)}
             for name, rule in sorted(report.rules.items())
@@ -45,8 +49,11 @@ def to_json(report: Report) -> str:
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
-def from_json(text: str) -> Report:
-    """The report that `to_json` wrote. Raises `ReportError` for anything else, and says where it is wrong."""
+def from_json(text: str, specification: Specification = DEFAULT_SPECIFICATION) -> Report:
+    """The report that `to_json` wrote, on requirements of the specification.
+
+    Raises `ReportError` for anything else, and says where it is wrong.
+    """
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -60,7 +67,7 @@ def from_json(text: str) -> Report:
         target=_read_target(top.take("target", dict)),
         seed=top.take("seed", int),
         scope=_read_scope(top.take("scope", str)),
-        results=tuple(_read_result(item, n) for n, item in enumerate(top.take("requirements", list))),
+        results=tuple(_read_result(item, n, specification) for n, item in enumerate(top.take("requirements", list))),
         rules={name: _read_rule(rule, name) for name, rule in top.take("rules", dict).items()},
         schedules=top.take_count("schedules"),
         events=top.take_count("events"),
@@ -68,6 +75,7 @@ def from_json(text: str) -> Report:
         cut_short=top.take("cut_short", bool),
         coverage=_read_coverage(top.take("coverage", dict)) if "coverage" in document else None,
         undecided=tuple(map(str, top.take("undecided", list))) if "undecided" in document else (),
+        specification=specification,
     )
     if top.take("summary", dict) != report.summary():
         raise ReportError("report: the summary does not agree with the requirements")
@@ -88,8 +96,7 @@ def _read_scope(value: str) -> Scope:
     return Scope(value)
 
 
-def _result_to_json(result: RequirementResult) -> dict[str, Any]:
-    requirement = CATALOGUE[result.id]
+def _result_to_json(result: RequirementResult, requirement: Requirement) -> dict[str, Any]:
     return {
         "id": result.id,
         "level": str(requirement.level),
@@ -202,10 +209,10 @@ def _read_target(value: Mapping[str, object]) -> dict[str, str]:
     return target
 
 
-def _read_result(value: object, index: int) -> RequirementResult:
+def _read_result(value: object, index: int, specification: Specification) -> RequirementResult:
     fields = _JsonObject(value, f"requirement {index + 1}")
     id = fields.take("id", str)
-    if id not in CATALOGUE:
+    if id not in specification.requirements:
         raise ReportError(f"requirement {index + 1}: there is no requirement {id!r}")
     for derived in ("level", "title", "source"):  # the catalogue's; its wording may change between releases
         fields.take(derived, str)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from xml.etree import ElementTree
 
 from fencepost.conformance.results import Failure, Report, RequirementResult, Verdict
-from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.catalogue.requirement import Requirement
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SKIPPED = (Verdict.KNOWN, Verdict.UNSUPPORTED, Verdict.NOT_OBSERVED)
@@ -15,13 +15,14 @@ def to_junit(report: Report) -> str:
     """The report as an XML document. A violation is a failure, an undecided requirement an error, and one that
     was not judged is skipped; a run that was cut short is one more error."""
     root = ElementTree.Element("testsuites", name=_replace_illegal(f"fencepost {report.target['name']}"))
+    requirements = report.specification.requirements
     families: dict[str, list[RequirementResult]] = {}
     for result in report.results:
-        families.setdefault(CATALOGUE[result.id].family, []).append(result)
+        families.setdefault(requirements[result.id].family, []).append(result)
     for family, results in families.items():
         suite = ElementTree.SubElement(root, "testsuite", name=family)
         for result in results:
-            _add_case(suite, family, result)
+            _add_case(suite, requirements[result.id], result)
         _set_counts(suite, [suite])
     if report.cut_short:
         _add_interruption(root)
@@ -31,13 +32,13 @@ def to_junit(report: Report) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _add_case(suite: ElementTree.Element, family: str, result: RequirementResult) -> None:
-    requirement = CATALOGUE[result.id]
+def _add_case(suite: ElementTree.Element, requirement: Requirement, result: RequirementResult) -> None:
     name = f"{result.id} {requirement.title}"
-    case = ElementTree.SubElement(suite, "testcase", classname=f"fencepost.{family}", name=name)
+    case = ElementTree.SubElement(suite, "testcase", classname=f"fencepost.{requirement.family}", name=name)
     if result.verdict is Verdict.FAIL:
-        element = ElementTree.SubElement(case, "failure", type=str(requirement.level), message=_failure_message(result))
-        element.text = _replace_illegal(_failure_text(result))
+        message = _failure_message(result, requirement.sentence)
+        element = ElementTree.SubElement(case, "failure", type=str(requirement.level), message=message)
+        element.text = _replace_illegal(_failure_text(result, requirement.source))
     elif result.verdict is Verdict.INCONCLUSIVE:
         ElementTree.SubElement(case, "error", type=str(result.verdict), message=_replace_illegal(result.note))
     elif result.verdict in _SKIPPED:
@@ -45,15 +46,14 @@ def _add_case(suite: ElementTree.Element, family: str, result: RequirementResult
         ElementTree.SubElement(case, "skipped", message=_replace_illegal(message))
 
 
-def _failure_message(result: RequirementResult) -> str:
+def _failure_message(result: RequirementResult, sentence: str) -> str:
     """What is wrong in a line, and the sentence of the requirement."""
     shown = next(iter(result.failures_by_length()), None)
-    sentence = CATALOGUE[result.id].sentence
     return _replace_illegal(f"{shown.title}. {sentence}" if shown is not None and shown.title else sentence)
 
 
-def _failure_text(result: RequirementResult) -> str:
-    lines = [f"source: {CATALOGUE[result.id].source}"]
+def _failure_text(result: RequirementResult, source: str) -> str:
+    lines = [f"source: {source}"]
     for failure in result.failures_by_length():
         lines += ["", *_difference_lines(failure)]
         for label, text in (("false guard", failure.guard), ("rule", failure.rule), ("state", failure.state)):

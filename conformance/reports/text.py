@@ -1,14 +1,14 @@
 """The report as plain text for a terminal: failures first, then inconclusive requirements with their reasons."""
 
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from fencepost.conformance.analysis.causes import Cause, find_causes
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
 from fencepost.conformance.reports.progress import format_duration
 from fencepost.conformance.results import Coverage, ExitCode, Failure, Report, RequirementResult, Scope, Verdict
-from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.catalogue.requirement import Requirement
 
 _WIDTH = 100
 _LABEL = 16  # the column where the values of labelled lines begin
@@ -47,19 +47,20 @@ def render_report(report: Report, *, colour: bool = False) -> str:
     """The whole report; ends in a newline."""
     paint = _paint if colour else _no_paint
     blocks = [_target_line(report)]
-    causes = find_causes(report.results)
+    requirements, causes = report.specification.requirements, find_causes(report.results)
     if len(causes) > 1:
         blocks.append(_cause_list(causes))
     by_id = {result.id: result for result in report.results}
     for cause in causes:
         first, *others = cause.requirements
-        blocks.append(_failure_block(by_id[first], paint))
-        blocks += (_same_failure_block(by_id[id], first, paint) for id in others)
+        blocks.append(_failure_block(by_id[first], requirements[first], paint))
+        blocks += (_same_failure_block(by_id[id], requirements[id], first, paint) for id in others)
     if report.results:
         blocks.append(_family_table(report))
     for verdict, (heading, reason) in _REASONS.items():
-        blocks += _reason_block(heading, reason, [r for r in report.results if r.verdict is verdict])
-    blocks += _reason_block("Notes", "", [r for r in report.results if r.verdict is Verdict.PASS and r.note])
+        blocks += _reason_block(heading, reason, [r for r in report.results if r.verdict is verdict], requirements)
+    noted = [r for r in report.results if r.verdict is Verdict.PASS and r.note]
+    blocks += _reason_block("Notes", "", noted, requirements)
     if report.coverage is not None:
         blocks.append(_coverage_block(report.coverage, len(report.rules)))
     if report.undecided:
@@ -82,7 +83,8 @@ def render_replay(replay: ReplayResult, *, colour: bool = False) -> str:
     if replay.failure is None:
         return f"{outcome}: {escape_unprintable(replay.note)}\n" if replay.note else f"{outcome}\n"
     result = RequirementResult(replay.requirement, Verdict.FAIL, failures=(replay.failure,))
-    return f"{_failure_block(result, paint)}\n\n{outcome}\n"
+    requirement = replay.specification.requirements[replay.requirement]
+    return f"{_failure_block(result, requirement, paint)}\n\n{outcome}\n"
 
 
 def outcome_line(report: Report) -> str:
@@ -123,8 +125,7 @@ def _name_first(report: Report) -> Iterator[str]:
     yield from (f"{key} {value}" for key, value in report.target.items() if key != "name")
 
 
-def _failure_block(result: RequirementResult, paint: _Painter) -> str:
-    requirement = CATALOGUE[result.id]
+def _failure_block(result: RequirementResult, requirement: Requirement, paint: _Painter) -> str:
     lines = [f"{paint('FAIL', _RED)} {result.id} {requirement.level}: {requirement.title}"]
     shown = result.failures_by_length()[:1]
     for failure in shown:
@@ -148,9 +149,8 @@ def _cause_list(causes: Sequence[Cause]) -> str:
     return "\n".join(lines)
 
 
-def _same_failure_block(result: RequirementResult, first: str, paint: _Painter) -> str:
+def _same_failure_block(result: RequirementResult, requirement: Requirement, first: str, paint: _Painter) -> str:
     """A requirement that fails by a response that another block shows."""
-    requirement = CATALOGUE[result.id]
     lines = [f"{paint('FAIL', _RED)} {result.id} {requirement.level}: {requirement.title}"]
     lines += _wrapped_lines("requirement", requirement.sentence)
     lines += _wrapped_lines("source", requirement.source)
@@ -229,7 +229,7 @@ def _wrap_text(first: str, text: str, rest: str) -> list[str]:
 def _family_table(report: Report) -> str:
     families: dict[str, list[RequirementResult]] = {}
     for result in report.results:
-        families.setdefault(CATALOGUE[result.id].family, []).append(result)
+        families.setdefault(report.specification.requirements[result.id].family, []).append(result)
     lines = ["Families"]
     lines += (_unwrapped_line(family, _count_verdicts(results)) for family, results in families.items())
     return "\n".join(lines)
@@ -251,7 +251,9 @@ _VERDICT_WORDS = {
 }
 
 
-def _reason_block(heading: str, default: str, results: list[RequirementResult]) -> Iterator[str]:
+def _reason_block(
+    heading: str, default: str, results: list[RequirementResult], requirements: Mapping[str, Requirement]
+) -> Iterator[str]:
     """One block that gives each reason once, with the ids it holds for."""
     if not results:
         return
@@ -260,19 +262,18 @@ def _reason_block(heading: str, default: str, results: list[RequirementResult]) 
         by_reason.setdefault(result.note or default, []).append(result.id)
     lines = [heading]
     for reason, ids in by_reason.items():
-        lines += _wrap_text("  ", fold_ids(ids), "  ")
+        lines += _wrap_text("  ", fold_ids(ids, requirements), "  ")
         lines += _wrap_text("    ", reason, "    ")
     yield "\n".join(lines)
 
 
-def fold_ids(ids: Sequence[str]) -> str:
+def fold_ids(ids: Sequence[str], requirements: Mapping[str, Requirement]) -> str:
     """Ids in a line, three or more in a row as the first and the last: `JOIN-01..JOIN-09, JOIN-12`."""
-    order = {id: place for place, id in enumerate(CATALOGUE)}
+    order = {id: (requirement.family, place) for place, (id, requirement) in enumerate(requirements.items())}
     rows: list[list[str]] = []
     for id in ids:
-        last = rows[-1][-1] if rows else ""
-        follows = last and CATALOGUE[last].family == CATALOGUE[id].family and order[id] == order[last] + 1
-        if follows:
+        family, place = order[id]
+        if rows and order[rows[-1][-1]] == (family, place - 1):
             rows[-1].append(id)
         else:
             rows.append([id])

@@ -44,15 +44,18 @@ TYPES = {
         *("trace", "step", "observed", "allowed", "guard", "schedule", "replay", "replayed"),
         *("title", "differences", "rule", "state", "wrong_step", "kind"),
     ),
-    "ReplayResult": ("outcome", "requirement", "failure", "note"),
+    "ReplayResult": ("outcome", "requirement", "failure", "note", "specification"),
     "Report": (
         *("target", "seed", "results", "rules", "schedules", "events", "seconds", "cut_short", "coverage"),
-        *("undecided", "scope"),
+        *("undecided", "scope", "specification"),
     ),
     "Requirement": ("id", "level", "title", "sentence", "source", "testability", "needs", "why"),
     "RequirementResult": ("id", "verdict", "note", "checks", "failures"),
     "Scenario": ("name", "requirements", "play", "needs", "smoke"),
-    "TraceVerdict": ("violations", "check_results", "rules", "decisions", "inconclusive", "events", "transitions"),
+    "TraceVerdict": (
+        *("violations", "check_results", "rules", "decisions", "inconclusive", "events", "transitions"),
+        "recommendations",
+    ),
     "RunOptions": (*("only", "smoke", "slow", "seed", "schedules", "tours", "profile", "scenarios", "save", "traces"),),
 }
 OTHERS = {"ScenarioContext", "Target", "Verdict", "errors", "events", "targets"}

@@ -13,6 +13,7 @@ from fencepost.conformance.results import RequirementResult, Verdict
 from fencepost.model.catalogue.classic import CATALOGUE
 from fencepost.model.catalogue.classic.differences import DIFFERENCES, describe_side
 from fencepost.model.classic.dialect import Dialect
+from fencepost.model.classic.rules.specification import CLASSIC
 
 PASS = RequirementResult("COMMIT-11", Verdict.PASS)
 NAMED = "from version 9 on a commit with a generation to an unknown group gets GROUP_ID_NOT_FOUND"
@@ -32,12 +33,16 @@ def test_sides_are_those_of_the_coordinators() -> None:
 
 
 def test_a_pass_with_nothing_else_to_say_tells_the_side() -> None:
-    (result,) = note_ambiguities([PASS], {"unknown_group_named": True, "initial_delay_grows": False})
+    (result,) = note_ambiguities([PASS], {"unknown_group_named": True, "initial_delay_grows": False}, CLASSIC)
     assert result.note == f"ambiguous in the sources: as the newer coordinator, {NAMED} (DIV-05)"
     unusual = RequirementResult("COMMIT-11", Verdict.PASS, "unusual: odd")
     failed = RequirementResult("COMMIT-11", Verdict.FAIL)
     other = RequirementResult("COMMIT-12", Verdict.PASS)
-    assert [*note_ambiguities([unusual, failed, other], {"unknown_group_named": True})] == [unusual, failed, other]
+    assert [*note_ambiguities([unusual, failed, other], {"unknown_group_named": True}, CLASSIC)] == [
+        unusual,
+        failed,
+        other,
+    ]
 
 
 def test_traces_that_disagree_take_no_side() -> None:

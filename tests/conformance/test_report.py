@@ -5,6 +5,7 @@ import pytest
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
 from fencepost.conformance.reports.text import escape_unprintable, fold_ids, outcome_line, render_replay, render_report
 from fencepost.conformance.results import Report, RequirementResult, Scope, Verdict
+from fencepost.model.catalogue.classic import CATALOGUE
 from tests.support.sample_reports import JOIN_29, KEPT, VIOLATED
 
 VIOLATED_TEXT = """\
@@ -183,8 +184,9 @@ def test_requirements_that_fail_by_the_same_response_are_one_cause() -> None:
 
 
 def test_ids_in_a_row_are_folded() -> None:
-    assert fold_ids(["HB-01", "HB-02", "HB-03", "HB-05", "HB-06", "JOIN-01"]) == "HB-01..HB-03, HB-05, HB-06, JOIN-01"
-    assert fold_ids([]) == ""
+    ids = ["HB-01", "HB-02", "HB-03", "HB-05", "HB-06", "JOIN-01"]
+    assert fold_ids(ids, CATALOGUE) == "HB-01..HB-03, HB-05, HB-06, JOIN-01"
+    assert fold_ids([], CATALOGUE) == ""
 
 
 def test_a_long_response_is_cut_and_says_so() -> None:

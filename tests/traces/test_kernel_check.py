@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -15,13 +16,22 @@ from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.core.state import FREE, CommitRequest, Group, Holder, Phase, Slot
 from fencepost.model.classic.kernel.refinement import RefinementError
 from fencepost.model.classic.messages.requests import OffsetCommit
-from fencepost.traces.judge.kernel_check import KernelCheck, check_against_kernel
+from fencepost.traces.events import Event, Header
+from fencepost.traces.judge.classic.kernel_check import KernelCheck
+from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.search.configuration import Path
 from fencepost.traces.judge.search.difference import FreshId
 from tests.support.plain_values import build
 from tests.support.random_client import random_trace
 
 STEPS = 80
+
+
+def check_against_kernel(header: Header, events: Iterable[Event]) -> KernelCheck:
+    """The kernel runs of a trace, as far as the judge could follow it. Raises RefinementError."""
+    check = KernelCheck()
+    Judge(header, on_step=check).judge_events(events)
+    return check
 
 
 @pytest.mark.slow

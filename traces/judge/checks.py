@@ -5,20 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from fencepost.model.catalogue.classic import is_recommendation
-from fencepost.model.classic.rules import RULES
 from fencepost.traces.events import Event
+from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
 from fencepost.traces.judge.groups.records import OperationRecord
 from fencepost.traces.verdict import CheckResult, CheckStatus, Violation
-
-UNAVAILABLE_RULES = frozenset(name for name in RULES if name.startswith("gate."))
-"""Rules by which a coordinator is excused around a failover."""
-UNAVAILABLE_REQUIREMENTS = frozenset(
-    requirement for name in UNAVAILABLE_RULES for requirement in RULES[name].requirements
-)
-"""The requirements that responses by these rules put to the test."""
-VARYING_FIELDS = frozenset({"member"})
-"""What Apache Kafka itself has in different ways: the member id beside an error is the one sent, or none (LAT-11)."""
 
 
 def checked_sequence(check: Event) -> int:
@@ -29,18 +19,19 @@ def checked_sequence(check: Event) -> int:
 class CheckedOperation:
     """A check, and what is on record of its operation."""
 
-    def __init__(self, check: Event, record: OperationRecord) -> None:
+    def __init__(self, check: Event, record: OperationRecord, protocol: JudgedProtocol) -> None:
         self.body = check.body
         self.requirement: str = check.body["requirement"]
         self.fields = frozenset(check.body.get("fields") or ())
         """The fields of the response that the check is about; all if empty."""
         self.record = record
+        self.protocol = protocol
 
     @cached_property
     def tolerated(self) -> Violation | None:
         """The first tolerated violation that the check is about."""
         for violation in self.record.tolerated:
-            if self.requirement in violation.requirements or is_check_affected(self.fields, violation):
+            if self.requirement in violation.requirements or self.protocol.is_check_affected(self.fields, violation):
                 return violation
         return None
 
@@ -60,12 +51,12 @@ class CheckedOperation:
     @property
     def odd_fields(self) -> list[str]:
         """The unusual fields, where the check is about all of the response."""
-        return [] if self.fields else sorted(self.record.unusual_fields - VARYING_FIELDS)
+        return [] if self.fields else sorted(self.record.unusual_fields - self.protocol.varying_fields)
 
     @property
     def is_excused(self) -> bool:
         """The coordinator was not available, and the requirement is not about that."""
-        return bool(UNAVAILABLE_RULES & self.record.rules) and self.requirement not in UNAVAILABLE_REQUIREMENTS
+        return self.protocol.is_check_excused(self.requirement, self.record.rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +100,9 @@ RULES_BY_HISTORY = (
 """Rules for what is on record once the past of all groups is settled, the first that applies counts."""
 
 
-def evaluate_check(check: Event, record: OperationRecord | None, commit_histories: Callable[[], None]) -> CheckResult:
+def evaluate_check(
+    check: Event, record: OperationRecord | None, protocol: JudgedProtocol, commit_histories: Callable[[], None]
+) -> CheckResult:
     """What the response to the checked request says of the requirement.
 
     `commit_histories` settles the past of all groups; it is called once it matters which rule applied.
@@ -119,14 +112,14 @@ def evaluate_check(check: Event, record: OperationRecord | None, commit_historie
         return CheckResult(
             requirement, checked_sequence(check), CheckStatus.INCONCLUSIVE, "the answer is not in the trace"
         )
-    operation = CheckedOperation(check, record)
+    operation = CheckedOperation(check, record, protocol)
     rule = first_applying(RULES_BY_RECORD, operation)
     if rule is None:
         commit_histories()
         rule = first_applying(RULES_BY_HISTORY, operation)
         assert rule is not None
     status, note, violation = rule.status, rule.note(operation), rule.violation(operation)
-    if status is CheckStatus.FAIL and is_recommendation(operation.requirement):
+    if status is CheckStatus.FAIL and protocol.specification.is_recommendation(operation.requirement):
         status = CheckStatus.UNUSUAL
         if violation is not None:
             note = f"{violation.observed}; usual is {' or '.join(violation.allowed)}"
@@ -137,10 +130,3 @@ def evaluate_check(check: Event, record: OperationRecord | None, commit_historie
 def first_applying(rules: Sequence[CheckRule], operation: CheckedOperation) -> CheckRule | None:
     """The first rule that applies, None if none does."""
     return next((rule for rule in rules if rule.applies(operation)), None)
-
-
-def is_check_affected(fields: frozenset[str], violation: Violation) -> bool:
-    """The check of these fields (all if empty) is affected by a tolerated violation: by more than the way in and the
-    number counted from."""
-    wrong = set(violation.fields) - {"error"}
-    return bool(fields & wrong or (not fields and wrong - {"generation"}))

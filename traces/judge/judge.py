@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fencepost.model.frozen import evolve
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.judge.checks import checked_sequence, evaluate_check
-from fencepost.traces.judge.classic.partial_trace import PartialGroup, TraceGap
-from fencepost.traces.judge.classic.protocol import ClassicProtocol
 from fencepost.traces.judge.groups.group_judge import AdvanceObserver, GroupJudge, StepObserver, TraceContext
-from fencepost.traces.judge.groups.protocol import JudgedProtocol
+from fencepost.traces.judge.groups.partial_group import PartialGroup, TraceGap
 from fencepost.traces.judge.groups.records import GroupFindings
+from fencepost.traces.judge.registry import DEFAULT_PROTOCOL, MakeProtocol
 from fencepost.traces.judge.search.configuration import GroupOperation, Request
 from fencepost.traces.judge.search.eager import EAGER_BEAM_WIDTH
 from fencepost.traces.judge.search.search import MAX_CONFIGURATIONS, MAX_EAGER_CONFIGURATIONS
@@ -38,7 +37,7 @@ class Judge:
         is_shared_judged: bool = True,
         on_step: StepObserver | None = None,
         on_advance: AdvanceObserver | None = None,
-        protocol: Callable[[Header], JudgedProtocol] = ClassicProtocol,
+        protocol: MakeProtocol = DEFAULT_PROTOCOL,
     ) -> None:
         self.header = header
         self.only = only
@@ -171,7 +170,7 @@ class Judge:
         """The group of a trace that does not show everything; its state is unknown if it is new."""
         group = self.groups.get(name)
         if not isinstance(group, PartialGroup):
-            group = self.groups[name] = PartialGroup(self.trace, name, gap, group)
+            group = self.groups[name] = self.protocol.partial_group(self.trace, name, gap, group)
         return group
 
     def on_annotation(self, event: Event, operation: Operation | None) -> None:
@@ -183,7 +182,7 @@ class Judge:
     def on_check(self, event: Event, operation: Operation | None) -> None:
         """The schedule says which requirement a response puts to the test."""
         record = self.records.get(checked_sequence(event) + 1)
-        self.check_results.append(evaluate_check(event, record, self.commit_histories))
+        self.check_results.append(evaluate_check(event, record, self.protocol, self.commit_histories))
 
     # --- the end ------------------------------------------------------------------------------------------------
 
@@ -203,14 +202,17 @@ class Judge:
             inconclusive += findings.inconclusive
         partial = [group for group in self.groups.values() if isinstance(group, PartialGroup)]
         inconclusive += filter(None, (group.undecided_reason() for group in partial))
+        violations = tuple(self.violations)
+        violated = {requirement for violation in violations for requirement in violation.requirements}
         return TraceVerdict(
-            violations=tuple(self.violations),
+            violations=violations,
             check_results=(*self.check_results, *self.protocol.check_results()),
             rules=dict(rules),
             decisions=self.agreed_decisions(),
             inconclusive=tuple(inconclusive),
             events=self.events,
             transitions={Transition(*each): count for each, count in transitions.items()},
+            recommendations=frozenset(filter(self.protocol.specification.is_recommendation, violated)),
         )
 
     def findings(self) -> Iterator[GroupFindings]:
@@ -262,7 +264,12 @@ BEAM_WIDTHS = (12, 60, 400)
 
 
 def judge(
-    header: Header, events: Iterable[Event], decisions: Mapping[str, bool] | None = None, *, eager: bool = False
+    header: Header,
+    events: Iterable[Event],
+    decisions: Mapping[str, bool] | None = None,
+    *,
+    eager: bool = False,
+    protocol: MakeProtocol = DEFAULT_PROTOCOL,
 ) -> TraceVerdict:
     """Judge one trace. `decisions` are reference differences already settled for the target (DIV-nn).
 
@@ -272,20 +279,24 @@ def judge(
     """
     if eager and header.order is Order.INTERVALS and isinstance(events, Sequence):
         verdict = Judge(
-            header, decisions, EAGER_BEAM_WIDTH, max_configurations=MAX_EAGER_CONFIGURATIONS, eager=True
+            header,
+            decisions,
+            EAGER_BEAM_WIDTH,
+            max_configurations=MAX_EAGER_CONFIGURATIONS,
+            eager=True,
+            protocol=protocol,
         ).judge_events(events)
         if not verdict.violations and not verdict.inconclusive:
             return verdict
     for width in BEAM_WIDTHS:
-        narrow = Judge(header, decisions, width)
+        narrow = Judge(header, decisions, width, protocol=protocol)
         verdict = narrow.judge_events(events)
         if not narrow.truncated or not (verdict.violations or verdict.inconclusive):
             return verdict
         if not isinstance(events, Sequence):
             break
     else:
-        return Judge(
-            header, decisions, max_configurations=MAX_EAGER_CONFIGURATIONS if eager else MAX_CONFIGURATIONS
-        ).judge_events(events)
+        limit = MAX_EAGER_CONFIGURATIONS if eager else MAX_CONFIGURATIONS
+        return Judge(header, decisions, max_configurations=limit, protocol=protocol).judge_events(events)
     doubt = "only some explanations were followed, and none of them holds"
     return evolve(verdict, violations=(), check_results=(), inconclusive=(*verdict.inconclusive, doubt))

@@ -10,6 +10,7 @@ from typing import Any
 
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.judge.judge import judge
+from fencepost.traces.judge.registry import DEFAULT_PROTOCOL, MakeProtocol
 from fencepost.traces.shrinker import shrink
 from fencepost.traces.verdict import Violation
 
@@ -20,7 +21,11 @@ MEMBER_ID_FIELD = "member_id"
 
 
 def minimize_trace(
-    header: Header, events: Sequence[Event], violation: Violation, seconds: float = DEFAULT_SECONDS
+    header: Header,
+    events: Sequence[Event],
+    violation: Violation,
+    seconds: float = DEFAULT_SECONDS,
+    protocol: MakeProtocol = DEFAULT_PROTOCOL,
 ) -> tuple[Event, ...]:
     """The part of a trace that shows this violation; the trace up to the violation if no smaller part does.
 
@@ -42,16 +47,18 @@ def minimize_trace(
 
     def fails(kept: tuple[int, ...]) -> bool:
         chosen = {*kept, violation.sequence}
-        return all(needs.get(one, set()) <= chosen for one in chosen) and reproduces(header, part(kept), violation)
+        return all(needs.get(one, set()) <= chosen for one in chosen) and reproduces(
+            header, part(kept), violation, protocol
+        )
 
     if not fails(tuple(steps)):
         return history
     return part(shrink(steps, fails, may_continue=lambda: time.monotonic() < deadline))
 
 
-def reproduces(header: Header, events: tuple[Event, ...], violation: Violation) -> bool:
+def reproduces(header: Header, events: tuple[Event, ...], violation: Violation, protocol: MakeProtocol) -> bool:
     """The first thing wrong with these events is this fault."""
-    verdict = judge(header, events)
+    verdict = judge(header, events, protocol=protocol)
     if verdict.inconclusive or not verdict.violations:
         return False
     first = verdict.violations[0]

@@ -15,7 +15,8 @@ from fencepost.conformance.schedules.schedule import GeneratedSchedule, Schedule
 from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.messages.requests import Request
 from fencepost.model.settings import Settings
-from fencepost.traces.model_transitions import Transition, transition_of
+from fencepost.traces.judge.classic.transitions import transition_of
+from fencepost.traces.model_transitions import Transition
 
 SCHEDULE_LENGTHS = (4, 8, 8, 12, 16)
 """How many rules a schedule has; one of these is chosen for each batch."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fencepost.traces.events import Header
 from fencepost.traces.judge.diagnosis.wording import format_observed
-from fencepost.traces.judge.groups.protocol import JudgedProtocol
+from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch
 from fencepost.traces.judge.search.difference import ResponseDifference
 from fencepost.traces.judge.search.stepper import Stepper, Timer

@@ -32,7 +32,7 @@ from fencepost.traces.judge.classic.stepping import CoordinatorStepper
 from fencepost.traces.judge.classic.unseen import NOTHING_UNSEEN
 from fencepost.traces.judge.diagnosis.wording import errors_in
 from fencepost.traces.judge.groups.group_judge import GroupJudge, TraceContext
-from fencepost.traces.judge.groups.records import GroupFindings
+from fencepost.traces.judge.groups.partial_group import UNKNOWN_STATE_REASON, PartialGroup, TraceGap
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch
 from fencepost.traces.operations import Operation
 
@@ -54,7 +54,6 @@ SETTINGS_ERRORS = frozenset(
 """Errors that depend on how the target is set."""
 ASSUMED_SETTINGS_REASON = "what it shows depends on settings of the target, which the trace does not tell"
 UNKNOWN_PAST_REASON = "what was before is not known, and no round was seen from its beginning to its end"
-UNKNOWN_STATE_REASON = "the state of the group is not known"
 OLDER_CAUSE_REASON = "an answer may be owed to what was before the trace"
 UNSEEN_MEMBERS_REASON = "it has members that the trace does not show"
 
@@ -81,24 +80,11 @@ class UnknownGroup:
                 self.history = None
 
 
-@dataclass(slots=True)
-class TraceGap:
-    """The latest moment before which the trace does not show everything."""
-
-    settings_assumed: bool = False
-    time: int = 0
-
-
-class PartialGroup:
+class ClassicPartialGroup(PartialGroup):
     """One group of such a trace: its state is unknown, or a judge follows it as long as nothing unseen matters."""
 
     def __init__(self, trace: TraceContext, group: str, gap: TraceGap, judge: GroupJudge | None = None) -> None:
-        self.trace = trace
-        self.group = group
-        self.gap = gap
-        self.judge = judge
-        self.findings = GroupFindings()
-        """What came to light before the state was last known."""
+        super().__init__(trace, group, gap, judge)
         self.unknown = UnknownGroup()
         self.member_ids: dict[str, None] = {}
         self.known_offsets: set[Partition] = set()
@@ -114,15 +100,10 @@ class PartialGroup:
 
     def untrack(self, judge: GroupJudge, reason: str = "") -> None:
         """Stop following the group; what came to light stays, and so does the reason, if there is one."""
-        judge.commit_history()
-        judge.stop_reason = UNKNOWN_STATE_REASON
-        if reason:
-            judge.findings.inconclusive.append(f"group {self.group!r}: {reason}")
-        self.findings.add(judge.findings)
+        super().untrack(judge, reason)
         waiting = judge.search.open_operations
         left = {handle: part for handle, part in waiting.items() if not part.operation.lost}
         self.unknown = UnknownGroup(open_operations=left, history=None if left else [])
-        self.judge = None
 
     def retract(self, judge: GroupJudge) -> None:
         """Stop following the group; members that the trace does not show may account for every violation."""
@@ -176,15 +157,9 @@ class PartialGroup:
         self.unknown.record(part, part.operation.sent_at, sent=True)
         return True
 
-    def on_request(self, part: GroupOperation) -> None:
-        """Take in a request that can be judged."""
-        assert self.judge is not None
-        self.judge.on_request(part)
-
     def on_response(self, operation: Operation, time: int) -> None:
         """Take in a response; perhaps it makes the group known."""
-        if self.judge is not None:
-            self.judge.on_response(operation, time)
+        super().on_response(operation, time)
         if self.judge is not None and operation.api == "JoinGroup":
             if self.has_unseen_members(self.judge, operation):
                 self.retract(self.judge)

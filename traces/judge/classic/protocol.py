@@ -4,27 +4,45 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fencepost.model.classic.messages.parsing import read_requests
 from fencepost.model.classic.messages.requests import Request
+from fencepost.model.classic.rules import RULES
+from fencepost.model.classic.rules.specification import CLASSIC
 from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Header
 from fencepost.traces.judge.classic.attribution import build_violation
 from fencepost.traces.judge.classic.coordinator_lookup import LookupCheck, unusual_lookup_fields
 from fencepost.traces.judge.classic.log_steps import LogStepCheck
+from fencepost.traces.judge.classic.partial_trace import ClassicPartialGroup
 from fencepost.traces.judge.classic.recovery import recover
 from fencepost.traces.judge.classic.stepper import ClassicStepper
 from fencepost.traces.judge.classic.topics import KnownTopics
+from fencepost.traces.judge.classic.transitions import transition_fields
 from fencepost.traces.judge.diagnosis.diagnosis import Diagnosis, Recovery
 from fencepost.traces.judge.diagnosis.wording import errors_in
-from fencepost.traces.judge.groups.protocol import JudgedProtocol
+from fencepost.traces.judge.groups.group_judge import GroupJudge, TraceContext
+from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
+from fencepost.traces.judge.groups.partial_group import TraceGap
 from fencepost.traces.judge.groups.records import OperationRecord
 from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch, Path
-from fencepost.traces.model_transitions import TransitionFields, transition_fields
+from fencepost.traces.model_transitions import TransitionFields
 from fencepost.traces.operations import Operation
 from fencepost.traces.verdict import CheckResult, Violation
+
+UNAVAILABLE_RULES = frozenset(name for name in RULES if name.startswith("gate."))
+"""Rules by which a coordinator is excused around a failover."""
+UNAVAILABLE_REQUIREMENTS = frozenset(
+    requirement for name in UNAVAILABLE_RULES for requirement in RULES[name].requirements
+)
+"""The requirements that responses by these rules put to the test."""
 
 
 class ClassicProtocol(JudgedProtocol):
     """Reads one trace of the classic protocol."""
+
+    specification = CLASSIC
+    varying_fields = frozenset({"member"})
+    """What Apache Kafka itself has in different ways: the member id beside an error is the one sent, or none
+    (LAT-11)."""
 
     def __init__(self, header: Header) -> None:
         self.header = header
@@ -109,3 +127,21 @@ class ClassicProtocol(JudgedProtocol):
     def check_results(self) -> tuple[CheckResult, ...]:
         """The requirements that logged steps put to the test and kept."""
         return self.log_steps.check_results()
+
+    def partial_group(
+        self, trace: TraceContext, group: str, gap: TraceGap, judge: GroupJudge | None = None
+    ) -> ClassicPartialGroup:
+        """A group that is followed again once its state shows."""
+        return ClassicPartialGroup(trace, group, gap, judge)
+
+    # --- checks -------------------------------------------------------------------------------------------------
+
+    def is_check_affected(self, fields: frozenset[str], violation: Violation) -> bool:
+        """Whether the violation is in what the check is about: in more than the error and the generation counted
+        from."""
+        wrong = set(violation.fields) - {"error"}
+        return bool(fields & wrong or (not fields and wrong - {"generation"}))
+
+    def is_check_excused(self, requirement: str, rules: frozenset[str]) -> bool:
+        """Whether the coordinator was not available, and the requirement is not about that."""
+        return bool(UNAVAILABLE_RULES & rules) and requirement not in UNAVAILABLE_REQUIREMENTS

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from fencepost.model.frozen import evolve, evolver
 from fencepost.model.settings import Settings
 from fencepost.traces.judge.diagnosis.diagnosis import Diagnoser
-from fencepost.traces.judge.groups.protocol import JudgedProtocol
+from fencepost.traces.judge.groups.protocol import GroupProtocol
 from fencepost.traces.judge.groups.records import GroupFindings, OperationRecords
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch, Path
 from fencepost.traces.judge.search.restart import configurations_after_restart
@@ -37,7 +37,7 @@ trace does not show enough of the group to blame anyone."""
 class TraceContext:
     """What all groups of one trace share."""
 
-    protocol: JudgedProtocol
+    protocol: GroupProtocol
     settings: Settings
     decisions: Mapping[str, bool]
     beam_width: int | None = None

@@ -1,27 +1,21 @@
-"""The interface of a protocol to the judge of a trace: the part that the search does not need."""
+"""The interface of a protocol to the judge of one group: the part that the search does not need."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from fencepost.model.settings import Settings
-from fencepost.traces.events import Body, Event
+from fencepost.traces.events import Body
 from fencepost.traces.judge.diagnosis.diagnosis import Diagnosis, Recovery
-from fencepost.traces.judge.groups.records import OperationRecord
 from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch, Path, Request
 from fencepost.traces.judge.search.stepper import Stepper
 from fencepost.traces.model_transitions import TransitionFields
 from fencepost.traces.operations import Operation
-from fencepost.traces.verdict import CheckResult, Violation
+from fencepost.traces.verdict import Violation
 
 
-class JudgedProtocol(Protocol):
-    """Reads one trace for its judge, and learns from it what concerns no single group.
-
-    Protocols derive from it: what they do not define is as here.
-    """
-
-    # --- groups -------------------------------------------------------------------------------------------------
+class GroupProtocol(Protocol):
+    """Reads the messages of one trace for the judges of its groups. `JudgedProtocol` is the whole interface."""
 
     @abstractmethod
     def requests_in(self, operation: Operation, groups: Iterable[str]) -> Iterable[Request]:
@@ -54,30 +48,3 @@ class JudgedProtocol(Protocol):
     def transition_of(self, step: Path) -> TransitionFields | None:
         """The transition of the model that a step is; None if it is not one."""
         return None
-
-    # --- the trace ----------------------------------------------------------------------------------------------
-
-    def is_sent_elsewhere(self, operation: Operation, request: Request) -> bool:
-        """The request went to another node than the one that coordinates its group."""
-        return False
-
-    def check_response(self, operation: Operation, record: OperationRecord) -> Iterator[Violation]:
-        """The violations of a response that concern no single group; its unusual fields are added to `record`."""
-        yield from ()
-
-    def on_unpaired_response(self, body: Body) -> None:
-        """A response to a request of a group that is judged elsewhere."""
-
-    def on_annotation(self, event: Event) -> Iterator[Violation]:
-        """What an annotation shows to be wrong apart from any group."""
-        yield from ()
-
-    def on_restart(self) -> None:
-        """The target was killed and started again."""
-
-    def on_gap(self) -> None:
-        """The trace does not show what was before."""
-
-    def check_results(self) -> tuple[CheckResult, ...]:
-        """What was checked apart from any group, and holds."""
-        return ()

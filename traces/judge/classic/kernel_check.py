@@ -6,7 +6,6 @@ transaction are left out, since no barrier holds them back while an assignment i
 """
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from fencepost.model.classic.core.state import CommitResponse, Group, JoinResponse
@@ -19,8 +18,6 @@ from fencepost.model.classic.kernel.refinement import (
 )
 from fencepost.model.classic.messages.requests import OffsetCommit, SyncGroup
 from fencepost.model.errors import Error
-from fencepost.traces.events import Event, Header
-from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.search.configuration import Path
 from fencepost.traces.judge.search.difference import FreshId
 
@@ -90,10 +87,3 @@ def apply_commit(shadow: KernelRun, request: OffsetCommit) -> KernelRun:
     sender, generation = shadow.identity_of(request.core.member), request.core.generation
     sent = replace(shadow, kernel=replace(shadow.kernel, sent=shadow.kernel.sent.plus(sender, generation, sender)))
     return follow_commit(sent, request.core, CommitResponse(Error.NONE), (sender,))
-
-
-def check_against_kernel(header: Header, events: Iterable[Event]) -> KernelCheck:
-    """The shadows of a trace, as far as the judge could follow it. Raises RefinementError."""
-    check = KernelCheck()
-    Judge(header, on_step=check).judge_events(events)
-    return check

@@ -1,0 +1,49 @@
+"""A specification: the requirements and rules of one protocol, as one value for judges and reports."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from fencepost.model.catalogue.requirement import Level, Requirement
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class SpecifiedRule(Protocol):
+    """A branch of a handler: its condition in words, and the ids of the requirements that it satisfies."""
+
+    @property
+    def guard(self) -> str: ...
+
+    @property
+    def requirements(self) -> tuple[str, ...]: ...
+
+
+class SpecifiedDifference(Protocol):
+    """A difference of the reference implementations: its id, and the requirement that it leaves open."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def requirement(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Specification:
+    """The requirements of a protocol by id and its rules by name, both in the order of reports.
+
+    `prerequisites` are the requirements that others refine, by the id of the finer one. `differences` are those of the
+    reference implementations, by the name that the judge has for them; `describe_side` puts a side of one into words.
+    """
+
+    requirements: Mapping[str, Requirement] = field(default_factory=lambda: NOTHING)
+    rules: Mapping[str, SpecifiedRule] = field(default_factory=lambda: NOTHING)
+    prerequisites: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: NOTHING)
+    differences: Mapping[str, SpecifiedDifference] = field(default_factory=lambda: NOTHING)
+    describe_side: Callable[[str, bool], str] = lambda name, side: name
+
+    def is_recommendation(self, id: str) -> bool:
+        """Whether the requirement only says what should be: to do otherwise is unusual, and violates nothing."""
+        return id in self.requirements and self.requirements[id].level is Level.SHOULD
