@@ -77,13 +77,14 @@ class Failure:
 @dataclass(frozen=True, slots=True)
 class RequirementResult:
     """The verdict on one requirement. `note` gives the reason, or what is unusual; `checks` counts the responses that
-    were checked for it."""
+    were checked for it; `causes` are the failed requirements that an inconclusive one follows from."""
 
     id: str
     verdict: Verdict
     note: str = ""
     checks: int = 0
     failures: tuple[Failure, ...] = ()
+    causes: tuple[str, ...] = ()
 
     def failures_by_length(self) -> list[Failure]:
         """The failures, those with the shortest schedule first and those without any last."""
@@ -122,7 +123,7 @@ class Report:
     the requirements that were asked for; `rules` is keyed by rule name; `cut_short` says that the run
     ended before its schedules did; `coverage` is there if random schedules were played; `undecided` tells what recorded
     traces leave open, and why; `scope` says how much the run set out to exercise; the `specification` has the
-    requirements of all results.
+    requirements of all results; `unclassified` are violations that no requirement speaks of.
     """
 
     target: Mapping[str, str]
@@ -137,6 +138,7 @@ class Report:
     undecided: tuple[str, ...] = ()
     scope: Scope = Scope.FULL
     specification: Specification = field(default=DEFAULT_SPECIFICATION, repr=False)
+    unclassified: tuple[Failure, ...] = ()
 
     def summary(self) -> dict[Verdict, int]:
         """How many requirements got each verdict; every verdict is a key."""
@@ -166,7 +168,7 @@ class Report:
     def exit_code(self) -> ExitCode:
         """A violation outweighs everything; a run that left something undecided is never conformant."""
         summary = self.summary()
-        if summary[Verdict.FAIL]:
+        if summary[Verdict.FAIL] or self.unclassified:
             return ExitCode.VIOLATION
         if self.cut_short or summary[Verdict.INCONCLUSIVE]:
             return ExitCode.INCONCLUSIVE

@@ -104,7 +104,7 @@ def explain_missing_checks(findings: Mapping[str, RequirementFindings], run: Sce
         if run.unsupported:
             findings[requirement].unsupported.append(run.unsupported)
         elif run.blocked:
-            reason = f"{run.blocked}, after {', '.join(blocking)} was violated" if blocking else run.blocked
+            reason = f"{run.blocked}, blocked by {', '.join(blocking)}" if blocking else run.blocked
             findings[requirement].add_check(CheckStatus.INCONCLUSIVE, reason)
 
 

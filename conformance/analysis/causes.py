@@ -1,7 +1,8 @@
-"""Failed requirements by cause: those whose shortest failures are the same wrong response of the same rule."""
+"""Causes: which failed requirements are one, and which failure an undecided requirement follows from."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from fencepost.conformance.results import Failure, RequirementResult, Verdict
 
@@ -49,3 +50,47 @@ def build_cause(members: list[tuple[RequirementResult, Failure | None]]) -> Caus
 def schedule_length(failure: Failure | None) -> tuple[bool, int]:
     """The order of failures: those with a schedule first, short ones before long ones."""
     return (failure is None or not failure.schedule, len(failure.schedule) if failure is not None else 0)
+
+
+_ID = r"(?<![\w./-])[A-Z]+-\d+(?![\w/-]|\.\w)"
+"""The id of a requirement in a note; in a path it is none."""
+_IDS = re.compile(rf"{_ID}(?:, {_ID})*")
+UNCONFIRMED = "a wrong response that no failure here explains"
+"""What blocks a requirement where nothing that is named failed."""
+
+
+def resolve_causes(results: Iterable[RequirementResult]) -> list[RequirementResult]:
+    """The results, inconclusive ones with the failed requirements that they follow from.
+
+    A note names the violations that blocked a requirement in its own trace. What they follow from in turn counts, so
+    that a note names nothing but requirements that failed.
+    """
+    by_id = {result.id: result for result in results}
+    return [resolve_cause(result, by_id) for result in by_id.values()]
+
+
+def resolve_cause(result: RequirementResult, by_id: Mapping[str, RequirementResult]) -> RequirementResult:
+    """The result with its causes, if it is inconclusive and its note names any requirement."""
+    if result.verdict is not Verdict.INCONCLUSIVE or _IDS.search(result.note) is None:
+        return result
+    causes = tuple(sorted(failed_causes(result, by_id)))
+    note = _IDS.sub(", ".join(causes) or UNCONFIRMED, result.note)
+    return replace(result, note=note, causes=causes)
+
+
+def failed_causes(result: RequirementResult, by_id: Mapping[str, RequirementResult]) -> set[str]:
+    """The failed requirements that the note of an inconclusive one leads to, directly or by other notes."""
+    found: set[str] = set()
+    seen: set[str] = set()
+    todo = [result]
+    while todo:
+        for id in re.findall(_ID, todo.pop().note):
+            named = by_id.get(id)
+            if named is None or id in seen:
+                continue
+            seen.add(id)
+            if named.verdict in (Verdict.FAIL, Verdict.KNOWN):
+                found.add(id)
+            elif named.verdict is Verdict.INCONCLUSIVE:
+                todo.append(named)
+    return found

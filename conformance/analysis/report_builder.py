@@ -12,9 +12,10 @@ from fencepost.conformance.analysis.aggregation import (
     requirement_verdict,
     rule_coverage,
 )
+from fencepost.conformance.analysis.causes import resolve_causes, schedule_length
 from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.analysis.reference_differences import common_decisions, note_ambiguities
-from fencepost.conformance.analysis.root_cause import RootCauses, violations_in
+from fencepost.conformance.analysis.root_cause import UNCLASSIFIED, RootCauses, violations_in
 from fencepost.conformance.results import Coverage, Failure, Report, RequirementResult, RuleCoverage, Scope, Verdict
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
@@ -76,6 +77,7 @@ class ReportBuilder:
         """How the runs or traces decide the reference differences."""
         self.rules: list[Mapping[str, int]] = []
         self.undecided: list[str] = []
+        self.unclassified: list[Failure] = []
 
     def add_runs(
         self,
@@ -88,7 +90,7 @@ class ReportBuilder:
         for run in runs:
             origin = origin_of(run)
             for violation in violations_in(run.verdict):
-                if violation.requirement not in self.findings:
+                if violation.requirement not in self.findings and violation.requirement != UNCLASSIFIED:
                     continue
                 status, note = classify(violation, run, causes, confirmed, origin.trace)
                 if status is ViolationStatus.CONFIRMED:
@@ -96,7 +98,7 @@ class ReportBuilder:
                         run.events, violation, origin, replayed=True, specification=self.specification
                     )
                     self.add_failure(violation.requirement, failure)
-                else:
+                elif violation.requirement in self.findings:
                     self.findings[violation.requirement].add_violation(status, note)
             self.add_checks(run.verdict.check_results)
             explain_missing_checks(self.findings, run)
@@ -110,12 +112,16 @@ class ReportBuilder:
 
     def add_failure(self, requirement: str, failure: Failure) -> None:
         """Add a violation that was confirmed."""
-        if requirement in self.findings:
+        if requirement == UNCLASSIFIED:
+            self.unclassified.append(failure)
+        elif requirement in self.findings:
             self.findings[requirement].add_failure(failure)
 
     def show_failure(self, requirement: str, failure: Failure) -> None:
         """Add a violation that the counts of its trace include already."""
-        if requirement in self.findings:
+        if requirement == UNCLASSIFIED:
+            self.unclassified.append(failure)
+        elif requirement in self.findings:
             self.findings[requirement].failures.append(failure)
 
     def add_checks(self, checks: Iterable[CheckResult]) -> None:
@@ -154,7 +160,9 @@ class ReportBuilder:
         return Report(
             target=target if target is not None else describe_target(tuple(self.traces.values())),
             seed=seed,
-            results=tuple(note_ambiguities(results, common_decisions(self.decisions), self.specification)),
+            results=tuple(
+                note_ambiguities(resolve_causes(results), common_decisions(self.decisions), self.specification)
+            ),
             rules=rule_coverage(
                 [*self.rules, *(trace.rules for trace in self.traces.values())], self.specification.rules
             ),
@@ -166,6 +174,7 @@ class ReportBuilder:
             undecided=tuple(self.undecided),
             scope=scope,
             specification=self.specification,
+            unclassified=distinct_failures(self.unclassified),
         )
 
     def _count_trace(self, trace: RecordedTrace) -> None:
@@ -179,6 +188,16 @@ class ReportBuilder:
             for id in rules[name].requirements if name in rules else ():
                 if not trace.violations[id]:
                     self.findings[id].counts[CheckStatus.PASS] += seen
+
+
+def distinct_failures(failures: Iterable[Failure]) -> tuple[Failure, ...]:
+    """The shortest failure of each kind, in the order in which the kinds were met."""
+    shortest: dict[str, Failure] = {}
+    for failure in failures:
+        known = shortest.setdefault(failure.kind, failure)
+        if schedule_length(failure) < schedule_length(known):
+            shortest[failure.kind] = failure
+    return tuple(shortest.values())
 
 
 def describe_target(traces: Sequence[RecordedTrace]) -> dict[str, str]:

@@ -14,6 +14,8 @@ from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict, Violati
 
 SHARED_FIELDS = frozenset({"error"})
 """Fields that nearly every requirement checks; each of the others is the subject of a few."""
+UNCLASSIFIED = "unclassified"
+"""In place of a requirement: no requirement speaks of the wrong response, and no behaviour of the model explains it."""
 INCIDENTAL_NOTE = "blocked by another violation: it holds wherever a scenario looks at it"
 
 
@@ -31,7 +33,7 @@ class RequirementViolation:
 
 def violations_in(verdict: TraceVerdict) -> list[RequirementViolation]:
     """The requirements that a trace violates: by failed checks, and by the rules of violations that no check covers.
-    Recommendations are never violated."""
+    Recommendations are never violated. Where no requirement speaks of a violation, it is `UNCLASSIFIED`."""
     failed = [mark for mark in verdict.check_results if mark.status is CheckStatus.FAIL]
     marked = [RequirementViolation(mark.requirement, mark.sequence, mark.violation, mark.note) for mark in failed]
     claimed = {mark.sequence for mark in failed}
@@ -39,7 +41,7 @@ def violations_in(verdict: TraceVerdict) -> list[RequirementViolation]:
     return marked + [
         RequirementViolation(each, fault.sequence, fault, is_checked=False)
         for fault in unmarked
-        for each in fault.requirements
+        for each in fault.requirements or (UNCLASSIFIED,)
         if each not in verdict.recommendations
     ]
 

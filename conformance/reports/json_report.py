@@ -42,6 +42,8 @@ def to_json(report: Report) -> str:
         "seconds": report.seconds,
         "cut_short": report.cut_short,
     }
+    if report.unclassified:
+        document["unclassified"] = [_failure_to_json(failure) for failure in report.unclassified]
     if report.coverage is not None:
         document["coverage"] = asdict(report.coverage)
     if report.undecided:
@@ -76,6 +78,7 @@ def from_json(text: str, specification: Specification = DEFAULT_SPECIFICATION) -
         coverage=_read_coverage(top.take("coverage", dict)) if "coverage" in document else None,
         undecided=tuple(map(str, top.take("undecided", list))) if "undecided" in document else (),
         specification=specification,
+        unclassified=_read_unclassified(top.take("unclassified", list)) if "unclassified" in document else (),
     )
     if top.take("summary", dict) != report.summary():
         raise ReportError("report: the summary does not agree with the requirements")
@@ -104,6 +107,7 @@ def _result_to_json(result: RequirementResult, requirement: Requirement) -> dict
         "source": requirement.source,
         "verdict": str(result.verdict),
         "note": result.note,
+        "causes": list(result.causes),
         "checks": result.checks,
         "failures": [_failure_to_json(failure) for failure in result.failures],
     }
@@ -222,7 +226,14 @@ def _read_result(value: object, index: int, specification: Specification) -> Req
     failures = tuple(
         _read_failure(item, f"{id} failure {n + 1}") for n, item in enumerate(fields.take("failures", list))
     )
-    result = RequirementResult(id, Verdict(verdict), fields.take("note", str), fields.take_count("checks"), failures)
+    result = RequirementResult(
+        id,
+        Verdict(verdict),
+        fields.take("note", str),
+        fields.take_count("checks"),
+        failures,
+        fields.take_strings("causes"),
+    )
     fields.check_empty()
     return result
 
@@ -250,6 +261,10 @@ def _read_failure(value: object, where: str) -> Failure:
     )
     fields.check_empty()
     return failure
+
+
+def _read_unclassified(values: list[Any]) -> tuple[Failure, ...]:
+    return tuple(_read_failure(value, f"unclassified {number}") for number, value in enumerate(values, 1))
 
 
 def _read_difference(value: object, where: str) -> FieldDifference:

@@ -1,7 +1,7 @@
 """The report as JUnit XML, for continuous integration: a suite per family, a test case per requirement."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
 
 from fencepost.conformance.results import Failure, Report, RequirementResult, Verdict
@@ -24,6 +24,8 @@ def to_junit(report: Report) -> str:
         for result in results:
             _add_case(suite, requirements[result.id], result)
         _set_counts(suite, [suite])
+    if report.unclassified:
+        _add_unclassified(root, report.unclassified)
     if report.cut_short:
         _add_interruption(root)
     _set_counts(root, list(root))
@@ -55,14 +57,19 @@ def _failure_message(result: RequirementResult, sentence: str) -> str:
 def _failure_text(result: RequirementResult, source: str) -> str:
     lines = [f"source: {source}"]
     for failure in result.failures_by_length():
-        lines += ["", *_difference_lines(failure)]
-        for label, text in (("false guard", failure.guard), ("rule", failure.rule), ("state", failure.state)):
-            lines += [f"{label}: {text}"] if text else []
-        for number, step in enumerate(failure.schedule, 1):
-            lines.append(f"{number}. {step}{'   <-- wrong response' if number == failure.wrong_step else ''}")
-        if failure.replay:
-            lines.append(f"replay: {failure.replay}")
+        lines += ["", *_failure_lines(failure)]
     return "\n".join(lines)
+
+
+def _failure_lines(failure: Failure) -> Iterator[str]:
+    yield from _difference_lines(failure)
+    for label, text in (("false guard", failure.guard), ("rule", failure.rule), ("state", failure.state)):
+        if text:
+            yield f"{label}: {text}"
+    for number, step in enumerate(failure.schedule, 1):
+        yield f"{number}. {step}{'   <-- wrong response' if number == failure.wrong_step else ''}"
+    if failure.replay:
+        yield f"replay: {failure.replay}"
 
 
 def _difference_lines(failure: Failure) -> Iterator[str]:
@@ -74,6 +81,17 @@ def _difference_lines(failure: Failure) -> Iterator[str]:
     if not failure.differences:
         yield from (f"expected: {allowed}" for allowed in failure.allowed)
         yield f"observed: {failure.observed}"
+
+
+def _add_unclassified(root: ElementTree.Element, failures: Sequence[Failure]) -> None:
+    """A failed case for each violation that no requirement speaks of."""
+    suite = ElementTree.SubElement(root, "testsuite", name="unclassified")
+    for number, failure in enumerate(failures, 1):
+        case = ElementTree.SubElement(suite, "testcase", classname="fencepost.unclassified", name=f"violation {number}")
+        message = _replace_illegal(failure.title or failure.observed)
+        element = ElementTree.SubElement(case, "failure", type="unclassified", message=message)
+        element.text = _replace_illegal("\n".join(_failure_lines(failure)))
+    _set_counts(suite, [suite])
 
 
 def _add_interruption(root: ElementTree.Element) -> None:

@@ -1,7 +1,8 @@
 """The report as plain text for a terminal: failures first, then inconclusive requirements with their reasons."""
 
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from fencepost.conformance.analysis.causes import Cause, find_causes
@@ -55,6 +56,7 @@ def render_report(report: Report, *, colour: bool = False) -> str:
         first, *others = cause.requirements
         blocks.append(_failure_block(by_id[first], requirements[first], paint))
         blocks += (_same_failure_block(by_id[id], requirements[id], first, paint) for id in others)
+    blocks += (_unclassified_block(failure, paint) for failure in report.unclassified)
     if report.results:
         blocks.append(_family_table(report))
     for verdict, (heading, reason) in _REASONS.items():
@@ -95,7 +97,10 @@ def outcome_line(report: Report) -> str:
         causes = _pluralize(len(find_causes(report.results)), "cause", "causes")
         violated = _pluralize(summary[Verdict.FAIL], "requirement", "requirements")
         cut = " The run was cut short." if report.cut_short else ""
-        return f"NOT CONFORMANT: {causes}, {violated} violated of {checked} checked{part}.{cut}"
+        other = _pluralize(len(report.unclassified), "unclassified violation", "unclassified violations")
+        told = [f"{causes}, {violated} violated of {checked} checked"] if summary[Verdict.FAIL] else []
+        told += [other] if report.unclassified else []
+        return f"NOT CONFORMANT: {', '.join(told)}{part}.{cut}"
     if report.cut_short:
         return "INCONCLUSIVE: the run was cut short."
     if exit_code is ExitCode.INCONCLUSIVE:
@@ -159,6 +164,14 @@ def _same_failure_block(result: RequirementResult, requirement: Requirement, fir
     lines.append(_unwrapped_line("trace", f"{failure.trace or 'not saved'}, event {failure.step}"))
     if failure.replay:
         lines.append(_unwrapped_line("replay", failure.replay))
+    return "\n".join(lines)
+
+
+def _unclassified_block(failure: Failure, paint: _Painter) -> str:
+    """A violation that no requirement speaks of."""
+    lines = [f"{paint('UNCLASSIFIED', _RED)} no behaviour of the model explains this, and no requirement speaks of it"]
+    lines += _difference_lines(failure)
+    lines += _failure_lines(failure)
     return "\n".join(lines)
 
 
@@ -235,10 +248,13 @@ def _family_table(report: Report) -> str:
     return "\n".join(lines)
 
 
-def _count_verdicts(results: Iterable[RequirementResult]) -> str:
-    verdicts = [result.verdict for result in results]
-    counts = ((verdict, verdicts.count(verdict)) for verdict in _VERDICT_WORDS)
-    return ", ".join(f"{count} {_VERDICT_WORDS[verdict]}" for verdict, count in counts if count)
+def _count_verdicts(results: Sequence[RequirementResult]) -> str:
+    counts = Counter(result.verdict for result in results)
+    told = {verdict: f"{counts[verdict]} {word}" for verdict, word in _VERDICT_WORDS.items() if counts[verdict]}
+    follow = sum(bool(result.causes) for result in results)
+    if follow:
+        told[Verdict.INCONCLUSIVE] += f" ({follow} by a failure)"
+    return ", ".join(told.values())
 
 
 _VERDICT_WORDS = {

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 from fencepost.conformance.analysis.aggregation import confirmed_requirements
 from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.analysis.report_builder import ReportBuilder
-from fencepost.conformance.analysis.root_cause import RootCauses, is_crash, violated_requirements, violations_in
+from fencepost.conformance.analysis.root_cause import (
+    UNCLASSIFIED,
+    RootCauses,
+    is_crash,
+    violated_requirements,
+    violations_in,
+)
 from fencepost.conformance.events import (
     Progress,
     RunFinished,
@@ -119,7 +125,7 @@ class RunState:
     def emit_confirmed(self, run: ScenarioRun, requirements: frozenset[str]) -> frozenset[str]:
         """Emit that the violations of these requirements in a run are confirmed, and return the requirements emitted:
         those that were asked for and that the run violates by itself."""
-        asked = {requirement.id for requirement in self.selection.requirements}
+        asked = {requirement.id for requirement in self.selection.requirements} | {UNCLASSIFIED}
         causes = RootCauses([*self.runs, *self.schedule_failures])
         shown = {
             violation.requirement: violation
@@ -160,7 +166,7 @@ class RunState:
 
     def unconfirmed_requirements(self) -> list[str]:
         """The requirements asked for that random schedules violate and no replay has confirmed."""
-        asked = {requirement.id for requirement in self.selection.requirements}
+        asked = {requirement.id for requirement in self.selection.requirements} | {UNCLASSIFIED}
         failing = self.statistics.candidate_failures.keys() if self.statistics is not None else set[str]()
         return sorted((failing & asked) - confirmed_requirements(self.confirmed))
 

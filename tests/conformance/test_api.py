@@ -47,10 +47,10 @@ TYPES = {
     "ReplayResult": ("outcome", "requirement", "failure", "note", "specification"),
     "Report": (
         *("target", "seed", "results", "rules", "schedules", "events", "seconds", "cut_short", "coverage"),
-        *("undecided", "scope", "specification"),
+        *("undecided", "scope", "specification", "unclassified"),
     ),
     "Requirement": ("id", "level", "title", "sentence", "source", "testability", "needs", "why"),
-    "RequirementResult": ("id", "verdict", "note", "checks", "failures"),
+    "RequirementResult": ("id", "verdict", "note", "checks", "failures", "causes"),
     "Scenario": ("name", "requirements", "play", "needs", "smoke"),
     "TraceVerdict": (
         *("violations", "check_results", "rules", "decisions", "inconclusive", "events", "transitions"),

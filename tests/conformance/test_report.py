@@ -3,8 +3,9 @@ from dataclasses import replace
 import pytest
 
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
+from fencepost.conformance.reports.junit import to_junit
 from fencepost.conformance.reports.text import escape_unprintable, fold_ids, outcome_line, render_replay, render_report
-from fencepost.conformance.results import Report, RequirementResult, Scope, Verdict
+from fencepost.conformance.results import ExitCode, Report, RequirementResult, Scope, Verdict
 from fencepost.model.catalogue.classic import CATALOGUE
 from tests.support.sample_reports import JOIN_29, KEPT, VIOLATED
 
@@ -181,6 +182,21 @@ def test_requirements_that_fail_by_the_same_response_are_one_cause() -> None:
     assert "  as            JOIN-32: the same wrong response of the same rule" in text
     assert text.count("expected      generation_id = 1") == 2
     assert outcome_line(replace(KEPT, results=results, scope=Scope.FULL)).startswith("NOT CONFORMANT: 2 causes, 3 ")
+
+
+def test_a_violation_that_no_requirement_speaks_of_is_never_green() -> None:
+    report = replace(KEPT, unclassified=(JOIN_29,))
+    assert report.exit_code() is ExitCode.VIOLATION
+    assert outcome_line(report) == "NOT CONFORMANT: 1 unclassified violation (selected)."
+    assert "UNCLASSIFIED no behaviour of the model explains this" in render_report(report)
+    assert 'failures="1"' in to_junit(report)
+
+
+def test_requirements_that_follow_from_a_failure_are_counted_apart() -> None:
+    blocked = RequirementResult("SYNC-10", Verdict.INCONCLUSIVE, "blocked by JOIN-29", causes=("JOIN-29",))
+    failed = RequirementResult("JOIN-29", Verdict.FAIL, failures=(JOIN_29,))
+    text = render_report(replace(KEPT, results=(failed, blocked)))
+    assert "2 requirements: 1 fail, 1 inconclusive (1 by a failure);" in text
 
 
 def test_ids_in_a_row_are_folded() -> None:

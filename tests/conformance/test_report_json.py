@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fencepost.conformance.reports.json_report import ReportError, from_json, to_json
-from tests.support.sample_reports import KEPT, VIOLATED
+from tests.support.sample_reports import JOIN_29, KEPT, VIOLATED
 
 KEPT_TEXT = """\
 {
@@ -33,6 +33,7 @@ KEPT_TEXT = """\
       "source": "HeartbeatRequestTest",
       "verdict": "pass",
       "note": "",
+      "causes": [],
       "checks": 1,
       "failures": []
     }
@@ -44,6 +45,8 @@ KEPT_TEXT = """\
   "cut_short": false
 }
 """
+
+UNCLASSIFIED = replace(KEPT, unclassified=(JOIN_29,))
 
 
 def test_the_text_is_stable() -> None:
@@ -80,7 +83,7 @@ def test_failures_and_rules_are_written_by_their_contract_names() -> None:
     }
 
 
-@pytest.mark.parametrize("report", [KEPT, VIOLATED, replace(VIOLATED, cut_short=True)])
+@pytest.mark.parametrize("report", [KEPT, VIOLATED, replace(VIOLATED, cut_short=True), UNCLASSIFIED])
 def test_what_was_written_is_read_back(report: Any) -> None:
     assert from_json(to_json(report)) == report
 
