@@ -44,8 +44,9 @@ ORDER = {
     "conformance": """
         conformance  conformance/scenario  conformance/scenarios  conformance/analysis  conformance/execution
         conformance/schedules  conformance/schedules/classic/moves  conformance/schedules/classic
-        conformance/scenarios/classic
-        conformance/run  conformance/reports  conformance/api  conformance/pipeline
+        conformance/scenarios/classic  conformance/protocols
+        conformance/run  conformance/run/classic  conformance/reports  conformance/reports/classic
+        conformance/api  conformance/pipeline
         conformance/zoo/mutation  conformance/zoo/classic  conformance/zoo/classic/bugs  conformance/zoo
         conformance/cli
     """,
