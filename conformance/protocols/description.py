@@ -31,7 +31,7 @@ def no_schedules(scope: ScheduleScope) -> ScheduleProtocol:
 
 
 def no_tours(settings: Settings, count: int, seed: int) -> Sequence[Scenario]:
-    """No tours."""
+    """An empty sequence: the protocol has no transition tours."""
     return ()
 
 

@@ -1,4 +1,4 @@
-"""The limits of random schedules: what their target allows."""
+"""The limits that a target sets to random schedules."""
 
 from dataclasses import dataclass
 

@@ -1,1 +1,1 @@
-"""The exploration of classic groups: instances to search, and what is checked in them. No run on a target."""
+"""The exploration of classic groups: instances to search, and the properties checked in them. No run on a target."""

@@ -1,4 +1,4 @@
-"""A lease server as a target in this process, random schedules of two clients for it, and what a run needs of both."""
+"""A lease server as a target in this process, random schedules of two clients for it, and the description for runs."""
 
 from collections.abc import Callable
 from dataclasses import asdict
