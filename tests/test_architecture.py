@@ -44,13 +44,26 @@ ORDER = {
     "conformance": """
         conformance  conformance/scenario  conformance/scenarios  conformance/analysis  conformance/execution
         conformance/schedules  conformance/schedules/classic/moves  conformance/schedules/classic
-        conformance/scenarios/classic
-        conformance/run  conformance/reports  conformance/api  conformance/pipeline
+        conformance/scenarios/classic  conformance/protocols
+        conformance/run  conformance/run/classic  conformance/reports  conformance/reports/classic
+        conformance/api  conformance/pipeline
         conformance/zoo/mutation  conformance/zoo/classic  conformance/zoo/classic/bugs  conformance/zoo
         conformance/cli
     """,
 }
 """The packages of each layer: one imports only itself and those before it, in a function and for type checkers too."""
+ENGINES = """
+    model/explore  model/proofs
+    traces/judge  traces/judge/search  traces/judge/diagnosis  traces/judge/groups
+    conformance/analysis  conformance/execution  conformance/schedules  conformance/run  conformance/reports
+"""
+"""The packages whose modules know no protocol. A protocol's own part of an engine is in a folder of its name."""
+PROTOCOLS = ("classic", "draining")
+KNOWS_A_PROTOCOL = {
+    "traces/judge/registry.py": "fencepost.traces.judge.classic.protocol.ClassicProtocol",  # the default of judges
+    "conformance/run/runner.py": "fencepost.adapters.bundled.classic.log.CorruptLogError",  # `fencepost serve`
+}
+"""The modules of engines that name a protocol, each with the only name of one that it may import."""
 MODULES = sorted(path.relative_to(ROOT).as_posix() for layer in LAYERS for path in (ROOT / layer).rglob("*.py"))
 PACKAGES = sorted({Path(module).parent.as_posix() for module in MODULES})
 
@@ -127,6 +140,14 @@ def repeated_class_names(sources: Mapping[str, str]) -> dict[tuple[str, str], li
             if isinstance(node, ast.ClassDef):
                 found[Path(module).parts[0], node.name].append(module)
     return {place: modules for place, modules in found.items() if len(modules) > 1}
+
+
+def protocol_imports(module: str, source: str) -> list[str]:
+    """What a module imports of a protocol, if it is part of an engine."""
+    if Path(module).parent.as_posix() not in ENGINES.split():
+        return []
+    names = (name for _, name in imports_of(ast.parse(source)))
+    return sorted(name for name in names if set(PROTOCOLS) & set(name.split(".")))
 
 
 def lacks_docstring(source: str) -> bool:
@@ -250,6 +271,39 @@ def test_class_names_are_unique_in_a_layer() -> None:
 def test_a_class_name_that_is_used_twice_is_seen() -> None:
     sources = {"model/x.py": "class A: ...", "model/y.py": "def f():\n    class A: ...", "traces/x.py": "class A: ..."}
     assert repeated_class_names(sources) == {("model", "A"): ["model/x.py", "model/y.py"]}
+
+
+def test_engines_know_no_protocol() -> None:
+    found = {module: protocol_imports(module, source) for module, source in SOURCES.items()}
+    assert {module: names for module, names in found.items() if names} == {
+        module: [name] for module, name in KNOWS_A_PROTOCOL.items()
+    }
+    assert set(ENGINES.split()) <= set(PACKAGES)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from fencepost.model.classic.rules import RULES",
+        "from fencepost.model.catalogue import classic",
+        "import fencepost.traces.judge.classic.stepper",
+        "def f():\n    from fencepost.conformance.schedules.classic.protocol import ClassicSchedules",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from fencepost.model.classic.core.state import Group",
+    ],
+)
+def test_an_engine_that_knows_a_protocol_is_seen(line: str) -> None:
+    assert protocol_imports("traces/judge/search/x.py", line) != []
+    assert protocol_imports("conformance/run/x.py", line) != []
+    assert protocol_imports("traces/judge/classic/x.py", line) == []
+    assert protocol_imports("traces/judge/search/x.py", "from fencepost.model.frozen import evolve") == []
+
+
+def test_the_toy_protocol_is_small_and_uses_no_other() -> None:
+    folder = ROOT / "tests" / "support" / "lease"
+    sources = [path.read_text() for path in sorted(folder.rglob("*.py"))]
+    assert sum(source.count("\n") for source in sources) <= 250
+    names = {name for source in sources for _, name in imports_of(ast.parse(source))}
+    assert not [name for name in names if set(PROTOCOLS) & set(name.split("."))]
 
 
 def imported_tests(module: str, source: str) -> list[str]:

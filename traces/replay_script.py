@@ -47,11 +47,17 @@ class ReplayScript:
     routes: Mapping[int, int]
 
 
-def build_script(events: Iterable[Event], premature: Collection[int] = ()) -> ReplayScript:
+def build_script(
+    events: Iterable[Event],
+    premature: Collection[int] = (),
+    complete_request: Callable[[Event], Event] | None = None,
+) -> ReplayScript:
     """The script of a trace. No step waits for the responses to requests in `premature`: they should not have come.
 
-    Raises ValueError for a request that does not fit the wire format.
+    `complete_request` makes each request whole, by default as `with_defaults` does, and raises ValueError for one that
+    cannot be sent.
     """
+    complete = complete_request or with_defaults
     steps: list[ReplayStep] = []
     remarks: list[Event] = []
     responses: dict[int, Event] = {}
@@ -76,9 +82,8 @@ def build_script(events: Iterable[Event], premature: Collection[int] = ()) -> Re
         elif is_replayed(event):
             if event.kind is Kind.FAULT and event.of is not None:
                 dropped.add(event.of)
-            steps.append(
-                ReplayStep(with_defaults(event), tuple(came), event.time - (event.time if last is None else last))
-            )
+            whole = complete(event) if event.kind is Kind.REQUEST else event
+            steps.append(ReplayStep(whole, tuple(came), event.time - (event.time if last is None else last)))
             came = []
         else:
             continue
@@ -94,12 +99,10 @@ def is_replayed(event: Event) -> bool:
 
 
 def with_defaults(event: Event) -> Event:
-    """A request with all fields of its version; absent fields get their defaults. Other events unchanged.
+    """A request with all fields of its version; absent fields get their defaults.
 
     Raises `ValueError` for a request that does not fit the wire format.
     """
-    if event.kind is not Kind.REQUEST:
-        return event
     name = event.api + "Request"
     try:
         whole = decode_body(name, event.version, encode_body(name, event.version, event.body))
@@ -111,10 +114,37 @@ def with_defaults(event: Event) -> Event:
 
 
 @dataclass(slots=True)
-class IdTranslation:
-    """Maps names and ids in a trace to those of its replay. `new_name` renames groups and transactions."""
+class Translation:
+    """Maps what differs between a trace and its replay: nothing, as long as a protocol does not override methods.
+
+    `new_name` renames groups, and whatever else a target keeps from one replay to the next.
+    """
 
     new_name: Callable[[str], str]
+
+    def translate_request(self, body: Body) -> Body:
+        """The body of a request with the ids of the replay."""
+        return body
+
+    def translate_annotation(self, body: Body) -> Body:
+        """The body of an annotation with the ids of the replay."""
+        return body
+
+    def translate_node(self, then: int, brokers: Collection[int]) -> int | None:
+        """The broker in `brokers` that stands for a node of the trace; None if there is none."""
+        return then if then in brokers else None
+
+    def learn_topic_id(self, annotations: Iterable[Event], topic: str, topic_id: str) -> None:
+        """Learn the id that the target has for `topic`."""
+
+    def learn_response(self, request: Event, then: Body, now: Body) -> None:
+        """Learn the ids in two responses to the same request: `then` in the trace, `now` in the replay."""
+
+
+@dataclass(slots=True)
+class IdTranslation(Translation):
+    """Maps names and ids in a trace of classic groups to those of its replay."""
+
     members: dict[str, str] = field(default_factory=dict)
     generations: dict[tuple[str, str | None], dict[int, int]] = field(default_factory=dict)
     """By group and member id; the member id None stands for the whole group."""

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from fencepost.conformance.analysis.root_cause import RequirementViolation, RootCauses
 from fencepost.conformance.results import Failure, RequirementResult, RuleCoverage, Verdict
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
-from fencepost.model.catalogue.specification import SpecifiedRule
+from fencepost.model.catalogue.specification import Rule
 from fencepost.traces.verdict import CheckStatus
 
 NOT_AGAIN = "failed once and not when it was replayed, see {}"
@@ -141,7 +141,7 @@ def requirement_verdict(
     return RequirementResult(id, Verdict.UNSUPPORTED if reason else Verdict.NOT_OBSERVED, reason, checks)
 
 
-def rule_coverage(counts: Iterable[Mapping[str, int]], rules: Mapping[str, SpecifiedRule]) -> dict[str, RuleCoverage]:
+def rule_coverage(counts: Iterable[Mapping[str, int]], rules: Mapping[str, Rule]) -> dict[str, RuleCoverage]:
     """How often each of the rules explained what was seen; `counts` has the numbers of several traces."""
     seen: Counter[str] = Counter()
     for each in counts:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
-from fencepost.model.catalogue.specification import Specification, SpecifiedRule
+from fencepost.model.catalogue.specification import Rule, Specification
 from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict, Violation
 
 SHARED_FIELDS = frozenset({"error"})
@@ -105,7 +105,7 @@ def is_crash(fault: Violation | None, run: ScenarioRun) -> bool:
     return fault is not None and run.crashed and "closed" in fault.fields
 
 
-def requirements_about(fault: Violation, rules: Mapping[str, SpecifiedRule]) -> tuple[str, ...]:
+def requirements_about(fault: Violation, rules: Mapping[str, Rule]) -> tuple[str, ...]:
     """The requirements of a violation and of the rule that it departs from."""
     rule = rules.get(fault.rule)
     return fault.requirements + (rule.requirements if rule is not None else ())

@@ -14,14 +14,13 @@ from fencepost.conformance.analysis.report_builder import ReportBuilder, summari
 from fencepost.conformance.analysis.root_cause import RequirementViolation, violations_in
 from fencepost.conformance.events import Progress
 from fencepost.conformance.results import Report
-from fencepost.model.classic.messages.parsing import read_requests
-from fencepost.model.wire.codec import encode_body
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.rotating_writer import RecordingReader
 from fencepost.traces.files.trace_files import TraceError, open_trace
+from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.minimize import is_annotation, minimize_trace
-from fencepost.traces.operations import Lookahead, PairedEvent
+from fencepost.traces.operations import Lookahead, Operation, PairedEvent
 from fencepost.traces.verdict import TraceVerdict
 
 MAX_SHOWN_EVENTS = 500
@@ -75,7 +74,7 @@ class TraceJudging:
         try:
             self.judge.on_event(event, moment.operation)
         except MALFORMED_ERRORS:
-            check_wire_format(self.path)
+            check_wire_format(self.path, self.judge.protocol)
             raise
         if len(faults) > known and len(self.events_before) < MAX_DETAILED:
             self.events_before.update((fault.sequence, tuple(self.recent_events)) for fault in faults[known:])
@@ -85,7 +84,7 @@ class TraceJudging:
         try:
             return self.judge.finish()
         except MALFORMED_ERRORS:
-            check_wire_format(self.path)
+            check_wire_format(self.path, self.judge.protocol)
             raise
 
     def events_leading_to(self, violation: RequirementViolation) -> list[Event]:
@@ -94,31 +93,29 @@ class TraceJudging:
         if violation.violation is not None and len(events) < MAX_SHOWN_EVENTS and self.minimized < MAX_MINIMIZED:
             self.minimized += 1
             whole = sorted((*self.annotations, *events), key=lambda event: event.sequence)
-            events = minimize_trace(self.judge.header, whole, violation.violation)
+            events = minimize_trace(self.judge.header, whole, violation.violation, protocol=self.judge.make_protocol)
         group = violation.violation.group if violation.violation is not None else ""
-        mine = {event.sequence for event in events if event.kind is Kind.REQUEST and concerns_group(event, group)}
+        mine = {event.sequence for event in events if event.kind is Kind.REQUEST and self.concerns_group(event, group)}
         return [event for event in events if event.sequence in mine or event.of in mine or event.api == "restart"]
 
+    def concerns_group(self, request: Event, group: str) -> bool:
+        """The request names this group; every request does if `group` is ""."""
+        operation = Operation(0, request.api, request.version, request.member, request.body, request.time)
+        try:
+            read = list(self.judge.protocol.requests_in(operation, (group,)))
+        except (KeyError, TypeError, AttributeError):
+            return False
+        return not group or any(each.group == group for each in read)
 
-def concerns_group(request: Event, group: str) -> bool:
-    """The request names this group; every request does if `group` is ""."""
-    try:
-        read = read_requests(request.api, request.version, request.body, 0, (group,))
-    except (KeyError, TypeError, AttributeError):
-        return False
-    return not group or any(each.group == group for each in read)
 
-
-def check_wire_format(path: Path) -> None:
+def check_wire_format(path: Path, protocol: JudgedProtocol) -> None:
     """Hold all messages of a trace against the wire format. Raises `TraceError` for the first that does not fit it."""
     if not path.is_file():
         return  # what comes through a pipe cannot be read twice
     for event in open_trace(path)[1]:
-        kind = {Kind.REQUEST: "Request", Kind.RESPONSE: "Response"}.get(event.kind)
-        if kind is not None:
-            message = {name: value for name, value in event.body.items() if not name.startswith("_")}
+        if event.kind in (Kind.REQUEST, Kind.RESPONSE):
             try:
-                encode_body(event.api + kind, event.version, message)
+                protocol.check_message(event)
             except ValueError as error:
                 raise TraceError(str(path), 0, f"event {event.sequence}: {error}") from None
 

@@ -9,7 +9,7 @@ from fencepost.conformance.cli.argument_types import count
 from fencepost.conformance.cli.console import Console
 
 if TYPE_CHECKING:
-    from fencepost.conformance.run.exploration import Instance
+    from fencepost.conformance.run.classic.exploration import Instance
 
 _SIZES = (
     ("members", 2, "processes that want to be members"),
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Search the instance of the options, print each result as it comes, and write the files."""
-    from fencepost.conformance.run.exploration import UnusableSizes
+    from fencepost.conformance.run.classic.exploration import UnusableSizes
 
     try:
         return explore(options, console)
@@ -57,8 +57,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 def explore(options: argparse.Namespace, console: Console) -> int:
     """Do the work of `run`. Raises `UnusableSizes`, and before the search `OSError` for a file that is not writable."""
-    from fencepost.conformance.reports.exploration import SearchDisplay, heading, result_line, summary, to_json
-    from fencepost.conformance.run.exploration import OutputFiles, run_exploration
+    from fencepost.conformance.reports.classic.exploration import SearchDisplay, heading, result_line, summary, to_json
+    from fencepost.conformance.run.classic.exploration import OutputFiles, run_exploration
 
     instance = instance_of(options)
     instance.setting()
@@ -86,7 +86,7 @@ def explore(options: argparse.Namespace, console: Console) -> int:
 
 def instance_of(options: argparse.Namespace) -> "Instance":
     """The instance with the sizes and the behaviour of the options."""
-    from fencepost.conformance.run.exploration import Instance
+    from fencepost.conformance.run.classic.exploration import Instance
     from fencepost.model.explore.search import NO_LIMIT
 
     return Instance(

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Prove every theorem, print each result as it comes, and write them to a file."""
-    from fencepost.conformance.reports import proofs
+    from fencepost.conformance.reports.classic import proofs
     from fencepost.model.proofs.classic.induction import ProofSize
 
     status = console.status_line()

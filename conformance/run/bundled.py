@@ -11,6 +11,8 @@ from fencepost.adapters.virtual_clock import run_virtual_in_thread
 from fencepost.conformance.execution.play import play_scenario
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
+from fencepost.conformance.protocols.description import ProtocolDescription
+from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.run_state import RunState, add_tours, order_scenarios
 from fencepost.conformance.run.stream import Emit
@@ -22,9 +24,9 @@ from fencepost.conformance.scenario.selection import (
     required_capabilities,
     select_scenarios,
 )
-from fencepost.conformance.scenarios.classic import ALL
-from fencepost.model.catalogue.classic import Requirement
+from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.settings import Settings
+from fencepost.traces.judge.judge import judge
 
 BUNDLED_SETTINGS = Settings(
     min_session_timeout=500,
@@ -52,6 +54,7 @@ class BundledRun:
         *,
         scenarios: Sequence[Scenario] = (),
         can_configure: bool = True,
+        protocol: ProtocolDescription | None = None,
     ) -> None:
         self.plan = plan
         self.deviations = profile.deviations
@@ -60,6 +63,7 @@ class BundledRun:
         self.make_target = make_target if make_target is not None else InProcessTarget
         self.scenarios = tuple(scenarios)
         self.can_configure = can_configure
+        self.protocol = DEFAULT_PROTOCOL if protocol is None else protocol
 
     def settings_for(self, scenario: Scenario) -> Settings:
         """The settings under which a scenario can be played."""
@@ -71,7 +75,7 @@ class BundledRun:
         """Play everything, one scenario after the other, emitting events. When cancelled, the report is cut short."""
         description = await run_virtual_in_thread(self.describe_target())
         selection = self.select(requirements, description)
-        state = RunState(self.plan, selection, emit)
+        state = RunState(self.plan, selection, emit, protocol=self.protocol)
         name = {"name": description.name, **description.implementation}
         state.start(name)
         cut_short = False
@@ -91,15 +95,15 @@ class BundledRun:
         """The scenarios and tours to play on a target."""
         configurable = ("no-initial-delay", "resize") if self.can_configure else ()
         offered = offered_capabilities(description, configurable, slow=True)
-        selection = select_scenarios((*ALL, *self.scenarios), requirements, offered, smoke=self.plan.smoke)
-        return add_tours(selection, description.settings, self.plan)
+        scenarios = (*self.protocol.scenarios, *self.scenarios)
+        selection = select_scenarios(scenarios, requirements, offered, smoke=self.plan.smoke)
+        return add_tours(selection, description.settings, self.plan, self.protocol)
 
     async def play_schedules(self, state: RunState, description: Description) -> None:
         """Play random schedules."""
         # Imported late: Hypothesis is for those who ask for random schedules.
         from fencepost.conformance.schedules.bench import Bench
-        from fencepost.conformance.schedules.classic.generation import ScheduleScope
-        from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
+        from fencepost.conformance.schedules.scope import ScheduleScope
         from fencepost.conformance.schedules.virtual_engine import BatchWorker, VirtualEngine
 
         plan, settings = self.plan, description.settings
@@ -109,8 +113,14 @@ class BundledRun:
             transactions="TxnOffsetCommit" in description.versions,
             cuts=True,
         )
+        bench = Bench(
+            self.protocol.make_schedules(scope),
+            partial(self.make_target, settings),
+            self.grace,
+            partial(judge, protocol=self.protocol.judged),
+        )
         engine = VirtualEngine(
-            BatchWorker(Bench(ClassicSchedules(scope), partial(self.make_target, settings), self.grace), plan.traces),
+            BatchWorker(bench, plan.traces),
             plan.seed,
             plan.schedules,
             state.decisions,

@@ -17,20 +17,19 @@ from fencepost.conformance.execution.play import DEFAULT_GRACE_MS
 from fencepost.conformance.execution.pool import ScenarioPool
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
+from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.run_state import RunState, add_tours, order_scenarios
 from fencepost.conformance.run.stream import Emit
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import offered_capabilities, select_scenarios
-from fencepost.conformance.scenarios.classic import ALL
-from fencepost.conformance.scenarios.classic.versions import versions
-from fencepost.model.catalogue.classic import Requirement
+from fencepost.model.catalogue.requirement import Requirement
 from fencepost.traces.events import Event, Kind
 
 if TYPE_CHECKING:
-    from fencepost.conformance.schedules.classic.generation import ScheduleScope
     from fencepost.conformance.schedules.concurrent_engine import ConcurrentEngine
+    from fencepost.conformance.schedules.scope import ScheduleScope
 
 MAX_CONCURRENT_SCHEDULES = 400
 """How many random schedules are in flight."""
@@ -57,14 +56,15 @@ class RemoteRun:
         try:
             pool = self.scenario_pool(await self.target.open(), lag_monitor)
             self.judges.start()
-            first = await pool.play(versions.scenarios[0], "versions")
+            first = await pool.play(DEFAULT_PROTOCOL.versions_scenario, "versions")
             description = replace(pool.description, versions=usable_versions(pool.description.versions, first.events))
             pool = replace(pool, description=description)
             offered = offered_capabilities(description, self.profile.capabilities, slow=self.plan.slow)
             if not self.profile.survives_restarts:
                 offered -= {"restart"}
-            selection = select_scenarios((*ALL, *self.scenarios), requirements, offered, smoke=self.plan.smoke)
-            selection = add_tours(selection, description.settings, self.plan)
+            scenarios = (*DEFAULT_PROTOCOL.scenarios, *self.scenarios)
+            selection = select_scenarios(scenarios, requirements, offered, smoke=self.plan.smoke)
+            selection = add_tours(selection, description.settings, self.plan, DEFAULT_PROTOCOL)
             state = RunState(self.plan, selection, emit)
             name = {"name": self.plan.target, **description.implementation}
             state.start(name)
@@ -98,7 +98,6 @@ class RemoteRun:
     ) -> "ConcurrentEngine":
         """The engine of random schedules on the target of `pool`: more of them at once, judged by the engine."""
         # Imported late: Hypothesis is for those who ask for random schedules.
-        from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
         from fencepost.conformance.schedules.concurrent_engine import ConcurrentEngine
 
         schedule_pool = replace(
@@ -107,9 +106,9 @@ class RemoteRun:
             max_concurrency=MAX_CONCURRENT_SCHEDULES,
             pacer=Pacer(self.target.measure_response_time),
         )
-        plan = self.plan
+        plan, schedules = self.plan, DEFAULT_PROTOCOL.make_schedules(scope)
         return ConcurrentEngine(
-            schedule_pool, self.judges, ClassicSchedules(scope), plan.seed, plan.schedules, dict(decisions), plan.traces
+            schedule_pool, self.judges, schedules, plan.seed, plan.schedules, dict(decisions), plan.traces
         )
 
     async def play_and_confirm(self, state: RunState, pool: ScenarioPool, versions_run: ScenarioRun) -> None:
@@ -139,7 +138,7 @@ class RemoteRun:
 
     async def play_schedules(self, state: RunState, pool: ScenarioPool, offered: frozenset[str]) -> None:
         """Play random schedules."""
-        from fencepost.conformance.schedules.classic.generation import ScheduleScope
+        from fencepost.conformance.schedules.scope import ScheduleScope
 
         scope = ScheduleScope(
             pool.description.settings,

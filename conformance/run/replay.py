@@ -15,26 +15,22 @@ from fencepost.conformance.analysis.trace_report import TraceJudging, check_wire
 from fencepost.conformance.execution.play import DEFAULT_GRACE_MS
 from fencepost.conformance.plan import BUNDLED, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import Profile
+from fencepost.conformance.protocols.description import ProtocolDescription, ReplayRules
+from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.run.remote import kafka_target
 from fencepost.conformance.scenario.context import RESPONSE_TIMEOUT_MS
-from fencepost.model.errors import TRANSIENT_ERRORS, error_name
+from fencepost.model.errors import error_name
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Header, Kind
 from fencepost.traces.files.trace_files import TraceError, open_trace
-from fencepost.traces.judge.diagnosis.wording import errors_in
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.operations import Lookahead
-from fencepost.traces.replay_script import IdTranslation, ReplayScript, ReplayStep, build_script
+from fencepost.traces.replay_script import ReplayScript, ReplayStep, Translation, build_script
 from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict
 
 MAX_ATTEMPTS = 40
 RETRY_PAUSE_SECONDS = 0.15
 """The pause between attempts to send a request to a target that is not ready."""
-SETUP_APIS = frozenset({"InitProducerId", "AddOffsetsToTxn", "AddPartitionsToTxn", "EndTxn"})
-"""Requests to the transaction coordinator: set-up, which is not judged."""
-
-STATELESS_RULES = frozenset({"find.coordinator"})
-"""Rules that hold in every state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +54,12 @@ class RepeatedTrace:
     counterparts: Mapping[int, int]
 
 
-def judge_trace(path: Path, header: Header, events: Iterable[Event]) -> JudgedTrace:
+def judge_trace(
+    path: Path, header: Header, events: Iterable[Event], protocol: ProtocolDescription = DEFAULT_PROTOCOL
+) -> JudgedTrace:
     """Judge a trace, keeping what is needed to compare it with its replay. Raises `TraceError`."""
     kept = tuple(events)
-    reading = TraceJudging(path, Judge(header))
+    reading = TraceJudging(path, Judge(header, protocol=protocol.judged))
     for moment in Lookahead(kept).pair_operations():
         reading.judge_event(moment)
     rules = {handle - 1: frozenset(record.rules) for handle, record in reading.judge.records.items()}
@@ -80,43 +78,48 @@ async def replay_trace(path: Path, target: str, profile: Profile) -> ReplayResul
     kafka = kafka_target(target, profile)
 
     async def drive(name: str, script: ReplayScript, settings: Settings) -> tuple[Header, RepeatedTrace]:
-        return await replay_script(name, script, kafka, f"replay-{secrets.token_hex(3)}", grace)
+        token = f"replay-{secrets.token_hex(3)}"
+        return await replay_script(name, script, kafka, token, grace, DEFAULT_PROTOCOL.replay)
 
-    return await compare_replay(path, drive)
+    return await compare_replay(path, drive, DEFAULT_PROTOCOL)
 
 
-async def replay_in_process(path: Path, make_target: Callable[[Settings], Target]) -> ReplayResult:
+async def replay_in_process(
+    path: Path, make_target: Callable[[Settings], Target], protocol: ProtocolDescription = DEFAULT_PROTOCOL
+) -> ReplayResult:
     """Drive the schedule of a trace against a target in this process, on virtual time and without grace. Raises
     `TraceError` and `TargetError`."""
 
     async def drive(name: str, script: ReplayScript, settings: Settings) -> tuple[Header, RepeatedTrace]:
-        return await run_virtual_in_thread(replay_script(name, script, make_target(settings), "replay", 0))
+        replay = replay_script(name, script, make_target(settings), "replay", 0, protocol.replay)
+        return await run_virtual_in_thread(replay)
 
-    return await compare_replay(path, drive)
+    return await compare_replay(path, drive, protocol)
 
 
-async def compare_replay(path: Path, drive: Replay) -> ReplayResult:
+async def compare_replay(path: Path, drive: Replay, protocol: ProtocolDescription) -> ReplayResult:
     """Judge a trace and its replay and compare what fails in them."""
-    check_wire_format(path)
     header, events = open_trace(path)
-    recorded = judge_trace(path, header, events)
+    check_wire_format(path, protocol.judged(header))
+    recorded = judge_trace(path, header, events, protocol)
     premature = {violation.sequence for violation in recorded.verdict.violations if "time" in violation.fields}
     try:
-        script = build_script(recorded.events, premature)
+        script = build_script(recorded.events, premature, protocol.replay.complete_request)
     except ValueError as error:
         raise TraceError(str(path), 0, str(error)) from None
     if not any(step.event.kind is Kind.REQUEST for step in script.steps):
         raise TraceError(str(path), 0, "holds no request, so there is nothing to replay")
     header_now, repeated = await drive(path.name, script, header.settings)
-    replayed = judge_trace(path, header_now, repeated.events)
-    return ReplayComparison(script, recorded, replayed, repeated.counterparts, Origin(str(path), "")).replay_result()
+    replayed = judge_trace(path, header_now, repeated.events, protocol)
+    origin = Origin(str(path), "")
+    return ReplayComparison(script, recorded, replayed, repeated.counterparts, origin, protocol).replay_result()
 
 
 async def replay_script(
-    source: str, script: ReplayScript, target: Target, token: str, grace: int
+    source: str, script: ReplayScript, target: Target, token: str, grace: int, rules: ReplayRules
 ) -> tuple[Header, RepeatedTrace]:
     """Replay a script on a target; the header is that of the replay. Opens and closes the target."""
-    translation = IdTranslation(lambda name: f"{name}-{token}")
+    translation = rules.make_translation(lambda name: f"{name}-{token}")
     try:
         description = await target.open()
         check_supported(script, description)
@@ -131,7 +134,7 @@ async def replay_script(
             grace=grace,
             implementation=description.implementation,
         )
-        return header, await ScriptDriver(script, translation, target, description).run()
+        return header, await ScriptDriver(script, translation, target, description, rules.is_transient).run()
     finally:
         await target.close()
 
@@ -158,7 +161,12 @@ class ScriptDriver:
     """Drives one run of a script."""
 
     def __init__(
-        self, script: ReplayScript, translation: IdTranslation, target: Target, description: Description
+        self,
+        script: ReplayScript,
+        translation: Translation,
+        target: Target,
+        description: Description,
+        is_transient: Callable[[Body], bool],
     ) -> None:
         loop = asyncio.get_running_loop()
         begun = loop.time()
@@ -166,6 +174,7 @@ class ScriptDriver:
         self.translation = translation
         self.target = target
         self.description = description
+        self.is_transient = is_transient
         self.loop_time: Callable[[], float] = loop.time
         self.recorder = TraceBuilder(lambda: int((loop.time() - begun) * 1000 + 1e-6))
         self.channel = target.channel(self.recorder)
@@ -263,18 +272,13 @@ class ScriptDriver:
         then = self.script.responses.get(request.sequence)
         for _ in range(MAX_ATTEMPTS):
             now = await self.exchanges[request.sequence].response
-            if now is None or then is None or is_transient(then.body) or not is_transient(now):
+            if now is None or then is None or self.is_transient(then.body) or not self.is_transient(now):
                 break
             await asyncio.sleep(RETRY_PAUSE_SECONDS)
             self.exchanges[request.sequence] = self.start_exchange(request)
         self.responded_at[request.sequence] = self.loop_time()
         if now is not None and then is not None:
             self.translation.learn_response(request, then.body, now)
-
-
-def is_transient(response: Body) -> bool:
-    """All errors in a response mean that the target is not ready."""
-    return errors_in(response) <= TRANSIENT_ERRORS and bool(errors_in(response))
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +291,7 @@ class ReplayComparison:
     replayed: JudgedTrace
     counterparts: Mapping[int, int]
     origin: Origin
+    protocol: ProtocolDescription
 
     def replay_result(self) -> ReplayResult:
         """Whether the failures of the trace are fixed."""
@@ -306,7 +311,10 @@ class ReplayComparison:
         """The result with a violation of the replay as its failure."""
         again = outcome is ReplayOutcome.STILL_FAILS
         return ReplayResult(
-            outcome, violation.requirement, build_failure(self.replayed.events, violation, self.origin, replayed=again)
+            outcome,
+            violation.requirement,
+            build_failure(self.replayed.events, violation, self.origin, replayed=again),
+            specification=self.protocol.specification,
         )
 
     def original_request(self, sequence: int) -> int:
@@ -318,7 +326,8 @@ class ReplayComparison:
         responses = self.replayed.responses()
         for then, now in self.counterparts.items():
             before, after = self.script.responses.get(then), responses.get(now)
-            if before is None or before.api not in SETUP_APIS or after is None or before.body.get("error_code"):
+            is_set_up = before is not None and before.api in self.protocol.replay.setup_apis
+            if before is None or not is_set_up or after is None or before.body.get("error_code"):
                 continue
             if after.get("error_code"):
                 return f"{before.api} at request {then} of the trace: {error_name(after['error_code'])} this time"
@@ -342,7 +351,8 @@ class ReplayComparison:
             if mark is not None and mark.status not in PASSING:
                 return f"{where}: {mark.note or mark.status}"
             then = self.expected_rules(first)
-            if sequence == first and then and not then & (self.replayed.rules.get(now, frozenset()) | STATELESS_RULES):
+            explained = self.replayed.rules.get(now, frozenset()) | self.protocol.replay.stateless_rules
+            if sequence == first and then and not then & explained:
                 return f"{where}: the schedule did not lead to the same state this time"
         return ""
 

@@ -30,6 +30,8 @@ from fencepost.conformance.events import (
 )
 from fencepost.conformance.execution.saving import trace_path, with_decisions
 from fencepost.conformance.plan import Plan
+from fencepost.conformance.protocols.description import ProtocolDescription
+from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.stream import Emit
 from fencepost.conformance.scenario.scenario import Scenario
@@ -40,7 +42,6 @@ from fencepost.traces.judge.judge import judge
 
 if TYPE_CHECKING:
     from fencepost.conformance.schedules.engine import ScheduleEngine
-    from fencepost.conformance.schedules.protocol import CoverageGoals
     from fencepost.conformance.schedules.statistics import RunStatistics, ScheduleResult
 
 MAX_REPLAYS = 3
@@ -68,8 +69,7 @@ class RunState:
     violated: set[str] = field(default_factory=set)
     confirmed: dict[str, frozenset[str]] = field(default_factory=dict)
     decisions: dict[str, bool] = field(default_factory=dict)
-    goals: "CoverageGoals | None" = None
-    """What the coverage by random schedules is measured against; None for the goals of the classic protocol."""
+    protocol: ProtocolDescription = DEFAULT_PROTOCOL
 
     def start(self, target: Mapping[str, str]) -> None:
         """Emit the start of the run on a target with this description."""
@@ -96,7 +96,7 @@ class RunState:
         contrary = {name: self.decisions[name] for name, side in sides if self.contradicts(name, side)}
         if contrary:
             events = tuple(with_decisions(run.events, contrary))
-            run = replace(run, events=events, verdict=judge(run.header, events))
+            run = replace(run, events=events, verdict=judge(run.header, events, protocol=self.protocol.judged))
         self.decisions.update(run.verdict.decisions)
         self.runs.append(run)
         violated = violated_requirements(run)
@@ -126,7 +126,7 @@ class RunState:
         """Emit that the violations of these requirements in a run are confirmed, and return the requirements emitted:
         those that were asked for and that the run violates by itself."""
         asked = {requirement.id for requirement in self.selection.requirements} | {UNCLASSIFIED}
-        causes = RootCauses([*self.runs, *self.schedule_failures])
+        causes = RootCauses([*self.runs, *self.schedule_failures], self.protocol.specification)
         shown = {
             violation.requirement: violation
             for violation in reversed(violations_in(run.verdict))
@@ -191,7 +191,8 @@ class RunState:
         Nothing is called a failure before it was seen twice; what a few scenarios do not show again is not. A crash
         is replayed even if its requirement is violated without one.
         """
-        confirmed, causes = confirmed_requirements(self.confirmed), RootCauses(self.runs)
+        confirmed = confirmed_requirements(self.confirmed)
+        causes = RootCauses(self.runs, self.protocol.specification)
         chosen: dict[str, Scenario] = {}
         candidates: list[tuple[str, bool, ScenarioRun]] = []
         for run in sorted(self.runs, key=trace_length):
@@ -211,7 +212,8 @@ class RunState:
 
     def build_report(self, target: Mapping[str, str], deviations: Mapping[str, str], *, cut_short: bool) -> Report:
         """The report on everything played so far; `deviations` are the declared ones by requirement."""
-        builder = ReportBuilder((each.id for each in self.selection.requirements), self.selection.left_out, deviations)
+        requirements = (each.id for each in self.selection.requirements)
+        builder = ReportBuilder(requirements, self.selection.left_out, deviations, self.protocol.specification)
         runs = [*self.runs, *self.schedule_failures, *self.runs_not_replayed()]
         builder.add_runs(runs, self.confirmed, self.origin_of)
         builder.decisions.append(self.decisions)
@@ -220,7 +222,6 @@ class RunState:
         schedules, events = len(self.runs), sum(len(run.events) for run in self.runs)
         coverage = None
         if self.plan.schedules:
-            from fencepost.conformance.schedules.classic.protocol import coverage_goals
             from fencepost.conformance.schedules.coverage import measure_coverage
             from fencepost.conformance.schedules.statistics import RunStatistics
 
@@ -228,7 +229,7 @@ class RunState:
             builder.rules.append(statistics.rules)
             schedules += statistics.schedules
             events += statistics.events
-            coverage = measure_coverage(statistics, self.goals or coverage_goals(), verdicts)
+            coverage = measure_coverage(statistics, self.protocol.coverage_goals(), verdicts)
         return builder.build(
             target=target,
             seed=self.plan.seed,
@@ -257,14 +258,11 @@ class RunState:
         return Origin(name, shlex.join(["fencepost", "test", plan.target, "--only", *ids, *profile]))
 
 
-def add_tours(selection: Selection, settings: Settings, plan: Plan) -> Selection:
+def add_tours(selection: Selection, settings: Settings, plan: Plan, protocol: ProtocolDescription) -> Selection:
     """The selection with the transition tours that the plan asks for, for a target with these settings."""
     if not plan.tours:
         return selection
-    # Imported late: NetworkX is for those who ask for tours.
-    from fencepost.conformance.scenarios.classic.tours import sample_tours
-
-    return selection.with_scenarios(sample_tours(settings, plan.tours, plan.seed))
+    return selection.with_scenarios(protocol.make_tours(settings, plan.tours, plan.seed))
 
 
 def order_scenarios(scenarios: Sequence[Scenario], seed: int) -> list[Scenario]:

@@ -21,14 +21,18 @@ class CoverageGoals:
 
 
 class ScheduleProtocol(Protocol):
-    """A protocol as the engine sees it. Implementations are immutable, hashable by value, and can be pickled."""
+    """A protocol as the engine sees it. Implementations are immutable, hashable by value, and can be pickled.
 
-    def __hash__(self) -> int: ...
+    For one that derives from it, actors are all alike and no move has a simpler one, unless it says otherwise.
+    """
+
+    def __hash__(self) -> int:
+        return hash(type(self))
 
     @property
     def default_role(self) -> Role:
         """The simplest role of an actor; shrinking puts it in the place of others."""
-        ...
+        return None
 
     def generate(self, seed: int, batch: int, size: int) -> list[GeneratedSchedule]:
         """`size` schedules with names of their own; the same for the same arguments."""
@@ -40,8 +44,8 @@ class ScheduleProtocol(Protocol):
 
     def simpler_moves(self, move: Move) -> Iterable[Move]:
         """Moves to try in the place of this one when shrinking, beside the move with fewer options."""
-        ...
+        return ()
 
     def simpler_roles(self, role: Role) -> Iterable[Role]:
         """Roles to try in the place of this one when shrinking, the simplest first."""
-        ...
+        return ()

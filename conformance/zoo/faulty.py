@@ -13,9 +13,9 @@ from fencepost.conformance.execution.play import JudgeFunction
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.bench import Bench
-from fencepost.conformance.schedules.classic.generation import ScheduleScope
 from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 from fencepost.conformance.schedules.schedule import Schedule
+from fencepost.conformance.schedules.scope import ScheduleScope
 from fencepost.conformance.zoo.cache import CachedBench, CpuClock
 from fencepost.conformance.zoo.classic.bug import Bug
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS

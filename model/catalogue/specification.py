@@ -10,14 +10,23 @@ from fencepost.model.catalogue.requirement import Level, Requirement
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-class SpecifiedRule(Protocol):
-    """A branch of a handler: its condition in words, and the ids of the requirements that it satisfies."""
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One branch of a handler. `api` is empty for actions without a request; `error` is the error of the response,
+    None if it parks the request or answers per entry. `guard` is the condition of the rule in words, `requirements` are
+    those that it satisfies, and `fields` those about one field of the response."""
 
-    @property
-    def guard(self) -> str: ...
+    name: str
+    api: str
+    error: int | None
+    guard: str
+    requirements: tuple[str, ...]
+    fields: Mapping[str, str] = field(default_factory=lambda: NOTHING)
 
-    @property
-    def requirements(self) -> tuple[str, ...]: ...
+    def requirements_for(self, fields: frozenset[str]) -> tuple[str, ...]:
+        """The requirements that a difference in these fields breaks."""
+        named = tuple(dict.fromkeys(self.fields[name] for name in sorted(fields) if name in self.fields))
+        return named or self.requirements[:1]
 
 
 class SpecifiedDifference(Protocol):
@@ -39,7 +48,7 @@ class Specification:
     """
 
     requirements: Mapping[str, Requirement] = field(default_factory=lambda: NOTHING)
-    rules: Mapping[str, SpecifiedRule] = field(default_factory=lambda: NOTHING)
+    rules: Mapping[str, Rule] = field(default_factory=lambda: NOTHING)
     prerequisites: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: NOTHING)
     differences: Mapping[str, SpecifiedDifference] = field(default_factory=lambda: NOTHING)
     describe_side: Callable[[str, bool], str] = lambda name, side: name

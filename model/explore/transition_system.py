@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+from fencepost.model.statement import Statement
+
 Value: TypeAlias = Any
 """What a column holds: hashable and immutable; None where there is nothing."""
 Permutation: TypeAlias = tuple[int, ...]
@@ -44,6 +46,31 @@ class Action:
     columns: tuple[int, ...]
     transitions: Callable[..., tuple[Transition, ...]]
     patient: bool = False
+
+
+def handler_action(
+    name: str,
+    columns: tuple[int, ...],
+    handle: Callable[..., tuple[str, tuple[Value, ...]] | None],
+    statements: tuple[Statement, ...] = (),
+    is_beyond: Callable[[Value], bool] = lambda state: False,
+) -> Action:
+    """The action of a handler that gets the values of its columns and returns its rule and the values after it, None
+    where it cannot happen.
+
+    The first column holds the state: the `statements` say what holds of it before and after each step, and a state that
+    `is_beyond` the bounds is cut.
+    """
+
+    def transitions(*before: Value) -> tuple[Transition, ...]:
+        step = handle(*before)
+        if step is None:
+            return ()
+        rule, after = step
+        violated = next((one.id for one in statements if not one.holds(before[0], after[0])), "")
+        return (Transition(name, tuple(zip(columns, after, strict=True)), rule, is_beyond(after[0]), violated),)
+
+    return Action(name, columns, transitions)
 
 
 @dataclass(frozen=True, slots=True)

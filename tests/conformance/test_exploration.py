@@ -9,8 +9,8 @@ import networkx as nx
 import pytest
 
 from fencepost.conformance.cli import main
-from fencepost.conformance.reports import exploration
-from fencepost.conformance.reports.exploration import SearchDisplay, pulse_line, states_left
+from fencepost.conformance.reports.classic import exploration
+from fencepost.conformance.reports.classic.exploration import SearchDisplay, pulse_line, states_left
 from fencepost.conformance.results import ExitCode
 from fencepost.model.classic.core.membership import respond_to_commit
 from fencepost.model.classic.core.state import CommitRequest, Context, Group, Step

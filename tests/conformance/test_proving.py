@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from fencepost.conformance.cli import main
-from fencepost.conformance.reports import proofs
-from fencepost.conformance.reports.proofs import Proof, real_run_length
+from fencepost.conformance.reports.classic import proofs
+from fencepost.conformance.reports.classic.proofs import Proof, real_run_length
 from fencepost.conformance.results import ExitCode
 from fencepost.model.classic.core import membership
 from fencepost.model.proofs import solver

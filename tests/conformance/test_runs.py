@@ -8,6 +8,7 @@ import shlex
 import signal
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from fencepost.conformance.execution.crash_monitor import CrashMonitor
 from fencepost.conformance.execution.loop_lag import LoopLagMonitor
 from fencepost.conformance.execution.pool import ScenarioPool
 from fencepost.conformance.execution.restart_barrier import RestartBarrier
+from fencepost.conformance.protocols.classic import CLASSIC
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenarios.classic import ALL
@@ -91,7 +93,7 @@ def stuck(monkeypatch: Patch) -> Iterator[None]:
         released.wait(TIMEOUT_SECONDS)
 
     scenarios = (STABLE, Scenario("interrupted", ("HB-02",), play))
-    monkeypatch.setattr("fencepost.conformance.run.bundled.ALL", scenarios)
+    monkeypatch.setattr("fencepost.conformance.run.bundled.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=scenarios))
     yield
     released.set()
 
@@ -124,7 +126,7 @@ def test_ctrl_c_in_a_run_on_the_wire(tmp_path: Path, monkeypatch: Patch, capsys:
         await asyncio.Event().wait()
 
     scenarios = (STABLE, Scenario("interrupted", ("HB-02",), play))
-    monkeypatch.setattr("fencepost.conformance.run.remote.ALL", scenarios)
+    monkeypatch.setattr("fencepost.conformance.run.remote.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=scenarios))
     report = tmp_path / "r.json"
     with serve_in_thread(
         Settings(min_session_timeout=500, initial_rebalance_delay=200, offsets_partitions=2)

@@ -6,8 +6,9 @@ from fencepost.adapters.in_process import InProcessTarget
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.bench import Bench
-from fencepost.conformance.schedules.classic.generation import ScheduleScope, generate_schedules
+from fencepost.conformance.schedules.classic.generation import generate_schedules
 from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
+from fencepost.conformance.schedules.scope import ScheduleScope
 from fencepost.traces.events import Kind
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.judge.minimize import id_issuers, member_ids_in, minimize_trace

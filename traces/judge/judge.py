@@ -42,6 +42,7 @@ class Judge:
         self.header = header
         self.only = only
         self.is_shared_judged = is_shared_judged
+        self.make_protocol = protocol
         self.protocol = protocol(header)
         self.trace = TraceContext(
             self.protocol, header.settings, decisions or {}, beam_width, max_configurations, eager, on_step, on_advance

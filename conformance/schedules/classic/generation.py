@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
@@ -12,29 +12,14 @@ from fencepost.conformance.schedules.classic.moves.cast import MemberRole
 from fencepost.conformance.schedules.classic.multi_step_rules import ConnectionCutRules, MultiStepRules
 from fencepost.conformance.schedules.classic.simulation import Simulation
 from fencepost.conformance.schedules.schedule import GeneratedSchedule, Schedule
+from fencepost.conformance.schedules.scope import ScheduleScope
 from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.messages.requests import Request
-from fencepost.model.settings import Settings
 from fencepost.traces.judge.classic.transitions import transition_of
 from fencepost.traces.model_transitions import Transition
 
 SCHEDULE_LENGTHS = (4, 8, 8, 12, 16)
 """How many rules a schedule has; one of these is chosen for each batch."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleScope:
-    """What a target allows schedules to do; its timers may be `grace` milliseconds late.
-
-    With `cuts`, connections are cut while requests are sent; the schedules of a seed depend on it.
-    """
-
-    settings: Settings
-    restarts: bool = True
-    transactions: bool = True
-    virtual_time: bool = True
-    grace: int = 0
-    cuts: bool = False
 
 
 def generate_schedules(scope: ScheduleScope, run: int, batch: int, size: int) -> list[GeneratedSchedule]:

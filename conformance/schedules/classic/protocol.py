@@ -7,10 +7,11 @@ from pathlib import Path
 
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.schedules.classic import interpreter
-from fencepost.conformance.schedules.classic.generation import ScheduleScope, generate_schedules
+from fencepost.conformance.schedules.classic.generation import generate_schedules
 from fencepost.conformance.schedules.classic.moves.cast import LONG, SHORT, MemberRole
 from fencepost.conformance.schedules.protocol import CoverageGoals
 from fencepost.conformance.schedules.schedule import GeneratedSchedule, Move, Schedule
+from fencepost.conformance.schedules.scope import ScheduleScope
 from fencepost.model.classic.rules import RULES
 from fencepost.traces.model_transitions import Transition
 

@@ -8,12 +8,12 @@ documents read it. `guard` is the condition of the rule in words; `requirements`
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from fencepost.model.catalogue.specification import Rule
 from fencepost.model.classic.rules.admin import ADMIN
 from fencepost.model.classic.rules.internal import FAILURE, GATE, INTERNAL
 from fencepost.model.classic.rules.joining import JOIN
 from fencepost.model.classic.rules.members import HEARTBEAT, LEAVE, SYNC
 from fencepost.model.classic.rules.offsets import COMMIT, FETCH
-from fencepost.model.classic.rules.rule import Rule
 
 __all__ = ["RULES", "Rule"]
 

@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from fencepost.adapters.bundled.classic.messages import Response
 from fencepost.conformance.cli import main
+from fencepost.conformance.protocols.classic import CLASSIC
 from fencepost.conformance.schedules.guidance import BatchSpec
 from fencepost.conformance.schedules.statistics import ScheduleResult
 from fencepost.conformance.schedules.virtual_engine import BatchWorker
@@ -29,7 +31,7 @@ Patch = pytest.MonkeyPatch
 @pytest.fixture
 def only_schedules(monkeypatch: Patch) -> None:
     """No scenario is there to find anything first."""
-    monkeypatch.setattr("fencepost.conformance.run.bundled.ALL", ())
+    monkeypatch.setattr("fencepost.conformance.run.bundled.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
 
 
 @pytest.mark.slow
@@ -164,7 +166,7 @@ def test_ctrl_c_keeps_what_was_judged(tmp_path: Path, monkeypatch: Patch, capsys
 
 @pytest.mark.slow
 def test_schedules_over_the_wire(tmp_path: Path, monkeypatch: Patch) -> None:
-    monkeypatch.setattr("fencepost.conformance.run.remote.ALL", ())
+    monkeypatch.setattr("fencepost.conformance.run.remote.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
     report = tmp_path / "r.json"
     settings = Settings(min_session_timeout=300, initial_rebalance_delay=100, offsets_partitions=2)
     with serve_in_thread(settings) as bootstrap:

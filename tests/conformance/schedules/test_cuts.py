@@ -18,11 +18,12 @@ from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.replay import replay_trace
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.bench import Bench
-from fencepost.conformance.schedules.classic.generation import ScheduleScope, generate_schedules
+from fencepost.conformance.schedules.classic.generation import generate_schedules
 from fencepost.conformance.schedules.classic.interpreter import scenario_of
 from fencepost.conformance.schedules.classic.moves.cast import MemberRole
 from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 from fencepost.conformance.schedules.schedule import Move, Schedule
+from fencepost.conformance.schedules.scope import ScheduleScope
 from fencepost.model.errors import Error
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import write_trace

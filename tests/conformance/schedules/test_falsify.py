@@ -11,10 +11,11 @@ from fencepost.adapters.target import Target
 from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.schedules.bench import Bench
-from fencepost.conformance.schedules.classic.generation import ScheduleScope, generate_schedules
+from fencepost.conformance.schedules.classic.generation import generate_schedules
 from fencepost.conformance.schedules.classic.moves.registry import KINDS
 from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 from fencepost.conformance.schedules.falsify import Counterexample, NoCounterexample, falsify
+from fencepost.conformance.schedules.scope import ScheduleScope
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.model.errors import Error
 from fencepost.traces.events import Kind

@@ -1,10 +1,11 @@
 """Of the schedules drawn, those come first that promise something new."""
 
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.schedules.classic.generation import ScheduleScope, generate_schedules
+from fencepost.conformance.schedules.classic.generation import generate_schedules
 from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 from fencepost.conformance.schedules.guidance import BatchSpec, generate_batch, select_by_novelty
 from fencepost.conformance.schedules.schedule import GeneratedSchedule, Schedule
+from fencepost.conformance.schedules.scope import ScheduleScope
 from fencepost.traces.model_transitions import Transition
 
 GROUND = ScheduleScope(BUNDLED_SETTINGS)

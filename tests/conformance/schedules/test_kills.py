@@ -14,9 +14,9 @@ from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
-from fencepost.conformance.schedules.classic.generation import ScheduleScope
 from fencepost.conformance.schedules.classic.moves.cast import LONG, MemberRole
 from fencepost.conformance.schedules.schedule import Move, Schedule
+from fencepost.conformance.schedules.scope import ScheduleScope
 from fencepost.traces.events import Kind
 from tests.targets.running import RunningTarget
 

@@ -1,60 +1,38 @@
-"""A toy protocol goes through the schedule engine: played, judged, confirmed, shrunk, saved, replayed and reported."""
+"""A toy protocol goes through runs: schedules played, judged, confirmed, shrunk, saved, replayed and reported."""
 
 import asyncio
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from fencepost.conformance.execution.saving import TraceSaver
-from fencepost.conformance.plan import Plan
+from fencepost.conformance.plan import Plan, ReplayOutcome, ReplayResult
+from fencepost.conformance.profile import Profile
+from fencepost.conformance.reports.json_report import ReportError, from_json, to_json
+from fencepost.conformance.reports.junit import to_junit
+from fencepost.conformance.reports.text import render_replay, render_report
 from fencepost.conformance.results import Report, Verdict
-from fencepost.conformance.run.run_state import RunState
-from fencepost.conformance.scenario.selection import Selection
+from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.run.replay import replay_in_process
+from fencepost.conformance.run.stream import consume, stream_events
 from fencepost.conformance.schedules.bench import Bench, TraceJudge
 from fencepost.conformance.schedules.falsify import Counterexample, NoCounterexample, falsify
-from fencepost.conformance.schedules.protocol import CoverageGoals
-from fencepost.conformance.schedules.virtual_engine import BatchWorker, VirtualEngine
-from fencepost.model.catalogue.requirement import must
 from fencepost.model.frozen import evolve
-from fencepost.traces.events import Body, Event, Header, Kind
+from fencepost.traces.events import Body, Event, Header
 from fencepost.traces.files.trace_files import open_trace
-from fencepost.traces.model_transitions import Transition
-from fencepost.traces.verdict import TraceVerdict, Violation
-from tests.support.lease.protocol import HANDLERS, RULES, Lease, LeaseError, LeaseStep, Request
-from tests.support.lease.server import LeaseSchedules, LeaseTarget, handle_request
+from fencepost.traces.judge.judge import judge
+from fencepost.traces.verdict import TraceVerdict
+from tests.support.lease.judge import LeaseProtocol
+from tests.support.lease.protocol import HANDLERS, REQUIREMENTS, SPECIFICATION, Lease, LeaseError, LeaseStep, Request
+from tests.support.lease.server import LEASE, LeaseSchedules, handle_request, lease_target
 
-TOKENS_GROW = must("LEASE-01", "Tokens grow", "Each token is larger than every token before it.", "the toy protocol")
-LEASES_EXPIRE = must("LEASE-02", "Leases expire", "A lease is free once its deadline has come.", "the toy protocol")
-GOALS = CoverageGoals(frozenset({Transition("free", "acquire", "acquire.free", "held")}), RULES)
 SCHEDULES = 60
-
-
-def judge_lease(header: Header, events: tuple[Event, ...], decisions: Mapping[str, bool]) -> TraceVerdict:
-    """Hold each response against the model."""
-    responses = {event.of: event.body for event in events if event.kind is Kind.RESPONSE}
-    lease, violations, rules, transitions = Lease(), [], dict[str, int](), dict[Transition, int]()
-    for event in (event for event in events if event.kind is Kind.REQUEST):
-        step = handle_request(lease, event.api, event.body, event.time)
-        expected, observed = {"error": int(step.error), "token": step.token}, responses[event.sequence]
-        transition = Transition(phase(lease), event.api, step.rule, phase(step.lease))
-        rules[step.rule] = rules.get(step.rule, 0) + 1
-        transitions[transition] = transitions.get(transition, 0) + 1
-        lease = step.lease
-        if fields := tuple(name for name in expected if expected[name] != observed[name]):
-            requirement = LEASES_EXPIRE if "error" in fields else TOKENS_GROW
-            violations.append(
-                Violation(
-                    event.sequence, "lease", event.api, fields, str(observed), (str(expected),), step.rule,
-                    RULES[step.rule], (requirement.id,)
-                )
-            )  # fmt: skip
-    return TraceVerdict(tuple(violations), (), rules, events=len(events), transitions=transitions)
-
-
-def phase(lease: Lease) -> str:
-    return "free" if lease.holder is None else "held"
+Handler = Callable[[Lease, str, Body, int], LeaseStep]
+judge_lease = partial(judge, protocol=LeaseProtocol)
 
 
 def reuse_tokens(lease: Lease, api: str, body: Body, now: int) -> LeaseStep:
@@ -72,37 +50,48 @@ def never_expire(lease: Lease, api: str, body: Body, now: int) -> LeaseStep:
 FAULTS = pytest.mark.parametrize(("handle", "requirement"), [(reuse_tokens, "LEASE-01"), (never_expire, "LEASE-02")])
 
 
-def bench_with(handle: object = handle_request, judge: TraceJudge = judge_lease) -> Bench:
+def bench_with(handle: Handler = handle_request, judge: TraceJudge = judge_lease) -> Bench:
     """A bench with lease servers that handle requests so."""
-    return Bench(LeaseSchedules(), partial(LeaseTarget, handle), judge=judge)  # type: ignore[arg-type]
+    return Bench(LeaseSchedules(), partial(lease_target, handle), judge=judge)
 
 
-def run_schedules(bench: Bench, folder: Path) -> Report:
-    """The report of a run of random schedules alone."""
-    selection = Selection((TOKENS_GROW, LEASES_EXPIRE), (), {})
+def run_schedules(handle: Handler, folder: Path) -> Report:
+    """The report of a run of random schedules alone, on servers that handle requests so."""
     plan = Plan("lease", schedules=SCHEDULES, save=folder)
-    state = RunState(plan, selection, TraceSaver(folder), goals=GOALS)
-    asyncio.run(state.run_schedules(VirtualEngine(BatchWorker(bench), plan.seed, plan.schedules, {})))
-    return state.build_report({"name": "lease"}, {}, cut_short=False)
+    run = BundledRun(plan, Profile(), lambda settings: lease_target(handle), can_configure=False, protocol=LEASE)
+    return asyncio.run(consume(stream_events(lambda emit: run.run(REQUIREMENTS, emit)), TraceSaver(folder)))
+
+
+def saved_trace(folder: Path) -> Path:
+    """The only trace in a folder."""
+    (trace,) = folder.iterdir()
+    return trace
+
+
+def replay(trace: Path, handle: Handler) -> ReplayResult:
+    """The result of replaying a trace on a server that handles requests so."""
+    return asyncio.run(replay_in_process(trace, lambda settings: lease_target(handle), LEASE))
 
 
 def test_correct_lease_shows_no_violation(tmp_path: Path) -> None:
-    report = run_schedules(bench_with(), tmp_path)
+    report = run_schedules(handle_request, tmp_path)
     assert (report.schedules, [*tmp_path.iterdir()]) == (SCHEDULES, [])
     assert not any(result.failures for result in report.results)
     assert report.coverage is not None
     assert (report.coverage.undecided, report.coverage.missed) == ({}, {})
-    assert set(report.coverage.rules) == {"expire"}
+    assert report.coverage.rules == {}
+    assert "free / Request / acquire.free / held" in report.coverage.transitions
+    assert {name for name, rule in report.rules.items() if rule.seen} == set(SPECIFICATION.rules)
 
 
 @FAULTS
-def test_faulty_lease_is_reported_with_its_requirement(handle: object, requirement: str, tmp_path: Path) -> None:
-    report = run_schedules(bench_with(handle), tmp_path)
+def test_faulty_lease_is_reported_with_its_requirement(handle: Handler, requirement: str, tmp_path: Path) -> None:
+    report = run_schedules(handle, tmp_path)
     (failed,) = (result for result in report.results if result.verdict is Verdict.FAIL)
     (failure,) = failed.failures
     assert (failed.id, failure.replayed) == (requirement, True)
     assert [line.split()[4] for line in failure.schedule] in (["acquire", "acquire"], ["acquire", "renew"])
-    (trace,) = tmp_path.iterdir()
+    trace = saved_trace(tmp_path)
     assert failure.trace == str(trace)
     header, events = open_trace(trace)
     (violation,) = judge_lease(header, tuple(events), {}).violations
@@ -110,7 +99,7 @@ def test_faulty_lease_is_reported_with_its_requirement(handle: object, requireme
 
 
 @FAULTS
-def test_counterexample_has_the_fewest_moves(handle: object, requirement: str) -> None:
+def test_counterexample_has_the_fewest_moves(handle: Handler, requirement: str) -> None:
     bench = bench_with(handle)
     found = falsify(bench, seed=1, seconds=60)
     assert isinstance(found, Counterexample)
@@ -119,6 +108,41 @@ def test_counterexample_has_the_fewest_moves(handle: object, requirement: str) -
     assert not any(move.options for move in found.shrunk.moves)
     assert bench.violated_by(found.shrunk) == {requirement}
     assert bench_with().violated_by(found.shrunk) == frozenset()
+
+
+@FAULTS
+def test_saved_trace_is_replayed(handle: Handler, requirement: str, tmp_path: Path) -> None:
+    run_schedules(handle, tmp_path)
+    trace = saved_trace(tmp_path)
+    again, fixed = replay(trace, handle), replay(trace, handle_request)
+    assert (again.outcome, again.requirement) == (ReplayOutcome.STILL_FAILS, requirement)
+    assert render_replay(again).startswith(f"FAIL {requirement} MUST: {SPECIFICATION.requirements[requirement].title}")
+    assert fixed.outcome is ReplayOutcome.FIXED
+
+
+def test_replay_shows_another_violation(tmp_path: Path) -> None:
+    run_schedules(reuse_tokens, tmp_path)
+    result = replay(saved_trace(tmp_path), never_expire)
+    assert (result.outcome, result.requirement) == (ReplayOutcome.DIFFERENT, "LEASE-02")
+
+
+def test_report_of_a_lease_in_every_format(tmp_path: Path) -> None:
+    report = run_schedules(never_expire, tmp_path)
+    text = render_report(report)
+    assert "FAIL LEASE-02 MUST: Leases expire" in text
+    assert "A lease is free once its deadline has come." in text and "  LEASE " in text
+    document = json.loads(to_json(report))
+    assert [each["title"] for each in document["requirements"]] == [each.title for each in REQUIREMENTS]
+    assert from_json(to_json(report), SPECIFICATION) == report
+    suites = ElementTree.fromstring(to_junit(report))
+    assert [suite.get("name") for suite in suites] == ["LEASE"]
+    (failure,) = suites.iterfind("testsuite/testcase/failure")
+    assert failure.get("message") == "A lease is free once its deadline has come."
+
+
+def test_report_of_a_lease_is_none_of_the_default_protocol(tmp_path: Path) -> None:
+    with pytest.raises(ReportError, match="there is no requirement 'LEASE-01'"):
+        from_json(to_json(run_schedules(handle_request, tmp_path)))
 
 
 def test_violation_that_no_replay_shows_is_no_counterexample() -> None:

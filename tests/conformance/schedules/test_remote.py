@@ -4,11 +4,13 @@ import json
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fencepost.conformance.cli import main
+from fencepost.conformance.protocols.classic import CLASSIC
 from fencepost.conformance.schedules.concurrent_engine import ConcurrentEngine
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.model.settings import Settings
@@ -33,7 +35,7 @@ def faulty_server() -> Iterator[str]:
 def test_a_bug_is_found_made_short_saved_and_replayed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("fencepost.conformance.run.remote.ALL", ())
+    monkeypatch.setattr("fencepost.conformance.run.remote.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
     monkeypatch.setattr(ConcurrentEngine, "shrink_seconds", SHRINK_SECONDS)
     report, folder, profile = tmp_path / "r.json", tmp_path / "failures", tmp_path / "p.toml"
     profile.write_text(PROFILE)

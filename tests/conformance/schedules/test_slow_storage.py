@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -10,11 +11,12 @@ from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import VirtualClock
 from fencepost.conformance.analysis.root_cause import violated_requirements, violations_in
 from fencepost.conformance.cli import main
+from fencepost.conformance.protocols.classic import CLASSIC
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.bench import Bench
-from fencepost.conformance.schedules.classic.generation import ScheduleScope
 from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
+from fencepost.conformance.schedules.scope import ScheduleScope
 from fencepost.model.settings import Settings
 from tests.support.served_coordinator import serve_in_thread
 
@@ -53,6 +55,6 @@ def test_without_grace_the_late_answers_are_seen_and_nothing_else() -> None:
 
 @pytest.mark.slow
 def test_a_server_on_slow_storage_keeps_the_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fencepost.conformance.run.remote.ALL", ())
+    monkeypatch.setattr("fencepost.conformance.run.remote.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
     with serve_in_thread(SETTINGS, storage_delay_ms=SLOW_MS) as bootstrap:
         assert main(["test", f"kafka://{bootstrap}", "--schedules", "4", "--seed", "2"]) == 0

@@ -1,10 +1,12 @@
 """The theorems about the lease, proved by induction over its events and checked in a system of a few clients."""
 
+from functools import partial
+
 from fencepost.model.explore import transition_system as explore
 from fencepost.model.logic import Time, Truth, absent, not_, or_
 from fencepost.model.proofs.induction import HandlerEvent
 from fencepost.model.statement import statement
-from tests.support.lease.protocol import HANDLERS, Lease, LeaseStep, Request, acquire, expire, renew, write
+from tests.support.lease.protocol import HANDLERS, Lease, Request, acquire, expire, renew, write
 
 
 @statement("fence-granted", "No accepted write carries a larger token than the last one granted.")
@@ -35,30 +37,25 @@ RENEW = HandlerEvent("renew", renew, (Request, Time))
 WRITE = HandlerEvent("write", write, (Request, Time), assumed=lambda lease, request, now: request.token <= lease.token)
 EXPIRE = HandlerEvent("expire", expire, ())
 MAX_TOKEN = 3
-
-
-def transition(label: str, before: Lease, step: LeaseStep, *writes: tuple[int, int]) -> tuple[explore.Transition, ...]:
-    violated = next((one.id for one in STEP_STATEMENTS if not one.holds(before, step.lease)), "")
-    cut = step.lease.token > MAX_TOKEN
-    return (explore.Transition(label, ((0, step.lease), *writes), step.rule, cut, violated),)
+lease_action = partial(explore.handler_action, statements=STEP_STATEMENTS, is_beyond=lambda one: one.token > MAX_TOKEN)
 
 
 def client_action(column: int, client: str, name: str) -> explore.Action:
-    def transitions(lease: Lease, token: int) -> tuple[explore.Transition, ...]:
+    def handle(lease: Lease, token: int) -> tuple[str, tuple[Lease, int]]:
         step = HANDLERS[name](lease, Request("lease", client, token), 0)
-        return transition(f"{client} {name}", lease, step, (column, step.token or token))
+        return step.rule, (step.lease, step.token or token)
 
-    return explore.Action(f"{client} {name}", (0, column), transitions)
+    return lease_action(f"{client} {name}", (0, column), handle)
 
 
-def expire_held(lease: Lease) -> tuple[explore.Transition, ...]:
-    return () if lease.holder is None else transition("expire", lease, expire(lease))
+def expire_held(lease: Lease) -> tuple[str, tuple[Lease]] | None:
+    return None if lease.holder is None else ("expire", (expire(lease).lease,))
 
 
 def lease_system(clients: str = "AB") -> explore.TransitionSystem:
     """The lease and its clients, each of which remembers the last token that it was granted."""
     actions = [client_action(column, client, name) for column, client in enumerate(clients, 1) for name in HANDLERS]
-    actions.append(explore.Action("expire", (0,), expire_held))
+    actions.append(lease_action("expire", (0,), expire_held))
     columns = (explore.Column("lease", "lease"), *(explore.Column(f"token of {one}", "token") for one in clients))
     safe = explore.Check(fence_granted.id, (0,), fence_granted.holds)
     fenced = explore.Check("fenced", (0, 1), lambda lease, token: token < lease.fence, explore.PropertyKind.SOMETIMES)

@@ -1,4 +1,4 @@
-"""The lease: state, requests, responses, rules, and one pure handler an action.
+"""The lease: state, requests, responses, requirements, rules, and one pure handler an action.
 
 A client acquires the lease for a time and gets a fencing token, larger than every token before it. Writes carry a
 token; a write with a smaller token than one accepted before is refused.
@@ -7,21 +7,29 @@ token; a write with a smaller token than one accepted before is refused.
 from dataclasses import dataclass
 from enum import IntEnum
 
+from fencepost.model.catalogue.requirement import must
+from fencepost.model.catalogue.specification import Rule, Specification
 from fencepost.model.frozen import evolve
 from fencepost.model.logic import Time, Token, absent
 
-RULES = {
-    "acquire.free": "nobody holds the lease",
-    "acquire.held": "a client holds the lease",
-    "renew.holder": "the request carries the token of the client that holds the lease",
-    "renew.stale": "the token is not the holder's, or the lease is free",
-    "write.current": "no write with a larger token was accepted",
-    "write.fenced": "a write with a larger token was accepted before",
-    "expire": "the deadline of the lease has come",
-}
-"""When each rule applies."""
 LeaseError = IntEnum("LeaseError", ("NONE", "HELD", "STALE", "FENCED"), start=0)
 """Error codes of responses."""
+NONE, HELD, STALE, FENCED = LeaseError
+REQUIREMENTS = (
+    must("LEASE-01", "Tokens grow", "Each token is larger than every token before it.", "the toy protocol"),
+    must("LEASE-02", "Leases expire", "A lease is free once its deadline has come.", "the toy protocol"),
+    must("LEASE-03", "Writes are fenced", "A write with a smaller token than another is refused.", "the toy protocol"),
+)
+RULES = (
+    Rule("acquire.free", "acquire", NONE, "nobody holds the lease", ("LEASE-02",), {"token": "LEASE-01"}),
+    Rule("acquire.held", "acquire", HELD, "a client holds the lease", ("LEASE-02",)),
+    Rule("renew.holder", "renew", NONE, "the token is that of the client that holds the lease", ("LEASE-02",)),
+    Rule("renew.stale", "renew", STALE, "the token is not the holder's, or the lease is free", ("LEASE-02",)),
+    Rule("write.current", "write", NONE, "no write with a larger token was accepted", ("LEASE-03",)),
+    Rule("write.fenced", "write", FENCED, "a write with a larger token was accepted before", ("LEASE-03",)),
+    Rule("expire", "", None, "the deadline of the lease has come", ("LEASE-02",)),
+)
+SPECIFICATION = Specification({one.id: one for one in REQUIREMENTS}, {one.name: one for one in RULES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,32 +61,36 @@ class LeaseStep:
     token: int
     rule: str
 
+    @property
+    def response(self) -> dict[str, int]:
+        return {"error_code": self.error, "token": self.token}
+
 
 def acquire(lease: Lease, request: Request, now: Time) -> LeaseStep:
     """Grant the lease with the next token if it is free."""
     if not absent(lease.holder):
-        return LeaseStep(lease, LeaseError.HELD, 0, "acquire.held")
+        return LeaseStep(lease, HELD, 0, "acquire.held")
     granted = evolve(lease, holder=request.client, token=lease.token + 1, deadline=now + request.ttl)
-    return LeaseStep(granted, LeaseError.NONE, granted.token, "acquire.free")
+    return LeaseStep(granted, NONE, granted.token, "acquire.free")
 
 
 def renew(lease: Lease, request: Request, now: Time) -> LeaseStep:
     """Move the deadline if the request is the holder's."""
     if absent(lease.holder) or lease.holder != request.client or lease.token != request.token:
-        return LeaseStep(lease, LeaseError.STALE, 0, "renew.stale")
-    return LeaseStep(evolve(lease, deadline=now + request.ttl), LeaseError.NONE, lease.token, "renew.holder")
+        return LeaseStep(lease, STALE, 0, "renew.stale")
+    return LeaseStep(evolve(lease, deadline=now + request.ttl), NONE, lease.token, "renew.holder")
 
 
 def write(lease: Lease, request: Request, now: Time) -> LeaseStep:
     """Accept the write unless a larger token was seen."""
     if request.token < lease.fence:
-        return LeaseStep(lease, LeaseError.FENCED, 0, "write.fenced")
-    return LeaseStep(evolve(lease, fence=request.token), LeaseError.NONE, request.token, "write.current")
+        return LeaseStep(lease, FENCED, 0, "write.fenced")
+    return LeaseStep(evolve(lease, fence=request.token), NONE, request.token, "write.current")
 
 
 def expire(lease: Lease) -> LeaseStep:
     """Free the lease; its deadline has come."""
-    return LeaseStep(evolve(lease, holder=None), LeaseError.NONE, 0, "expire")
+    return LeaseStep(evolve(lease, holder=None), NONE, 0, "expire")
 
 
 HANDLERS = {"acquire": acquire, "renew": renew, "write": write}

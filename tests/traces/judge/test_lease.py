@@ -76,13 +76,17 @@ def test_a_correct_trace_is_accepted(order: Order) -> None:
 @ORDERS
 def test_a_wrong_token_is_a_violation(order: Order) -> None:
     (violation,) = judge_exchanges(order, acquire(0, "a", 1), acquire(200, "b", 1)).violations
-    assert (violation.rule, violation.fields, violation.allowed) == ("acquire.free", ("token",), ("NONE, token=2",))
+    assert (violation.rule, violation.fields, violation.allowed) == (
+        "acquire.free",
+        ("token",),
+        ("error_code=NONE, token=2",),
+    )
 
 
 @ORDERS
 def test_an_early_expiry_is_a_violation(order: Order) -> None:
     (violation,) = judge_exchanges(order, acquire(0, "a", 1), acquire(50, "b", 2)).violations
-    assert (violation.rule, violation.fields) == ("acquire.held", ("error", "token"))
+    assert (violation.rule, violation.fields) == ("acquire.held", ("error_code",))
     assert violation.guard == "a client holds the lease"
 
 
@@ -91,3 +95,18 @@ def test_overlapping_requests_are_put_in_the_order_that_explains_them() -> None:
         Order.INTERVALS, acquire(0, "a", 0, LeaseError.HELD, seen=18), acquire(10, "b", 1, seen=25), write(50, 1)
     )
     assert (verdict.violations, verdict.inconclusive) == ((), ())
+
+
+def test_nothing_is_said_after_a_gap() -> None:
+    header = Header("lease", Order.TOTAL, "virtual", Settings(), GRACE)
+    body: dict[str, Any] = {"group": "l", "client": "a", "ttl": TTL}
+    events = [
+        Event(0, 0, 0, "A", Kind.INTERNAL, "unknown", 0, {}),
+        Event(1, 1, 0, "A", Kind.REQUEST, "acquire", 0, body),
+        Event(2, 2, 0, "A", Kind.RESPONSE, "acquire", 0, {"error_code": 0, "token": 7}, 1),
+    ]
+    verdict = Judge(header, protocol=LeaseProtocol).judge_events(events)
+    assert verdict.violations == ()
+    assert verdict.inconclusive == ("group 'l': the state of the group is not known",)
+    whole = Judge(header, protocol=LeaseProtocol).judge_events(events[1:])
+    assert [violation.requirements for violation in whole.violations] == [("LEASE-01",)]

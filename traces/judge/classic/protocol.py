@@ -8,6 +8,7 @@ from fencepost.model.classic.rules import RULES
 from fencepost.model.classic.rules.specification import CLASSIC
 from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.model.settings import Settings
+from fencepost.model.wire.codec import encode_body
 from fencepost.traces.events import Body, Event, Header
 from fencepost.traces.judge.classic.attribution import build_violation
 from fencepost.traces.judge.classic.coordinator_lookup import LookupCheck, unusual_lookup_fields
@@ -45,7 +46,7 @@ class ClassicProtocol(JudgedProtocol):
     (LAT-11)."""
 
     def __init__(self, header: Header) -> None:
-        self.header = header
+        super().__init__(header)
         self.topics = KnownTopics()
         self.lookup = LookupCheck()
         self.log_steps = LogStepCheck()
@@ -89,6 +90,11 @@ class ClassicProtocol(JudgedProtocol):
         return transition_fields(step.start, step.request, step.outcome)
 
     # --- the trace ----------------------------------------------------------------------------------------------
+
+    def check_message(self, event: Event) -> None:
+        """Encode the message. Raises ValueError if that fails."""
+        message = {name: value for name, value in event.body.items() if not name.startswith("_")}
+        encode_body(event.api + event.kind.capitalize(), event.version, message)
 
     def is_sent_elsewhere(self, operation: Operation, request: Request) -> bool:
         """The request went to another node than the one named for its group."""

@@ -4,12 +4,16 @@ from collections.abc import Iterator
 from typing import ClassVar, Protocol
 
 from fencepost.model.catalogue.specification import Specification
-from fencepost.traces.events import Body, Event
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Body, Event, Header
+from fencepost.traces.judge.diagnosis.wording import format_observed
 from fencepost.traces.judge.groups.group_judge import GroupJudge, TraceContext
 from fencepost.traces.judge.groups.partial_group import PartialGroup, TraceGap
 from fencepost.traces.judge.groups.protocol import GroupProtocol
 from fencepost.traces.judge.groups.records import OperationRecord
-from fencepost.traces.judge.search.configuration import Request
+from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch, Path, Request, State
+from fencepost.traces.judge.search.stepper import Stepper
+from fencepost.traces.model_transitions import TransitionFields
 from fencepost.traces.operations import Operation
 from fencepost.traces.verdict import CheckResult, Violation
 
@@ -20,10 +24,54 @@ class JudgedProtocol(GroupProtocol, Protocol):
     Protocols derive from it: what they do not define is as here.
     """
 
+    header: Header
+    """That of the trace."""
     specification: ClassVar[Specification] = Specification()
     """The requirements and the rules of the protocol."""
+    stepper: ClassVar[type[Stepper]]
+    """Takes the steps of a group: the class, unless `new_stepper` makes one in another way."""
     varying_fields: ClassVar[frozenset[str]] = frozenset()
     """Fields whose unusual values are no reason for a remark."""
+
+    def __init__(self, header: Header) -> None:
+        self.header = header
+
+    def new_stepper(self, group: str, settings: Settings) -> Stepper:
+        """A stepper for a group of which nothing was seen yet."""
+        return self.stepper(group, self.header.order, self.header.grace)
+
+    def build_violation(self, group: str, part: GroupOperation, mismatch: Mismatch, rules: frozenset[str]) -> Violation:
+        """The mismatch of a body in words, with the requirements that its rule has for the fields that differ."""
+        operation, expected = part.operation, mismatch.expected
+        rule = self.specification.rules.get(mismatch.rule)
+        return Violation(
+            sequence=operation.handle - 1,
+            group=group,
+            api=operation.api,
+            fields=tuple(sorted(mismatch.fields)),
+            observed=format_observed(operation.response or {}) or "no response",
+            allowed=("no response yet" if expected is None else format_observed(expected),),
+            rule=mismatch.rule,
+            guard=rule.guard if rule is not None else "",
+            requirements=rule.requirements_for(mismatch.fields) if rule is not None else (),
+            kind=f"{mismatch.rule} {sorted(mismatch.fields)}",
+        )
+
+    def transition_of(self, step: Path) -> TransitionFields | None:
+        """The transition of the model that a step is, by the labels of its states; None if it is not one."""
+        if step.start is None or step.outcome is None:
+            return None
+        event = "by itself" if step.request is None else type(step.request).__name__
+        return self.state_label(step.start), event, step.rule, self.state_label(step.outcome.state)
+
+    def state_label(self, state: State) -> str:
+        """The kind of a state, as text."""
+        return type(state).__name__
+
+    # --- the trace ----------------------------------------------------------------------------------------------
+
+    def check_message(self, event: Event) -> None:
+        """Hold a request or response against the wire format. Raises ValueError if it does not fit it."""
 
     def is_sent_elsewhere(self, operation: Operation, request: Request) -> bool:
         """The request went to another node than the one that coordinates its group."""

@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from fencepost.conformance.reports.progress import StatusLine, format_duration
 from fencepost.conformance.results import ExitCode
-from fencepost.conformance.run.exploration import ExplorationResult, Instance, PropertyResult, pluralize
+from fencepost.conformance.run.classic.exploration import ExplorationResult, Instance, PropertyResult, pluralize
 from fencepost.model.explore.search import NO_LIMIT, SearchProgress
 
 _BETWEEN_LINES = 5.0

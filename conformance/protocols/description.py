@@ -1,0 +1,84 @@
+"""The interface of a protocol to runs, replays and reports: one value that names its parts."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fencepost.conformance.scenario.context import ScenarioContext
+from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.schedules.protocol import CoverageGoals, ScheduleProtocol
+from fencepost.conformance.schedules.scope import ScheduleScope
+from fencepost.model.catalogue.specification import Specification
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Body, Event
+from fencepost.traces.judge.registry import MakeProtocol
+from fencepost.traces.model_transitions import Transition
+from fencepost.traces.replay_script import Translation
+
+
+def never_transient(response: Body) -> bool:
+    """No response means that the target is not ready."""
+    return False
+
+
+def unchanged_request(event: Event) -> Event:
+    """The request as it is in the trace."""
+    return event
+
+
+def no_schedules(scope: ScheduleScope) -> ScheduleProtocol:
+    """Raises NotImplementedError: there are no random schedules."""
+    raise NotImplementedError
+
+
+def no_tours(settings: Settings, count: int, seed: int) -> Sequence[Scenario]:
+    """An empty sequence: the protocol has no transition tours."""
+    return ()
+
+
+async def play_nothing(context: ScenarioContext) -> None:
+    """Send no request."""
+
+
+NO_SCENARIO = Scenario("nothing", (), play_nothing)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRules:
+    """How traces of a protocol are replayed.
+
+    `make_translation` gets a function that renames groups, for targets that keep those of earlier replays.
+    `complete_request` makes a request of a trace whole, and raises ValueError if it cannot be sent. A response that
+    `is_transient` asks for the request to be sent again. Requests to `setup_apis` are not judged; the rules in
+    `stateless_rules` say nothing of the state that a schedule led to.
+    """
+
+    make_translation: Callable[[Callable[[str], str]], Translation] = Translation
+    complete_request: Callable[[Event], Event] = unchanged_request
+    is_transient: Callable[[Body], bool] = never_transient
+    setup_apis: frozenset[str] = frozenset()
+    stateless_rules: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolDescription:
+    """A protocol that can be tested.
+
+    `judged` makes the reader of a trace for its judge. `scenarios` are played in every run; `versions_scenario` is the
+    one that finds out which versions of requests a target over the network takes. `make_tours` makes so many tours of
+    the model's transitions by a seed, `make_schedules` random schedules; `known_transitions` are those that
+    their coverage is measured against.
+    """
+
+    specification: Specification
+    judged: MakeProtocol
+    scenarios: tuple[Scenario, ...] = ()
+    versions_scenario: Scenario = NO_SCENARIO
+    make_tours: Callable[[Settings, int, int], Sequence[Scenario]] = no_tours
+    make_schedules: Callable[[ScheduleScope], ScheduleProtocol] = no_schedules
+    known_transitions: Callable[[], frozenset[Transition]] = frozenset
+    replay: ReplayRules = ReplayRules()
+
+    def coverage_goals(self) -> CoverageGoals:
+        """What the coverage by random schedules is measured against."""
+        guards = {name: rule.guard for name, rule in self.specification.rules.items()}
+        return CoverageGoals(self.known_transitions(), guards)
