@@ -9,6 +9,7 @@ from fencepost.model.catalogue.classic import is_recommendation
 from fencepost.model.classic.rules import RULES
 from fencepost.traces.events import Event
 from fencepost.traces.judge.groups.records import OperationRecord
+from fencepost.traces.judge.groups.silence_watch import MISSING
 from fencepost.traces.verdict import CheckResult, CheckStatus, Violation
 
 UNAVAILABLE_RULES = frozenset(name for name in RULES if name.startswith("gate."))
@@ -17,6 +18,8 @@ UNAVAILABLE_REQUIREMENTS = frozenset(
     requirement for name in UNAVAILABLE_RULES for requirement in RULES[name].requirements
 )
 """The requirements that responses by these rules put to the test."""
+UNANSWERED_FIELDS = frozenset({"closed", MISSING})
+"""Fields of a violation that is the want of a response: any check of the response is about that."""
 VARYING_FIELDS = frozenset({"member"})
 """What Apache Kafka itself has in different ways: the member id beside an error is the one sent, or none (LAT-11)."""
 
@@ -50,7 +53,7 @@ class CheckedOperation:
         violation = self.record.violation
         if violation is None:
             return False
-        return not self.fields or bool((self.fields | {"closed"}) & set(violation.fields))
+        return not self.fields or bool((self.fields | UNANSWERED_FIELDS) & set(violation.fields))
 
     @property
     def unusual_fields(self) -> list[str]:

@@ -1,12 +1,20 @@
 """Violations from mismatches: the response seen, the one allowed, and the requirements violated."""
 
 from fencepost.model.classic.rules import RULES, Rule
+from fencepost.traces.judge.classic.overdue import is_overdue, overdue_requirements
 from fencepost.traces.judge.classic.recovery import OFFSET_DETAIL_FIELDS
-from fencepost.traces.judge.classic.wording import false_guard, format_expected
+from fencepost.traces.judge.classic.wording import false_guard, format_expected, format_state
 from fencepost.traces.judge.diagnosis.wording import errors_in, format_observed
+from fencepost.traces.judge.groups.silence_watch import MISSING
 from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch
 from fencepost.traces.operations import Operation
 from fencepost.traces.verdict import Violation
+
+NO_RESPONSE = {
+    frozenset({"closed"}): "the connection was closed without an answer",
+    frozenset({MISSING}): "no answer, although the coordinator answers later requests of the group",
+}
+"""What was seen instead of a response, by the field that stands for it."""
 
 
 def build_violation(group: str, part: GroupOperation, mismatch: Mismatch, rules: frozenset[str]) -> Violation:
@@ -22,18 +30,20 @@ def build_violation(group: str, part: GroupOperation, mismatch: Mismatch, rules:
     elif "time" in mismatch.fields and mismatch.expected is not None:
         allowed += " at once"
     requirements = violated_requirements(applied, mismatch)
+    if is_overdue(mismatch):
+        requirements = overdue_requirements(operation.api, mismatch, rules)
     wait = f" after {(operation.responded_at or 0) - operation.sent_at} ms" if "time" in mismatch.fields else ""
     return Violation(
         sequence=operation.handle - 1,
         group=group,
         api=operation.api,
         fields=tuple(sorted(mismatch.fields)),
-        observed="the connection was closed without an answer"
-        if "closed" in mismatch.fields
-        else format_observed(body) + wait,
+        observed=NO_RESPONSE.get(frozenset(mismatch.fields), format_observed(body) + wait),
         allowed=(allowed,),
         rule=rule,
-        guard=false_guard(part.request, operation.api, body, mismatch.world, applied),
+        guard=false_guard(part.request, operation.api, body, mismatch.world, applied)
+        if not is_overdue(mismatch)
+        else f"{applied.guard if applied is not None else ''}; {format_state(part.request, mismatch.world)}",
         requirements=requirements,
         kind=violation_kind(operation, mismatch, rule, requirements),
     )
