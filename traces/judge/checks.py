@@ -18,8 +18,6 @@ UNAVAILABLE_REQUIREMENTS = frozenset(
     requirement for name in UNAVAILABLE_RULES for requirement in RULES[name].requirements
 )
 """The requirements that responses by these rules put to the test."""
-UNANSWERED_FIELDS = frozenset({"closed", MISSING})
-"""Fields of a violation that is the want of a response: any check of the response is about that."""
 VARYING_FIELDS = frozenset({"member"})
 """What Apache Kafka itself has in different ways: the member id beside an error is the one sent, or none (LAT-11)."""
 
@@ -53,7 +51,9 @@ class CheckedOperation:
         violation = self.record.violation
         if violation is None:
             return False
-        return not self.fields or bool((self.fields | UNANSWERED_FIELDS) & set(violation.fields))
+        if MISSING in violation.fields:
+            return self.requirement in violation.requirements
+        return not self.fields or bool((self.fields | {"closed"}) & set(violation.fields))
 
     @property
     def unusual_fields(self) -> list[str]:
