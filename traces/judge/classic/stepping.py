@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fencepost.model.classic.coordinator import internal_actions
-from fencepost.model.classic.coordinator.deadlines import response_deadlines
 from fencepost.model.classic.coordinator.dispatch import handle_request
 from fencepost.model.classic.coordinator.state import Cluster, GroupState, StepResult
 from fencepost.model.classic.core.state import Choices, Context, NoResponse, Phase
@@ -68,10 +67,6 @@ class CoordinatorStepper(Stepper, ABC):
         """A JoinGroup or SyncGroup waits for others."""
         group = state.group
         return group is not None and any(handle in (slot.join, slot.sync) for slot in group.slots)
-
-    def response_deadlines(self, state: GroupState, handle: int) -> tuple[Instant, ...]:
-        """See `deadlines.response_deadlines`."""
-        return response_deadlines(state, handle)
 
     def may_be_missing(self, expected: Response) -> bool:
         """A request that has lost its place need not get a response (LAT-09, LAT-10)."""

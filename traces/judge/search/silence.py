@@ -105,13 +105,10 @@ class SilenceSearch:
         """Whether the operation may be without a response at the moment: nothing had to happen before that it does not
         have behind it."""
         state, grace = configuration.world, self.stepper.grace
-        if self.stepper.is_parked(state, self.handle):
-            deadlines = [high(each) + grace for each in self.stepper.response_deadlines(state, self.handle)]
-            if deadlines and min(deadlines) >= self.moment:
-                return True
-        elif self.handle not in configuration.waiting:
+        if self.handle in configuration.waiting:
+            if self.sent_at + grace < self.moment:
+                return False
+        elif not self.stepper.is_parked(state, self.handle):
             self.is_futile = True  # nothing known says when it will have a response
             return True
-        elif self.sent_at + grace < self.moment:
-            return False
         return all(high(each) + grace >= self.moment for each in self.stepper.armed_deadlines(state))

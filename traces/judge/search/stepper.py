@@ -121,11 +121,6 @@ class Stepper(ABC):
         """The request was handled and waits for its response."""
         return False
 
-    def response_deadlines(self, state: State, handle: int) -> Sequence[Instant]:
-        """Moments by each of which a parked request has its response, whatever else happens; none if nothing says
-        so."""
-        return ()
-
     def may_be_missing(self, expected: Response) -> bool:
         """Whether a response that the model gives need not be seen."""
         return False
