@@ -169,7 +169,12 @@ def test_a_request_that_has_to_be_answered_at_once_is_blamed_on_its_own_requirem
 ) -> None:
     async def play(group: ScenarioContext) -> None:
         member = group.member("A")
-        {"Heartbeat": group.heartbeat, "LeaveGroup": group.leave, "OffsetFetch": lambda _: group.fetch()}[api](member)
+        if api == "Heartbeat":
+            group.heartbeat(member)
+        elif api == "LeaveGroup":
+            group.leave(member)
+        else:
+            group.fetch()
         await group.sleep(20_000)
         await group.describe_groups()
 
@@ -191,3 +196,39 @@ def test_followers_that_get_no_assignment_are_overdue() -> None:
     (violation,) = judge(*record(NEVER_HANDS_OUT_ASSIGNMENTS, play)).violations
     assert (violation.api, violation.requirements) == ("SyncGroup", ("SYNC-10",))
     assert judge(*record(Coordinator, play)).violations == ()
+
+
+def hang_up(trace: Trace, api: str, fault: str) -> Trace:
+    """The trace in which the coordinator's last response to an API is the end of the connection."""
+    header, events = trace
+    last = max(event.sequence for event in events if event.api == api and event.kind is Kind.RESPONSE)
+    return header, tuple(
+        replace(event, kind=Kind.FAULT, api=fault, body={"reason": "it closed it"}) if event.sequence == last else event
+        for event in events
+    )
+
+
+@pytest.mark.parametrize("order", list(Order))
+def test_a_coordinator_that_closes_the_connection_instead_of_answering_is_blamed(order: Order) -> None:
+    """A broker may close a connection over a request that it cannot read; this one reads it from everybody else."""
+
+    async def play(group: ScenarioContext) -> None:
+        await group.heartbeat(group.member("A"))
+        await group.sleep(20_000)
+        await group.describe_groups()
+
+    trace = on_wall_clock(record(Coordinator, play), order)
+    (violation,) = judge(*hang_up(trace, "Heartbeat", "closed")).violations
+    assert (violation.fields, violation.requirements) == (("closed",), ("HB-02",))
+    assert violation.observed == "the connection was closed without an answer"
+    assert judge(*hang_up(trace, "Heartbeat", "drop")).violations == ()
+
+
+def test_a_connection_that_ends_while_a_join_is_parked_is_blamed() -> None:
+    async def play(group: ScenarioContext) -> None:
+        await group.join(group.member("A"), version=3)
+        await group.describe_groups()
+
+    header, events = hang_up(on_wall_clock(record(Coordinator, play)), "JoinGroup", "closed")
+    (violation,) = judge(header, events).violations
+    assert (violation.api, violation.fields) == ("JoinGroup", ("closed",))
