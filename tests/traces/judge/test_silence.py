@@ -14,6 +14,7 @@ from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.model.errors import Error
 from fencepost.traces.events import Event, Header, Kind, Order
+from fencepost.traces.judge.classic.partial_trace import ASSUMED_SETTINGS_REASON, MAX_UNSEEN_SESSION_MS
 from fencepost.traces.judge.classic.protocol import SILENCE_GRACE_MS
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import TraceVerdict
@@ -232,3 +233,22 @@ def test_a_connection_that_ends_while_a_join_is_parked_is_blamed() -> None:
     header, events = hang_up(on_wall_clock(record(Coordinator, play)), "JoinGroup", "closed")
     (violation,) = judge(header, events).violations
     assert (violation.api, violation.fields) == ("JoinGroup", ("closed",))
+
+
+@pytest.mark.parametrize(("settings", "is_blamed"), [("assumed", False), ("told", True)])
+def test_nobody_is_blamed_by_settings_that_are_only_assumed(settings: str, is_blamed: bool) -> None:
+    """A trace that begins in the middle, and does not say how its target is set."""
+
+    async def play(group: ScenarioContext) -> None:
+        await group.form_stable_group(group.member("A"), group.member("B"))
+        await group.sleep(2 * MAX_UNSEEN_SESSION_MS)
+        group.delete_offsets([0])
+        await group.sleep(30_000)
+        await group.describe_groups()
+
+    header, events = on_wall_clock(record(altering_coordinator(drop_responses("OffsetDelete")), play))
+    first, *rest = events
+    gap = replace(first, api="unknown", body={"reason": "the recording begins"})
+    verdict = judge(replace(header, implementation={"settings": settings}), [gap, *rest])
+    assert bool(verdict.violations) is is_blamed
+    assert any(ASSUMED_SETTINGS_REASON in each for each in verdict.inconclusive) is not is_blamed
