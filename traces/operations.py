@@ -27,6 +27,9 @@ class Operation:
     """The node it was sent to, where the trace says so."""
     lost: bool = False
     """Its connection ended, or the target was restarted: no response will be seen."""
+    lost_at: int | None = None
+    """When that was, as far as it is known ahead."""
+    connection: int = 0
 
 
 class PairedEvent(NamedTuple):
@@ -57,7 +60,15 @@ class Lookahead:
         """Take one event in."""
         if event.kind is Kind.REQUEST:
             handle = event.sequence + 1
-            operation = Operation(handle, event.api, event.version, event.member, event.body, event.time)
+            operation = Operation(
+                handle,
+                event.api,
+                event.version,
+                event.member,
+                event.body,
+                event.time,
+                connection=event.connection,
+            )
             self.open_operations[event.sequence] = operation
             return PairedEvent(event, operation)
         if event.kind is Kind.RESPONSE and event.of is not None:
@@ -68,7 +79,7 @@ class Lookahead:
         if event.kind is Kind.FAULT and event.of is not None:
             found = self.open_operations.get(event.of)
             if found is not None:
-                found.lost = True
+                found.lost, found.lost_at = True, event.time
             return PairedEvent(event, found)
         if event.kind is Kind.INTERNAL and event.api == "routed" and event.of is not None:
             found = self.open_operations.get(event.of)
@@ -76,6 +87,6 @@ class Lookahead:
                 found.broker = event.body["broker"]
         if event.kind is Kind.FAULT and event.api == "restart":
             for operation in self.open_operations.values():
-                operation.lost = True
+                operation.lost, operation.lost_at = True, event.time
             self.open_operations.clear()
         return PairedEvent(event)

@@ -65,8 +65,19 @@ class RequirementFindings:
     notes: dict[CheckStatus, str] = field(default_factory=dict)
     """The first note of each status."""
     unsupported: list[str] = field(default_factory=list)
+    scenarios: int = 0
+    """How many scenarios of the requirement were played."""
+    given_up: list[str] = field(default_factory=list)
+    """Why some of them could not go on to their end."""
     doubt: str = ""
     """Why a violation that nothing explains is no failure."""
+
+    @property
+    def undecided(self) -> str:
+        """How many scenarios were given up, and why the first was; "" if none was."""
+        if not self.given_up:
+            return ""
+        return f"{len(self.given_up)} of {self.scenarios} scenarios undecided: {self.given_up[0]}"
 
     def add_check(self, status: CheckStatus, note: str) -> None:
         """Count the result of a check."""
@@ -94,18 +105,25 @@ class RequirementFindings:
 
 
 def explain_missing_checks(findings: Mapping[str, RequirementFindings], run: ScenarioRun) -> None:
-    """Note why the requirements of a scenario that ended early were not checked."""
+    """Note that a scenario was played, and why it did not check all of its requirements if it ended early."""
     checked = {check.requirement for check in run.verdict.check_results}
     diverging = (each for each in run.verdict.violations if not each.tolerated or "generation" not in each.fields)
     blocking = sorted({requirement for violation in diverging for requirement in violation.requirements})
+    reason = f"{run.blocked}, blocked by {', '.join(blocking)}" if blocking else run.blocked
     for requirement in run.scenario.requirements:
-        if requirement in checked or requirement not in findings:
+        if requirement not in findings:
+            continue
+        found = findings[requirement]
+        if run.blocked:
+            found.given_up.append(reason)
+        if not run.unsupported:
+            found.scenarios += 1
+        if requirement in checked:
             continue
         if run.unsupported:
-            findings[requirement].unsupported.append(run.unsupported)
+            found.unsupported.append(run.unsupported)
         elif run.blocked:
-            reason = f"{run.blocked}, blocked by {', '.join(blocking)}" if blocking else run.blocked
-            findings[requirement].add_check(CheckStatus.INCONCLUSIVE, reason)
+            found.add_check(CheckStatus.INCONCLUSIVE, reason)
 
 
 def requirement_verdict(
@@ -128,9 +146,10 @@ def requirement_verdict(
     if counts[CheckStatus.FAIL] or found.doubt:
         return RequirementResult(id, Verdict.INCONCLUSIVE, found.doubt or found.note_for(CheckStatus.FAIL), checks)
     if counts[CheckStatus.UNUSUAL]:
-        return RequirementResult(id, Verdict.PASS, f"unusual: {found.note_for(CheckStatus.UNUSUAL)}", checks)
+        note = f"unusual: {found.note_for(CheckStatus.UNUSUAL)}"
+        return RequirementResult(id, Verdict.PASS, "; ".join(filter(None, (note, found.undecided))), checks)
     if counts[CheckStatus.PASS]:
-        return RequirementResult(id, Verdict.PASS, "", checks)
+        return RequirementResult(id, Verdict.PASS, found.undecided, checks)
     if counts[CheckStatus.INCONCLUSIVE]:
         return RequirementResult(id, Verdict.INCONCLUSIVE, found.note_for(CheckStatus.INCONCLUSIVE), checks)
     if counts[CheckStatus.NOT_OBSERVED]:

@@ -7,7 +7,7 @@ from fencepost.conformance.analysis.root_cause import RequirementViolation
 from fencepost.conformance.analysis.schedule_text import MemberLabels, schedule_lines
 from fencepost.conformance.results import Failure
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
-from fencepost.model.catalogue.specification import Specification, SpecifiedRule
+from fencepost.model.catalogue.specification import Rule, Specification
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.judge.diagnosis.wording import format_observed
 from fencepost.traces.verdict import FieldDifference, Violation
@@ -79,7 +79,7 @@ def describe_violation(violation: Violation) -> str:
             return f"{violation.api} response has the wrong {' and '.join(names)}"
 
 
-def describe_rule(name: str, rules: Mapping[str, SpecifiedRule]) -> str:
+def describe_rule(name: str, rules: Mapping[str, Rule]) -> str:
     """A rule of the model by its name and its guard."""
     return f"{name}: {rules[name].guard}" if name in rules else name
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from fencepost.adapters.target import Description, Target, TargetError, TraceBuilder
-from fencepost.conformance.scenario.context import Blocked, ScenarioContext, Unsupported
+from fencepost.conformance.scenario.context import Blocked, ScenarioContext, Unanswered, Unsupported
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.traces.events import Event, Header
@@ -82,6 +82,9 @@ async def run_schedule(scenario: Scenario, context: ScenarioContext) -> Completi
         await scenario.play(context)
     except Unsupported as missing:
         return Completion(unsupported=f"the target does not offer {missing}")
+    except Unanswered as reason:
+        await context.seek_sign_of_life()
+        return Completion(blocked=str(reason))
     except Blocked as reason:
         return Completion(blocked=str(reason))
     except TargetError as reason:

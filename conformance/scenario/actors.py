@@ -10,11 +10,15 @@ from fencepost.traces.events import Body
 
 CONSUMER, RANGE = "consumer", "range"
 RESPONSE_TIMEOUT_MS = 10_000
-"""How long a scenario waits for an immediate response; silence is never a verdict."""
+"""How long a scenario waits for an immediate response."""
 
 
 class Blocked(Exception):
     """Ends a scenario that cannot go on; the requirements it has not checked stay inconclusive."""
+
+
+class Unanswered(Blocked):
+    """Ends a scenario that waits for a response in vain."""
 
 
 class Unsupported(Exception):
@@ -65,7 +69,7 @@ class Call:
         try:
             body = await asyncio.wait_for(asyncio.shield(self.exchange.response), self.timeout / 1000)
         except TimeoutError:
-            raise Blocked(f"no answer to {self.api} within {self.timeout} ms") from None
+            raise Unanswered(f"no answer to {self.api} within {self.timeout} ms") from None
         if body is None:
             raise Blocked(f"the connection ended without an answer to {self.api}")
         return body

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from fencepost.adapters.target import TargetError
 from fencepost.conformance.scenario.actors import (
     CONSUMER,
     RANGE,
@@ -16,6 +17,7 @@ from fencepost.conformance.scenario.actors import (
     Call,
     Check,
     Member,
+    Unanswered,
     Unsupported,
     subscription,
 )
@@ -24,6 +26,7 @@ from fencepost.conformance.scenario.membership_requests import MembershipRequest
 from fencepost.conformance.scenario.offset_requests import OffsetRequests
 from fencepost.model.errors import COORDINATOR_NOT_READY, Error, error_name
 from fencepost.traces.events import Kind
+from fencepost.traces.judge.classic.protocol import SILENCE_GRACE_MS
 from fencepost.traces.judge.diagnosis.wording import errors_in
 
 __all__ = [
@@ -36,6 +39,7 @@ __all__ = [
     "Check",
     "Member",
     "ScenarioContext",
+    "Unanswered",
     "Unsupported",
     "subscription",
 ]
@@ -209,6 +213,18 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
                 return
             await self.sleep(250)
         raise Blocked("the coordinator was not ready again in time")
+
+    async def seek_sign_of_life(self) -> None:
+        """Send a request that changes nothing of the group, and wait for its response.
+
+        Beside a sign of life, the silence about an earlier request is evidence.
+        """
+        await self.sleep(max(0, SILENCE_GRACE_MS + self.grace - RESPONSE_TIMEOUT_MS))
+        try:
+            probe = self.describe_groups() if "DescribeGroups" in self.description.versions else self.fetch()
+        except (Unsupported, TargetError):
+            return
+        await asyncio.wait([probe.exchange.response], timeout=probe.timeout / 1000)
 
     # --- checks -------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Offsets: where targets may differ from the reference, and offsets that may be absent from a fetch."""
 
 from fencepost.model.classic.coordinator.dispatch import handle_request
-from fencepost.model.classic.coordinator.offsets import expired_offsets
+from fencepost.model.classic.coordinator.offsets import apply_transaction_marker, expired_offsets
 from fencepost.model.classic.coordinator.state import Cluster, GroupState
 from fencepost.model.classic.core.state import Context
 from fencepost.model.classic.dialect import Dialect
@@ -11,6 +11,9 @@ from fencepost.model.classic.messages.responses import OffsetFetchResponse, Part
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.traces.judge.classic.matching import ObservedResponse, compare_responses
+from fencepost.traces.judge.classic.offset_expiry import states_after_cleanup
+from fencepost.traces.judge.search.configuration import Configuration, GroupOperation
+from fencepost.traces.operations import Operation
 
 CLUSTER = Cluster(Settings(), {"t": 1})
 COMMIT = {"group_id": "g", "topics": [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 7}]}]}
@@ -82,3 +85,37 @@ def test_an_offset_may_go_when_its_own_retention_or_that_of_the_broker_is_over()
     assert [bool(expired_offsets(kept, now, 2_000)) for now in (2_999, 3_000)] == [False, True]
     asked_for_nothing = GroupState(offsets={("t", 0): Offset(7, committed=1_000)})
     assert [bool(expired_offsets(asked_for_nothing, now, 2_000)) for now in (2_999, 3_000)] == [False, True]
+
+
+def transactional_commit(state: GroupState, now: int) -> GroupState:
+    """The world after an offset is committed in an open transaction."""
+    (request,) = read_requests("TxnOffsetCommit", 3, {**COMMIT, "producer_id": 1}, 2, ())
+    return handle_request(state, request, Context(now), CLUSTER).state
+
+
+def test_the_retention_of_a_transactional_offset_begins_with_its_commit() -> None:
+    pending = transactional_commit(GroupState(), 100_000)
+    (request,) = read_requests("EndTxn", 1, {"producer_id": 1, "committed": True}, 3, ("g",))
+    ended = handle_request(pending, request, Context(101_000), CLUSTER).state
+    kept = apply_transaction_marker(ended)
+    assert [bool(expired_offsets(kept, now, 60_000)) for now in (159_999, 160_000)] == [False, True]
+
+
+def test_an_offset_under_an_open_transaction_may_go_and_its_group_stays() -> None:
+    pending = transactional_commit(GroupState(offsets={("t", 0): Offset(7)}), 100_000)
+    assert expired_offsets(pending, 60_000, 60_000) == {("t", 0)}
+    fetch, describe = (
+        read_requests(api, 5, body, 4, ())[0]
+        for api, body in (("OffsetFetch", FETCH), ("DescribeGroups", {"groups": ["g"]}))
+    )
+    for request, response, is_group_kept in (
+        (fetch, row(0), [True]),
+        (fetch, row(0, committed_offset=7), []),
+        (describe, {"groups": [{"group_id": "g", "error_code": 0, "group_state": "Dead"}]}, []),
+    ):
+        api = type(request).__name__
+        operation = Operation(4, api, 5, "", FETCH, 60_000, response, 60_000)
+        part = GroupOperation(operation, request)
+        cluster = Cluster(Settings(offsets_retention=60_000), {"t": 1})
+        states = states_after_cleanup(Configuration(pending), part, 60_000, cluster)
+        assert [state.group is not None for state in states] == is_group_kept

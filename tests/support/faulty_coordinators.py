@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from fencepost.adapters.bundled.classic.coordinator import Coordinator
+from fencepost.adapters.bundled.classic.group import Group
 from fencepost.adapters.bundled.classic.messages import Request, Response
+from fencepost.adapters.bundled.classic.rebalance import Rebalancer
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.model.settings import Settings
 
@@ -78,3 +80,40 @@ class EagerSyncCoordinator(Coordinator):
             body = {"error_code": 0, "protocol_type": "consumer", "protocol_name": "range", "assignment": b"too early"}
             responses.append(Response(request.handle, {"throttle_time_ms": 0, **body}))
         return responses
+
+
+def withhold_parked_responses(api: str) -> type[Coordinator]:
+    """A coordinator that never responds to a request of an API once it has parked it."""
+
+    class WithholdingCoordinator(Coordinator):
+        def __init__(self, *given: Any, **named: Any) -> None:
+            self.apis: dict[int, str] = {}
+            super().__init__(*given, **named)
+
+        def handle(self, request: Request, now: int) -> list[Response]:
+            self.apis[request.handle] = request.api
+            return self.without_parked(super().handle(request, now), request.handle)
+
+        def advance(self, now: int) -> list[Response]:
+            return self.without_parked(super().advance(now))
+
+        def without_parked(self, responses: list[Response], immediate: int = 0) -> list[Response]:
+            return [each for each in responses if each.handle == immediate or self.apis[each.handle] != api]
+
+    return WithholdingCoordinator
+
+
+NEVER_ENDS_JOIN_PHASE = withhold_parked_responses("JoinGroup")
+NEVER_HANDS_OUT_ASSIGNMENTS = withhold_parked_responses("SyncGroup")
+"""Followers wait for ever (SYNC-10)."""
+LATE_FACTOR = 10
+
+
+def install_late_rebalance_timeout(patch: pytest.MonkeyPatch) -> None:
+    """Have the bundled coordinator wait ten times as long as the rebalance timeout (JOIN-44)."""
+
+    def start_join_timer(rounds: Rebalancer, group: Group) -> None:
+        group_id, deadline = group.group_id, rounds._runtime.now + LATE_FACTOR * group.rebalance_timeout
+        rounds._runtime.timers.arm(("join", group_id), deadline, lambda: rounds.on_join_timer(group_id))
+
+    patch.setattr(Rebalancer, "start_join_timer", start_join_timer)

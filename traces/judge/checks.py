@@ -8,6 +8,7 @@ from typing import Any
 from fencepost.traces.events import Event
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
 from fencepost.traces.judge.groups.records import OperationRecord
+from fencepost.traces.judge.groups.silence_watch import MISSING
 from fencepost.traces.verdict import CheckResult, CheckStatus, Violation
 
 
@@ -41,6 +42,8 @@ class CheckedOperation:
         violation = self.record.violation
         if violation is None:
             return False
+        if MISSING in violation.fields:
+            return self.requirement in violation.requirements
         return not self.fields or bool((self.fields | {"closed"}) & set(violation.fields))
 
     @property

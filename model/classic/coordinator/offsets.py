@@ -110,7 +110,7 @@ def on_transactional_commit(
         errors = PartitionErrors(dict.fromkeys((where for where, _ in asked), error) | unknown)
         return respond(state, request, errors, rule)
     kept, results = split_by_metadata_size(asked, cluster.settings.max_offset_metadata)
-    mine = {where: evolve(offset, number=next_number(state, where)) for where, offset in kept}
+    mine = {where: evolve(offset, committed=context.now, number=next_number(state, where)) for where, offset in kept}
     after = evolve(state, pending=add_pending(state.pending, request.producer, mine))
     return respond(after, request, PartitionErrors(results | unknown), rule)
 
@@ -222,7 +222,11 @@ def deletion_error(state: GroupState, group: Group, where: Partition, cluster: C
 
 
 def expired_offsets(state: GroupState, now: int, retention: int) -> frozenset[Partition]:
-    """The offsets that a clean-up pass may remove by now (coordinator.md 3.3)."""
+    """The offsets that a clean-up pass may remove by now (coordinator.md 3.3).
+
+    An open transaction of a partition protects its offset in the newer coordinator (KAFKA-14505) and not in the older
+    one, which looks at plain commits alone: such an offset may go or stay. The group stays in both.
+    """
     ends = ((where, expiry_of(state, where, offset, retention)) for where, offset in state.offsets.items())
     return frozenset(where for where, end in ends if end is not None and not now < end)
 

@@ -137,7 +137,8 @@ def test_report_of_a_lease_in_every_format(tmp_path: Path) -> None:
     suites = ElementTree.fromstring(to_junit(report))
     assert [suite.get("name") for suite in suites] == ["LEASE"]
     (failure,) = suites.iterfind("testsuite/testcase/failure")
-    assert failure.get("message") == "A lease is free once its deadline has come."
+    message = "acquire response has the wrong error_code and token. A lease is free once its deadline has come."
+    assert failure.get("message") == message
 
 
 def test_report_of_a_lease_is_none_of_the_default_protocol(tmp_path: Path) -> None:

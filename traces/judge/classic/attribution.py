@@ -4,12 +4,20 @@ from fencepost.model.classic.messages.parsing import NO_TOPIC_NAMES
 from fencepost.model.classic.messages.requests import TopicNames
 from fencepost.model.classic.rules import RULES, Rule
 from fencepost.traces.judge.classic.field_differences import describe_differences
+from fencepost.traces.judge.classic.overdue import is_overdue, overdue_requirements
 from fencepost.traces.judge.classic.recovery import OFFSET_DETAIL_FIELDS
 from fencepost.traces.judge.classic.wording import format_expected, format_state, other_guards
 from fencepost.traces.judge.diagnosis.wording import errors_in, format_observed
+from fencepost.traces.judge.groups.silence_watch import MISSING
 from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch
 from fencepost.traces.operations import Operation
 from fencepost.traces.verdict import Violation
+
+NO_RESPONSE = {
+    frozenset({"closed"}): "the connection was closed without an answer",
+    frozenset({MISSING}): "no answer, although the coordinator answers later requests of the group",
+}
+"""What was seen instead of a response, by the field that stands for it."""
 
 
 def build_violation(
@@ -30,18 +38,20 @@ def build_violation(
     elif "time" in mismatch.fields and mismatch.expected is not None:
         allowed += " at once"
     requirements = violated_requirements(applied, mismatch)
+    if is_overdue(mismatch):
+        requirements = overdue_requirements(operation.api, mismatch, rules)
     wait = f" after {(operation.responded_at or 0) - operation.sent_at} ms" if "time" in mismatch.fields else ""
     return Violation(
         sequence=operation.handle - 1,
         group=group,
         api=operation.api,
         fields=tuple(sorted(mismatch.fields)),
-        observed="the connection was closed without an answer"
-        if "closed" in mismatch.fields
-        else format_observed(body) + wait,
+        observed=NO_RESPONSE.get(frozenset(mismatch.fields), format_observed(body) + wait),
         allowed=(allowed,),
         rule=rule,
-        guard=other_guards(operation.api, body, applied),
+        guard=(applied.guard if applied is not None else "")
+        if is_overdue(mismatch)
+        else other_guards(operation.api, body, applied),
         requirements=requirements,
         kind=violation_kind(operation, mismatch, rule, requirements),
         differences=describe_differences(group, part, mismatch, names),

@@ -10,6 +10,7 @@ from fencepost.model.errors import error_name
 from fencepost.traces.judge.classic.matching import ObservedResponse, fill_difference
 from fencepost.traces.judge.classic.wording import format_expected
 from fencepost.traces.judge.diagnosis.wording import format_value
+from fencepost.traces.judge.groups.silence_watch import MISSING
 from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch
 from fencepost.traces.judge.search.difference import DetailedDifference, DifferentValue
 from fencepost.traces.operations import Operation
@@ -39,6 +40,9 @@ def describe_differences(
     operation = part.operation
     if "closed" in mismatch.fields:
         return (FieldDifference("response", "a response", "the connection was closed"),)
+    if MISSING in mismatch.fields:
+        observed = "none, although the coordinator answers later requests of the group"
+        return (FieldDifference("response", format_expected(mismatch.expected), observed),)
     found = list(describe_time(operation, mismatch)) if "time" in mismatch.fields else []
     if mismatch.expected is not None and not isinstance(mismatch.expected, NoResponse):
         seen = ObservedResponse(

@@ -33,6 +33,7 @@ from fencepost.traces.judge.classic.unseen import NOTHING_UNSEEN
 from fencepost.traces.judge.diagnosis.wording import errors_in
 from fencepost.traces.judge.groups.group_judge import GroupJudge, TraceContext
 from fencepost.traces.judge.groups.partial_group import UNKNOWN_STATE_REASON, PartialGroup, TraceGap
+from fencepost.traces.judge.groups.silence_watch import MISSING
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch
 from fencepost.traces.operations import Operation
 
@@ -132,7 +133,7 @@ class ClassicPartialGroup(PartialGroup):
                 return ""
             unseen = sender is not None and sender not in self.member_ids
             return UNSEEN_MEMBERS_REASON if unseen or self.has_unseen_members(judge, part.operation) else None
-        depends_on_time = mismatch.fields & {"time", "state"}
+        depends_on_time = mismatch.fields & {"time", "state", MISSING}
         errors = errors | {getattr(mismatch.expected, "error", 0)}
         if self.gap.settings_assumed and (depends_on_time or errors & SETTINGS_ERRORS):
             return ASSUMED_SETTINGS_REASON

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fencepost.model.classic.messages.parsing import read_requests
-from fencepost.model.classic.messages.requests import Request
+from fencepost.model.classic.messages.requests import EndTxn, ListGroups, Request
 from fencepost.model.classic.rules import RULES
 from fencepost.model.classic.rules.specification import CLASSIC
 from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import encode_body
-from fencepost.traces.events import Body, Event, Header
+from fencepost.traces.events import Body, Event, Header, Order
 from fencepost.traces.judge.classic.attribution import build_violation
 from fencepost.traces.judge.classic.coordinator_lookup import LookupCheck, unusual_lookup_fields
 from fencepost.traces.judge.classic.log_steps import LogStepCheck
@@ -35,6 +35,8 @@ UNAVAILABLE_REQUIREMENTS = frozenset(
     requirement for name in UNAVAILABLE_RULES for requirement in RULES[name].requirements
 )
 """The requirements that responses by these rules put to the test."""
+SILENCE_GRACE_MS = 5_000
+"""How much longer than the grace of a trace a response may be out where time is not virtual."""
 
 
 class ClassicProtocol(JudgedProtocol):
@@ -75,6 +77,23 @@ class ClassicProtocol(JudgedProtocol):
         if self.topics.has_unknown_ids(part.operation):
             return "the trace does not tell which topics the ids in it are of"
         return ""
+
+    def silence_grace(self) -> int:
+        """None on virtual time. Elsewhere a response may be held up by the network and by busy machines."""
+        return 0 if self.header.clock == "virtual" else SILENCE_GRACE_MS + self.header.grace
+
+    def is_handled_by_coordinator(self, part: GroupOperation) -> bool:
+        """Transactions end elsewhere, and any node lists groups."""
+        if isinstance(part.request, ListGroups):
+            return self.header.order is Order.TOTAL
+        return not isinstance(part.request, EndTxn)
+
+    def is_sign_of_life(self, part: GroupOperation) -> bool:
+        """A coordinator that is not ready may have forgotten what was parked."""
+        response = part.operation.response
+        if response is None or errors_in(response) & COORDINATOR_NOT_READY:
+            return False
+        return self.is_handled_by_coordinator(part)
 
     def excuse_for(self, part: GroupOperation) -> str:
         """A coordinator in the real world may say at any time that it is not ready (LAT-15)."""

@@ -8,7 +8,7 @@ from typing import Any
 from fencepost.model.classic.coordinator import internal_actions
 from fencepost.model.classic.coordinator.dispatch import handle_request
 from fencepost.model.classic.coordinator.state import Cluster, GroupState, StepResult
-from fencepost.model.classic.core.state import Choices, Context, Phase
+from fencepost.model.classic.core.state import Choices, Context, NoResponse, Phase
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages.responses import Response
 from fencepost.model.errors import Error
@@ -67,6 +67,10 @@ class CoordinatorStepper(Stepper, ABC):
         """A JoinGroup or SyncGroup waits for others."""
         group = state.group
         return group is not None and any(handle in (slot.join, slot.sync) for slot in group.slots)
+
+    def may_be_missing(self, expected: Response) -> bool:
+        """A request that has lost its place need not get a response (LAT-09, LAT-10)."""
+        return isinstance(expected, NoResponse)
 
     def resolve_ids(self, configuration: Configuration, shown: Mapping[FreshId, str]) -> Configuration:
         """The configuration with member ids in the place of fresh ones."""

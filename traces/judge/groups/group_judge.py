@@ -13,6 +13,7 @@ from fencepost.model.settings import Settings
 from fencepost.traces.judge.diagnosis.diagnosis import Diagnoser
 from fencepost.traces.judge.groups.protocol import GroupProtocol
 from fencepost.traces.judge.groups.records import GroupFindings, OperationRecords
+from fencepost.traces.judge.groups.silence_watch import SilenceWatch, missing_response
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch, Path
 from fencepost.traces.judge.search.restart import configurations_after_restart
 from fencepost.traces.judge.search.search import MAX_CONFIGURATIONS, Search, SearchLimitExceeded
@@ -72,11 +73,18 @@ class GroupJudge:
         if start is None:
             start = stepper.initial_configuration(trace.settled_decisions)
         self.search = Search(stepper, [start], trace.beam_width, trace.max_configurations, trace.eager)
+        self.silence = SilenceWatch(trace.protocol, self.search)
+        self.last_time = 0
+        """When the last request or response was seen, in milliseconds."""
 
     # --- events -------------------------------------------------------------------------------------------------
 
     def on_request(self, part: GroupOperation) -> None:
         """Take in a request."""
+        if self.silence.unanswered:
+            self.judge_silence(part)
+        if part.operation.response is None:
+            self.silence.watch(part)
         self.advance(part, part.operation.sent_at, sent=True)
 
     def on_response(self, operation: Operation, time: int) -> None:
@@ -103,6 +111,7 @@ class GroupJudge:
         if after:
             search.configurations = after
             search.pending_steps += 1
+            self.last_time = time
             if (len(after) == 1 and after[0].path is not None) or search.pending_steps > MAX_PENDING_STEPS:
                 self.commit_history()
         else:
@@ -115,6 +124,7 @@ class GroupJudge:
         if self.stop_reason:
             return
         self.search.stepper.on_restart(self.trace.settings)
+        self.silence.unanswered.clear()
         try:
             self.search.configurations = configurations_after_restart(self.search, time)
         except SearchLimitExceeded as reason:
@@ -160,6 +170,8 @@ class GroupJudge:
             self.findings.rules[step.rule] += 1
             if step.handle:
                 self.trace.records.of(step.handle).add_rule(step.rule)
+        if self.silence.unanswered:
+            self.silence.on_step(step)
         transition = self.trace.protocol.transition_of(step)
         if transition is not None:
             self.findings.transitions[transition] += 1
@@ -183,6 +195,20 @@ class GroupJudge:
         """Stop: nothing that comes after this violation can be judged."""
         self.stop_reason = "blocked by " + ", ".join(violation.requirements) + f" at request {violation.sequence}"
         self.trace.records.of(operation.handle).undecided_reason = self.stop_reason
+
+    def judge_silence(self, alive: GroupOperation) -> None:
+        """Stop at an operation whose response is overdue, although the coordinator responds to `alive`, sent now."""
+        if self.stop_reason:
+            return
+        time, doubt = alive.operation.sent_at, self.excuse
+        for part, overdue in self.silence.overdue_operations(alive, self.last_time):
+            mismatch, record = missing_response(part, overdue), self.trace.records.of(part.operation.handle)
+            if doubt is None or not (doubt(part, None, time) or doubt(part, mismatch, time)):
+                self.commit_history()
+                for rule in overdue.rules_of(part.operation.handle):
+                    record.add_rule(rule)
+                self.stop(self.record_violation(part, mismatch), part.operation)
+            return
 
     def diagnose(self, part: GroupOperation, time: int) -> None:
         """No configuration is left: find the response that is wrong, and go on after it or stop."""

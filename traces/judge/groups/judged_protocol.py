@@ -6,7 +6,7 @@ from typing import ClassVar, Protocol
 from fencepost.model.catalogue.specification import Specification
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Header
-from fencepost.traces.judge.diagnosis.wording import format_observed
+from fencepost.traces.judge.diagnosis.wording import format_field, format_observed
 from fencepost.traces.judge.groups.group_judge import GroupJudge, TraceContext
 from fencepost.traces.judge.groups.partial_group import PartialGroup, TraceGap
 from fencepost.traces.judge.groups.protocol import GroupProtocol
@@ -15,7 +15,7 @@ from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch
 from fencepost.traces.judge.search.stepper import Stepper
 from fencepost.traces.model_transitions import TransitionFields
 from fencepost.traces.operations import Operation
-from fencepost.traces.verdict import CheckResult, Violation
+from fencepost.traces.verdict import CheckResult, FieldDifference, Violation
 
 
 class JudgedProtocol(GroupProtocol, Protocol):
@@ -55,6 +55,7 @@ class JudgedProtocol(GroupProtocol, Protocol):
             guard=rule.guard if rule is not None else "",
             requirements=rule.requirements_for(mismatch.fields) if rule is not None else (),
             kind=f"{mismatch.rule} {sorted(mismatch.fields)}",
+            differences=tuple(body_differences(expected, operation.response)),
         )
 
     def transition_of(self, step: Path) -> TransitionFields | None:
@@ -113,3 +114,15 @@ class JudgedProtocol(GroupProtocol, Protocol):
     def is_check_excused(self, requirement: str, rules: frozenset[str]) -> bool:
         """Whether a response by these rules says nothing of a requirement that a scenario checks by it."""
         return False
+
+
+def body_differences(expected: Body | None, observed: Body | None) -> Iterator[FieldDifference]:
+    """The fields of a body that differ from those expected, in words; None stands for no body at all."""
+    if expected is None or observed is None:
+        seen = format_observed(observed) if observed is not None else "none"
+        told = format_observed(expected) if expected is not None else "no response yet"
+        yield FieldDifference("early" if expected is None else "response", told, seen)
+        return
+    for name, value in expected.items():
+        if observed.get(name) != value:
+            yield FieldDifference(name, format_field(name, value), format_field(name, observed.get(name)))

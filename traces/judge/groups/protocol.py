@@ -37,6 +37,18 @@ class GroupProtocol(Protocol):
         not beyond doubt."""
         return None
 
+    def silence_grace(self) -> int | None:
+        """How long after its latest moment a response may still be out, in ms; None: silence is never a violation."""
+        return None
+
+    def is_handled_by_coordinator(self, part: GroupOperation) -> bool:
+        """Whether it is the coordinator of the group that has to respond, so that its silence means something."""
+        return True
+
+    def is_sign_of_life(self, part: GroupOperation) -> bool:
+        """Whether the response shows that the coordinator of the group is alive and in charge."""
+        return part.operation.response is not None and self.is_handled_by_coordinator(part)
+
     def undecidable_reason(self, part: GroupOperation) -> str:
         """Why an operation cannot be judged; empty if it can."""
         return ""

@@ -130,6 +130,10 @@ class Stepper(ABC):
         """The request was handled and waits for its response."""
         return False
 
+    def may_be_missing(self, expected: Response) -> bool:
+        """Whether a response that the model gives need not be seen."""
+        return False
+
     # --- when a step is taken -----------------------------------------------------------------------------------
 
     def linearize(self, configuration: Configuration, handle: int, time: int) -> Iterator[Configuration]:
