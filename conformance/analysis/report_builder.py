@@ -15,7 +15,7 @@ from fencepost.conformance.analysis.aggregation import (
 from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.analysis.reference_differences import common_decisions, note_ambiguities
 from fencepost.conformance.analysis.root_cause import RootCauses, violations_in
-from fencepost.conformance.results import Coverage, Failure, Report, RequirementResult, RuleCoverage, Verdict
+from fencepost.conformance.results import Coverage, Ending, Failure, Report, RequirementResult, RuleCoverage, Verdict
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.model.catalogue.classic import CATALOGUE
 from fencepost.model.classic.rules import RULES
@@ -137,8 +137,10 @@ class ReportBuilder:
         seed: int = 0,
         cut_short: bool = False,
         coverage: Coverage | None = None,
+        ended: Ending | None = None,
     ) -> Report:
-        """The report on everything added. Call it once. Without a `target` the traces name it."""
+        """The report on everything added. Call it once. Without a `target` the traces name it; a run that `ended` early
+        is cut short."""
         for trace in self.traces.values():
             self._count_trace(trace)
         results = (
@@ -152,10 +154,16 @@ class ReportBuilder:
             schedules=schedules,
             events=events,
             seconds=round(seconds, 3),
-            cut_short=cut_short or bool(self.undecided),
+            cut_short=cut_short or ended is not None or bool(self.undecided),
             coverage=coverage,
             undecided=tuple(self.undecided),
+            ended=ended,
         )
+
+    def note_unplayed(self, requirements: Iterable[str], ended: Ending) -> None:
+        """Note of the requirements of scenarios that were not played why that is."""
+        for requirement in requirements:
+            self.add_check(requirement, CheckStatus.NOT_OBSERVED, f"not played: {ended.reason}")
 
     def _count_trace(self, trace: RecordedTrace) -> None:
         """Count the violations of a trace. A rule that explained its responses counts as a passed check of the rule's

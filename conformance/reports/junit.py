@@ -3,7 +3,8 @@
 import re
 from xml.etree import ElementTree
 
-from fencepost.conformance.results import Report, RequirementResult, Verdict
+from fencepost.conformance.reports.ending import describe_ending
+from fencepost.conformance.results import Ending, Report, RequirementResult, Verdict
 from fencepost.model.catalogue.classic import CATALOGUE
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -23,7 +24,7 @@ def to_junit(report: Report) -> str:
             _add_case(suite, family, result)
         _set_counts(suite, [suite])
     if report.cut_short:
-        _add_interruption(root)
+        _add_interruption(root, report.ended)
     _set_counts(root, list(root))
     root.set("time", f"{report.seconds:.3f}")
     ElementTree.indent(root)
@@ -57,10 +58,13 @@ def _failure_text(result: RequirementResult) -> str:
     return "\n".join(lines)
 
 
-def _add_interruption(root: ElementTree.Element) -> None:
+def _add_interruption(root: ElementTree.Element, ended: Ending | None) -> None:
     suite = ElementTree.SubElement(root, "testsuite", name="run")
     case = ElementTree.SubElement(suite, "testcase", classname="fencepost.run", name="the run is complete")
-    ElementTree.SubElement(case, "error", type="cut-short", message="the run was cut short")
+    kind, message = ("cut-short", "the run was cut short") if ended is None else (ended.kind, describe_ending(ended))
+    error = ElementTree.SubElement(case, "error", type=str(kind), message=_replace_illegal(message))
+    if ended is not None and ended.detail:
+        error.text = _replace_illegal(ended.detail)
     _set_counts(suite, [suite])
 
 

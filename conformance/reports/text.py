@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
+from fencepost.conformance.reports.ending import describe_ending
 from fencepost.conformance.reports.progress import format_duration
 from fencepost.conformance.results import Coverage, ExitCode, Failure, Report, RequirementResult, Verdict
 from fencepost.model.catalogue.classic import CATALOGUE
@@ -27,7 +28,12 @@ MAX_OPEN_SHOWN = 20
 _Painter: TypeAlias = Callable[[str, str], str]
 _RED, _GREEN, _YELLOW = "31", "32", "33"
 _OUTCOME_COLOURS = {ReplayOutcome.FIXED: _GREEN, ReplayOutcome.INCONCLUSIVE: _YELLOW}
-_EXIT_COLOURS = {ExitCode.VIOLATION: _RED, ExitCode.CONFORMANT: _GREEN, ExitCode.INCONCLUSIVE: _YELLOW}
+_EXIT_COLOURS = {
+    ExitCode.VIOLATION: _RED,
+    ExitCode.CONFORMANT: _GREEN,
+    ExitCode.INCONCLUSIVE: _YELLOW,
+    ExitCode.COULD_NOT_RUN: _RED,
+}
 
 
 def _paint(text: str, colour: str) -> str:
@@ -52,6 +58,8 @@ def render_report(report: Report, *, colour: bool = False) -> str:
         blocks.append(_coverage_block(report.coverage, len(report.rules)))
     if report.undecided:
         blocks.append(_open_questions(report.undecided))
+    if report.ended is not None:
+        blocks.append("\n".join(_wrap_text("", f"Cut short: {describe_ending(report.ended)}", "  ")))
     blocks.append(_closing_lines(report, paint))
     return "\n\n".join(blocks) + "\n"
 
@@ -77,6 +85,8 @@ def outcome_line(report: Report) -> str:
     """The outcome in one line, as the exit code tells it."""
     summary = report.summary()
     exit_code = report.exit_code()
+    if exit_code is ExitCode.COULD_NOT_RUN:
+        return "NOT RUN: nothing was tested."
     if exit_code is ExitCode.VIOLATION:
         cut = " The run was cut short." if report.cut_short else ""
         return (
@@ -84,7 +94,7 @@ def outcome_line(report: Report) -> str:
         )
     if report.cut_short:
         return "INCONCLUSIVE: the run was cut short."
-    if exit_code is ExitCode.INCONCLUSIVE:
+    if summary[Verdict.INCONCLUSIVE]:
         undecided = summary[Verdict.INCONCLUSIVE]
         return f"INCONCLUSIVE: {_pluralize(undecided, 'requirement', 'requirements')} could not be decided."
     known = summary[Verdict.KNOWN]

@@ -17,7 +17,7 @@ from fencepost._command import find_mistyped_target
 from fencepost.adapters.target import TargetError
 from fencepost.adapters.wire.target import parse_target
 from fencepost.conformance.cli import COMMANDS, main
-from fencepost.conformance.events import Progress
+from fencepost.conformance.events import Progress, RunEvent, RunFinished
 from fencepost.conformance.plan import Plan, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import ProfileError
 from fencepost.conformance.reports.json_report import from_json
@@ -39,14 +39,19 @@ class FakeRunner:
     interrupted: bool = False
     calls: list[object] = field(default_factory=list)
 
-    async def run(self, plan: Plan, progress: Callable[[Progress], None]) -> Report:
+    async def run(self, plan: Plan, *consumers: Callable[[RunEvent], None]) -> Report:
         self._record_call(plan)
-        progress(Progress(1, 2, 1.0))
+        report = self.report
+        for consumer in consumers:
+            consumer(Progress(1, 2, 1.0))
         if self.interrupted:
             await _interrupt()
-            return replace(self.report, cut_short=True)
-        progress(Progress(2, 2, 2.0))
-        return self.report
+            report = replace(report, cut_short=True)
+        for consumer in consumers:
+            consumer(Progress(2, 2, 2.0))
+        for consumer in consumers:
+            consumer(RunFinished(report))
+        return report
 
     async def replay(self, trace: Path, target: str, profile: Path | None) -> ReplayResult:
         self._record_call((trace, target, profile))
@@ -119,15 +124,23 @@ def test_the_report_is_saved_as_json_and_junit(tmp_path: Path) -> None:
     assert ElementTree.parse(tmp_path / "r.xml").getroot().get("tests") == "1"
 
 
-def test_an_unwritable_file_costs_neither_the_report_nor_the_other_file(tmp_path: Path, capsys: Capture) -> None:
+def test_a_file_that_cannot_be_written_is_found_before_the_target_is_touched(tmp_path: Path, capsys: Capture) -> None:
+    runner = FakeRunner(VIOLATED)
     arguments = ["test", "bundled", "--json", f"{tmp_path}/none/r.json", "--junit", f"{tmp_path}/r.xml"]
+    assert main(arguments, runner) == 2
+    assert runner.calls == []
+    assert capsys.readouterr().err == f"fencepost: {tmp_path}/none/r.json: No such file or directory\n"
+
+
+def test_a_disk_that_is_full_by_now_costs_neither_the_report_nor_the_other_file(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    arguments = ["test", "bundled", "--json", "/dev/full", "--junit", f"{tmp_path}/r.xml"]
     assert main(arguments, FakeRunner(VIOLATED)) == 2
     output = capsys.readouterr()
     assert output.out == render_report(VIOLATED)
-    assert output.err.splitlines()[-1] == (
-        f"fencepost: cannot write the report: {tmp_path}/none/r.json: No such file or directory"
-    )
-    assert (tmp_path / "r.xml").exists()
+    assert output.err.splitlines()[-1] == "fencepost: cannot write the report: /dev/full: No space left on device"
+    assert (tmp_path / "r.xml").read_text()
 
 
 class ClosedPipe(io.StringIO):
@@ -331,7 +344,17 @@ def test_other_arguments_are_left_to_the_parser(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_usage_errors_and_help_import_the_command_line_alone(command: str) -> None:
-    own = {"", "console", "argument_types", "test", "record", "importing", COMMANDS.get(command, ("",))[0]}
+    own = {
+        "",
+        "console",
+        "interruption",
+        "usage",
+        "argument_types",
+        "test",
+        "record",
+        "importing",
+        COMMANDS.get(command, ("",))[0],
+    }
     light = {"fencepost.conformance", *(f"fencepost.conformance.cli.{name}".rstrip(".") for name in own)}
     if command == "zoo":
         light |= {"fencepost.conformance.zoo", "fencepost.conformance.zoo.strategies"}

@@ -83,7 +83,7 @@ def run_schedules(bench: Bench, folder: Path) -> Report:
     plan = Plan("lease", schedules=SCHEDULES, save=folder)
     state = RunState(plan, selection, TraceSaver(folder), goals=GOALS)
     asyncio.run(state.run_schedules(VirtualEngine(BatchWorker(bench), plan.seed, plan.schedules, {})))
-    return state.build_report({"name": "lease"}, {}, cut_short=False)
+    return state.build_report({"name": "lease"})
 
 
 def test_correct_lease_shows_no_violation(tmp_path: Path) -> None:
