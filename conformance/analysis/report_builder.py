@@ -52,6 +52,22 @@ class RecordedTrace:
     violations: Counter[str] = field(default_factory=Counter)
 
 
+@dataclass(frozen=True, slots=True)
+class Consequence:
+    """A violation in a trace that follows from those of `causes`; `replayed` if a replay showed it again."""
+
+    trace: str
+    causes: frozenset[str]
+    replayed: bool
+
+    def describe(self) -> str:
+        """Why the requirement has not passed, though the cause did not fail."""
+        shown = f"violated in {self.trace}{', and again when it was replayed' if self.replayed else ''}"
+        if self.causes:
+            return f"{shown}; that may follow from {', '.join(sorted(self.causes))}, which no replay confirmed"
+        return f"{shown}; it holds wherever a scenario looks at it"
+
+
 class ReportBuilder:
     """Collects findings in any order and makes a report of them.
 
@@ -73,6 +89,8 @@ class ReportBuilder:
         """How the runs or traces decide the reference differences."""
         self.rules: list[Mapping[str, int]] = []
         self.undecided: list[str] = []
+        self.consequences: dict[str, list[Consequence]] = {}
+        """The violations that follow from others, by requirement."""
 
     def add_runs(
         self,
@@ -90,8 +108,12 @@ class ReportBuilder:
                 status, note = classify(violation, run, causes, confirmed, origin.trace)
                 if status is ViolationStatus.CONFIRMED:
                     self.add_failure(violation.requirement, build_failure(run.events, violation, origin, replayed=True))
-                else:
-                    self.findings[violation.requirement].add_violation(status, note)
+                    continue
+                self.findings[violation.requirement].add_violation(status, note)
+                if status is ViolationStatus.CONSEQUENCE:
+                    again = violation.requirement in confirmed.get(run.scenario.name, ())
+                    trace = Consequence(origin.trace, causes.causes_of(violation, run) or frozenset(), again)
+                    self.consequences.setdefault(violation.requirement, []).append(trace)
             self.add_checks(run.verdict.check_results)
             explain_missing_checks(self.findings, run)
 
@@ -143,8 +165,12 @@ class ReportBuilder:
         is cut short."""
         for trace in self.traces.values():
             self._count_trace(trace)
-        results = (
-            requirement_verdict(id, findings, self.left_out, self.deviations) for id, findings in self.findings.items()
+        results = self._doubt_passes(
+            [
+                requirement_verdict(id, findings, self.left_out, self.deviations)
+                for id, findings in self.findings.items()
+            ],
+            ended,
         )
         return Report(
             target=target if target is not None else describe_target(tuple(self.traces.values())),
@@ -164,6 +190,21 @@ class ReportBuilder:
         """Note of the requirements of scenarios that were not played why that is."""
         for requirement in requirements:
             self.add_check(requirement, CheckStatus.NOT_OBSERVED, f"not played: {ended.reason}")
+
+    def _doubt_passes(self, results: list[RequirementResult], ended: Ending | None) -> list[RequirementResult]:
+        """The results, inconclusive instead of passed where a violation was seen whose cause did not fail: if a replay
+        showed it again, or the run was cut short before one could."""
+        failed = {result.id for result in results if result.failures}
+        doubts = {
+            id: next((each for each in found if not each.causes & failed and (each.replayed or ended)), None)
+            for id, found in self.consequences.items()
+        }
+        return [
+            replace(result, verdict=Verdict.INCONCLUSIVE, note=doubt.describe())
+            if result.verdict is Verdict.PASS and (doubt := doubts.get(result.id)) is not None
+            else result
+            for result in results
+        ]
 
     def _count_trace(self, trace: RecordedTrace) -> None:
         """Count the violations of a trace. A rule that explained its responses counts as a passed check of the rule's
