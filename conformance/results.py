@@ -100,6 +100,8 @@ class EndKind(StrEnum):
     """A limit that the plan sets: time, or failures."""
     HARNESS_FAILED = "harness-failed"
     """The kit could not go on: an error in it, or a file that could not be written."""
+    UNREADABLE = "unreadable"
+    """Recorded traces that could not be read, or not to their end; the others were judged."""
     NOT_STARTED = "could-not-run"
     """Nothing was tested: the target could not be used, or the options are wrong."""
 
@@ -168,10 +170,10 @@ class Report:
         """A violation outweighs everything; a run that left something undecided, or checked nothing, is never
         conformant."""
         summary = self.summary()
-        if self.ended is not None and self.ended.kind is EndKind.NOT_STARTED:
-            return ExitCode.COULD_NOT_RUN
         if summary[Verdict.FAIL]:
             return ExitCode.VIOLATION
+        if self.ended is not None and self.ended.kind in (EndKind.NOT_STARTED, EndKind.UNREADABLE):
+            return ExitCode.COULD_NOT_RUN
         if self.cut_short or summary[Verdict.INCONCLUSIVE] or not summary[Verdict.PASS] + summary[Verdict.KNOWN]:
             return ExitCode.INCONCLUSIVE
         return ExitCode.CONFORMANT

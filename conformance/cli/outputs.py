@@ -9,7 +9,7 @@ from fencepost.conformance.cli.console import Console, error_line
 from fencepost.conformance.events import RunEvent, RunFinished
 from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.reports.junit import to_junit
-from fencepost.conformance.results import Ending, Report, RequirementResult, Verdict
+from fencepost.conformance.results import Ending, EndKind, Report, RequirementResult, Verdict
 from fencepost.model.errors import FencepostError
 
 STDOUT = Path("-")
@@ -55,6 +55,13 @@ def write_output(path: Path, text: str, console: Console) -> bool:
         console.fail(f"cannot write the report: {path}: {error.strerror or error_line(error)}")
         return False
     return True
+
+
+def ending_of(error: BaseException) -> Ending:
+    """How a run ended before anything was judged, by the error that it raised."""
+    if isinstance(error, KeyboardInterrupt):
+        return Ending(EndKind.INTERRUPTED, "interrupted before anything was judged")
+    return Ending(EndKind.NOT_STARTED, error_line(error))
 
 
 @dataclass(slots=True)

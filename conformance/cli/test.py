@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fencepost.conformance.cli.argument_types import count, duration, whole
-from fencepost.conformance.cli.console import Console, error_line
+from fencepost.conformance.cli.console import Console
 from fencepost.conformance.cli.usage import UsageError
 
 if TYPE_CHECKING:
     from fencepost.conformance.events import RunEvent
     from fencepost.conformance.plan import Plan
-    from fencepost.conformance.results import Ending
 
 TARGET_HELP = "bundled, or kafka://host:port"
 PROFILE_HELP = "description of the target, in TOML"
@@ -100,7 +99,7 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     """Test the target; its report is printed and written as soon as it is there, whatever ended the run."""
     from fencepost.conformance.cli.interruption import run_interruptible
-    from fencepost.conformance.cli.outputs import ReportFiles, check_outputs
+    from fencepost.conformance.cli.outputs import ReportFiles, check_outputs, ending_of
     from fencepost.conformance.events import RunFinished
     from fencepost.conformance.reports.progress import VerboseDisplay
     from fencepost.conformance.reports.text import outcome_line, render_report
@@ -136,7 +135,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         try:
             report = run_interruptible((options.runner or runner).run(plan, *consumers))
         except BaseException as error:
-            files.write_failure(plan.target, [each.id for each in requirements], reason_of(error))
+            files.write_failure(plan.target, [each.id for each in requirements], ending_of(error))
             raise
     return ExitCode.COULD_NOT_RUN if files.failed else report.exit_code()
 
@@ -183,12 +182,3 @@ def require_libraries(plan: "Plan") -> None:
     for is_needed, library in ((plan.schedules, "hypothesis"), (plan.schedules or plan.tours, "networkx")):
         if is_needed and find_spec(library) is None:
             raise ModuleNotFoundError(name=library)
-
-
-def reason_of(error: BaseException) -> "Ending":
-    """How a run ended before it began, for its report."""
-    from fencepost.conformance.results import Ending, EndKind
-
-    if isinstance(error, KeyboardInterrupt):
-        return Ending(EndKind.INTERRUPTED, "interrupted before anything was judged")
-    return Ending(EndKind.NOT_STARTED, error_line(error))

@@ -14,7 +14,7 @@ DISCONNECT_FAULTS = frozenset({"closed", "unreachable"})
 @dataclass(frozen=True, slots=True)
 class ConnectionLosses:
     """The lost connections of a scenario: `lost_at` is when the first one was lost, in seconds of the event loop;
-    `reason` says how the last attempt to reach the target ended."""
+    `reason` says why the target could not be reached any more, "" if that was not tried."""
 
     lost_at: float
     scenario: str
@@ -64,9 +64,9 @@ class CrashMonitor:
     async def revive(self) -> None:
         """Start the target again. Raises `TargetGone` if the profile does not say how, or if that fails."""
         losses = sorted(self.losses, key=lambda each: each.lost_at)
-        reason = losses[-1].reason if losses else "it does not respond"
+        reasons = [each.reason for each in losses if each.reason] or ["it responds on no new connection"]
         if not self.can_restart:
-            raise TargetGone(f"the target stopped answering: {reason} since", losses, self.last_sign)
+            raise TargetGone(f"the target stopped answering: {reasons[-1]}", losses, self.last_sign)
         try:
             await self.target.restart()
         except TargetError as error:
@@ -92,5 +92,6 @@ def connection_losses(events: Sequence[Event], scenario: str, begun: float) -> C
     faults = disconnections(events)
     heard = max((event.sequence for event in events if event.kind is Kind.RESPONSE), default=-1)
     last = [fault for fault in faults if fault.sequence > heard] or faults
-    reason = str(last[-1].body.get("reason", "the connection was lost"))
+    unreachable = [str(fault.body.get("reason", "unreachable")) for fault in last if fault.api == "unreachable"]
+    reason = f"{unreachable[-1]} since" if unreachable else ""
     return ConnectionLosses(begun + last[0].time / 1000, scenario, reason)

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
 from fencepost.conformance.reports.ending import describe_ending
 from fencepost.conformance.reports.progress import format_duration
-from fencepost.conformance.results import Coverage, ExitCode, Failure, Report, RequirementResult, Verdict
+from fencepost.conformance.results import Coverage, EndKind, ExitCode, Failure, Report, RequirementResult, Verdict
 from fencepost.model.catalogue.classic import CATALOGUE
 
 _WIDTH = 100
@@ -86,7 +86,8 @@ def outcome_line(report: Report) -> str:
     summary = report.summary()
     exit_code = report.exit_code()
     if exit_code is ExitCode.COULD_NOT_RUN:
-        return "NOT RUN: nothing was tested."
+        unreadable = report.ended is not None and report.ended.kind is EndKind.UNREADABLE
+        return "INCOMPLETE: not all files could be read." if unreadable else "NOT RUN: nothing was tested."
     if exit_code is ExitCode.VIOLATION:
         cut = " The run was cut short." if report.cut_short else ""
         return (

@@ -31,7 +31,7 @@ class RunLimits:
         self.seconds = seconds
         self.started_at = time.monotonic()
         self.request: StopRequest | None = None
-        self._timeout: asyncio.Timeout | None = None
+        self.timeout: asyncio.Timeout | None = None
 
     def elapsed(self) -> float:
         """Seconds since the start."""
@@ -44,16 +44,16 @@ class RunLimits:
     def stop(self, reason: str) -> None:
         """End the run: what is being played is cancelled."""
         self.request = StopRequest(EndKind.STOPPED, reason)
-        if self._timeout is not None:
-            self._timeout.reschedule(asyncio.get_running_loop().time())
+        if self.timeout is not None:
+            self.timeout.reschedule(asyncio.get_running_loop().time())
 
     async def play(self, playing: Coroutine[Any, Any, None], current: "CurrentWork") -> Ending | None:
         """Play, and return how it ended early, None if it did not. Never raises an `Exception`: whatever happens, what
         was judged until then is reported."""
         left = None if self.seconds is None else max(self.seconds - self.elapsed(), 0.0)
-        self._timeout = asyncio.timeout(left)
+        self.timeout = asyncio.timeout(left)
         try:
-            async with self._timeout:
+            async with self.timeout:
                 await playing
         except asyncio.CancelledError as error:
             request = error.args[0] if error.args and isinstance(error.args[0], StopRequest) else INTERRUPTED
@@ -63,7 +63,7 @@ class RunLimits:
         except TargetError as error:
             return self.ending(StopRequest(EndKind.TARGET_DOWN, str(error)), current.describe())
         except Exception as error:
-            if self._timeout.expired():
+            if self.timeout.expired():
                 limit = StopRequest(EndKind.STOPPED, f"the time is up: --seconds {self.seconds:g}")
                 return self.ending(self.request or limit, current.describe())
             return self.harness_failed(error, current)

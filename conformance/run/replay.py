@@ -33,6 +33,7 @@ RETRY_PAUSE_SECONDS = 0.15
 SETUP_APIS = frozenset({"InitProducerId", "AddOffsetsToTxn", "AddPartitionsToTxn", "EndTxn"})
 """Requests to the transaction coordinator: set-up, which is not judged."""
 
+NEVER_FAILED = "nothing fails in the trace, so there is nothing to be fixed; nothing failed this time either"
 STATELESS_RULES = frozenset({"find.coordinator"})
 """Rules that hold in every state."""
 
@@ -300,6 +301,7 @@ class ReplayComparison:
             return self.failed_replay(ReplayOutcome.DIFFERENT, fails[0])
         doubt = doubt or next(iter(self.replayed.verdict.inconclusive), "")
         doubt = doubt or (self.doubt_about_failures(list(failed)) if failed else self.doubt_about_anything())
+        doubt = doubt or ("" if failed else NEVER_FAILED)
         return ReplayResult(ReplayOutcome.INCONCLUSIVE, note=doubt) if doubt else ReplayResult(ReplayOutcome.FIXED)
 
     def failed_replay(self, outcome: ReplayOutcome, violation: RequirementViolation) -> ReplayResult:
