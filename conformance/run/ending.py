@@ -64,8 +64,8 @@ class RunLimits:
             return self.ending(StopRequest(EndKind.TARGET_DOWN, str(error)), current.describe())
         except Exception as error:
             if self.timeout.expired():
-                limit = StopRequest(EndKind.STOPPED, f"the time is up: --seconds {self.seconds:g}")
-                return self.ending(self.request or limit, current.describe())
+                time_limit = StopRequest(EndKind.STOPPED, f"the time is up: --seconds {self.seconds or 0:g}")
+                return self.ending(self.request or time_limit, current.describe())
             return self.harness_failed(error, current)
         return None
 

@@ -251,6 +251,7 @@ def test_a_target_that_cannot_be_used_is_told_in_every_format(tmp_path: Path, ca
 # --- over the network
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("requests", "reason"), [(1, "it responds on no new connection"), (4, "connection refused since")]
 )
