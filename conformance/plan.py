@@ -6,13 +6,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from fencepost.conformance.events import Progress
+from fencepost.conformance.events import Progress, RunEvent
 from fencepost.conformance.results import Failure, Report, Scope
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.catalogue.specification import Specification
 
 BUNDLED = "bundled"
 """The target that needs no address."""
+DEFAULT_SHRINK_SECONDS = 60.0
+"""How long all failing schedules of a run are shrunk together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,8 @@ class Plan:
     `tours` is how many transition tours are played besides the scenarios, and `schedules` how many random schedules
     after them, both drawn by `seed`;
     `save` gets the traces of failures and `traces` every trace. Both folders exist.
+    `excluded` are patterns of requirements that are left out. The run ends after `max_failures` failed requirements, or
+    `seconds` after its start; shrinking takes `shrink_seconds` in all (None for any of them: no limit).
     """
 
     target: str
@@ -36,6 +40,10 @@ class Plan:
     schedules: int = 0
     save: Path | None = None
     traces: Path | None = None
+    excluded: tuple[str, ...] = ()
+    max_failures: int | None = None
+    seconds: float | None = None
+    shrink_seconds: float | None = DEFAULT_SHRINK_SECONDS
 
     @property
     def scope(self) -> Scope:
@@ -72,8 +80,9 @@ class Runner(Protocol):
     `TargetError`, `TraceError`, `ProfileError` and `UnknownRequirement` tell of mistakes that a person can mend.
     """
 
-    async def run(self, plan: Plan, progress: Callable[[Progress], None]) -> Report:
-        """Test a target. When cancelled, return what was judged so far, with `cut_short` set."""
+    async def run(self, plan: Plan, *consumers: Callable[[RunEvent], None]) -> Report:
+        """Test a target, and hand the events of the run to the consumers. When cancelled, return what was judged so
+        far, with `cut_short` set."""
         ...
 
     async def replay(self, trace: Path, target: str, profile: Path | None) -> ReplayResult:

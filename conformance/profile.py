@@ -24,6 +24,7 @@ A command is split into words as a shell does and run without one, in the profil
 
 import shlex
 import tomllib
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -93,6 +94,11 @@ def load_profile(path: Path) -> Profile:
     except OSError as error:
         raise ProfileError(f"{path}: {error.strerror}; name a readable TOML file") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        mark = path.read_bytes()[:3]
+        if mark == BOM_UTF8:
+            raise ProfileError(f"{path}: begins with a byte order mark; save it as UTF-8 without one") from error
+        if mark.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+            raise ProfileError(f"{path}: is UTF-16; save it as UTF-8") from error
         raise ProfileError(f"{path}: not TOML: {error}") from error
     except ProfileError as error:
         raise ProfileError(f"{path}: {error}") from error

@@ -115,15 +115,50 @@ class Coverage:
     rules: Mapping[str, str]
 
 
+class EndKind(StrEnum):
+    """What ended a run before its schedules did."""
+
+    INTERRUPTED = "interrupted"
+    """A signal, or a caller that cancelled it."""
+    TARGET_DOWN = "target-down"
+    """The target stopped answering, or could not be started or killed as its profile says."""
+    STOPPED = "stopped"
+    """A limit that the plan sets: time, or failures."""
+    HARNESS_FAILED = "harness-failed"
+    """The kit could not go on: an error in it, or a file that could not be written."""
+    UNREADABLE = "unreadable"
+    """Recorded traces that could not be read, or not to their end; the others were judged."""
+    NOT_STARTED = "could-not-run"
+    """Nothing was tested: the target could not be used, or the options are wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run ended before its schedules did.
+
+    `reason` says it in words. `seconds` is when, after the start of the run; `during` names the scenario or schedule
+    that was being played ("" if none was); `last_sign` is when the target was heard for the last time, None if it was
+    not or does not matter; `detail` has the traceback of an error of the kit.
+    """
+
+    kind: EndKind
+    reason: str
+    seconds: float = 0.0
+    during: str = ""
+    last_sign: float | None = None
+    detail: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """The outcome of a run.
 
     `target` describes what was judged and has at least a "name"; `results` are in catalogue order and hold only
     the requirements that were asked for; `rules` is keyed by rule name; `cut_short` says that the run
-    ended before its schedules did; `coverage` is there if random schedules were played; `undecided` tells what recorded
-    traces leave open, and why; `scope` says how much the run set out to exercise; the `specification` has the
-    requirements of all results; `unclassified` are violations that no requirement speaks of.
+    ended before its schedules did, or left something undecided, and `ended` how it ended before (None if it did not);
+    `coverage` is there if random schedules were played; `undecided` tells what recorded traces leave open, and why;
+    `scope` says how much the run set out to exercise; the `specification` has the requirements of all results;
+    `unclassified` are violations that no requirement speaks of.
     """
 
     target: Mapping[str, str]
@@ -136,6 +171,7 @@ class Report:
     cut_short: bool = False
     coverage: Coverage | None = None
     undecided: tuple[str, ...] = ()
+    ended: Ending | None = None
     scope: Scope = Scope.FULL
     specification: Specification = field(default=DEFAULT_SPECIFICATION, repr=False)
     unclassified: tuple[Failure, ...] = ()
@@ -166,10 +202,13 @@ class Report:
         return found
 
     def exit_code(self) -> ExitCode:
-        """A violation outweighs everything; a run that left something undecided is never conformant."""
+        """A violation outweighs everything; a run that left something undecided, or checked nothing, is never
+        conformant."""
         summary = self.summary()
         if summary[Verdict.FAIL] or self.unclassified:
             return ExitCode.VIOLATION
-        if self.cut_short or summary[Verdict.INCONCLUSIVE]:
+        if self.ended is not None and self.ended.kind in (EndKind.NOT_STARTED, EndKind.UNREADABLE):
+            return ExitCode.COULD_NOT_RUN
+        if self.cut_short or summary[Verdict.INCONCLUSIVE] or not summary[Verdict.PASS] + summary[Verdict.KNOWN]:
             return ExitCode.INCONCLUSIVE
         return ExitCode.CONFORMANT

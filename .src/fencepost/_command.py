@@ -1,5 +1,7 @@
 """The console script `fencepost`: rejects a mistyped target at once, and else runs `fencepost.conformance.cli`."""
 
+import os
+import signal
 import sys
 
 _BUNDLED = "bundled"
@@ -7,8 +9,20 @@ _URL_SCHEME = "kafka://"
 
 
 def main() -> int:
-    """Run the command line of this process and return its exit code."""
-    arguments = sys.argv[1:]
+    """Run the command line of this process and return its exit code, also if a signal comes while it starts or ends."""
+    try:
+        code = run_arguments(sys.argv[1:])
+    except KeyboardInterrupt:
+        if sys.stderr is not None:
+            print("fencepost: interrupted before anything was judged", file=sys.stderr)
+        code = 3
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, lambda number, frame: os._exit(code))
+    return code
+
+
+def run_arguments(arguments: list[str]) -> int:
+    """Run the command line with these arguments and return its exit code."""
     if (mistyped := find_mistyped_target(arguments)) is not None:
         reason = f"{mistyped!r} is no target: write kafka://host:port, as in kafka://localhost:9092"
         print(f"fencepost: {reason}", file=sys.stderr)

@@ -16,7 +16,16 @@ from fencepost.conformance.analysis.causes import resolve_causes, schedule_lengt
 from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.analysis.reference_differences import common_decisions, note_ambiguities
 from fencepost.conformance.analysis.root_cause import UNCLASSIFIED, RootCauses, violations_in
-from fencepost.conformance.results import Coverage, Failure, Report, RequirementResult, RuleCoverage, Scope, Verdict
+from fencepost.conformance.results import (
+    Coverage,
+    Ending,
+    Failure,
+    Report,
+    RequirementResult,
+    RuleCoverage,
+    Scope,
+    Verdict,
+)
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.catalogue.specification import Specification
@@ -53,6 +62,22 @@ class RecordedTrace:
     violations: Counter[str] = field(default_factory=Counter)
 
 
+@dataclass(frozen=True, slots=True)
+class Consequence:
+    """A violation in a trace that follows from those of `causes`; `replayed` if a replay showed it again."""
+
+    trace: str
+    causes: frozenset[str]
+    replayed: bool
+
+    def describe(self) -> str:
+        """Why the requirement has not passed, though the cause did not fail."""
+        shown = f"violated in {self.trace}{', and again when it was replayed' if self.replayed else ''}"
+        if self.causes:
+            return f"{shown}; that may follow from {', '.join(sorted(self.causes))}, which no replay confirmed"
+        return f"{shown}; it holds wherever a scenario looks at it"
+
+
 class ReportBuilder:
     """Collects findings in any order and makes a report of them.
 
@@ -78,6 +103,8 @@ class ReportBuilder:
         self.rules: list[Mapping[str, int]] = []
         self.undecided: list[str] = []
         self.unclassified: list[Failure] = []
+        self.consequences: dict[str, list[Consequence]] = {}
+        """The violations that follow from others, by requirement."""
 
     def add_runs(
         self,
@@ -98,8 +125,13 @@ class ReportBuilder:
                         run.events, violation, origin, replayed=True, specification=self.specification
                     )
                     self.add_failure(violation.requirement, failure)
-                elif violation.requirement in self.findings:
+                    continue
+                if violation.requirement in self.findings:
                     self.findings[violation.requirement].add_violation(status, note)
+                if status is ViolationStatus.CONSEQUENCE:
+                    again = violation.requirement in confirmed.get(run.scenario.name, ())
+                    trace = Consequence(origin.trace, causes.causes_of(violation, run) or frozenset(), again)
+                    self.consequences.setdefault(violation.requirement, []).append(trace)
             self.add_checks(run.verdict.check_results)
             explain_missing_checks(self.findings, run)
 
@@ -150,12 +182,18 @@ class ReportBuilder:
         cut_short: bool = False,
         coverage: Coverage | None = None,
         scope: Scope = Scope.TRACES,
+        ended: Ending | None = None,
     ) -> Report:
-        """The report on everything added. Call it once. Without a `target` the traces name it."""
+        """The report on everything added. Call it once. Without a `target` the traces name it; a run that `ended` early
+        is cut short."""
         for trace in self.traces.values():
             self._count_trace(trace)
-        results = (
-            requirement_verdict(id, findings, self.left_out, self.deviations) for id, findings in self.findings.items()
+        results = self._doubt_passes(
+            [
+                requirement_verdict(id, findings, self.left_out, self.deviations)
+                for id, findings in self.findings.items()
+            ],
+            ended,
         )
         return Report(
             target=target if target is not None else describe_target(tuple(self.traces.values())),
@@ -169,13 +207,34 @@ class ReportBuilder:
             schedules=schedules,
             events=events,
             seconds=round(seconds, 3),
-            cut_short=cut_short or bool(self.undecided),
+            cut_short=cut_short or ended is not None or bool(self.undecided),
             coverage=coverage,
             undecided=tuple(self.undecided),
+            ended=ended,
             scope=scope,
             specification=self.specification,
             unclassified=distinct_failures(self.unclassified),
         )
+
+    def note_unplayed(self, requirements: Iterable[str], ended: Ending) -> None:
+        """Note of the requirements of scenarios that were not played why that is."""
+        for requirement in requirements:
+            self.add_check(requirement, CheckStatus.NOT_OBSERVED, f"not played: {ended.reason}")
+
+    def _doubt_passes(self, results: list[RequirementResult], ended: Ending | None) -> list[RequirementResult]:
+        """The results, inconclusive instead of passed where a violation was seen whose cause did not fail: if a replay
+        showed it again, or the run was cut short before one could."""
+        failed = {result.id for result in results if result.failures}
+        doubts = {
+            id: next((each for each in found if not each.causes & failed and (each.replayed or ended)), None)
+            for id, found in self.consequences.items()
+        }
+        return [
+            replace(result, verdict=Verdict.INCONCLUSIVE, note=doubt.describe())
+            if result.verdict is Verdict.PASS and (doubt := doubts.get(result.id)) is not None
+            else result
+            for result in results
+        ]
 
     def _count_trace(self, trace: RecordedTrace) -> None:
         """Count the violations of a trace. A rule that explained its responses counts as a passed check of the rule's

@@ -86,6 +86,14 @@ class RootCauses:
 
     def cause_of(self, violation: RequirementViolation, run: ScenarioRun) -> str:
         """The other violations that a violation follows from, in words; "" if it is independent."""
+        causes = self.causes_of(violation, run)
+        if causes is None:
+            return INCIDENTAL_NOTE
+        return "blocked by " + ", ".join(sorted(causes)) if causes else ""
+
+    def causes_of(self, violation: RequirementViolation, run: ScenarioRun) -> frozenset[str] | None:
+        """The requirements that a violation follows from: none if it is independent, None if it follows from another
+        one of no requirement in particular."""
         id, fault = violation.requirement, violation.violation
         others: Iterable[str] = prerequisites_of(id, self.specification.prerequisites) & self.independent
         if fault is not None:
@@ -96,8 +104,8 @@ class RootCauses:
                 same = self.crash_violations if is_crash(fault, run) else self.checked.get(fault.kind, [])
                 others = others if id in same else same or others
                 if not others and self.checked and id in self.satisfied:
-                    return INCIDENTAL_NOTE
-        return "blocked by " + ", ".join(sorted(set(others))) if others else ""
+                    return None
+        return frozenset(others)
 
 
 def is_crash(fault: Violation | None, run: ScenarioRun) -> bool:

@@ -13,7 +13,7 @@ from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.analysis.report_builder import ReportBuilder, summarize_trace
 from fencepost.conformance.analysis.root_cause import RequirementViolation, violations_in
 from fencepost.conformance.events import Progress
-from fencepost.conformance.results import Report
+from fencepost.conformance.results import Ending, EndKind, Report, Verdict
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.rotating_writer import RecordingReader
 from fencepost.traces.files.trace_files import TraceError, open_trace
@@ -37,16 +37,29 @@ SHOWN_KINDS = frozenset({Kind.REQUEST, Kind.RESPONSE, Kind.FAULT})
 
 
 def judge_files(paths: Sequence[Path], progress: Callable[[Progress], None]) -> Report:
-    """Judge traces one after the other. Raises `TraceError`; interrupted, report on what was judged so far."""
-    report, reader = TraceReport(len(paths), progress), RecordingReader(paths)
+    """Judge traces one after the other. A file that cannot be read, or not to its end, is told in the report.
+
+    Raises `TraceError` if nothing was checked then, or if it is the only file and shows no violation. Interrupted,
+    report on what was judged so far.
+    """
+    report = TraceReport(len(paths), progress)
+    reader = RecordingReader(paths, report.errors.append)
     try:
         for path, header, events in reader.traces():
-            report.add_trace(path, header, events)
+            try:
+                report.add_trace(path, header, events)
+            except TraceError as error:  # a message outside the wire format
+                report.errors.append(error)
+                continue
             report.done += len(reader.files)
             report.report_progress(path)
     except KeyboardInterrupt:
         report.cut_short = True
-    return report.build_report()
+    built = report.build_report()
+    checked = {result.verdict for result in built.results} - {Verdict.NOT_OBSERVED}
+    if report.errors and (not checked or (len(paths) == 1 and checked == {Verdict.PASS})):
+        raise report.errors[0]
+    return built
 
 
 @dataclass(slots=True)
@@ -130,6 +143,8 @@ class TraceReport:
         self.done = 0
         self.events = 0
         self.cut_short = False
+        self.errors: list[TraceError] = []
+        """Of the files that could not be read, or not to their end."""
         self.builder = ReportBuilder()
 
     def report_progress(self, path: Path) -> None:
@@ -166,9 +181,19 @@ class TraceReport:
 
     def build_report(self) -> Report:
         """The report on everything judged so far."""
+        ended = None
+        if self.errors:
+            self.builder.undecided += (f"not judged: {error}" for error in self.errors)
+            reason = (
+                f"{len(self.errors)} of {self.total} files could not be read to the end; the first: {self.errors[0]}"
+            )
+            ended = Ending(EndKind.UNREADABLE, reason, time.monotonic() - self.started_at)
+        elif self.cut_short:
+            ended = Ending(EndKind.INTERRUPTED, "interrupted", time.monotonic() - self.started_at)
         return self.builder.build(
             schedules=self.done,
             events=self.events,
             seconds=time.monotonic() - self.started_at,
             cut_short=self.cut_short or self.done < self.total,
+            ended=ended,
         )

@@ -13,7 +13,7 @@ from typing import Any, TypedDict, Unpack
 from fencepost.conformance.api.targets import AnyTarget, KafkaTarget, target_factory
 from fencepost.conformance.events import RunEvent
 from fencepost.conformance.execution.saving import TraceSaver
-from fencepost.conformance.plan import Plan
+from fencepost.conformance.plan import DEFAULT_SHRINK_SECONDS, Plan
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.remote import RemoteRun
@@ -35,6 +35,8 @@ class RunOptions(TypedDict, total=False):
       `tours`: how many transition tours are played besides them.
     - `profile`: the path of a profile; that of a `KafkaTarget` comes first.
     - `scenarios`: further scenarios, made with `scenario`.
+    - `exclude`: ids or patterns of requirements that are left out. `max_failures`, `seconds`: end the run after so many
+      failed requirements or seconds. `shrink_seconds`: how long failing schedules are shrunk in all, 60 s by default.
     - `save`: a folder for the traces of failures, `traces` one for all traces; they are made if need be.
     """
 
@@ -48,6 +50,10 @@ class RunOptions(TypedDict, total=False):
     scenarios: Sequence[Scenario]
     save: Folder | None
     traces: Folder | None
+    exclude: Sequence[str]
+    max_failures: int | None
+    seconds: float | None
+    shrink_seconds: float | None
 
 
 def requirements(*patterns: str) -> tuple[Requirement, ...]:
@@ -63,8 +69,9 @@ def run(target: AnyTarget, **options: Unpack[RunOptions]) -> Report:
     set. Call `arun` where an event loop is running. Runs over the network, and bundled ones with hundreds of schedules,
     start processes: a script calls them below `if __name__ == "__main__":`.
 
-    Raises `TargetError` if the target cannot be used, `ProfileError`, `UnknownRequirement`, `OSError` if a trace cannot
-    be written, and `KeyboardInterrupt` if Ctrl-C comes before anything was judged.
+    Raises `TargetError` if the target cannot be used, `ProfileError`, `UnknownRequirement`, `OSError` if a folder
+    cannot be made, and `KeyboardInterrupt` if Ctrl-C comes before anything was judged. Whatever ends the run later,
+    there is a report; its `ended` gives the reason.
     """
     return asyncio.run(arun(target, **options))
 
@@ -139,10 +146,14 @@ def run_starter(
     scenarios: Sequence[Scenario] = (),
     save: Folder | None = None,
     traces: Folder | None = None,
+    exclude: Sequence[str] = (),
+    max_failures: int | None = None,
+    seconds: float | None = None,
+    shrink_seconds: float | None = DEFAULT_SHRINK_SECONDS,
 ) -> Callable[[], AsyncGenerator[RunEvent, None]]:
     """Check the arguments of a run and return a function that starts it. Raises as `run` for what can be checked."""
-    if isinstance(only, str):
-        raise TypeError("only takes a list of patterns, as in only=['JOIN-*']")
+    if isinstance(only, str) or isinstance(exclude, str):
+        raise TypeError("only and exclude take lists of patterns, as in only=['JOIN-*']")
     plan = Plan(
         target if isinstance(target, str) else "target",
         tuple(only),
@@ -154,16 +165,19 @@ def run_starter(
         schedules=schedules,
         save=_make_folder(save),
         traces=_make_folder(traces),
+        excluded=tuple(exclude),
+        max_failures=max_failures,
+        seconds=seconds,
+        shrink_seconds=shrink_seconds,
     )
-    chosen = select_requirements(plan.patterns)
+    chosen = select_requirements(plan.patterns, plan.excluded)
     make_run = _make_run(target, plan, scenarios)
     saver = TraceSaver(plan.save, plan.traces)
 
     async def start() -> AsyncGenerator[RunEvent, None]:
         run = make_run()
-        async with aclosing(stream_events(lambda emit: run.run(chosen, emit))) as events:
+        async with aclosing(stream_events(lambda emit: run.run(chosen, emit), saver)) as events:
             async for event in events:
-                saver(event)
                 yield event
 
     return start

@@ -6,12 +6,17 @@ never live here.
 """
 
 import argparse
+import difflib
+import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
+from fencepost import __version__
 from fencepost.conformance.cli.console import Console
+from fencepost.conformance.cli.interruption import handle_signals, raise_interrupt
+from fencepost.conformance.cli.usage import UsageError
 
 if TYPE_CHECKING:
     from fencepost.conformance.plan import Runner
@@ -23,6 +28,8 @@ COMMANDS = {
     "record": ("record", "record real clients on a real cluster"),
     "import": ("importing", "make traces of logs and captures"),
     "serve": ("serve", "serve the bundled coordinator to Kafka clients"),
+    "list": ("list_requirements", "list the requirements"),
+    "explain": ("explain", "explain requirements"),
     "zoo": ("zoo", "hunt known bugs, put back into the bundled coordinator"),
     "prove": ("prove", "prove the theorems of the model"),
     "explore": ("explore", "model-check small groups exhaustively"),
@@ -37,12 +44,16 @@ def main(arguments: Sequence[str] | None = None, runner: "Runner | None" = None)
     `runner` tests, replays, judges and serves; the default is `fencepost.conformance.run.runner`.
     """
     words = sys.argv[1:] if arguments is None else arguments
+    console = Console()
     try:
         options = build_parser(words).parse_args(words)
     except SystemExit as leave:  # argparse has printed the help or the usage error
         return int(leave.code or 0)
+    except ModuleNotFoundError as error:
+        return console.fail(missing_module(error))
     options.runner = runner
-    return run_command(options, Console())
+    with handle_signals(raise_interrupt):
+        return run_command(options, console)
 
 
 def run_command(options: argparse.Namespace, console: Console) -> int:
@@ -52,30 +63,54 @@ def run_command(options: argparse.Namespace, console: Console) -> int:
         return command(options, console)
     except KeyboardInterrupt:
         return console.interrupt()
+    except UsageError as error:
+        console.print_error(f"fencepost {error.command}: {error} (see fencepost {error.command} --help)\n")
+        return 2
+    except ModuleNotFoundError as error:
+        return console.fail(missing_module(error))
     except Exception as error:
         if isinstance(error, user_errors()):
             return console.fail(error)
         import traceback
 
         # Python's own exit code, 1, would report a violation.
-        traceback.print_exc()
+        console.print_error(traceback.format_exc())
         return console.fail("this is an error in Fencepost itself; please report it with the lines above")
 
 
 def user_errors() -> tuple[type[Exception], ...]:
     """The exceptions that a user can avoid; their messages are one clear line."""
     from fencepost.adapters.target import TargetError
+    from fencepost.conformance.cli.outputs import OutputError
     from fencepost.conformance.profile import ProfileError
     from fencepost.model.catalogue.classic import UnknownRequirement
     from fencepost.traces.files.trace_files import TraceError
 
-    return (TargetError, TraceError, ProfileError, UnknownRequirement, OSError)
+    return (TargetError, TraceError, ProfileError, UnknownRequirement, OutputError, OSError)
+
+
+def missing_module(error: ModuleNotFoundError) -> str:
+    """What to do about a library that is not installed. Raises `error` for a module of Fencepost's own."""
+    library = (error.name or "").partition(".")[0]
+    if library in ("", "fencepost"):
+        raise error
+    return f"this command needs {library}, which is not installed: pip install {_PACKAGES.get(library, library)}"
+
+
+_PACKAGES = {"z3": "z3-solver"}
+"""The package of a library, where its name is another one."""
+_CHOICE = re.compile(r"argument COMMAND: invalid choice: '(.*)' \(choose from ")
 
 
 class OneLineParser(argparse.ArgumentParser):
     """A parser that reports a usage error in one line."""
 
     def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and for a mistyped command which one it may be."""
+        wrong = _CHOICE.match(message)
+        similar = difflib.get_close_matches(wrong[1], COMMANDS, 1) if wrong is not None else []
+        if wrong is not None and similar:
+            message = f"argument COMMAND: invalid choice: {wrong[1]!r}; did you mean {similar[0]!r}?"
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
@@ -87,6 +122,7 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         epilog="Exit codes: 0 conformant, 1 violation, 2 could not run, 3 cut short or inconclusive.",
         allow_abbrev=False,
     )
+    parser.add_argument("-V", "--version", action="version", version=f"fencepost {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     chosen = next((word for word in arguments if not word.startswith("-")), None)
     for name, (module_name, summary) in COMMANDS.items():

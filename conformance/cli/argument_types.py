@@ -64,6 +64,11 @@ def seconds(text: str) -> float:
     return float(text)
 
 
+def duration(text: str) -> float:
+    """A duration from 0 up, in seconds."""
+    return 0.0 if text == "0" else seconds(text)
+
+
 def setting(text: str) -> tuple[str, str]:
     """The key and the value of KEY=VALUE."""
     key, equals, value = text.partition("=")

@@ -1,16 +1,14 @@
 """The console of a command: standard output, error lines, progress, and the files that a report is written to."""
 
-import argparse
 import io
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from fencepost.conformance.reports.progress import ProgressDisplay, StatusLine
-    from fencepost.conformance.results import Report
 
 
 class Console:
@@ -18,6 +16,8 @@ class Console:
 
     def print(self, text: str) -> None:
         """Write `text` to standard output at once, and drop it if the reader has closed the pipe (`| head`)."""
+        if sys.stdout is None:  # closed before the start (`>&-`)
+            return
         encoding = sys.stdout.encoding or "utf-8"
         try:
             sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
@@ -29,9 +29,18 @@ class Console:
         """Write `line` and a line break to standard output."""
         self.print(f"{line}\n")
 
+    def print_error(self, text: str) -> None:
+        """Write `text` to standard error."""
+        with suppress(OSError, ValueError):
+            print(text, end="", file=self.stderr())
+
+    def stderr(self) -> TextIO:
+        """Standard error, or nowhere if it was closed before the start."""
+        return sys.stderr if sys.stderr is not None else io.StringIO()
+
     def log(self, line: str) -> None:
         """Write `line` to standard error, after the name of the program."""
-        print(f"fencepost: {line}", file=sys.stderr)
+        self.print_error(f"fencepost: {line}\n")
 
     def fail(self, reason: str | BaseException) -> int:
         """Complain of `reason` in one line; returns the exit code of a command that could not run."""
@@ -52,7 +61,7 @@ class Console:
         """A display of progress on standard error, which is cleared at the end."""
         from fencepost.conformance.reports.progress import ProgressDisplay
 
-        display = ProgressDisplay(sys.stderr, live=sys.stderr.isatty())
+        display = ProgressDisplay(self.stderr(), live=self.stderr().isatty())
         try:
             yield display
         finally:
@@ -62,11 +71,16 @@ class Console:
         """A line on standard error that is rewritten in place where that is a terminal."""
         from fencepost.conformance.reports.progress import StatusLine
 
-        return StatusLine(sys.stderr, live=sys.stderr.isatty())
+        return StatusLine(self.stderr(), live=self.stderr().isatty())
 
     def has_colour(self) -> bool:
         """Whether standard output is a terminal that shows colours."""
-        return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        return (
+            sys.stdout is not None
+            and sys.stdout.isatty()
+            and not os.environ.get("NO_COLOR")
+            and os.environ.get("TERM") != "dumb"
+        )
 
 
 def error_line(error: BaseException) -> str:
@@ -74,20 +88,3 @@ def error_line(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
     return " ".join(str(error).split()) or type(error).__name__
-
-
-def write_reports(options: argparse.Namespace, report: "Report", console: Console) -> int:
-    """Write `report` to the files of --json and --junit, the second also if the first fails; returns the exit code of
-    the command."""
-    from fencepost.conformance.reports.json_report import to_json
-    from fencepost.conformance.reports.junit import to_junit
-
-    exit_code: int = report.exit_code()
-    for path, render in ((options.json, to_json), (options.junit, to_junit)):
-        if path is None:
-            continue
-        try:
-            path.write_text(render(report), encoding="utf-8")
-        except OSError as error:
-            exit_code = console.fail(f"cannot write the report: {error_line(error)}")
-    return exit_code

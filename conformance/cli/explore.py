@@ -1,7 +1,6 @@
 """`fencepost explore`: the sizes of a small group in, the verdict on each property and the explored graph out."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,16 +56,16 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 def explore(options: argparse.Namespace, console: Console) -> int:
     """Do the work of `run`. Raises `UnusableSizes`, and before the search `OSError` for a file that is not writable."""
+    from fencepost.conformance.cli.outputs import check_outputs
     from fencepost.conformance.reports.classic.exploration import SearchDisplay, heading, result_line, summary, to_json
     from fencepost.conformance.run.classic.exploration import OutputFiles, run_exploration
 
     instance = instance_of(options)
     instance.setting()
     files = OutputFiles(options.dot, options.graphml, options.picture)
-    files.check_writable()
-    if options.json is not None:
-        options.json.open("a").close()
-    display = SearchDisplay(sys.stderr, live=sys.stderr.isatty(), limit=instance.limit)
+    check_outputs({"--json": options.json, "--dot": files.dot, "--graphml": files.graphml, "--picture": files.picture})
+    stderr = console.stderr()
+    display = SearchDisplay(stderr, live=stderr.isatty(), limit=instance.limit)
 
     def show(text: str) -> None:
         display.clear()

@@ -1,23 +1,63 @@
 """`fencepost judge`: recorded traces in, a report out."""
 
 import argparse
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fencepost.conformance.cli.console import Console
 
+_ENDINGS = ("*.jsonl", "*.jsonl.gz")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `fencepost judge`."""
-    parser.add_argument("traces", metavar="TRACE", nargs="+", type=Path, help="a recorded trace")
+    parser.add_argument(
+        "traces",
+        metavar="TRACE",
+        nargs="+",
+        type=Path,
+        help="a recorded trace, a folder of them (.jsonl, .jsonl.gz), or - for standard input",
+    )
+    parser.add_argument("--json", metavar="F", type=Path, help="write the report as JSON (-: to standard output)")
+    parser.add_argument("--junit", metavar="F", type=Path, help="write the report as JUnit XML (-: to standard output)")
+    parser.epilog = (
+        "A trace that cannot be read is reported, and the others are judged: exit code 1 if one of them has a "
+        "violation, else 2. Exit code 3 if nothing was checked."
+    )
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    """Judge the traces and print the report."""
+    """Judge the traces, print the report, and write it to files."""
+    from fencepost.conformance.cli.outputs import ReportFiles, check_outputs, ending_of
     from fencepost.conformance.reports.text import render_report
+    from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run import runner
 
-    with console.progress() as progress:
-        report = (options.runner or runner).judge_files(options.traces, progress)
-    console.print(render_report(report, colour=console.has_colour()))
-    exit_code: int = report.exit_code()
-    return exit_code
+    paths = tuple(find_traces(options.traces))
+    check_outputs({"--json": options.json, "--junit": options.junit})
+    files = ReportFiles(console, options.json, options.junit)
+    try:
+        with console.progress() as progress:
+            report = (options.runner or runner).judge_files(paths, progress)
+    except BaseException as error:
+        files.write_failure("recorded traces", (), ending_of(error))
+        raise
+    files.write(report)
+    colour = console.has_colour() and not files.takes_stdout
+    (console.print_error if files.takes_stdout else console.print)(render_report(report, colour=colour))
+    return ExitCode.COULD_NOT_RUN if files.failed else report.exit_code()
+
+
+def find_traces(paths: Sequence[Path]) -> Iterator[Path]:
+    """The traces that the paths name: those in a folder for the folder, by name. Raises `TraceError` for a folder
+    without any."""
+    from fencepost.traces.files.trace_files import TraceError
+
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        found = sorted(trace for ending in _ENDINGS for trace in path.rglob(ending))
+        if not found:
+            raise TraceError(str(path), 0, "no trace in this folder: their names end in .jsonl or .jsonl.gz")
+        yield from found

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fencepost.conformance.cli.argument_types import count, port, setting
-from fencepost.conformance.cli.console import Console, write_reports
+from fencepost.conformance.cli.console import Console
 from fencepost.conformance.cli.importing import cluster_options
 from fencepost.conformance.cli.test import PROFILE_HELP, TARGET_HELP
 
 if TYPE_CHECKING:
     from fencepost.conformance.reports.progress import ProgressDisplay
+    from fencepost.conformance.results import Report
     from fencepost.traces.pipeline.sources import TraceSource
 
 BUCKETS = 16
@@ -169,6 +170,7 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
     from fencepost.traces.pipeline.results import CorpusResults, create_folder, judge_corpus, query_corpus
     from fencepost.traces.pipeline.spark_session import spark_session
 
+    check_report_files(options)
     corpus = Corpus.open(options.corpus)
     counts = sum((batch.counts for batch in corpus.batches()), Counts())
     begun = time.monotonic()
@@ -231,6 +233,7 @@ def run_campaign(options: argparse.Namespace, console: Console) -> int:
     from fencepost.traces.pipeline.corpus import Corpus
     from fencepost.traces.pipeline.spark_session import spark_session
 
+    check_report_files(options)
     plan = Plan(options.target, smoke=not options.full, schedules=options.schedules, profile=options.profile)
     corpus = Corpus.create(options.to, BUCKETS)
     with (
@@ -241,6 +244,23 @@ def run_campaign(options: argparse.Namespace, console: Console) -> int:
     console.print(render_report(report, colour=False))
     console.print_line(f"\nThe corpus is {options.to}: fencepost pipeline judge takes it")
     return write_reports(options, report, console)
+
+
+def check_report_files(options: argparse.Namespace) -> None:
+    """Raises `OutputError` and `OSError` for files of --json and --junit that cannot be written."""
+    from fencepost.conformance.cli.outputs import check_outputs
+
+    check_outputs({"--json": options.json, "--junit": options.junit})
+
+
+def write_reports(options: argparse.Namespace, report: "Report", console: Console) -> int:
+    """Write the report to the files of --json and --junit and return the exit code."""
+    from fencepost.conformance.cli.outputs import ReportFiles
+    from fencepost.conformance.results import ExitCode
+
+    files = ReportFiles(console, options.json, options.junit)
+    files.write(report)
+    return ExitCode.COULD_NOT_RUN if files.failed else report.exit_code()
 
 
 def finding_line(row: Mapping[str, Any]) -> str:

@@ -27,9 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Prove every theorem, print each result as it comes, and write them to a file."""
+    from fencepost.conformance.cli.outputs import check_outputs
     from fencepost.conformance.reports.classic import proofs
     from fencepost.model.proofs.classic.induction import ProofSize
 
+    check_outputs({"--json": options.json})
     status = console.status_line()
 
     def show_progress(doing: str, number: int, total: int) -> None:

@@ -16,8 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Replay the trace against the target and print the outcome."""
-    import asyncio
-
+    from fencepost.conformance.cli.interruption import run_interruptible
     from fencepost.conformance.plan import ReplayOutcome
     from fencepost.conformance.reports.text import render_replay
     from fencepost.conformance.results import ExitCode
@@ -29,6 +28,6 @@ def run(options: argparse.Namespace, console: Console) -> int:
         ReplayOutcome.DIFFERENT: ExitCode.VIOLATION,
         ReplayOutcome.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
     }
-    result = asyncio.run((options.runner or runner).replay(options.trace, options.target, options.profile))
+    result = run_interruptible((options.runner or runner).replay(options.trace, options.target, options.profile))
     console.print(render_replay(result, colour=console.has_colour()))
     return exit_codes[result.outcome]

@@ -21,14 +21,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Serve until Ctrl-C; the bootstrap address is printed once the server listens."""
-    import asyncio
-
+    from fencepost.conformance.cli.interruption import run_interruptible
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run import runner
 
     serve = (options.runner or runner).serve
     try:
-        asyncio.run(serve(options.host, options.port, options.storage, console.print_line, options.slow_storage))
+        run_interruptible(serve(options.host, options.port, options.storage, console.print_line, options.slow_storage))
     except KeyboardInterrupt:
         console.log("stopped")
     return ExitCode.CONFORMANT

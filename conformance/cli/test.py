@@ -1,10 +1,18 @@
 """`fencepost test`: a target in, a report out."""
 
 import argparse
+from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from fencepost.conformance.cli.argument_types import whole
-from fencepost.conformance.cli.console import Console, write_reports
+from fencepost.conformance.cli.argument_types import count, duration, whole
+from fencepost.conformance.cli.console import Console
+from fencepost.conformance.cli.usage import UsageError
+
+if TYPE_CHECKING:
+    from fencepost.conformance.events import RunEvent
+    from fencepost.conformance.plan import Plan
 
 TARGET_HELP = "bundled, or kafka://host:port"
 PROFILE_HELP = "description of the target, in TOML"
@@ -12,16 +20,10 @@ PROFILE_HELP = "description of the target, in TOML"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `fencepost test`."""
-    parser.usage = "%(prog)s TARGET [options]"  # a TARGET right after --only would be taken for a pattern
-    parser.add_argument("target", metavar="TARGET", help=TARGET_HELP)
-    parser.add_argument(
-        "--only",
-        metavar="PATTERN",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="requirements to test, such as JOIN-29 or 'JOIN-*' (default: all)",
-    )
+    parser.usage = "%(prog)s TARGET [options]"
+    # Not required here: behind a list of patterns it is taken for one of them.
+    parser.add_argument("target", metavar="TARGET", nargs="?", help=TARGET_HELP)
+    add_selection(parser)
     extent = parser.add_mutually_exclusive_group()
     extent.add_argument("--smoke", action="store_true", help="run only the smoke scenarios")
     extent.add_argument("--slow", action="store_true", help="also wait out the fixed timer of 300 s")
@@ -40,30 +42,110 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="also run N transition tours of a small group (default: 0)",
     )
+    add_limits(parser)
     parser.add_argument("--profile", metavar="F", type=Path, help=PROFILE_HELP)
-    parser.add_argument("--json", metavar="F", type=Path, help="write the report as JSON")
-    parser.add_argument("--junit", metavar="F", type=Path, help="write the report as JUnit XML")
+    parser.add_argument("--json", metavar="F", type=Path, help="write the report as JSON (-: to standard output)")
+    parser.add_argument("--junit", metavar="F", type=Path, help="write the report as JUnit XML (-: to standard output)")
     parser.add_argument(
         "--save", metavar="DIR", type=Path, help="save the traces of failures, those of random schedules shrunk"
     )
     parser.add_argument("--traces", metavar="DIR", type=Path, help="save every trace")
+    loudness = parser.add_mutually_exclusive_group()
+    loudness.add_argument("-v", "--verbose", action="store_true", help="a line for each scenario on standard error")
+    loudness.add_argument(
+        "-q", "--quiet", action="store_true", help="no progress, and only the last line of the report"
+    )
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """Add the options that select requirements."""
+    parser.add_argument(
+        "--only",
+        metavar="PATTERN",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="requirements to test, such as JOIN-29 or 'JOIN-*' (default: all)",
+    )
+    parser.add_argument(
+        "--exclude",
+        metavar="PATTERN",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="requirements to leave out; scenarios that show others as well are played all the same",
+    )
+
+
+def add_limits(parser: argparse.ArgumentParser) -> None:
+    """Add the options that end a run early."""
+    failures = parser.add_mutually_exclusive_group()
+    failures.add_argument(
+        "-x", dest="max_failures", action="store_const", const=1, help="end the run at the first failed requirement"
+    )
+    failures.add_argument(
+        "--max-failures", metavar="N", type=count, help="end the run once N requirements have failed (default: never)"
+    )
+    parser.add_argument("--seconds", metavar="S", type=duration, help="end the run after S seconds, with exit code 3")
+    parser.add_argument(
+        "--shrink-seconds",
+        metavar="S",
+        type=duration,
+        default=60.0,
+        help="shrink failing random schedules for S seconds in all (default: 60)",
+    )
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    """Test the target, print the report and write it to files."""
-    import asyncio
-
-    from fencepost.conformance.plan import Plan
-    from fencepost.conformance.reports.text import render_report
+    """Test the target; its report is printed and written as soon as it is there, whatever ended the run."""
+    from fencepost.conformance.cli.interruption import run_interruptible
+    from fencepost.conformance.cli.outputs import ReportFiles, check_outputs, ending_of
+    from fencepost.conformance.events import RunFinished
+    from fencepost.conformance.reports.progress import VerboseDisplay
+    from fencepost.conformance.reports.text import outcome_line, render_report
+    from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run import runner
-    from fencepost.model.catalogue.classic import matching_requirements
+    from fencepost.conformance.run.stream import progress_consumer
+    from fencepost.conformance.scenario.selection import select_requirements
 
-    for pattern in options.only:
-        matching_requirements(pattern)
-    for folder in filter(None, (options.save, options.traces)):
-        folder.mkdir(parents=True, exist_ok=True)
-    plan = Plan(
-        target=options.target,
+    plan = plan_of(options)
+    requirements = select_requirements(plan.patterns, plan.excluded)
+    require_libraries(plan)
+    check_outputs(
+        {"--json": options.json, "--junit": options.junit}, {"--save": options.save, "--traces": options.traces}
+    )
+    files = ReportFiles(console, options.json, options.junit)
+
+    def print_report(event: "RunEvent") -> None:
+        if isinstance(event, RunFinished):
+            progress.close()
+            text = f"{outcome_line(event.report)}\n" if options.quiet else render_report(event.report, colour=colour)
+            (console.print_error if files.takes_stdout else console.print)(text)
+            if event.report.ended is not None and event.report.ended.detail:
+                console.print_error(event.report.ended.detail)
+                console.log("this is an error in Fencepost itself; please report it with the lines above")
+
+    colour = console.has_colour() and not files.takes_stdout
+    with console.progress() as progress:
+        consumers: list[Callable[[RunEvent], None]] = [files, print_report]
+        if options.verbose:
+            consumers.insert(0, VerboseDisplay(console.stderr()))
+        elif not options.quiet:
+            consumers.insert(0, progress_consumer(progress))
+        try:
+            report = run_interruptible((options.runner or runner).run(plan, *consumers))
+        except BaseException as error:
+            files.write_failure(plan.target, [each.id for each in requirements], ending_of(error))
+            raise
+    return ExitCode.COULD_NOT_RUN if files.failed else report.exit_code()
+
+
+def plan_of(options: argparse.Namespace) -> "Plan":
+    """The plan that the options describe. Raises `UsageError` without a target."""
+    from fencepost.conformance.plan import Plan
+
+    return Plan(
+        target=take_target(options),
         patterns=tuple(options.only),
         smoke=options.smoke,
         slow=options.slow,
@@ -73,8 +155,30 @@ def run(options: argparse.Namespace, console: Console) -> int:
         profile=options.profile,
         save=options.save,
         traces=options.traces,
+        excluded=tuple(options.exclude),
+        max_failures=options.max_failures,
+        seconds=options.seconds,
+        shrink_seconds=options.shrink_seconds,
     )
-    with console.progress() as progress:
-        report = asyncio.run((options.runner or runner).run(plan, progress))
-    console.print(render_report(report, colour=console.has_colour()))
-    return write_reports(options, report, console)
+
+
+def take_target(options: argparse.Namespace) -> str:
+    """The target, taken out of the patterns if it was written behind them. Raises `UsageError` without one."""
+    if options.target is not None:
+        return str(options.target)
+    for patterns in (options.only, options.exclude):
+        if patterns and is_target(patterns[-1]):
+            return str(patterns.pop())
+    raise UsageError("test", "the following arguments are required: TARGET")
+
+
+def is_target(word: str) -> bool:
+    """Whether a word is a target and no pattern of requirements."""
+    return word == "bundled" or "://" in word
+
+
+def require_libraries(plan: "Plan") -> None:
+    """Raises `ModuleNotFoundError` now if the plan needs a library that is not installed."""
+    for is_needed, library in ((plan.schedules, "hypothesis"), (plan.schedules or plan.tours, "networkx")):
+        if is_needed and find_spec(library) is None:
+            raise ModuleNotFoundError(name=library)

@@ -54,6 +54,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 def hunt(options: argparse.Namespace, console: Console) -> int:
     """Do the work of `run`: exit code 1 if a recorded result was not repeated, 3 if cut short. Raises
     `UnknownFaultyCoordinator`."""
+    from fencepost.conformance.cli.outputs import check_outputs
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.zoo.hunt_plan import HuntPlan
     from fencepost.conformance.zoo.results import (
@@ -67,6 +68,7 @@ def hunt(options: argparse.Namespace, console: Console) -> int:
     )
     from fencepost.conformance.zoo.results_table import table_lines
 
+    check_outputs({"--json": options.json})
     patterns = tuple(options.only) or ("BUG-*",)
     methods = tuple(each for each in STRATEGIES if each in options.by)
     plan = HuntPlan(patterns, options.seeds, options.baseline_seeds, options.seconds, options.jobs, methods)

@@ -1,7 +1,9 @@
 """Noticing that a target went down, and starting it again."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
+from fencepost.adapters.target import TargetError
 from fencepost.conformance.execution.remote_target import RemoteTarget
 from fencepost.traces.events import Event, Kind
 
@@ -9,8 +11,27 @@ DISCONNECT_FAULTS = frozenset({"closed", "unreachable"})
 """Faults that a target leaves in traces when it goes down."""
 
 
+@dataclass(frozen=True, slots=True)
+class ConnectionLosses:
+    """The lost connections of a scenario: `lost_at` is when the first one was lost, in seconds of the event loop;
+    `reason` says why the target could not be reached any more, "" if that was not tried."""
+
+    lost_at: float
+    scenario: str
+    reason: str
+
+
 class TargetGone(Exception):
-    """The target is gone and cannot be started again."""
+    """The target is gone and cannot be started again.
+
+    The message says why. `losses` are those of the scenarios that noticed, the first one first; `last_sign` is when the
+    target responded for the last time, in seconds of the event loop, None if it never did.
+    """
+
+    def __init__(self, reason: str, losses: Sequence[ConnectionLosses] = (), last_sign: float | None = None) -> None:
+        super().__init__(reason)
+        self.losses = tuple(losses)
+        self.last_sign = last_sign
 
 
 class CrashMonitor:
@@ -21,23 +42,56 @@ class CrashMonitor:
         self.can_restart = can_restart
         self.is_down = False
         self.crashing_scenarios: set[str] = set()
+        self.last_sign: float | None = None
+        """When the target responded for the last time, in seconds of the event loop."""
+        self.losses: list[ConnectionLosses] = []
+        """Of the scenarios that were being played when the target went down."""
 
-    async def went_down(self, events: Sequence[Event]) -> bool:
+    async def went_down(self, events: Sequence[Event], scenario: str = "", begun: float = 0.0) -> bool:
         """Whether the scenario with this trace may have brought the target down: it lost a connection, and the target
-        does not respond any more."""
+        does not respond any more. The trace began at `begun` seconds of the event loop."""
+        responses = (begun + event.time / 1000 for event in events if event.kind is Kind.RESPONSE)
+        self.last_sign = (
+            max(responses, default=self.last_sign) if self.last_sign is None else max((self.last_sign, *responses))
+        )
         if not was_disconnected(events):
             return False
         self.is_down = self.is_down or not await self.target.is_alive()
+        if self.is_down:
+            self.losses.append(connection_losses(events, scenario, begun))
         return self.is_down
 
     async def revive(self) -> None:
-        """Start the target again. Raises `TargetGone` if the profile does not say how."""
+        """Start the target again. Raises `TargetGone` if the profile does not say how, or if that fails."""
+        losses = sorted(self.losses, key=lambda each: each.lost_at)
+        reasons = [each.reason for each in losses if each.reason] or ["it responds on no new connection"]
         if not self.can_restart:
-            raise TargetGone
-        await self.target.restart()
+            raise TargetGone(f"the target stopped answering: {reasons[-1]}", losses, self.last_sign)
+        try:
+            await self.target.restart()
+        except TargetError as error:
+            told = f"the target stopped answering and could not be started again: {error}"
+            raise TargetGone(told, losses, self.last_sign) from error
         self.is_down = False
+        self.losses.clear()
+
+
+def disconnections(events: Iterable[Event]) -> list[Event]:
+    """The faults that say that the target closed a connection or could not be reached."""
+    return [event for event in events if event.kind is Kind.FAULT and event.api in DISCONNECT_FAULTS]
 
 
 def was_disconnected(events: Sequence[Event]) -> bool:
     """The target closed a connection of this trace or could not be reached."""
-    return any(event.kind is Kind.FAULT and event.api in DISCONNECT_FAULTS for event in events)
+    return bool(disconnections(events))
+
+
+def connection_losses(events: Sequence[Event], scenario: str, begun: float) -> ConnectionLosses:
+    """The lost connections of a scenario whose trace began at `begun` seconds; those before its last response do not
+    count if there are later ones."""
+    faults = disconnections(events)
+    heard = max((event.sequence for event in events if event.kind is Kind.RESPONSE), default=-1)
+    last = [fault for fault in faults if fault.sequence > heard] or faults
+    unreachable = [str(fault.body.get("reason", "unreachable")) for fault in last if fault.api == "unreachable"]
+    reason = f"{unreachable[-1]} since" if unreachable else ""
+    return ConnectionLosses(begun + last[0].time / 1000, scenario, reason)

@@ -5,12 +5,12 @@ are played in ever smaller groups until the one that brings it down is alone.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fencepost.adapters.target import Description
-from fencepost.conformance.execution.crash_monitor import CrashMonitor
+from fencepost.conformance.execution.crash_monitor import CrashMonitor, TargetGone
 from fencepost.conformance.execution.loop_lag import LoopLagMonitor, discard_if_lagging
 from fencepost.conformance.execution.pacing import Pacer
 from fencepost.conformance.execution.play import JudgeFunction, record_scenario
@@ -49,6 +49,8 @@ class ScenarioPool:
     grace: int
     max_concurrency: int = MAX_CONCURRENCY
     pacer: Pacer = field(default_factory=Pacer)
+    playing: set[str] = field(default_factory=set)
+    """The names of the scenarios that are being played; when the pool is cancelled, of those that were."""
 
     async def play(
         self,
@@ -60,9 +62,11 @@ class ScenarioPool:
     ) -> ScenarioRun:
         """Play one scenario. Raises `RunInterrupted` if the target went down and it may have been another's doing."""
         begun = asyncio.get_running_loop().time()
+        self.playing.add(scenario.name)
         group = f"{scenario.name}-{self.token}-{attempt}"
         run = await record_scenario(scenario, self.target, self.description, group, grace=self.grace, restart=restart)
-        if await self.crash_monitor.went_down(run.events) and not alone:
+        self.playing.discard(scenario.name)
+        if await self.crash_monitor.went_down(run.events, scenario.name, begun) and not alone:
             raise RunInterrupted
         if self.judge is not None:
             run = replace(run, verdict=await self.judge(run.header, run.events))
@@ -82,7 +86,15 @@ class ScenarioPool:
                 await self.play_concurrently([scenario], attempt, on_run)
         await self.play_concurrently([scenario for scenario in calm if scenario.name not in crashing], attempt, on_run)
         barrier = RestartBarrier(len(rough), self.target.restart)
-        await asyncio.gather(*(self.play_with_restart(scenario, attempt, on_run, barrier) for scenario in rough))
+        await play_together(self.play_with_restart(scenario, attempt, on_run, barrier) for scenario in rough)
+        await self.check_restart(barrier)
+
+    async def check_restart(self, barrier: RestartBarrier) -> None:
+        """Raises `TargetGone` if a restart failed and the target does not respond either; one that was not killed is
+        still there to be tested."""
+        if barrier.error is not None and not await self.target.is_alive():
+            told = f"the target could not be restarted: {barrier.error}"
+            raise TargetGone(told, last_sign=self.crash_monitor.last_sign)
 
     async def play_with_restart(
         self, scenario: Scenario, attempt: str, on_run: RunCallback, barrier: RestartBarrier
@@ -113,10 +125,22 @@ class ScenarioPool:
                 except RunInterrupted:
                     interrupted.append(scenario)
 
-        await asyncio.gather(*(play_one(scenario) for scenario in scenarios))
+        await play_together(play_one(scenario) for scenario in scenarios)
         if self.crash_monitor.is_down:
             await self.crash_monitor.revive()
         middle = (len(interrupted) + 1) // 2
         for half in (interrupted[:middle], interrupted[middle:]):
             if half:
                 await self.play_concurrently(half, attempt, on_run)
+
+
+async def play_together(playing: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Await all of them. The first error cancels the others, so that nothing is played on behind a run that ends."""
+    tasks = [asyncio.ensure_future(each) for each in playing]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        if not all(task.done() for task in tasks):
+            await asyncio.wait(tasks)

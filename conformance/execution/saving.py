@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fencepost.conformance.events import RunEvent, ScenarioFinished, ScheduleShrunk
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
-from fencepost.traces.events import Event, Kind
+from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.trace_files import write_trace
 
 
@@ -30,7 +30,16 @@ def trace_file(folder: Path, name: str) -> Path:
 
 def write_run(folder: Path, run: ScenarioRun) -> None:
     """Write the trace of a run into a folder."""
-    write_trace(trace_path(folder, run), run.header, run.events)
+    save_trace(trace_path(folder, run), run.header, run.events)
+
+
+def save_trace(path: Path, header: Header, events: Iterable[Event]) -> None:
+    """Write a trace. Raises `OSError`, which names the file also where the disk is full."""
+    try:
+        write_trace(path, header, events)
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 class TraceSaver:
@@ -49,6 +58,6 @@ class TraceSaver:
         if not isinstance(event, ScenarioFinished | ScheduleShrunk):
             return
         if self.traces is not None and isinstance(event, ScenarioFinished):
-            write_trace(trace_file(self.traces, event.name), event.header, event.events)
+            save_trace(trace_file(self.traces, event.name), event.header, event.events)
         if self.failures is not None and (isinstance(event, ScheduleShrunk) or event.violated):
-            write_trace(trace_file(self.failures, event.name), event.header, event.events)
+            save_trace(trace_file(self.failures, event.name), event.header, event.events)

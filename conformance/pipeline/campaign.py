@@ -121,7 +121,7 @@ def seed_worker(corpus: Corpus, plan: Plan) -> Callable[[list[Seed]], SeedResult
             shutil.rmtree(staging, ignore_errors=True)
             staging.mkdir(parents=True)
             mine = replace(plan, seed=each.number, traces=staging)
-            report = asyncio.run(runner.run(mine, lambda _: None))
+            report = asyncio.run(runner.run(mine))
             receipt = make_ingest_task(corpus)([InputFile.from_path(path) for path in find_traces(staging, staging)])
             reports[each.number] = to_json(report)
             files += receipt.files

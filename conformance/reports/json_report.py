@@ -7,7 +7,17 @@ from dataclasses import asdict
 from typing import Any
 
 from fencepost.conformance.analysis.causes import find_causes
-from fencepost.conformance.results import Coverage, Failure, Report, RequirementResult, RuleCoverage, Scope, Verdict
+from fencepost.conformance.results import (
+    Coverage,
+    Ending,
+    EndKind,
+    Failure,
+    Report,
+    RequirementResult,
+    RuleCoverage,
+    Scope,
+    Verdict,
+)
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.catalogue.specification import Specification
@@ -48,6 +58,8 @@ def to_json(report: Report) -> str:
         document["coverage"] = asdict(report.coverage)
     if report.undecided:
         document["undecided"] = list(report.undecided)
+    if report.ended is not None:
+        document["ended"] = asdict(report.ended)
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
@@ -79,6 +91,7 @@ def from_json(text: str, specification: Specification = DEFAULT_SPECIFICATION) -
         undecided=tuple(map(str, top.take("undecided", list))) if "undecided" in document else (),
         specification=specification,
         unclassified=_read_unclassified(top.take("unclassified", list)) if "unclassified" in document else (),
+        ended=_read_ending(top.take("ended", dict)) if "ended" in document else None,
     )
     if top.take("summary", dict) != report.summary():
         raise ReportError("report: the summary does not agree with the requirements")
@@ -156,6 +169,13 @@ class _JsonObject:
             raise ReportError(f"{self._where}: {name!r} is negative")
         return value
 
+    def take_null(self, name: str) -> bool:
+        """Whether the field is null, which takes it."""
+        is_null = name in self._left and self._left[name] is None
+        if is_null:
+            del self._left[name]
+        return is_null
+
     def take_seconds(self, name: str) -> float:
         kind = int if type(self._left.get(name)) is int else float
         value = float(self.take(name, kind))
@@ -199,6 +219,23 @@ def _read_coverage(value: Mapping[str, object]) -> Coverage:
     )
     fields.check_empty()
     return coverage
+
+
+def _read_ending(value: Mapping[str, object]) -> Ending:
+    fields = _JsonObject(value, "ended")
+    kind = fields.take("kind", str)
+    if kind not in list(EndKind):
+        raise ReportError(f"ended: unknown kind {kind!r}")
+    ending = Ending(
+        kind=EndKind(kind),
+        reason=fields.take("reason", str),
+        seconds=fields.take_seconds("seconds"),
+        during=fields.take("during", str),
+        last_sign=None if fields.take_null("last_sign") else fields.take_seconds("last_sign"),
+        detail=fields.take("detail", str),
+    )
+    fields.check_empty()
+    return ending
 
 
 def _read_texts(value: Mapping[str, object], where: str) -> dict[str, str]:

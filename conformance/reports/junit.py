@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
 
-from fencepost.conformance.results import Failure, Report, RequirementResult, Verdict
+from fencepost.conformance.reports.ending import describe_ending
+from fencepost.conformance.results import Ending, Failure, Report, RequirementResult, Verdict
 from fencepost.model.catalogue.requirement import Requirement
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -27,7 +28,7 @@ def to_junit(report: Report) -> str:
     if report.unclassified:
         _add_unclassified(root, report.unclassified)
     if report.cut_short:
-        _add_interruption(root)
+        _add_interruption(root, report.ended)
     _set_counts(root, list(root))
     root.set("time", f"{report.seconds:.3f}")
     ElementTree.indent(root)
@@ -94,10 +95,13 @@ def _add_unclassified(root: ElementTree.Element, failures: Sequence[Failure]) ->
     _set_counts(suite, [suite])
 
 
-def _add_interruption(root: ElementTree.Element) -> None:
+def _add_interruption(root: ElementTree.Element, ended: Ending | None) -> None:
     suite = ElementTree.SubElement(root, "testsuite", name="run")
     case = ElementTree.SubElement(suite, "testcase", classname="fencepost.run", name="the run is complete")
-    ElementTree.SubElement(case, "error", type="cut-short", message="the run was cut short")
+    kind, message = ("cut-short", "the run was cut short") if ended is None else (ended.kind, describe_ending(ended))
+    error = ElementTree.SubElement(case, "error", type=str(kind), message=_replace_illegal(message))
+    if ended is not None and ended.detail:
+        error.text = _replace_illegal(ended.detail)
     _set_counts(suite, [suite])
 
 

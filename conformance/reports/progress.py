@@ -1,8 +1,16 @@
 """Telling a person how far a run has come."""
 
+from contextlib import suppress
 from typing import TextIO
 
-from fencepost.conformance.events import Progress
+from fencepost.conformance.events import (
+    Progress,
+    RunEvent,
+    ScenarioFinished,
+    ScheduleFinished,
+    ScheduleShrunk,
+    ViolationConfirmed,
+)
 
 _CLEAR = "\r\x1b[K"
 _TERMINAL_WIDTH = 79
@@ -17,13 +25,16 @@ class StatusLine:
 
     def show(self, text: str) -> None:
         """Replace the line by `text`."""
-        self._stream.write(f"{_CLEAR}{text}" if self._live else f"{text}\n")
-        self._stream.flush()
+        self._write(f"{_CLEAR}{text}" if self._live else f"{text}\n")
 
     def clear(self) -> None:
         """Leave a terminal's cursor at the beginning of an empty line."""
         if self._live:
-            self._stream.write(_CLEAR)
+            self._write(_CLEAR)
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError):  # a terminal that has gone, a full disk: no reason to end a run
+            self._stream.write(text)
             self._stream.flush()
 
 
@@ -52,7 +63,46 @@ class ProgressDisplay:
         self._status.clear()
 
     def _is_news(self, progress: Progress) -> bool:
+        if progress.unit != self._shown.unit and self._shown.total:
+            return True
         return progress.failures > self._shown.failures or _tenth(progress) > _tenth(self._shown)
+
+
+class VerboseDisplay:
+    """Consumes the events of a run: writes a line for each of its steps to a stream."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._status = StatusLine(stream, live=False)
+        self._progress = Progress(0, 0, 0.0)
+        self._line = ""
+
+    def __call__(self, event: RunEvent) -> None:
+        """Write what came of a scenario, schedule or replay, with how far the run has come."""
+        line = step_line(event)
+        if isinstance(event, Progress):
+            line, self._line = self._line or event.current, ""
+            self._status.show(f"{event.done}/{event.total} {event.unit}, {format_duration(event.seconds)}: {line}")
+        elif isinstance(event, ScenarioFinished | ScheduleFinished):
+            self._line = line  # its progress follows
+        elif line:
+            self._status.show(line)
+
+
+def step_line(event: RunEvent) -> str:
+    """What an event says in one line, "" for one that says nothing by itself."""
+    match event:
+        case ScenarioFinished(name=name, violated=violated, unsupported=unsupported, blocked=blocked):
+            found = f"violates {', '.join(sorted(violated))}" if violated else ""
+            return f"{name}: {found or unsupported or blocked or 'as the model allows'}"
+        case ScheduleFinished(name=name, violated=violated, undecided=undecided):
+            found = f"violates {', '.join(sorted(violated))}" if violated else ""
+            return f"{name}: {found or undecided or 'as the model allows'}"
+        case ScheduleShrunk(name=name, events=events, confirmed=confirmed):
+            again = "confirmed by replays" if confirmed else "not confirmed by a replay"
+            return f"{name}: shrunk to {len(events)} events, {again}"
+        case ViolationConfirmed(requirement=requirement, name=name):
+            return f"{name}: violates {requirement} again"
+    return ""
 
 
 def progress_line(progress: Progress) -> str:

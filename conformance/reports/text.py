@@ -7,8 +7,18 @@ from typing import TypeAlias
 
 from fencepost.conformance.analysis.causes import Cause, find_causes
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
+from fencepost.conformance.reports.ending import describe_ending
 from fencepost.conformance.reports.progress import format_duration
-from fencepost.conformance.results import Coverage, ExitCode, Failure, Report, RequirementResult, Scope, Verdict
+from fencepost.conformance.results import (
+    Coverage,
+    EndKind,
+    ExitCode,
+    Failure,
+    Report,
+    RequirementResult,
+    Scope,
+    Verdict,
+)
 from fencepost.model.catalogue.requirement import Requirement
 
 _WIDTH = 100
@@ -33,7 +43,12 @@ MAX_OPEN_SHOWN = 20
 _Painter: TypeAlias = Callable[[str, str], str]
 _RED, _GREEN, _YELLOW = "31", "32", "33"
 _OUTCOME_COLOURS = {ReplayOutcome.FIXED: _GREEN, ReplayOutcome.INCONCLUSIVE: _YELLOW}
-_EXIT_COLOURS = {ExitCode.VIOLATION: _RED, ExitCode.CONFORMANT: _GREEN, ExitCode.INCONCLUSIVE: _YELLOW}
+_EXIT_COLOURS = {
+    ExitCode.VIOLATION: _RED,
+    ExitCode.CONFORMANT: _GREEN,
+    ExitCode.INCONCLUSIVE: _YELLOW,
+    ExitCode.COULD_NOT_RUN: _RED,
+}
 
 
 def _paint(text: str, colour: str) -> str:
@@ -67,6 +82,8 @@ def render_report(report: Report, *, colour: bool = False) -> str:
         blocks.append(_coverage_block(report.coverage, len(report.rules)))
     if report.undecided:
         blocks.append(_open_questions(report.undecided))
+    if report.ended is not None:
+        blocks.append("\n".join(_wrap_text("", f"Cut short: {describe_ending(report.ended)}", "  ")))
     blocks.append(_closing_lines(report, paint))
     return "\n\n".join(blocks) + "\n"
 
@@ -93,6 +110,9 @@ def outcome_line(report: Report) -> str:
     """The outcome in one line, as the exit code tells it."""
     summary, exit_code, checked = report.summary(), report.exit_code(), report.checked()
     part = "" if report.scope is Scope.FULL else f" ({report.scope})"
+    if exit_code is ExitCode.COULD_NOT_RUN:
+        unreadable = report.ended is not None and report.ended.kind is EndKind.UNREADABLE
+        return "INCOMPLETE: not all files could be read." if unreadable else "NOT RUN: nothing was tested."
     if exit_code is ExitCode.VIOLATION:
         causes = _pluralize(len(find_causes(report.results)), "cause", "causes")
         violated = _pluralize(summary[Verdict.FAIL], "requirement", "requirements")
@@ -103,7 +123,7 @@ def outcome_line(report: Report) -> str:
         return f"NOT CONFORMANT: {', '.join(told)}{part}.{cut}"
     if report.cut_short:
         return "INCONCLUSIVE: the run was cut short."
-    if exit_code is ExitCode.INCONCLUSIVE:
+    if summary[Verdict.INCONCLUSIVE]:
         undecided = summary[Verdict.INCONCLUSIVE]
         return f"INCONCLUSIVE: {_pluralize(undecided, 'requirement', 'requirements')} could not be decided."
     if not checked:

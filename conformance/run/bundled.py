@@ -1,6 +1,5 @@
 """A run on the bundled coordinator: in this process, on virtual time, a coordinator for every scenario."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,6 +13,7 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.protocols.description import ProtocolDescription
 from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.results import Report
+from fencepost.conformance.run.ending import RunLimits
 from fencepost.conformance.run.run_state import RunState, add_tours, order_scenarios
 from fencepost.conformance.run.stream import Emit
 from fencepost.conformance.scenario.scenario import Scenario
@@ -72,24 +72,37 @@ class BundledRun:
         return self.settings
 
     async def run(self, requirements: Sequence[Requirement], emit: Emit) -> Report:
-        """Play everything, one scenario after the other, emitting events. When cancelled, the report is cut short."""
+        """Play everything, one scenario after the other, emitting events. However it ends, there is a report."""
+        limits = RunLimits(self.plan.seconds)
         description = await run_virtual_in_thread(self.describe_target())
         selection = self.select(requirements, description)
-        state = RunState(self.plan, selection, emit, protocol=self.protocol)
+        state = RunState(self.plan, selection, emit, self.deviations, limits, protocol=self.protocol)
         name = {"name": description.name, **description.implementation}
         state.start(name)
-        cut_short = False
-        try:
-            for scenario in order_scenarios(selection.scenarios, self.plan.seed):
-                state.add_run(await run_virtual_in_thread(self.play(scenario, "run")))
-            while failed := state.failures_to_replay():
-                for scenario in failed:
-                    state.confirm_run(await run_virtual_in_thread(self.play(scenario, "replay")))
-            if self.plan.schedules:
-                await self.play_schedules(state, description)
-        except asyncio.CancelledError:
-            cut_short = True
-        return state.finish(name, self.deviations, cut_short=cut_short)
+        return state.finish(name, await limits.play(self.play_all(state, description), state.work))
+
+    async def play_all(self, state: RunState, description: Description) -> None:
+        """Play the scenarios, replay what failed, then play random schedules."""
+        for scenario in order_scenarios(state.selection.scenarios, self.plan.seed):
+            state.add_run(await self.play_now(scenario, "run", state))
+            if self.plan.max_failures is not None:
+                await self.replay_failures(state)
+        await self.replay_failures(state)
+        if self.plan.schedules:
+            await self.play_schedules(state, description)
+
+    async def replay_failures(self, state: RunState) -> None:
+        """Replay the scenarios that failed until nothing is left to confirm."""
+        while failed := state.failures_to_replay():
+            for scenario in failed:
+                state.confirm_run(await self.play_now(scenario, "replay", state))
+
+    async def play_now(self, scenario: Scenario, attempt: str, state: RunState) -> ScenarioRun:
+        """Play one scenario, in a thread of its own."""
+        state.work.playing.add(scenario.name)
+        run = await run_virtual_in_thread(self.play(scenario, attempt))
+        state.work.playing.discard(scenario.name)
+        return run
 
     def select(self, requirements: Sequence[Requirement], description: Description) -> Selection:
         """The scenarios and tours to play on a target."""

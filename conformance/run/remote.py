@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fencepost.adapters.target import Description
 from fencepost.adapters.wire.process_control import ProcessControl
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
-from fencepost.conformance.execution.crash_monitor import CrashMonitor, TargetGone
+from fencepost.conformance.execution.crash_monitor import CrashMonitor
 from fencepost.conformance.execution.judge_pool import JudgePool
 from fencepost.conformance.execution.loop_lag import LoopLagMonitor, is_inconclusive
 from fencepost.conformance.execution.pacing import Pacer
@@ -19,6 +19,7 @@ from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.results import Report
+from fencepost.conformance.run.ending import RunLimits
 from fencepost.conformance.run.run_state import RunState, add_tours, order_scenarios
 from fencepost.conformance.run.stream import Emit
 from fencepost.conformance.scenario.scenario import Scenario
@@ -50,7 +51,9 @@ class RemoteRun:
         self.judges = JudgePool()
 
     async def run(self, requirements: Sequence[Requirement], emit: Emit) -> Report:
-        """Play everything, then replay what failed, emitting events. When cancelled, the report is cut short."""
+        """Play everything, then replay what failed, emitting events. However it ends once the target was reached, there
+        is a report."""
+        limits = RunLimits(self.plan.seconds)
         lag_monitor = LoopLagMonitor()
         watching = asyncio.create_task(lag_monitor.watch())
         try:
@@ -65,21 +68,23 @@ class RemoteRun:
             scenarios = (*DEFAULT_PROTOCOL.scenarios, *self.scenarios)
             selection = select_scenarios(scenarios, requirements, offered, smoke=self.plan.smoke)
             selection = add_tours(selection, description.settings, self.plan, DEFAULT_PROTOCOL)
-            state = RunState(self.plan, selection, emit)
+            state = RunState(self.plan, selection, emit, self.profile.deviations, limits)
+            state.work.playing = pool.playing
             name = {"name": self.plan.target, **description.implementation}
             state.start(name)
-            cut_short = False
-            try:
-                await self.play_and_confirm(state, pool, first)
-                if self.plan.schedules:
-                    await self.play_schedules(state, pool, offered)
-            except (asyncio.CancelledError, TargetGone):
-                cut_short = True
-            return state.finish(name, self.profile.deviations, cut_short=cut_short)
+            return state.finish(name, await limits.play(self.play_all(state, pool, first, offered), state.work))
         finally:
             watching.cancel()
             await self.target.close()
             self.judges.close()
+
+    async def play_all(
+        self, state: RunState, pool: ScenarioPool, versions_run: ScenarioRun, offered: frozenset[str]
+    ) -> None:
+        """Play the scenarios, replay what failed, then play random schedules."""
+        await self.play_and_confirm(state, pool, versions_run)
+        if self.plan.schedules:
+            await self.play_schedules(state, pool, offered)
 
     def scenario_pool(self, description: Description, lag_monitor: LoopLagMonitor) -> ScenarioPool:
         """A pool that plays scenarios and has them judged as they end."""
@@ -125,9 +130,15 @@ class RemoteRun:
             rest.remove(versions_run.scenario)
             keep(versions_run)
         await pool.play_all(rest, "run", keep)
+        if self.plan.max_failures is not None:
+            await self.replay_failures(state, pool, versions_run)
         for attempt in RETRY_NAMES:
             scenarios, inconclusive = inconclusive, []
             await pool.play_all(scenarios, attempt, keep)
+        await self.replay_failures(state, pool, versions_run)
+
+    async def replay_failures(self, state: RunState, pool: ScenarioPool, versions_run: ScenarioRun) -> None:
+        """Replay the scenarios that failed until nothing is left to confirm."""
         while again := state.failures_to_replay():
             if versions_run.scenario in again:
                 # The versions that failed are left out of the description by now, but not out of this replay.

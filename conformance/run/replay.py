@@ -31,6 +31,7 @@ from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict
 MAX_ATTEMPTS = 40
 RETRY_PAUSE_SECONDS = 0.15
 """The pause between attempts to send a request to a target that is not ready."""
+NEVER_FAILED = "nothing fails in the trace, so there is nothing to be fixed; nothing failed this time either"
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +306,7 @@ class ReplayComparison:
             return self.failed_replay(ReplayOutcome.DIFFERENT, fails[0])
         doubt = doubt or next(iter(self.replayed.verdict.inconclusive), "")
         doubt = doubt or (self.doubt_about_failures(list(failed)) if failed else self.doubt_about_anything())
+        doubt = doubt or ("" if failed else NEVER_FAILED)
         return ReplayResult(ReplayOutcome.INCONCLUSIVE, note=doubt) if doubt else ReplayResult(ReplayOutcome.FIXED)
 
     def failed_replay(self, outcome: ReplayOutcome, violation: RequirementViolation) -> ReplayResult:

@@ -2,7 +2,6 @@
 
 import random
 import shlex
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -32,7 +31,8 @@ from fencepost.conformance.execution.saving import trace_path, with_decisions
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.protocols.description import ProtocolDescription
 from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
-from fencepost.conformance.results import Report
+from fencepost.conformance.results import Ending, Report
+from fencepost.conformance.run.ending import CurrentWork, RunLimits
 from fencepost.conformance.run.stream import Emit
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
@@ -60,7 +60,12 @@ class RunState:
     plan: Plan
     selection: Selection
     emit: Emit
-    started_at: float = field(default_factory=time.monotonic)
+    deviations: Mapping[str, str] = field(default_factory=dict)
+    """The declared ones, by requirement."""
+    limits: RunLimits = field(default_factory=RunLimits)
+    work: CurrentWork = field(default_factory=CurrentWork)
+    failed: set[str] = field(default_factory=set)
+    """The requirements with a confirmed violation that is not declared."""
     runs: list[ScenarioRun] = field(default_factory=list)
     schedule_failures: list[ScenarioRun] = field(default_factory=list)
     """The shortest schedules that violated something, each named after the requirement."""
@@ -83,9 +88,9 @@ class RunState:
             )
         )
 
-    def finish(self, target: Mapping[str, str], deviations: Mapping[str, str], *, cut_short: bool) -> Report:
-        """Emit the end of the run and return its report."""
-        report = self.build_report(target, deviations, cut_short=cut_short)
+    def finish(self, target: Mapping[str, str], ended: Ending | None) -> Report:
+        """Emit the end of the run and return its report; `ended` says how it ended early."""
+        report = self.build_report(target, ended=ended)
         self.emit(RunFinished(report))
         return report
 
@@ -135,6 +140,10 @@ class RunState:
         for requirement, violation in sorted(shown.items()):
             failure = build_failure(run.events, violation, self.origin_of(run), replayed=True)
             self.emit(ViolationConfirmed(requirement, run.scenario.name, failure))
+        self.failed |= shown.keys() - self.deviations.keys()
+        limit = self.plan.max_failures
+        if limit is not None and len(self.failed) >= limit:
+            self.limits.stop(f"{', '.join(sorted(self.failed))} failed: --max-failures {limit}")
         return frozenset(shown)
 
     def report_progress(self, violated: frozenset[str], name: str) -> None:
@@ -143,15 +152,26 @@ class RunState:
         done = len({run.scenario.name for run in self.runs})
         done += self.statistics.schedules if self.statistics is not None else 0
         total = len(self.selection.scenarios) + self.plan.schedules
-        self.emit(Progress(done, total, time.monotonic() - self.started_at, len(self.violated), name))
+        self.emit(Progress(done, total, self.limits.elapsed(), len(self.violated), name))
 
     async def run_schedules(self, engine: "ScheduleEngine") -> None:
-        """Play random schedules, then shrink and replay those that violate what no scenario violates."""
+        """Play random schedules, then shrink and replay those that violate what no scenario violates.
+
+        Shrinking shares the seconds that the plan gives it among the violations that are left.
+        """
         self.statistics = engine.statistics
+        self.work.stage = "random schedules"
         await engine.run(self.add_schedule)
-        for requirement in self.unconfirmed_requirements():
+        shrinking = RunLimits(self.plan.shrink_seconds)
+        left = self.unconfirmed_requirements()
+        for done, requirement in enumerate(left):
             if requirement in self.unconfirmed_requirements():
-                run, again = await engine.confirm_violation(requirement)
+                self.work.stage = f"shrinking a schedule that violates {requirement}"
+                doing = f"shrinking {requirement}"
+                self.emit(
+                    Progress(done, len(left), shrinking.elapsed(), len(self.violated), doing, "violated requirements")
+                )
+                run, again = await engine.confirm_violation(requirement, shrinking.share(len(left) - done))
                 self.confirmed[run.scenario.name] = again
                 self.schedule_failures.append(run)
                 confirmed = requirement in again
@@ -210,12 +230,16 @@ class RunState:
                 chosen[untried[0].name] = untried[0]
         return list(chosen.values())
 
-    def build_report(self, target: Mapping[str, str], deviations: Mapping[str, str], *, cut_short: bool) -> Report:
-        """The report on everything played so far; `deviations` are the declared ones by requirement."""
+    def build_report(self, target: Mapping[str, str], *, ended: Ending | None = None) -> Report:
+        """The report on everything played so far; `ended` says how the run ended early."""
         requirements = (each.id for each in self.selection.requirements)
-        builder = ReportBuilder(requirements, self.selection.left_out, deviations, self.protocol.specification)
+        builder = ReportBuilder(requirements, self.selection.left_out, self.deviations, self.protocol.specification)
         runs = [*self.runs, *self.schedule_failures, *self.runs_not_replayed()]
         builder.add_runs(runs, self.confirmed, self.origin_of)
+        if ended is not None:
+            played = {run.scenario.name for run in self.runs}
+            unplayed = [each for each in self.selection.scenarios if each.name not in played]
+            builder.note_unplayed((id for each in unplayed for id in each.requirements), ended)
         builder.decisions.append(self.decisions)
         verdicts = [run.verdict for run in self.runs]
         builder.rules += (verdict.rules for verdict in verdicts)
@@ -235,8 +259,8 @@ class RunState:
             seed=self.plan.seed,
             schedules=schedules,
             events=events,
-            seconds=time.monotonic() - self.started_at,
-            cut_short=cut_short,
+            seconds=self.limits.elapsed(),
+            ended=ended,
             coverage=coverage,
             scope=self.plan.scope,
         )

@@ -16,19 +16,22 @@ from fencepost.conformance.results import Report
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.replay import replay_trace as replay_script
-from fencepost.conformance.run.stream import consume, progress_consumer, stream_events
+from fencepost.conformance.run.stream import consume, stream_events
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.selection import select_requirements
 from fencepost.model.settings import Settings
 
 
 def stream(plan: Plan) -> AsyncGenerator[RunEvent, None]:
-    """The events of a run on the plan's target. When its consumer is cancelled, the last event is the report on what
-    was judged so far. Raises `ProfileError` and `UnknownRequirement` at once, `TargetError` when it is iterated."""
+    """The events of a run on the plan's target; the traces that the plan asks for are saved on the way.
+
+    When the consumer is cancelled, the last event is the report on what was judged so far. Raises `ProfileError` and
+    `UnknownRequirement` at once, `TargetError` when it is iterated.
+    """
     profile = profile_or_default(plan.profile)
-    requirements = select_requirements(plan.patterns)
+    requirements = select_requirements(plan.patterns, plan.excluded)
     run = make_run(plan, profile)
-    return stream_events(lambda emit: run.run(requirements, emit))
+    return stream_events(lambda emit: run.run(requirements, emit), TraceSaver(plan.save, plan.traces))
 
 
 def make_run(plan: Plan, profile: Profile, scenarios: Sequence[Scenario] = ()) -> BundledRun | RemoteRun:
@@ -38,10 +41,10 @@ def make_run(plan: Plan, profile: Profile, scenarios: Sequence[Scenario] = ()) -
     return RemoteRun(plan, profile, scenarios=scenarios)
 
 
-async def run(plan: Plan, progress: Callable[[Progress], None]) -> Report:
-    """Test a target, and save the traces that the plan asks for. When cancelled, return what was judged so far, with
-    `cut_short` set."""
-    return await consume(stream(plan), TraceSaver(plan.save, plan.traces), progress_consumer(progress))
+async def run(plan: Plan, *consumers: Callable[[RunEvent], None]) -> Report:
+    """Test a target, save the traces that the plan asks for, and hand the events of the run to the consumers. When
+    cancelled, return what was judged so far, with `cut_short` set."""
+    return await consume(stream(plan), *consumers)
 
 
 async def replay(trace: Path, target: str, profile: Path | None) -> ReplayResult:

@@ -6,29 +6,41 @@ from contextlib import aclosing, suppress
 from typing import Any
 
 from fencepost.conformance.events import Progress, RunEvent, RunFinished
-from fencepost.conformance.results import Report
+from fencepost.conformance.results import EndKind, Report
+from fencepost.conformance.run.ending import StopRequest
 
 Emit = Callable[[RunEvent], None]
 
 
-async def stream_events(start: Callable[[Emit], Coroutine[Any, Any, object]]) -> AsyncGenerator[RunEvent, None]:
-    """The events that a run emits. Raises what the run raises.
+async def stream_events(
+    start: Callable[[Emit], Coroutine[Any, Any, object]], *savers: Callable[[RunEvent], None]
+) -> AsyncGenerator[RunEvent, None]:
+    """The events that a run emits, after each of `savers` had them. Raises what the run raises.
 
     When the consumer is cancelled the run is cancelled in its place, and the events that the run still emits follow:
-    a run that is cut short reports what it has. When the stream is closed the run is cancelled and awaited.
+    a run that is cut short reports what it has. So it does when a saver raises `OSError`, which then gets no more
+    events. When the stream is closed the run is cancelled and awaited.
     """
     queue: asyncio.Queue[RunEvent | None] = asyncio.Queue()
     run = asyncio.create_task(start(queue.put_nowait))
     run.add_done_callback(lambda _: queue.put_nowait(None))
+    left = list(savers)
     try:
         while True:
             try:
                 event = await queue.get()
-            except asyncio.CancelledError:
-                run.cancel()
+            except asyncio.CancelledError as error:
+                run.cancel(*error.args)
                 continue
             if event is None:
                 break
+            for saver in tuple(left):
+                try:
+                    saver(event)
+                except OSError as error:
+                    left.remove(saver)
+                    told = f"cannot write {error.filename or 'a trace'}: {error.strerror or error}"
+                    run.cancel(StopRequest(EndKind.HARNESS_FAILED, told))
             yield event
         await run
     finally:
@@ -39,14 +51,19 @@ async def stream_events(start: Callable[[Emit], Coroutine[Any, Any, object]]) ->
 
 
 async def consume(events: AsyncGenerator[RunEvent, None], *consumers: Callable[[RunEvent], None]) -> Report:
-    """Hand every event to each of the consumers and return the report of the last one."""
+    """Hand every event to each of the consumers and return the report of the last one. A run that is cancelled once
+    more when its report is there is not waited for."""
     report: Report | None = None
-    async with aclosing(events) as stream:
-        async for event in stream:
-            for consumer in consumers:
-                consumer(event)
-            if isinstance(event, RunFinished):
-                report = event.report
+    try:
+        async with aclosing(events) as stream:
+            async for event in stream:
+                for consumer in consumers:
+                    consumer(event)
+                if isinstance(event, RunFinished):
+                    report = event.report
+    except asyncio.CancelledError:
+        if report is None:
+            raise
     assert report is not None, "a run ends with its report or raises"
     return report
 

@@ -5,7 +5,14 @@ from dataclasses import dataclass, replace
 
 from fencepost.adapters.target import Description
 from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.model.catalogue.classic import CAPABILITIES, CATALOGUE, Requirement, Verifiability, matching_requirements
+from fencepost.model.catalogue.classic import (
+    CAPABILITIES,
+    CATALOGUE,
+    Requirement,
+    UnknownRequirement,
+    Verifiability,
+    matching_requirements,
+)
 
 MAX_TESTABLE_SIZE = 12
 """The largest group.max.size that a run fills."""
@@ -26,12 +33,19 @@ class Selection:
         return replace(self, scenarios=(*self.scenarios, *scenarios))
 
 
-def select_requirements(patterns: Sequence[str]) -> tuple[Requirement, ...]:
-    """The requirements whose ids match a pattern, in catalogue order; all of them without patterns."""
-    if not patterns:
-        return tuple(CATALOGUE.values())
-    chosen = {requirement.id for pattern in patterns for requirement in matching_requirements(pattern)}
+def select_requirements(patterns: Sequence[str], excluded: Sequence[str] = ()) -> tuple[Requirement, ...]:
+    """The requirements whose ids match a pattern and no excluded one, in catalogue order; without patterns all but
+    those. Raises `UnknownRequirement` for a pattern that no id matches, and if nothing is left."""
+    chosen = matching_ids(patterns) if patterns else set(CATALOGUE)
+    chosen -= matching_ids(excluded)
+    if not chosen:
+        raise UnknownRequirement("nothing is left to test: every requirement asked for is excluded")
     return tuple(requirement for requirement in CATALOGUE.values() if requirement.id in chosen)
+
+
+def matching_ids(patterns: Sequence[str]) -> set[str]:
+    """The ids that match one of the patterns. Raises `UnknownRequirement` for a pattern that no id matches."""
+    return {requirement.id for pattern in patterns for requirement in matching_requirements(pattern)}
 
 
 def offered_capabilities(description: Description, declared: Iterable[str], *, slow: bool) -> frozenset[str]:

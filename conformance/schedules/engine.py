@@ -91,17 +91,21 @@ class ScheduleEngine(ABC):
         """The spec of a batch, guided by the results so far."""
         return BatchSpec(self.protocol, self.seed, batch, size, frozenset(self.statistics.transitions), self.decisions)
 
-    async def confirm_violation(self, requirement: str) -> tuple[ScenarioRun, frozenset[str]]:
+    async def confirm_violation(
+        self, requirement: str, seconds: float | None = None
+    ) -> tuple[ScenarioRun, frozenset[str]]:
         """The shortest run found that violates the requirement, and the requirements that its replay violates.
 
-        The latter are empty if no replay violates the requirement; such a schedule is not shrunk.
+        The latter are empty if no replay violates the requirement; such a schedule is not shrunk. Shrinking takes at
+        most `seconds`, and never more than `shrink_seconds`.
         """
+        limit = self.shrink_seconds if seconds is None else min(seconds, self.shrink_seconds)
         candidates = self.statistics.candidate_failures[requirement]
         for candidate in candidates:
             again = violated_requirements((await self.replay([candidate.schedule]))[0])
             if requirement not in again:
                 continue
-            short = await self.shrink_schedule(candidate.schedule, requirement)
+            short = await self.shrink_schedule(candidate.schedule, requirement, limit)
             first, second = [(await self.replay([short]))[0] for _ in range(2)]
             if requirement in violated_requirements(first) & violated_requirements(second):
                 shrunk = CandidateFailure(short, first)
@@ -113,9 +117,9 @@ class ScheduleEngine(ABC):
         """The run with the reference differences that it was judged by in its trace."""
         return replace(run, events=tuple(with_decisions(run.events, dict(self.decisions))))
 
-    async def shrink_schedule(self, schedule: Schedule, requirement: str) -> Schedule:
-        """The shortest schedule found in `shrink_seconds` that violates the same requirement."""
-        deadline = time.monotonic() + self.shrink_seconds
+    async def shrink_schedule(self, schedule: Schedule, requirement: str, seconds: float) -> Schedule:
+        """The shortest schedule found in so many seconds that violates the same requirement."""
+        deadline = time.monotonic() + seconds
         best: Sequence[Item] = shrinkable_items(self.protocol, schedule)
         steps = shrink_steps(best, partial(simplifications, self.protocol))
         try:

@@ -44,6 +44,7 @@ class RestartBatch:
         await meeting.leave()
         if self.after_restart:
             await meeting.done.wait()
+            await self.pool.check_restart(meeting)
 
     async def play_delayed(self, generated: GeneratedSchedule, delay: int, barrier: RestartBarrier) -> None:
         """One that needs the restart."""

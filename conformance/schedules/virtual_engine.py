@@ -9,7 +9,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from fencepost.adapters.virtual_clock import run_in_thread
-from fencepost.conformance.execution.saving import trace_path
+from fencepost.conformance.execution.saving import write_run
 from fencepost.conformance.execution.signals import ignore_interrupts, start_workers
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.bench import Bench
@@ -17,7 +17,6 @@ from fencepost.conformance.schedules.engine import ScheduleEngine
 from fencepost.conformance.schedules.guidance import BatchSpec, generate_batch
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.schedules.statistics import ScheduleResult
-from fencepost.traces.files.trace_files import write_trace
 
 WORKER_PROCESSES = 2
 MIN_FOR_PROCESSES = 200
@@ -39,7 +38,7 @@ class BatchWorker:
         """Play a schedule, and write its trace if traces are wanted."""
         run = self.bench.play_decided(schedule, dict(spec.decisions))
         if self.traces is not None:
-            write_trace(trace_path(self.traces, run), run.header, run.events)
+            write_run(self.traces, run)
         return run
 
 

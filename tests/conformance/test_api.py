@@ -47,7 +47,7 @@ TYPES = {
     "ReplayResult": ("outcome", "requirement", "failure", "note", "specification"),
     "Report": (
         *("target", "seed", "results", "rules", "schedules", "events", "seconds", "cut_short", "coverage"),
-        *("undecided", "scope", "specification", "unclassified"),
+        *("undecided", "ended", "scope", "specification", "unclassified"),
     ),
     "Requirement": ("id", "level", "title", "sentence", "source", "testability", "needs", "why"),
     "RequirementResult": ("id", "verdict", "note", "checks", "failures", "causes"),
@@ -56,7 +56,10 @@ TYPES = {
         *("violations", "check_results", "rules", "decisions", "inconclusive", "events", "transitions"),
         "recommendations",
     ),
-    "RunOptions": (*("only", "smoke", "slow", "seed", "schedules", "tours", "profile", "scenarios", "save", "traces"),),
+    "RunOptions": (
+        *("only", "smoke", "slow", "seed", "schedules", "tours", "profile", "scenarios", "save", "traces"),
+        *("exclude", "max_failures", "seconds", "shrink_seconds"),
+    ),
 }
 OTHERS = {"ScenarioContext", "Target", "Verdict", "errors", "events", "targets"}
 ERRORS = {"FencepostError", "ProfileError", "ReportError", "TargetError", "TraceError", "UnknownRequirement"}
@@ -233,5 +236,5 @@ def test_errors_of_arguments_and_targets() -> None:
         next(fencepost.stream("bundled", only=["NO-*"]))
     with pytest.raises(fencepost.errors.TargetError):
         next(fencepost.stream(fencepost.KafkaTarget("127.0.0.1:1")))
-    with pytest.raises(TypeError, match="list of patterns"):
+    with pytest.raises(TypeError, match="lists of patterns"):
         fencepost.run("bundled", only="JOIN-*")

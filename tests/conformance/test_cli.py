@@ -1,13 +1,10 @@
-import asyncio
 import errno
 import io
 import json
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,67 +14,15 @@ from fencepost._command import find_mistyped_target
 from fencepost.adapters.target import TargetError
 from fencepost.adapters.wire.target import parse_target
 from fencepost.conformance.cli import COMMANDS, main
-from fencepost.conformance.events import Progress
 from fencepost.conformance.plan import Plan, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import ProfileError
 from fencepost.conformance.reports.json_report import from_json
 from fencepost.conformance.reports.text import render_report
-from fencepost.conformance.results import Report
 from fencepost.traces.files.trace_files import TraceError
+from tests.support.fake_runner import FakeRunner
 from tests.support.sample_reports import JOIN_29, KEPT, VIOLATED
 
 Capture = pytest.CaptureFixture[str]
-
-
-@dataclass
-class FakeRunner:
-    """A runner that returns `report` and `outcome`, or raises `error`, and collects its calls."""
-
-    report: Report = KEPT
-    outcome: ReplayResult = field(default_factory=lambda: ReplayResult(ReplayOutcome.FIXED))
-    error: BaseException | None = None
-    interrupted: bool = False
-    calls: list[object] = field(default_factory=list)
-
-    async def run(self, plan: Plan, progress: Callable[[Progress], None]) -> Report:
-        self._record_call(plan)
-        progress(Progress(1, 2, 1.0))
-        if self.interrupted:
-            await _interrupt()
-            return replace(self.report, cut_short=True)
-        progress(Progress(2, 2, 2.0))
-        return self.report
-
-    async def replay(self, trace: Path, target: str, profile: Path | None) -> ReplayResult:
-        self._record_call((trace, target, profile))
-        return self.outcome
-
-    def judge_files(self, paths: Sequence[Path], progress: Callable[[Progress], None]) -> Report:
-        self._record_call(tuple(paths))
-        progress(Progress(len(paths), len(paths), 1.0))
-        return self.report
-
-    async def serve(
-        self, host: str, port: int, storage: Path | None, announce: Callable[[str], None], slowness: int = 0
-    ) -> None:
-        self._record_call((host, port, storage, slowness))
-        announce(f"{host}:{port}")
-        await _interrupt()
-        raise asyncio.CancelledError
-
-    def _record_call(self, what: object) -> None:
-        self.calls.append(what)
-        if self.error is not None:
-            raise self.error
-
-
-async def _interrupt() -> None:
-    """Press Ctrl-C, and swallow the cancellation that it becomes."""
-    signal.raise_signal(signal.SIGINT)
-    try:
-        await asyncio.Event().wait()
-    except asyncio.CancelledError:
-        return
 
 
 def test_a_plain_test_asks_for_everything() -> None:
@@ -119,15 +64,23 @@ def test_the_report_is_saved_as_json_and_junit(tmp_path: Path) -> None:
     assert ElementTree.parse(tmp_path / "r.xml").getroot().get("tests") == "1"
 
 
-def test_an_unwritable_file_costs_neither_the_report_nor_the_other_file(tmp_path: Path, capsys: Capture) -> None:
+def test_a_file_that_cannot_be_written_is_found_before_the_target_is_touched(tmp_path: Path, capsys: Capture) -> None:
+    runner = FakeRunner(VIOLATED)
     arguments = ["test", "bundled", "--json", f"{tmp_path}/none/r.json", "--junit", f"{tmp_path}/r.xml"]
+    assert main(arguments, runner) == 2
+    assert runner.calls == []
+    assert capsys.readouterr().err == f"fencepost: {tmp_path}/none/r.json: No such file or directory\n"
+
+
+def test_a_disk_that_is_full_by_now_costs_neither_the_report_nor_the_other_file(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    arguments = ["test", "bundled", "--json", "/dev/full", "--junit", f"{tmp_path}/r.xml"]
     assert main(arguments, FakeRunner(VIOLATED)) == 2
     output = capsys.readouterr()
     assert output.out == render_report(VIOLATED)
-    assert output.err.splitlines()[-1] == (
-        f"fencepost: cannot write the report: {tmp_path}/none/r.json: No such file or directory"
-    )
-    assert (tmp_path / "r.xml").exists()
+    assert output.err.splitlines()[-1] == "fencepost: cannot write the report: /dev/full: No space left on device"
+    assert (tmp_path / "r.xml").read_text()
 
 
 class ClosedPipe(io.StringIO):
@@ -331,7 +284,17 @@ def test_other_arguments_are_left_to_the_parser(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_usage_errors_and_help_import_the_command_line_alone(command: str) -> None:
-    own = {"", "console", "argument_types", "test", "record", "importing", COMMANDS.get(command, ("",))[0]}
+    own = {
+        "",
+        "console",
+        "interruption",
+        "usage",
+        "argument_types",
+        "test",
+        "record",
+        "importing",
+        COMMANDS.get(command, ("",))[0],
+    }
     light = {"fencepost.conformance", *(f"fencepost.conformance.cli.{name}".rstrip(".") for name in own)}
     if command == "zoo":
         light |= {"fencepost.conformance.zoo", "fencepost.conformance.zoo.strategies"}

@@ -133,7 +133,7 @@ def test_lagging_run_is_repeated_without_violation(run_with_violation: ScenarioR
     )
     assert attempts == ["run", "again", "at-last"]
     assert not any(violated_requirements(each) for each in course.runs)
-    report = course.build_report({"name": "target"}, {}, cut_short=False)
+    report = course.build_report({"name": "target"})
     assert {each.verdict.value for each in report.results} == {"inconclusive"}
     assert all("this machine is too busy" in each.note for each in report.results)
 
@@ -153,5 +153,5 @@ def test_a_scenario_that_went_astray_is_played_again_until_it_decides(run_with_v
     first = replace(run_with_violation, scenario=Scenario("first", (), CHOSEN.play))
     assert attempts_made(course, first, expired, well) == ["run", "again"]
     assert told == [(1, 1), (1, 1)]
-    report = course.build_report({"name": "target"}, {}, cut_short=False)
+    report = course.build_report({"name": "target"})
     assert {each.verdict.value for each in report.results} == {"pass"}

@@ -116,3 +116,18 @@ def test_the_profiles_of_our_own_targets(name: str) -> None:
     profile = load_profile(TARGETS / f"{name}.toml")
     assert profile.can_restart
     assert all((profile.folder / command[0]).is_file() for command in (profile.start, profile.kill))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "reason"),
+    [
+        ("utf-8-sig", "begins with a byte order mark; save it as UTF-8 without one"),
+        ("utf-16", "is UTF-16; save it as UTF-8"),
+    ],
+)
+def test_byte_order_marks(encoding: str, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "p.toml"
+    path.write_text("[timing]\ngrace_ms = 1\n", encoding=encoding)
+    with pytest.raises(ProfileError) as error:
+        load_profile(path)
+    assert str(error.value) == f"{path}: {reason}"

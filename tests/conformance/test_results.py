@@ -27,6 +27,9 @@ def test_the_summary_counts_every_verdict() -> None:
         ("fail inconclusive", False, ExitCode.VIOLATION),
         ("fail", True, ExitCode.VIOLATION),
         ("", True, ExitCode.INCONCLUSIVE),
+        ("", False, ExitCode.INCONCLUSIVE),
+        ("unsupported not-observed", False, ExitCode.INCONCLUSIVE),
+        ("known", False, ExitCode.CONFORMANT),
     ],
 )
 def test_exit_codes(verdicts: str, cut_short: bool, expected: ExitCode) -> None:

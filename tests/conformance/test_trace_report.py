@@ -2,6 +2,8 @@
 
 import json
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +15,7 @@ from fencepost.conformance.cli import main
 from fencepost.conformance.events import Progress
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.text import render_report
-from fencepost.conformance.results import Report, Verdict
+from fencepost.conformance.results import EndKind, Report, Verdict
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Header, Kind, Order
@@ -31,6 +33,13 @@ def heartbeats(times: int, error: int = 25, group: str = "g") -> Iterator[Event]
     for number in range(times):
         yield Event(2 * number, number, 0, "A", Kind.REQUEST, "Heartbeat", 4, body)
         yield Event(2 * number + 1, number, 0, "A", Kind.RESPONSE, "Heartbeat", 4, response, 2 * number)
+
+
+def break_trace(path: Path, line: int) -> Path:
+    """Make one line of a trace nonsense."""
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[: line - 1], "nonsense", *lines[line:]]))
+    return path
 
 
 def ignore_progress(progress: Progress) -> None:
@@ -206,3 +215,80 @@ def test_what_a_trace_leaves_open_is_told(tmp_path: Path) -> None:
     assert from_json(to_json(report)) == report
     many = render_report(replace(report, undecided=(line,) * 30))
     assert many.count(line) == 20 and "  and 10 more\n" in many
+
+
+# --- many traces, some of them bad
+
+
+@pytest.mark.parametrize(("error", "code"), [(25, 2), (0, 1)], ids=["without a violation", "with a violation"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_one_bad_file_does_not_stop_the_others(
+    error: int, code: int, place: int, tmp_path: Path, capsys: Capture
+) -> None:
+    traces = [save_trace(tmp_path / f"{name}.jsonl", heartbeats(2, error)) for name in "abc"]
+    traces[place].write_text("nonsense\n")
+    assert main(["judge", *map(str, traces), "--json", str(tmp_path / "r.json")]) == code
+    assert f"{traces[place]}:1: not JSON" in capsys.readouterr().out
+    report = from_json((tmp_path / "r.json").read_text())
+    assert (report.schedules, report.events) == (2, 8)
+    assert report.ended is not None and report.ended.kind is EndKind.UNREADABLE
+    assert verdict_on("HB-02", report) is (Verdict.FAIL if code == 1 else Verdict.PASS)
+
+
+def test_what_comes_before_a_bad_line_is_judged(tmp_path: Path, capsys: Capture) -> None:
+    trace = break_trace(save_trace(tmp_path / "t.jsonl", heartbeats(3, 0)), 6)
+    assert main(["judge", str(trace)]) == 1
+    output = capsys.readouterr().out
+    assert "FAIL HB-02" in output and f"not judged: {trace}:6: not JSON" in output
+
+
+def test_a_message_outside_the_wire_format_spoils_its_own_trace_only(tmp_path: Path) -> None:
+    def odd() -> Iterator[Event]:
+        for event in heartbeats(2):
+            yield replace(event, body={**event.body, "group_id": []}) if event.kind is Kind.REQUEST else event
+
+    traces = [save_trace(tmp_path / "a.jsonl", odd()), save_trace(tmp_path / "b.jsonl", heartbeats(2))]
+    report = judge_files(traces, ignore_progress)
+    assert report.ended is not None and str(traces[0]) in report.ended.reason
+    assert verdict_on("HB-02", report) is Verdict.PASS
+    assert report.exit_code() == 2
+
+
+def test_a_folder_stands_for_the_traces_in_it(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    save_trace(tmp_path / "in" / "a.jsonl", heartbeats(1))
+    save_trace(tmp_path / "in" / "deep" / "b.jsonl.gz", heartbeats(1))
+    (tmp_path / "in" / "notes.txt").write_text("no trace")
+    assert main(["judge", str(tmp_path / "in")]) == 0
+    assert "2 schedules, 4 events" in capsys.readouterr().out
+    (tmp_path / "empty").mkdir()
+    assert main(["judge", str(tmp_path / "empty")]) == 2
+    assert capsys.readouterr().err.endswith("no trace in this folder: their names end in .jsonl or .jsonl.gz\n")
+
+
+def test_standard_input_is_a_trace_too(tmp_path: Path) -> None:
+    trace = save_trace(tmp_path / "t.jsonl", heartbeats(2))
+    command = [sys.executable, "-m", "fencepost", "judge", "-"]
+    with trace.open("rb") as text:
+        done = subprocess.run(command, stdin=text, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert "1 schedule, 4 events" in done.stdout
+
+
+def test_a_trace_with_nothing_to_check_is_not_green(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["judge", str(save_trace(tmp_path / "t.jsonl", iter(())))]) == 3
+    assert capsys.readouterr().out.endswith("NOTHING CHECKED: no requirement was put to the test.\n")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "reason"),
+    [
+        ("utf-8-sig", "1: begins with a byte order mark; save it as UTF-8 without one"),
+        ("utf-16", "1: is UTF-16; save it as UTF-8"),
+    ],
+)
+def test_byte_order_marks(encoding: str, reason: str, tmp_path: Path, capsys: Capture) -> None:
+    trace = save_trace(tmp_path / "t.jsonl", heartbeats(1))
+    trace.write_text(trace.read_text(), encoding=encoding)
+    assert main(["judge", str(trace)]) == 2
+    assert capsys.readouterr().err == f"fencepost: {trace}:{reason}\n"

@@ -5,6 +5,7 @@ Reading is strict: a line that does not fit the format raises `MalformedLineErro
 
 import json
 from binascii import a2b_base64, b2a_base64
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields
 from operator import itemgetter
@@ -146,8 +147,12 @@ def _decode_strictly(line: bytes) -> dict[str, Any]:
     except RecursionError:
         raise MalformedLineError("nested too deeply") from None
     except UnicodeDecodeError as cause:
+        if line.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+            raise MalformedLineError("is UTF-16; save it as UTF-8") from None
         raise MalformedLineError(f"not UTF-8 at byte {cause.start + 1}") from None
     except json.JSONDecodeError as cause:
+        if line.startswith(BOM_UTF8):
+            raise MalformedLineError("begins with a byte order mark; save it as UTF-8 without one") from None
         raise MalformedLineError(
             f"not JSON: {cause.msg} at column {cause.pos + 1}" if line.strip() else "empty line"
         ) from None

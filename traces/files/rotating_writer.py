@@ -10,7 +10,7 @@ a reader that has the part before skips them.
 
 import gzip
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import BinaryIO, TypeAlias, cast
 
 from fencepost.traces.events import Event, Header
 from fencepost.traces.files.jsonl import encode_event, encode_header
-from fencepost.traces.files.trace_files import open_trace
+from fencepost.traces.files.trace_files import TraceError, open_trace
 
 
 class RotatingTraceWriter:
@@ -93,38 +93,61 @@ class RotatingTraceWriter:
 class RecordingReader:
     """Reads trace files in the given order; consecutive parts of one recording are one trace.
 
-    `files` are the files of the current trace. Files are opened when they are reached. Raises `TraceError`.
+    `files` are the files of the current trace. Files are opened when they are reached. Raises `TraceError`, unless
+    there is a function `on_error`: it gets the error, the trace ends there, and reading goes on with the next file.
     """
 
-    def __init__(self, paths: Iterable[Path]) -> None:
+    def __init__(self, paths: Iterable[Path], on_error: Callable[[TraceError], None] | None = None) -> None:
         self.files: list[Path] = []
+        self._on_error = on_error
         self._paths = iter(paths)
         self._next: tuple[Path, Header, Iterator[Event]] | None = None
+        self._reading: tuple[Path, Header, Iterator[Event]] | None = None
 
     def traces(self) -> Iterator[tuple[Path, Header, Iterator[Event]]]:
-        """Yield each trace: its first file, the header, and the events, which must be read before the next trace."""
+        """Yield each trace: its first file, the header, and the events. Those left when the next trace is asked for are
+        skipped."""
         self._open_next()
         while self._next is not None:
             path, header, _ = self._next
             self.files = []
+            self._reading = self._next
             yield path, header, self._events(header)
+            if self._next is self._reading:
+                self._open_next()
 
     def _events(self, header: Header) -> Iterator[Event]:
         last, part = -1, recording_part_of(header)
         while self._next is not None and (not self.files or is_next_part(part, recording_part_of(self._next[1]))):
-            path, found, events = self._next
+            path, found, events = self._reading = self._next
             part = recording_part_of(found)
             self.files.append(path)
-            for event in events:
+            for event in self._readable(events):
                 # A part repeats the requests in flight and marks them by `continued`.
                 if event.sequence > last and not (len(self.files) > 1 and event.api == "continued"):
                     yield event
                     last = event.sequence
             self._open_next()
 
+    def _readable(self, events: Iterator[Event]) -> Iterator[Event]:
+        try:
+            yield from events
+        except TraceError as error:
+            self._report(error)
+
+    def _report(self, error: TraceError) -> None:
+        if self._on_error is None:
+            raise error
+        self._on_error(error)
+
     def _open_next(self) -> None:
-        path = next(self._paths, None)
-        self._next = None if path is None else (path, *open_trace(path))
+        self._next = None
+        for path in self._paths:
+            try:
+                self._next = (path, *open_trace(path))
+                return
+            except TraceError as error:
+                self._report(error)
 
 
 RecordingPart: TypeAlias = tuple[str, int]

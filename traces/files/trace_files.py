@@ -152,8 +152,8 @@ def read_lines(path: str) -> Generator[TraceLine, None, None]:
 
 @contextmanager
 def _open_bytes(path: str) -> Iterator[BinaryIO]:
-    """Open a file for reading, decompressed if its first two bytes are those of gzip."""
-    with open(path, "rb") as raw:
+    """Open a file for reading, decompressed if its first two bytes are those of gzip; "-" is standard input."""
+    with open(path, "rb") if path != "-" else open(0, "rb", closefd=False) as raw:
         if raw.peek(2)[:2] != b"\x1f\x8b":
             yield raw
             return

@@ -231,11 +231,6 @@ class OutputFiles:
     graphml: Path | None = None
     picture: Path | None = None
 
-    def check_writable(self) -> None:
-        """Raises `OSError` for a file that cannot be written, before anything else takes time."""
-        for path in filter(None, (self.dot, self.graphml, self.picture)):
-            path.open("a").close()
-
     def write(self, exploration: Exploration, show_status: StatusCallback) -> str:
         """Write the requested files. Returns a note on the states that the graph leaves out, empty if none."""
         if self.picture is not None:

@@ -1,0 +1,45 @@
+"""`fencepost list`: patterns in, a line for each requirement out."""
+
+import argparse
+import json
+
+from fencepost.conformance.cli.console import Console
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `fencepost list`."""
+    parser.add_argument("patterns", metavar="PATTERN", nargs="*", help="JOIN-29 or 'JOIN-*' (default: all)")
+    parser.add_argument("--json", action="store_true", help="as JSON, to standard output")
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """List the requirements by family: id, level, what they need, and title."""
+    from itertools import groupby
+
+    from fencepost.conformance.results import ExitCode
+    from fencepost.conformance.scenario.selection import select_requirements
+
+    chosen = select_requirements(options.patterns)
+    if options.json:
+        rows = [
+            {
+                "id": each.id,
+                "family": each.family,
+                "level": str(each.level),
+                "testability": str(each.testability),
+                "needs": list(each.needs),
+                "title": each.title,
+                "sentence": each.sentence,
+                "source": each.source,
+            }
+            for each in chosen
+        ]
+        console.print_line(json.dumps(rows, indent=2))
+        return ExitCode.CONFORMANT
+    for family, members in groupby(chosen, key=lambda each: each.family):
+        requirements = list(members)
+        console.print_line(f"{family}  {len(requirements)}")
+        for each in requirements:
+            needs = f"  [needs {', '.join(each.needs)}]" if each.needs else ""
+            console.print_line(f"  {each.id:<12}{each.level:<8}{each.title}{needs}")
+    return ExitCode.CONFORMANT

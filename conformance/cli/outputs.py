@@ -1,0 +1,103 @@
+"""The files and folders that a command writes: checked before it runs, and written whatever ends it."""
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fencepost.conformance.cli.console import Console, error_line
+from fencepost.conformance.events import RunEvent, RunFinished
+from fencepost.conformance.reports.json_report import to_json
+from fencepost.conformance.reports.junit import to_junit
+from fencepost.conformance.results import Ending, EndKind, Report, RequirementResult, Verdict
+from fencepost.model.errors import FencepostError
+
+STDOUT = Path("-")
+"""The name of standard output."""
+
+
+class OutputError(FencepostError):
+    """An output cannot be used; the message is one clear line."""
+
+
+def check_outputs(files: Mapping[str, Path | None], folders: Mapping[str, Path | None] | None = None) -> None:
+    """Open every file and make every folder, each named by its option; None stands for an option that was not given.
+
+    Raises `OutputError` if two of them are one, and `OSError` for one that cannot be written.
+    """
+    folders = folders or {}
+    taken: dict[Path, str] = {}
+    for option, path in {**files, **folders}.items():
+        if path is None:
+            continue
+        place = path if path == STDOUT and option in files else path.resolve()
+        if place in taken:
+            where = "standard output" if path == STDOUT else str(path)
+            raise OutputError(f"{taken[place]} and {option} both write to {where}; give each a path of its own")
+        taken[place] = option
+    for path in filter(None, folders.values()):
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    for path in filter(None, files.values()):
+        if path != STDOUT:
+            path.open("a").close()
+
+
+def write_output(path: Path, text: str, console: Console) -> bool:
+    """Write `text` to a file or to standard output; whether that succeeded. If not, the console says why."""
+    if path == STDOUT:
+        console.print(text)
+        return True
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        console.fail(f"cannot write the report: {path}: {error.strerror or error_line(error)}")
+        return False
+    return True
+
+
+def ending_of(error: BaseException) -> Ending:
+    """How a run ended before anything was judged, by the error that it raised."""
+    if isinstance(error, KeyboardInterrupt):
+        return Ending(EndKind.INTERRUPTED, "interrupted before anything was judged")
+    return Ending(EndKind.NOT_STARTED, error_line(error))
+
+
+@dataclass(slots=True)
+class ReportFiles:
+    """Consumes the events of a run: writes its report to the files of --json and --junit as soon as it is there."""
+
+    console: Console
+    json: Path | None = None
+    junit: Path | None = None
+    failed: bool = False
+    """A file could not be written."""
+    written: bool = False
+
+    @property
+    def takes_stdout(self) -> bool:
+        """Whether standard output is one of the files, and so has no place for the text."""
+        return STDOUT in (self.json, self.junit)
+
+    def __call__(self, event: RunEvent) -> None:
+        """Write the report of a run that is over."""
+        if isinstance(event, RunFinished):
+            self.write(event.report)
+
+    def write(self, report: Report) -> None:
+        """Write a report, the second file also if the first fails."""
+        outputs: tuple[tuple[Path | None, Callable[[Report], str]], ...] = (
+            (self.json, to_json),
+            (self.junit, to_junit),
+        )
+        for path, render in outputs:
+            if path is not None and not write_output(path, render(report), self.console):
+                self.failed = True
+        self.written = True
+
+    def write_failure(self, target: str, requirements: Sequence[str], ended: Ending) -> None:
+        """Write a report that says why nothing was tested, unless a report was written."""
+        if not self.written:
+            results = tuple(RequirementResult(id, Verdict.NOT_OBSERVED) for id in requirements)
+            self.write(Report({"name": target}, 0, results, cut_short=True, ended=ended))

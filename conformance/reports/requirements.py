@@ -1,0 +1,52 @@
+"""A requirement explained: what it asks for, where that is written, and how it is tested."""
+
+import textwrap
+from collections.abc import Iterable, Iterator
+
+from fencepost.conformance.profile import DERIVED_CAPABILITIES
+from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
+from fencepost.model.catalogue.requirement import CAPABILITIES, Requirement, Verifiability
+
+_WIDTH = 100
+_COLUMN = 16
+_TESTED = {
+    Verifiability.CHECKED: "by scenarios of its own, and wherever other schedules come by",
+    Verifiability.RESTART: "by scenarios that kill the target and start it again",
+    Verifiability.INCIDENTAL: "wherever a schedule comes by",
+}
+
+
+def explain_requirement(requirement: Requirement) -> str:
+    """The explanation of a requirement; ends in a newline."""
+    lines = [f"{requirement.id} {requirement.level}: {requirement.title}"]
+    for label, texts in _sections(requirement):
+        for text in texts:
+            lines += textwrap.wrap(
+                text,
+                _WIDTH,
+                initial_indent=f"  {label:<{_COLUMN - 2}}",
+                subsequent_indent=" " * _COLUMN,
+                break_on_hyphens=False,
+                break_long_words=False,
+            )
+            label = ""
+    return "\n".join(lines) + "\n"
+
+
+def _sections(requirement: Requirement) -> Iterator[tuple[str, Iterable[str]]]:
+    id, specification = requirement.id, DEFAULT_PROTOCOL.specification
+    yield "requirement", (requirement.sentence,)
+    yield "source", (requirement.source,)
+    untestable = requirement.testability is Verifiability.UNTESTABLE
+    yield "tested", (f"not at all: {requirement.why}" if untestable else _TESTED[requirement.testability],)
+    yield "needs", (f"{CAPABILITIES[name]}; {_told_by(name)}" for name in requirement.needs)
+    yield "follows from", (", ".join(specification.prerequisites.get(id, ())),)
+    yield "rules", (f"{name}: {rule.guard}" for name, rule in specification.rules.items() if id in rule.requirements)
+    yield "scenarios", (scenario.name for scenario in DEFAULT_PROTOCOL.scenarios if id in scenario.requirements)
+
+
+def _told_by(capability: str) -> str:
+    """What makes the kit test requirements that need this capability."""
+    if capability in DERIVED_CAPABILITIES:
+        return f"follows {DERIVED_CAPABILITIES[capability]}"
+    return f'the profile says so: [capabilities] offers = ["{capability}"], where it does not show by itself'

@@ -1,0 +1,224 @@
+"""Options of the command line: outputs, limits, loudness, help; and signals to the process around it."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fencepost
+from fencepost.conformance.cli import main
+from fencepost.conformance.plan import Plan
+from fencepost.conformance.reports.json_report import from_json
+from fencepost.conformance.reports.text import render_report
+from fencepost.conformance.scenarios.classic import ALL
+from fencepost.model.catalogue.classic import CATALOGUE
+from tests.support.fake_runner import FakeRunner
+from tests.support.sample_reports import VIOLATED
+
+Capture = pytest.CaptureFixture[str]
+
+
+# --- outputs
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ("--json r --junit r", "--json and --junit both write to r; give each a path of its own"),
+        ("--json ./r --junit x/../r", "--json and --junit both write to x/../r; give each a path of its own"),
+        ("--json - --junit -", "--json and --junit both write to standard output; give each a path of its own"),
+        ("--save d --traces d", "--save and --traces both write to d; give each a path of its own"),
+    ],
+)
+def test_two_outputs_on_one_path(
+    options: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x").mkdir()
+    runner = FakeRunner()
+    assert main(["test", "bundled", *options.split()], runner) == 2
+    assert runner.calls == []
+    assert capsys.readouterr().err == f"fencepost: {line}\n"
+
+
+@pytest.mark.parametrize("command", [["prove"], ["explore"], ["zoo"], ["judge", "t.jsonl"]])
+def test_outputs_of_other_commands_are_opened_before_the_work(
+    command: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    assert main([*command, "--json", f"{tmp_path}/none/r.json"], FakeRunner()) == 2
+    output = capsys.readouterr()
+    assert (output.out, output.err) == ("", f"fencepost: {tmp_path}/none/r.json: No such file or directory\n")
+
+
+def test_pictures_and_graphs_need_files_of_their_own(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["explore", "--dot", f"{tmp_path}/g", "--picture", f"{tmp_path}/g"]) == 2
+    assert capsys.readouterr().err.startswith("fencepost: --dot and --picture both write to")
+
+
+def test_standard_output_can_be_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["test", "bundled", "--json", "-"], FakeRunner(VIOLATED)) == 1
+    output = capsys.readouterr()
+    assert from_json(output.out) == VIOLATED
+    assert render_report(VIOLATED) in output.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams_cost_neither_the_report_nor_the_exit_code(closed: str, tmp_path: Path) -> None:
+    command = f"{sys.executable} -m fencepost test bundled --only HB-05 --json {tmp_path}/r.json {closed}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "Traceback" not in done.stderr
+    assert from_json((tmp_path / "r.json").read_text()).result("HB-05").verdict == "pass"
+
+
+# --- loudness, words, help
+
+
+def test_quiet_says_the_outcome_alone(capsys: Capture) -> None:
+    assert main(["test", "bundled", "-q"], FakeRunner(VIOLATED)) == 1
+    output = capsys.readouterr()
+    assert (output.out, output.err) == ("NOT CONFORMANT: 1 requirement is violated.\n", "")
+
+
+def test_verbose_has_a_line_for_each_scenario(capsys: Capture) -> None:
+    assert main(["test", "bundled", "--only", "HB-05", "-v"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    (line,) = (line for line in lines if "heartbeat-in-stable" in line)
+    assert re.fullmatch(r"\d/\d schedules, \d+\.\d s: heartbeat-in-stable: as the model allows", line)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "target", "patterns", "excluded"),
+    [
+        ("--only JOIN-* bundled", "bundled", ("JOIN-*",), ()),
+        ("--only JOIN-* kafka://127.0.0.1:1", "kafka://127.0.0.1:1", ("JOIN-*",), ()),
+        ("--only JOIN-* --exclude JOIN-01 bundled", "bundled", ("JOIN-*",), ("JOIN-01",)),
+        ("--exclude JOIN-01 bundled --only JOIN-*", "bundled", ("JOIN-*",), ("JOIN-01",)),
+    ],
+)
+def test_a_target_behind_patterns_is_a_target(
+    arguments: str, target: str, patterns: tuple[str, ...], excluded: tuple[str, ...]
+) -> None:
+    runner = FakeRunner()
+    assert main(["test", *arguments.split()], runner) == 0
+    assert runner.calls == [Plan(target, patterns, excluded=excluded)]
+
+
+def test_limits_reach_the_plan() -> None:
+    runner = FakeRunner()
+    assert main(["test", "bundled", "-x", "--seconds", "5", "--shrink-seconds", "0"], runner) == 0
+    assert main(["test", "bundled", "--max-failures", "3"], runner) == 0
+    assert runner.calls == [
+        Plan("bundled", max_failures=1, seconds=5.0, shrink_seconds=0.0),
+        Plan("bundled", max_failures=3),
+    ]
+
+
+def test_nothing_left_to_test(capsys: Capture) -> None:
+    assert main(["test", "bundled", "--only", "HB-05", "--exclude", "HB-*"], FakeRunner()) == 2
+    line = "fencepost: nothing is left to test: every requirement asked for is excluded\n"
+    assert capsys.readouterr().err == line
+
+
+@pytest.mark.parametrize(("word", "meant"), [("tset", "test"), ("jugde", "judge"), ("explian", "explain")])
+def test_a_mistyped_command_is_guessed(word: str, meant: str, capsys: Capture) -> None:
+    assert main([word]) == 2
+    line = f"fencepost: argument COMMAND: invalid choice: '{word}'; did you mean '{meant}'? (see fencepost --help)\n"
+    assert capsys.readouterr().err == line
+
+
+@pytest.mark.parametrize("option", ["-V", "--version"])
+def test_version(option: str, capsys: Capture) -> None:
+    assert main([option]) == 0
+    assert capsys.readouterr().out == f"fencepost {fencepost.__version__}\n"
+
+
+def test_a_missing_library_gets_one_line(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setattr("fencepost.conformance.cli.test.find_spec", lambda name: None)
+    runner = FakeRunner(error=ModuleNotFoundError("No module named 'z3'", name="z3"))
+    assert main(["test", "bundled", "--schedules", "1"], runner) == 2
+    assert main(["judge", "t.jsonl"], runner) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "fencepost: this command needs hypothesis, which is not installed: pip install hypothesis",
+        "fencepost: this command needs z3, which is not installed: pip install z3-solver",
+    ]
+
+
+def test_list(capsys: Capture) -> None:
+    assert main(["list", "HB-0*", "FIND-04"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "FIND  1" and lines[2].startswith("HB  ")
+    assert "  FIND-04     MUST    " in lines[1] and lines[1].endswith("[needs second-node]")
+    assert main(["list", "--json"]) == 0
+    assert [row["id"] for row in json.loads(capsys.readouterr().out)] == list(CATALOGUE)
+
+
+@pytest.mark.parametrize("id", ["JOIN-29", "FIND-04", "FAILOVER-09", "GEN-01"])
+def test_explain(id: str, capsys: Capture) -> None:
+    assert main(["explain", id]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    requirement = CATALOGUE[id]
+    assert text.startswith(f"{id} {requirement.level}: {requirement.title}")
+    assert " ".join(requirement.sentence.split()) in text and " ".join(requirement.source.split()) in text
+    scenarios = [scenario.name for scenario in ALL if id in scenario.requirements]
+    assert all(f" {name}" in text for name in scenarios)
+    assert main(["explain", "JOIN-99"]) == 2
+
+
+# --- signals to the process
+
+
+PROCESS = """
+import os, signal, sys
+import fencepost._command as command
+import fencepost.conformance.cli as cli
+def run(arguments):
+    {before}
+    return 0
+cli.main = run
+code = command.main()
+{after}
+sys.exit(code)
+"""
+"""The console script around a command line that does nothing, with something done before or after its end."""
+PRESS = "os.kill(os.getpid(), signal.SIGINT)"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code", "line"),
+    [
+        (PRESS, "pass", 3, "fencepost: interrupted before anything was judged\n"),
+        ("pass", PRESS, 0, ""),
+        ("pass", PRESS.replace("SIGINT", "SIGTERM"), 0, ""),
+    ],
+    ids=["while it starts", "after its end", "SIGTERM after its end"],
+)
+def test_signals_around_a_command_cost_no_exit_code(before: str, after: str, code: int, line: str) -> None:
+    source = PROCESS.format(before=before, after=after)
+    done = subprocess.run([sys.executable, "-c", source, "test", "bundled"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (code, line)
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_serve_ends_by_signals_also_where_they_were_ignored(name: str) -> None:
+    command = (
+        f"import signal; signal.signal(signal.{name}, signal.SIG_IGN)\nfrom fencepost._command import main; main()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", command, "serve", "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None and process.stdout.readline().startswith("127.0.0.1:")
+        process.send_signal(getattr(signal, name))
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert (process.returncode, errors) == (0, "fencepost: stopped\n")
