@@ -90,13 +90,34 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
+class SettingFact:
+    """A setting of the target: its value, None if it is not known, and its origin (profile, override, broker, probe,
+    kit, no limit met, not told)."""
+
+    value: int | None
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFacts:
+    """What was known about the target of a run: `settings` by name, the versions of `apis` that it shares with the kit,
+    the `capabilities` that it has, those that are `off` with the lines that would switch them on, and `remarks`."""
+
+    settings: Mapping[str, SettingFact]
+    apis: Mapping[str, tuple[int, int]]
+    capabilities: tuple[str, ...]
+    off: Mapping[str, str]
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """The outcome of a run.
 
     `target` describes what was judged and has at least a "name"; `results` are in catalogue order and hold only
     the requirements that were asked for; `rules` is keyed by rule name; `cut_short` says that the run
     ended before its schedules did; `coverage` is there if random schedules were played; `undecided` tells what recorded
-    traces leave open, and why.
+    traces leave open, and why; `facts` are there if a target was asked.
     """
 
     target: Mapping[str, str]
@@ -109,6 +130,7 @@ class Report:
     cut_short: bool = False
     coverage: Coverage | None = None
     undecided: tuple[str, ...] = ()
+    facts: TargetFacts | None = None
 
     def summary(self) -> dict[Verdict, int]:
         """How many requirements got each verdict; every verdict is a key."""

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from itertools import count
 
 from fencepost.adapters.address import Address, format_url
 from fencepost.adapters.target import TargetError
 from fencepost.adapters.wire.admin_client import AdminClient, error_codes
 from fencepost.adapters.wire.cluster import GROUP_KEY, RETRY_DELAY_S, Cluster
-from fencepost.adapters.wire.connection import ConnectionLoss, ConnectionLossError, LossCause
+from fencepost.adapters.wire.connection import ConnectionLossError, LossCause
+from fencepost.adapters.wire.hangup import describe_loss, explain_hangup
 from fencepost.model.classic.messages.parsing import names_topics_by_id
 from fencepost.model.classic.messages.requests import MIN_TOPIC_ID_VERSION
 from fencepost.model.errors import COORDINATOR_NOT_READY, Error
@@ -19,24 +19,10 @@ from fencepost.model.wire.java_hash import java_abs_hash
 from fencepost.model.wire.primitives import ZERO_UUID
 from fencepost.traces.events import Body
 
-BROKER_RESOURCE = 4
 MIN_PARTITIONS = 4
 TOPIC_IDS_SINCE = 10
 """The first version of Metadata with topic ids."""
-TLS_ALERT = b"\x15\x03"
 CLIENT_SOFTWARE = {"client_software_name": "fencepost", "client_software_version": "1"}
-
-SETTING_OF_CONFIG = {
-    "group.min.session.timeout.ms": "min_session_timeout",
-    "group.max.session.timeout.ms": "max_session_timeout",
-    "group.initial.rebalance.delay.ms": "initial_rebalance_delay",
-    "group.max.size": "max_group_size",
-    "offset.metadata.max.bytes": "max_offset_metadata",
-    "offsets.retention.minutes": "offsets_retention",
-    "offsets.retention.check.interval.ms": "retention_check_interval",
-    "offsets.topic.num.partitions": "offsets_partitions",
-}
-"""Kafka's names of the settings."""
 
 REQUIRED_APIS = ("Metadata", "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat")
 
@@ -51,7 +37,7 @@ async def learn_versions(client: AdminClient, address: Address) -> dict[str, tup
         except ConnectionLossError as error:
             # A broker that does not know the version may hang up instead of answering 35.
             if version == 0 or error.loss.cause is not LossCause.CLOSED:
-                raise as_target_error(address, error.loss) from None
+                raise await explain_hangup(client, address, error.loss) from None
             continue
         body = response.body
         if body.get("error_code") == 0 and isinstance(body.get("api_keys"), list) and response.correlation_id > 0:
@@ -105,34 +91,6 @@ async def learn_brokers(client: AdminClient, address: Address) -> tuple[dict[int
                 f"reach ({error}); set its advertised.listeners"
             ) from None
     return dict(sorted(brokers.items())), body.get("cluster_id") or ""
-
-
-async def learn_settings(client: AdminClient, cluster: Cluster, overrides: Mapping[str, int]) -> Settings:
-    """The settings: each from `overrides`, else from DescribeConfigs, else Kafka's default."""
-    unknown = sorted(set(overrides) - {field.name for field in fields(Settings)})
-    if unknown:
-        raise TargetError(f"unknown setting {unknown[0]!r} in the profile; see the fields of the trace header")
-    told: dict[str, int] = {}
-    if "DescribeConfigs" in client.versions:
-        node, address = next(iter(cluster.brokers.items()))
-        resource = {
-            "resource_type": BROKER_RESOURCE,
-            "resource_name": str(node),
-            "configuration_keys": list(SETTING_OF_CONFIG),
-        }
-        version = client.nearest_version("DescribeConfigs", 1)
-        body = await _request(client, address, "DescribeConfigs", version, {"resources": [resource]})
-        for result in body.get("results") or ():
-            told |= _read_settings(result)
-    return Settings(**{**told, **overrides})
-
-
-def _read_settings(result: Body) -> Iterator[tuple[str, int]]:
-    for config in result.get("configs") or ():
-        name, value = config.get("name"), config.get("value")
-        if name in SETTING_OF_CONFIG and value is not None and value.lstrip("-").isdigit():
-            minutes = name.endswith(".minutes")
-            yield SETTING_OF_CONFIG[name], int(value) * (60_000 if minutes else 1)
 
 
 async def ensure_topic(client: AdminClient, cluster: Cluster, topic: str, ready_timeout: float) -> str | None:
@@ -227,7 +185,7 @@ async def _coordinator_error(client: AdminClient, cluster: Cluster, group: str, 
         body = fit_body("OffsetFetchRequest", version, body)
         response = await client.request(cluster.brokers[node], "OffsetFetch", version, body)
     except ConnectionLossError as error:
-        raise as_target_error(first, error.loss) from None
+        raise describe_loss(first, error.loss) from None
     return next((code for code in error_codes(response.body) if code in COORDINATOR_NOT_READY), 0)
 
 
@@ -248,11 +206,4 @@ async def _request(client: AdminClient, address: Address, api: str, version: int
     try:
         return (await client.request(address, api, version, body)).body
     except ConnectionLossError as error:
-        raise as_target_error(address, error.loss) from None
-
-
-def as_target_error(address: Address, loss: ConnectionLoss) -> TargetError:
-    """The `TargetError` that reports a lost connection to the user."""
-    if loss.head[:2] == TLS_ALERT:
-        return TargetError(f"{format_url(address)}: speaks TLS; Fencepost needs a PLAINTEXT listener")
-    return TargetError(f"{format_url(address)}: {loss.reason}; {loss.cause.value}")
+        raise await explain_hangup(client, address, error.loss) from None

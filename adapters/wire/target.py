@@ -1,6 +1,7 @@
 """The target of a Kafka cluster, or of any implementation of its wire protocol."""
 
 import asyncio
+import secrets
 from collections.abc import Mapping
 
 from fencepost.adapters.address import Address, format_url, parse_url
@@ -9,8 +10,11 @@ from fencepost.adapters.wire import discovery
 from fencepost.adapters.wire.admin_client import AdminClient
 from fencepost.adapters.wire.channel import WireChannel
 from fencepost.adapters.wire.cluster import RETRY_DELAY_S, Cluster
+from fencepost.adapters.wire.cluster_settings import LearnedSettings, SettingClaims, ask_settings
 from fencepost.adapters.wire.connection import ConnectionLossError
+from fencepost.adapters.wire.group_requests import GroupRequests
 from fencepost.adapters.wire.pool import ConnectionPool, connection_limit
+from fencepost.adapters.wire.probing import SettingsProbe
 from fencepost.adapters.wire.process_control import ProcessControl
 from fencepost.traces.events import Order
 
@@ -29,7 +33,8 @@ def parse_target(text: str) -> Address:
 class KafkaTarget:
     """Implements `Target` for a cluster that is reached at `address`.
 
-    `overrides` are fields of `Settings` that win over the target's own. `timeout` is how many seconds a connection
+    `overrides` are settings by field of `Settings`, which win over the target's own; it is an error if they contradict
+    these, unless they `may_contradict`. `timeout` is how many seconds a connection
     and a response to one of the kit's own requests may take, `ready_timeout` how many a topic or a coordinator may
     take to become ready. With a `process_control` the target can be restarted.
     """
@@ -39,13 +44,16 @@ class KafkaTarget:
         address: Address,
         *,
         overrides: Mapping[str, int] | None = None,
+        may_contradict: bool = False,
         process_control: ProcessControl | None = None,
         topic: str = "fencepost",
         timeout: float = 10.0,
         ready_timeout: float = 60.0,
     ) -> None:
         self._address = address
-        self._overrides = dict(overrides or {})
+        self._claims = SettingClaims(dict(overrides or {}), may_contradict)
+        self._learned: LearnedSettings | None = None
+        self._is_probed = False
         self._process_control = process_control
         self._topic = topic
         self._timeout = timeout
@@ -68,23 +76,30 @@ class KafkaTarget:
         client.versions = await discovery.learn_versions(client, self._address)
         brokers, name = await discovery.learn_brokers(client, self._address)
         cluster.replace_brokers(brokers)
-        settings = await discovery.learn_settings(client, cluster, self._overrides)
+        if self._learned is None:
+            self._learned = await ask_settings(client, cluster, self._claims)
         topic_id = await discovery.ensure_topic(client, cluster, self._topic, self._ready_timeout)
         if topic_id is None:
             client.versions = discovery.without_topic_ids(client.versions)
         topic = {"name": self._topic, "topic_id": topic_id}
-        await discovery.await_coordinators(client, cluster, settings, topic, self._ready_timeout)
+        await discovery.await_coordinators(client, cluster, self._learned.settings(), topic, self._ready_timeout)
+        if not self._is_probed:
+            token = secrets.token_hex(3)
+            self._learned = await SettingsProbe(GroupRequests(client, cluster), self._learned, topic, token).measure()
+            self._is_probed = True
         return Description(
             name=format_url(self._address),
             order=Order.INTERVALS,
             clock="wall",
             versions=client.versions,
-            settings=settings,
+            settings=self._learned.settings(),
             topic=self._topic,
             topic_id=topic_id,
             brokers=tuple(brokers),
             can_restart=self._process_control is not None,
             implementation={"cluster": name} if name else {},
+            origins=self._learned.all_origins(),
+            remarks=self._learned.remarks,
         )
 
     def channel(self, recorder: TraceBuilder) -> WireChannel:

@@ -56,7 +56,8 @@ class ReportBuilder:
     """Collects findings in any order and makes a report of them.
 
     The report has a result for each of `requirements`; `left_out` gives the reason why a run does not exercise some of
-    them, and `deviations` the declared deviations, both by requirement.
+    them, and `deviations` the declared deviations, both by requirement; those that are `not_told` depend on a setting
+    that is not known, so that they are unsupported whatever was seen.
     """
 
     def __init__(
@@ -64,10 +65,12 @@ class ReportBuilder:
         requirements: Iterable[str] = CATALOGUE,
         left_out: Mapping[str, str] | None = None,
         deviations: Mapping[str, str] | None = None,
+        not_told: frozenset[str] = frozenset(),
     ) -> None:
         self.findings = {id: RequirementFindings() for id in requirements}
         self.left_out = left_out or {}
         self.deviations = deviations or {}
+        self.not_told = not_told
         self.traces: dict[Hashable, RecordedTrace] = {}
         self.decisions: list[Mapping[str, bool]] = []
         """How the runs or traces decide the reference differences."""
@@ -142,7 +145,10 @@ class ReportBuilder:
         for trace in self.traces.values():
             self._count_trace(trace)
         results = (
-            requirement_verdict(id, findings, self.left_out, self.deviations) for id, findings in self.findings.items()
+            requirement_verdict(
+                id, findings if id not in self.not_told else RequirementFindings(), self.left_out, self.deviations
+            )
+            for id, findings in self.findings.items()
         )
         return Report(
             target=target if target is not None else describe_target(tuple(self.traces.values())),

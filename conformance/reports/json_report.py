@@ -4,9 +4,19 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
+from types import NoneType
 from typing import Any
 
-from fencepost.conformance.results import Coverage, Failure, Report, RequirementResult, RuleCoverage, Verdict
+from fencepost.conformance.results import (
+    Coverage,
+    Failure,
+    Report,
+    RequirementResult,
+    RuleCoverage,
+    SettingFact,
+    TargetFacts,
+    Verdict,
+)
 from fencepost.model.catalogue.classic import CATALOGUE
 from fencepost.model.errors import FencepostError
 
@@ -38,6 +48,8 @@ def to_json(report: Report) -> str:
         document["coverage"] = asdict(report.coverage)
     if report.undecided:
         document["undecided"] = list(report.undecided)
+    if report.facts is not None:
+        document["facts"] = asdict(report.facts)
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
@@ -63,6 +75,7 @@ def from_json(text: str) -> Report:
         cut_short=top.take("cut_short", bool),
         coverage=_read_coverage(top.take("coverage", dict)) if "coverage" in document else None,
         undecided=tuple(map(str, top.take("undecided", list))) if "undecided" in document else (),
+        facts=_read_facts(top.take("facts", dict)) if "facts" in document else None,
     )
     if top.take("summary", dict) != report.summary():
         raise ReportError("report: the summary does not agree with the requirements")
@@ -149,6 +162,7 @@ _KIND_NAMES = {
     bool: "true or false",
     list: "a list",
     dict: "an object",
+    NoneType: "null",
 }
 
 
@@ -164,6 +178,33 @@ def _read_coverage(value: Mapping[str, object]) -> Coverage:
     )
     fields.check_empty()
     return coverage
+
+
+def _read_facts(value: Mapping[str, object]) -> TargetFacts:
+    fields = _JsonObject(value, "facts")
+    facts = TargetFacts(
+        settings={name: _read_setting(fact, name) for name, fact in fields.take("settings", dict).items()},
+        apis={name: _read_versions(pair, name) for name, pair in fields.take("apis", dict).items()},
+        capabilities=fields.take_strings("capabilities"),
+        off=_read_texts(fields.take("off", dict), "facts off"),
+        remarks=fields.take_strings("remarks"),
+    )
+    fields.check_empty()
+    return facts
+
+
+def _read_setting(value: object, name: str) -> SettingFact:
+    fields = _JsonObject(value, f"setting {name!r}")
+    known = isinstance(value, dict) and value.get("value") is not None
+    fact = SettingFact(fields.take("value", int if known else NoneType), fields.take("origin", str))
+    fields.check_empty()
+    return fact
+
+
+def _read_versions(value: object, api: str) -> tuple[int, int]:
+    if not isinstance(value, list) or [type(each) for each in value] != [int, int]:
+        raise ReportError(f"API {api!r}: its versions should be two whole numbers")
+    return value[0], value[1]
 
 
 def _read_texts(value: Mapping[str, object], where: str) -> dict[str, str]:

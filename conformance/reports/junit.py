@@ -3,7 +3,7 @@
 import re
 from xml.etree import ElementTree
 
-from fencepost.conformance.results import Report, RequirementResult, Verdict
+from fencepost.conformance.results import Report, RequirementResult, TargetFacts, Verdict
 from fencepost.model.catalogue.classic import CATALOGUE
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -14,6 +14,8 @@ def to_junit(report: Report) -> str:
     """The report as an XML document. A violation is a failure, an undecided requirement an error, and one that
     was not judged is skipped; a run that was cut short is one more error."""
     root = ElementTree.Element("testsuites", name=_replace_illegal(f"fencepost {report.target['name']}"))
+    if report.facts is not None:
+        _add_properties(root, report.facts)
     families: dict[str, list[RequirementResult]] = {}
     for result in report.results:
         families.setdefault(CATALOGUE[result.id].family, []).append(result)
@@ -24,10 +26,25 @@ def to_junit(report: Report) -> str:
         _set_counts(suite, [suite])
     if report.cut_short:
         _add_interruption(root)
-    _set_counts(root, list(root))
+    _set_counts(root, root.findall("testsuite"))
     root.set("time", f"{report.seconds:.3f}")
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _add_properties(root: ElementTree.Element, facts: TargetFacts) -> None:
+    """What was known about the target."""
+    properties = ElementTree.SubElement(root, "properties")
+    values = {
+        f"setting.{name}": f"{fact.value} ({fact.origin})" if fact.value is not None else fact.origin
+        for name, fact in facts.settings.items()
+    }
+    values |= {f"api.{name}": f"{low}-{high}" for name, (low, high) in facts.apis.items()}
+    values |= dict.fromkeys((f"capability.{name}" for name in facts.capabilities), "on")
+    values |= {f"capability.{name}": f"off: {remedy}" for name, remedy in facts.off.items()}
+    values |= {f"remark.{number}": remark for number, remark in enumerate(facts.remarks, 1)}
+    for name, value in values.items():
+        ElementTree.SubElement(properties, "property", name=name, value=_replace_illegal(value))
 
 
 def _add_case(suite: ElementTree.Element, family: str, result: RequirementResult) -> None:

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
 from fencepost.conformance.reports.progress import format_duration
-from fencepost.conformance.results import Coverage, ExitCode, Failure, Report, RequirementResult, Verdict
+from fencepost.conformance.results import Coverage, ExitCode, Failure, Report, RequirementResult, TargetFacts, Verdict
 from fencepost.model.catalogue.classic import CATALOGUE
 
 _WIDTH = 100
@@ -41,7 +41,7 @@ def _no_paint(text: str, colour: str) -> str:
 def render_report(report: Report, *, colour: bool = False) -> str:
     """The whole report; ends in a newline."""
     paint = _paint if colour else _no_paint
-    blocks = [_target_line(report)]
+    blocks = ["\n".join([_target_line(report), *(_fact_lines(report.facts) if report.facts is not None else ())])]
     blocks += (_failure_block(result, paint) for result in report.results if result.verdict is Verdict.FAIL)
     if report.results:
         blocks.append(_family_table(report))
@@ -102,6 +102,22 @@ def escape_unprintable(text: str) -> str:
 def _target_line(report: Report) -> str:
     name, *rest = (escape_unprintable(value) for value in _name_first(report))
     return f"Target: {name}" + (f" ({', '.join(rest)})" if rest else "")
+
+
+def _fact_lines(facts: TargetFacts) -> Iterator[str]:
+    """What was known about the target: settings by origin, APIs, capabilities, and what would switch the others on."""
+    by_origin: dict[str, list[str]] = {}
+    for name, fact in facts.settings.items():
+        by_origin.setdefault(fact.origin, []).append(name if fact.value is None else f"{name} {fact.value}")
+    origins = (f"{origin}: {', '.join(names)}" for origin, names in by_origin.items())
+    for label, text in zip(_label_once("settings"), origins, strict=False):
+        yield from _wrapped_lines(label, text)
+    yield from _wrapped_lines("apis", ", ".join(f"{api} {low}-{high}" for api, (low, high) in facts.apis.items()))
+    yield from _wrapped_lines("capabilities", ", ".join(facts.capabilities) or "none")
+    for label, (name, remedy) in zip(_label_once("off"), facts.off.items(), strict=False):
+        yield from _wrapped_lines(label, f"{name}: {remedy}")
+    for label, remark in zip(_label_once("remarks"), facts.remarks, strict=False):
+        yield from _wrapped_lines(label, remark)
 
 
 def _name_first(report: Report) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fencepost.adapters.target import Description
 from fencepost.adapters.wire.process_control import ProcessControl
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
+from fencepost.conformance.capabilities import describe_facts, offered_capabilities, requirements_not_told
 from fencepost.conformance.execution.crash_monitor import CrashMonitor, TargetGone
 from fencepost.conformance.execution.judge_pool import JudgePool
 from fencepost.conformance.execution.loop_lag import LoopLagMonitor, is_inconclusive
@@ -22,7 +23,7 @@ from fencepost.conformance.run.run_state import RunState, add_tours, order_scena
 from fencepost.conformance.run.stream import Emit
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
-from fencepost.conformance.scenario.selection import offered_capabilities, select_scenarios
+from fencepost.conformance.scenario.selection import select_scenarios
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.scenarios.classic.versions import versions
 from fencepost.model.catalogue.classic import Requirement
@@ -64,8 +65,9 @@ class RemoteRun:
             if not self.profile.survives_restarts:
                 offered -= {"restart"}
             selection = select_scenarios((*ALL, *self.scenarios), requirements, offered, smoke=self.plan.smoke)
+            selection = replace(selection, not_told=requirements_not_told(requirements, description))
             selection = add_tours(selection, description.settings, self.plan)
-            state = RunState(self.plan, selection, emit)
+            state = RunState(self.plan, selection, emit, facts=describe_facts(description, offered))
             name = {"name": self.plan.target, **description.implementation}
             state.start(name)
             cut_short = False
@@ -155,7 +157,12 @@ class RemoteRun:
 def kafka_target(address: str, profile: Profile) -> KafkaTarget:
     """The target at an address, with settings and commands of the profile. Raises `TargetError` for no address."""
     lifecycle = ProcessControl(profile.start, profile.kill, profile.folder) if profile.can_restart else None
-    return KafkaTarget(parse_target(address), overrides=profile.settings, process_control=lifecycle)
+    return KafkaTarget(
+        parse_target(address),
+        overrides=profile.settings,
+        may_contradict=profile.overrides_broker,
+        process_control=lifecycle,
+    )
 
 
 def usable_versions(advertised: Mapping[str, tuple[int, int]], events: Sequence[Event]) -> dict[str, tuple[int, int]]:

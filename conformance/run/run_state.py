@@ -24,7 +24,7 @@ from fencepost.conformance.events import (
 )
 from fencepost.conformance.execution.saving import trace_path, with_decisions
 from fencepost.conformance.plan import Plan
-from fencepost.conformance.results import Report
+from fencepost.conformance.results import Report, TargetFacts
 from fencepost.conformance.run.stream import Emit
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
@@ -62,6 +62,8 @@ class RunState:
     violated: set[str] = field(default_factory=set)
     confirmed: dict[str, frozenset[str]] = field(default_factory=dict)
     decisions: dict[str, bool] = field(default_factory=dict)
+    facts: TargetFacts | None = None
+    """What was known about the target beforehand."""
     goals: "CoverageGoals | None" = None
     """What the coverage by random schedules is measured against; None for the goals of the classic protocol."""
 
@@ -79,7 +81,7 @@ class RunState:
 
     def finish(self, target: Mapping[str, str], deviations: Mapping[str, str], *, cut_short: bool) -> Report:
         """Emit the end of the run and return its report."""
-        report = self.build_report(target, deviations, cut_short=cut_short)
+        report = replace(self.build_report(target, deviations, cut_short=cut_short), facts=self.facts)
         self.emit(RunFinished(report))
         return report
 
@@ -119,7 +121,7 @@ class RunState:
     def emit_confirmed(self, run: ScenarioRun, requirements: frozenset[str]) -> frozenset[str]:
         """Emit that the violations of these requirements in a run are confirmed, and return the requirements emitted:
         those that were asked for and that the run violates by itself."""
-        asked = {requirement.id for requirement in self.selection.requirements}
+        asked = self.testable_ids()
         causes = RootCauses([*self.runs, *self.schedule_failures])
         shown = {
             violation.requirement: violation
@@ -160,9 +162,13 @@ class RunState:
 
     def unconfirmed_requirements(self) -> list[str]:
         """The requirements asked for that random schedules violate and no replay has confirmed."""
-        asked = {requirement.id for requirement in self.selection.requirements}
+        asked = self.testable_ids()
         failing = self.statistics.candidate_failures.keys() if self.statistics is not None else set[str]()
         return sorted((failing & asked) - confirmed_requirements(self.confirmed))
+
+    def testable_ids(self) -> set[str]:
+        """The requirements asked for, without those that depend on a setting that is not known."""
+        return {requirement.id for requirement in self.selection.requirements} - self.selection.not_told
 
     def runs_not_replayed(self) -> list[ScenarioRun]:
         """The failing schedules that a run was cut short before replaying, one for each requirement."""
@@ -191,7 +197,7 @@ class RunState:
         for run in sorted(self.runs, key=trace_length):
             independent = [each for each in violations_in(run.verdict) if not causes.cause_of(each, run)]
             checked = {each.requirement for each in independent if each.is_checked}
-            violated = {each.requirement for each in independent}
+            violated = {each.requirement for each in independent} - self.selection.not_told
             candidates += ((requirement, requirement not in checked, run) for requirement in violated - confirmed)
             if run.scenario.name not in self.confirmed and any(is_crash(each.violation, run) for each in independent):
                 chosen[run.scenario.name] = run.scenario
@@ -205,7 +211,8 @@ class RunState:
 
     def build_report(self, target: Mapping[str, str], deviations: Mapping[str, str], *, cut_short: bool) -> Report:
         """The report on everything played so far; `deviations` are the declared ones by requirement."""
-        builder = ReportBuilder((each.id for each in self.selection.requirements), self.selection.left_out, deviations)
+        ids = (each.id for each in self.selection.requirements)
+        builder = ReportBuilder(ids, self.selection.left_out, deviations, self.selection.not_told)
         runs = [*self.runs, *self.schedule_failures, *self.runs_not_replayed()]
         builder.add_runs(runs, self.confirmed, self.origin_of)
         builder.decisions.append(self.decisions)

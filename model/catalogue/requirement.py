@@ -36,6 +36,8 @@ CAPABILITIES: Mapping[str, str] = MappingProxyType(
         "size-limit": "a group.max.size small enough to be reached",
         "initial-delay": "a group.initial.rebalance.delay.ms above 0",
         "no-initial-delay": "a group.initial.rebalance.delay.ms of 0",
+        "session-bounds": "bounds of the session timeout that are known",
+        "metadata-limit": "an offset.metadata.max.bytes that is known",
         "retention": "a clean-up of expired offsets during the run",
         "transactions": "transactional offset commits",
         "slow": "time for the fixed timer of 300 s",

@@ -45,6 +45,7 @@ TYPES = {
     "Report": (
         *("target", "seed", "results", "rules", "schedules", "events", "seconds", "cut_short", "coverage"),
         "undecided",
+        "facts",
     ),
     "Requirement": ("id", "level", "title", "sentence", "source", "testability", "needs", "why"),
     "RequirementResult": ("id", "verdict", "note", "checks", "failures"),

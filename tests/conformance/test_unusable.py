@@ -66,11 +66,11 @@ def raw_broker(reply: bytes) -> FakeBroker:
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        (DISCONNECT, f"the target closed the connection; it may want TLS or SASL; {PLAINTEXT}"),
+        (DISCONNECT, "the target closed the connection; it gave no reason; look into its log"),
         (b"\x15\x03\x03\0\x02\x02\x46", f"speaks TLS; {PLAINTEXT}"),
         (
             b"HTTP/1.1 400 Bad Request\r\n",
-            "the answer is not Kafka's: it begins with b'HTTP/1.1 400 Bad'; check the address",
+            "speaks HTTP, not Kafka's protocol; check the port",
         ),
     ],
     ids=["closes", "TLS", "HTTP"],
