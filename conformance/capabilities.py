@@ -45,17 +45,21 @@ REMEDIES: Mapping[str, str] = MappingProxyType(
         "retention": f"an offsets.retention.check.interval.ms of at most {MAX_CLEANUP_PERIOD_MS}"
         f"{_told('retention_check_interval = MS and offsets_retention = MS')}",
         "transactions": "nothing: it does not offer InitProducerId, TxnOffsetCommit and EndTxn",
+        "intrusive": "--intrusive, or [target] start = 'COMMAND'",
         "slow": "--slow",
     }
 )
 """The lines of a profile, or the option, that switch a capability on; those of settings tell what the broker has."""
 
 
-def offered_capabilities(description: Description, declared: Iterable[str], *, slow: bool) -> frozenset[str]:
+def offered_capabilities(
+    description: Description, declared: Iterable[str], *, slow: bool, intrusive: bool = False
+) -> frozenset[str]:
     """The capabilities of a target: the declared ones, and those that follow from its description, without those that
     need a setting which nobody told and no probe measured.
 
-    `slow` permits long waits; on virtual time every wait is short.
+    `slow` permits long waits; on virtual time every wait is short. `intrusive` permits requests that a faulty broker
+    may carry out on groups of others; on virtual time there are none.
     """
     settings = description.settings
     virtual = description.clock == "virtual"
@@ -71,6 +75,7 @@ def offered_capabilities(description: Description, declared: Iterable[str], *, s
         "retention": virtual or settings.retention_check_interval <= MAX_CLEANUP_PERIOD_MS,
         "transactions": {"InitProducerId", "TxnOffsetCommit", "EndTxn"} <= set(description.versions),
         "slow": slow or virtual,
+        "intrusive": intrusive or virtual,
     }
     found |= {name for name, holds in follows.items() if holds}
     return frozenset(name for name in found if description.knows(*SETTINGS_OF_CAPABILITY.get(name, ())))

@@ -117,7 +117,8 @@ class Report:
     `target` describes what was judged and has at least a "name"; `results` are in catalogue order and hold only
     the requirements that were asked for; `rules` is keyed by rule name; `cut_short` says that the run
     ended before its schedules did; `coverage` is there if random schedules were played; `undecided` tells what recorded
-    traces leave open, and why; `facts` are there if a target was asked.
+    traces leave open, and why; `facts` are there if a target was asked;
+    `idle_findings` tell what it did while the kit was idle that no requirement forbids and no broker should do.
     """
 
     target: Mapping[str, str]
@@ -131,6 +132,7 @@ class Report:
     coverage: Coverage | None = None
     undecided: tuple[str, ...] = ()
     facts: TargetFacts | None = None
+    idle_findings: tuple[str, ...] = ()
 
     def summary(self) -> dict[Verdict, int]:
         """How many requirements got each verdict; every verdict is a key."""
@@ -154,10 +156,11 @@ class Report:
         return found
 
     def exit_code(self) -> ExitCode:
-        """A violation outweighs everything; a run that left something undecided is never conformant."""
+        """A violation outweighs everything; a run that left something undecided is never conformant, nor is a target
+        that was busy while it was idle."""
         summary = self.summary()
         if summary[Verdict.FAIL]:
             return ExitCode.VIOLATION
-        if self.cut_short or summary[Verdict.INCONCLUSIVE]:
+        if self.cut_short or summary[Verdict.INCONCLUSIVE] or self.idle_findings:
             return ExitCode.INCONCLUSIVE
         return ExitCode.CONFORMANT

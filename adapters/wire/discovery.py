@@ -20,6 +20,7 @@ from fencepost.model.wire.primitives import ZERO_UUID
 from fencepost.traces.events import Body
 
 MIN_PARTITIONS = 4
+MAX_REMOVAL_POLLS = 30
 TOPIC_IDS_SINCE = 10
 """The first version of Metadata with topic ids."""
 CLIENT_SOFTWARE = {"client_software_name": "fencepost", "client_software_version": "1"}
@@ -93,13 +94,14 @@ async def learn_brokers(client: AdminClient, address: Address) -> tuple[dict[int
     return dict(sorted(brokers.items())), body.get("cluster_id") or ""
 
 
-async def ensure_topic(client: AdminClient, cluster: Cluster, topic: str, ready_timeout: float) -> str | None:
+async def ensure_topic(
+    client: AdminClient, cluster: Cluster, topic: str, ready_timeout: float
+) -> tuple[str | None, bool]:
     """Create the kit's topic if it is missing, and wait until all its partitions have a leader; returns its id, None if
-    the target has no topic ids (KIP-516)."""
+    the target has no topic ids (KIP-516), and whether it was created."""
     address = next(iter(cluster.brokers.values()))
     creates = "CreateTopics" in client.versions
-    if creates:
-        await _create_topic(client, address, topic)
+    created = creates and await _create_topic(client, address, topic)
     version = client.nearest_version("Metadata", TOPIC_IDS_SINCE)
     named = {"name": topic, "topic_id": ZERO_UUID} if version >= TOPIC_IDS_SINCE else {"name": topic}
     question: dict[str, object] = {"topics": [named]}
@@ -125,7 +127,7 @@ async def ensure_topic(client: AdminClient, cluster: Cluster, topic: str, ready_
             "delete it or add partitions"
         )
     topic_id = found.get("topic_id", ZERO_UUID)
-    return None if topic_id == ZERO_UUID else str(topic_id)
+    return (None if topic_id == ZERO_UUID else str(topic_id)), created
 
 
 def without_topic_ids(versions: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
@@ -137,7 +139,8 @@ def without_topic_ids(versions: Mapping[str, tuple[int, int]]) -> dict[str, tupl
     return {api: (lowest, highest) for api, (lowest, highest) in named.items() if lowest <= highest}
 
 
-async def _create_topic(client: AdminClient, address: Address, topic: str) -> None:
+async def _create_topic(client: AdminClient, address: Address, topic: str) -> bool:
+    """Create the topic; returns False if it was there before."""
     version = client.nearest_version("CreateTopics", 4)
     # From version 4 on, -1 is the broker's own default (KIP-464).
     replicas = -1 if version >= 4 else 1
@@ -149,6 +152,26 @@ async def _create_topic(client: AdminClient, address: Address, topic: str) -> No
                 f"{format_url(address)}: cannot create topic {topic!r}: error {result.get('error_code')} "
                 f"{result.get('error_message') or ''}; create it with {MIN_PARTITIONS} partitions by hand"
             )
+    return all(result.get("error_code") == Error.NONE for result in body.get("topics") or ())
+
+
+async def remove_topic(client: AdminClient, cluster: Cluster, topic: str) -> bool:
+    """Delete the kit's topic and wait until it is gone; returns whether it is. Raises `ConnectionLossError`."""
+    if "DeleteTopics" not in client.versions:
+        return False
+    address = next(iter(cluster.brokers.values()))
+    version = client.nearest_version("DeleteTopics", 4)
+    await client.request(address, "DeleteTopics", version, {"topic_names": [topic], "timeout_ms": 10_000})
+    version = client.nearest_version("Metadata", 5)
+    question: dict[str, object] = {"topics": [{"name": topic}]}
+    if version >= 4:
+        question["allow_auto_topic_creation"] = False
+    for _ in range(MAX_REMOVAL_POLLS):
+        body = (await client.request(address, "Metadata", version, question)).body
+        if any(found.get("error_code") == Error.UNKNOWN_TOPIC_OR_PARTITION for found in body.get("topics") or ()):
+            return True
+        await asyncio.sleep(RETRY_DELAY_S)
+    return False
 
 
 async def await_coordinators(

@@ -6,14 +6,14 @@ from pathlib import Path
 from fencepost.conformance.cli.argument_types import whole
 from fencepost.conformance.cli.console import Console, write_reports
 
-TARGET_HELP = "bundled, or kafka://host:port"
+TARGET_HELP = "bundled, or kafka://host:port; without one, the profile starts it"
 PROFILE_HELP = "description of the target, in TOML"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `fencepost test`."""
-    parser.usage = "%(prog)s TARGET [options]"  # a TARGET right after --only would be taken for a pattern
-    parser.add_argument("target", metavar="TARGET", help=TARGET_HELP)
+    parser.usage = "%(prog)s [TARGET] [options]"  # a TARGET right after --only would be taken for a pattern
+    parser.add_argument("target", metavar="TARGET", nargs="?", default="", help=TARGET_HELP)
     parser.add_argument(
         "--only",
         metavar="PATTERN",
@@ -39,6 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=whole,
         default=0,
         help="also run N transition tours of a small group (default: 0)",
+    )
+    parser.add_argument(
+        "--intrusive",
+        action="store_true",
+        help="also send requests that a faulty broker may carry out on groups of others",
     )
     parser.add_argument("--profile", metavar="F", type=Path, help=PROFILE_HELP)
     parser.add_argument("--json", metavar="F", type=Path, help="write the report as JSON")
@@ -73,6 +78,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         profile=options.profile,
         save=options.save,
         traces=options.traces,
+        intrusive=options.intrusive,
     )
     with console.progress() as progress:
         report = asyncio.run((options.runner or runner).run(plan, progress))

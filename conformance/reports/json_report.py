@@ -48,6 +48,8 @@ def to_json(report: Report) -> str:
         document["coverage"] = asdict(report.coverage)
     if report.undecided:
         document["undecided"] = list(report.undecided)
+    if report.idle_findings:
+        document["idle_findings"] = list(report.idle_findings)
     if report.facts is not None:
         document["facts"] = asdict(report.facts)
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
@@ -75,6 +77,7 @@ def from_json(text: str) -> Report:
         cut_short=top.take("cut_short", bool),
         coverage=_read_coverage(top.take("coverage", dict)) if "coverage" in document else None,
         undecided=tuple(map(str, top.take("undecided", list))) if "undecided" in document else (),
+        idle_findings=top.take_strings("idle_findings") if "idle_findings" in document else (),
         facts=_read_facts(top.take("facts", dict)) if "facts" in document else None,
     )
     if top.take("summary", dict) != report.summary():

@@ -25,7 +25,9 @@ def to_junit(report: Report) -> str:
             _add_case(suite, family, result)
         _set_counts(suite, [suite])
     if report.cut_short:
-        _add_interruption(root)
+        _add_error(root, "the run is complete", "cut-short", "the run was cut short")
+    for finding in report.idle_findings:
+        _add_error(root, "the target is idle when nobody asks it", "idle", finding)
     _set_counts(root, root.findall("testsuite"))
     root.set("time", f"{report.seconds:.3f}")
     ElementTree.indent(root)
@@ -74,10 +76,11 @@ def _failure_text(result: RequirementResult) -> str:
     return "\n".join(lines)
 
 
-def _add_interruption(root: ElementTree.Element) -> None:
+def _add_error(root: ElementTree.Element, name: str, kind: str, message: str) -> None:
+    """Add an error of the run as a whole."""
     suite = ElementTree.SubElement(root, "testsuite", name="run")
-    case = ElementTree.SubElement(suite, "testcase", classname="fencepost.run", name="the run is complete")
-    ElementTree.SubElement(case, "error", type="cut-short", message="the run was cut short")
+    case = ElementTree.SubElement(suite, "testcase", classname="fencepost.run", name=name)
+    ElementTree.SubElement(case, "error", type=kind, message=_replace_illegal(message))
     _set_counts(suite, [suite])
 
 

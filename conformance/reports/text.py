@@ -52,6 +52,8 @@ def render_report(report: Report, *, colour: bool = False) -> str:
         blocks.append(_coverage_block(report.coverage, len(report.rules)))
     if report.undecided:
         blocks.append(_open_questions(report.undecided))
+    if report.idle_findings:
+        blocks.append("\n".join(["While idle", *(f"  {escape_unprintable(each)}" for each in report.idle_findings)]))
     blocks.append(_closing_lines(report, paint))
     return "\n\n".join(blocks) + "\n"
 
@@ -86,6 +88,8 @@ def outcome_line(report: Report) -> str:
         return "INCONCLUSIVE: the run was cut short."
     if exit_code is ExitCode.INCONCLUSIVE:
         undecided = summary[Verdict.INCONCLUSIVE]
+        if not undecided:
+            return f"INCONCLUSIVE: nothing is violated, but {escape_unprintable(report.idle_findings[0])}."
         return f"INCONCLUSIVE: {_pluralize(undecided, 'requirement', 'requirements')} could not be decided."
     known = summary[Verdict.KNOWN]
     if not summary[Verdict.PASS] + known:

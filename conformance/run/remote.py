@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fencepost.adapters.target import Description
+from fencepost.adapters.target import Description, TargetError
 from fencepost.adapters.wire.process_control import ProcessControl
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
 from fencepost.conformance.capabilities import describe_facts, offered_capabilities, requirements_not_told
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 MAX_CONCURRENT_SCHEDULES = 400
 """How many random schedules are in flight."""
+CLEAN_UP_S = 20.0
+"""How long the removal of what the kit created may take, in seconds."""
 RETRY_NAMES = ("again", "at-last")
 """The further attempts of an inconclusive scenario: mostly the machine stalled, and a session expired."""
 
@@ -61,27 +63,48 @@ class RemoteRun:
             first = await pool.play(versions.scenarios[0], "versions")
             description = replace(pool.description, versions=usable_versions(pool.description.versions, first.events))
             pool = replace(pool, description=description)
-            offered = offered_capabilities(description, self.profile.capabilities, slow=self.plan.slow)
+            offered = offered_capabilities(
+                description,
+                self.profile.capabilities,
+                slow=self.plan.slow,
+                intrusive=self.plan.intrusive or self.profile.can_restart,
+            )
             if not self.profile.survives_restarts:
                 offered -= {"restart"}
             selection = select_scenarios((*ALL, *self.scenarios), requirements, offered, smoke=self.plan.smoke)
             selection = replace(selection, not_told=requirements_not_told(requirements, description))
             selection = add_tours(selection, description.settings, self.plan)
             state = RunState(self.plan, selection, emit, facts=describe_facts(description, offered))
-            name = {"name": self.plan.target, **description.implementation}
+            name = {"name": self.plan.target or description.name, **description.implementation}
             state.start(name)
             cut_short = False
             try:
                 await self.play_and_confirm(state, pool, first)
                 if self.plan.schedules:
                     await self.play_schedules(state, pool, offered)
+                await self.target.watch_idle()
             except (asyncio.CancelledError, TargetGone):
                 cut_short = True
+            state.idle_findings = self.target.idle_findings
+            await self.clean_up(state, pool)
             return state.finish(name, self.profile.deviations, cut_short=cut_short)
         finally:
             watching.cancel()
             await self.target.close()
             self.judges.close()
+
+    async def clean_up(self, state: RunState, pool: ScenarioPool) -> None:
+        """Remove what the run created on the target, and note in the report what stays."""
+        if pool.crash_monitor.is_down:
+            stays: tuple[str, ...] = ("groups of the kit stay: the target is down",)
+        else:
+            try:
+                async with asyncio.timeout(CLEAN_UP_S):
+                    stays = await self.target.remove_traces(self.token)
+            except (TimeoutError, asyncio.CancelledError):
+                stays = (f"groups of the kit stay, with {self.token} in their names: there was no time to remove them",)
+        if state.facts is not None and stays:
+            state.facts = replace(state.facts, remarks=(*state.facts.remarks, *stays))
 
     def scenario_pool(self, description: Description, lag_monitor: LoopLagMonitor) -> ScenarioPool:
         """A pool that plays scenarios and has them judged as they end."""
@@ -155,10 +178,18 @@ class RemoteRun:
 
 
 def kafka_target(address: str, profile: Profile) -> KafkaTarget:
-    """The target at an address, with settings and commands of the profile. Raises `TargetError` for no address."""
+    """The target at an address, with settings and commands of the profile; the empty address stands for the one that
+    its start command prints. Raises `TargetError` for no address."""
+    if not address and not profile.start:
+        raise TargetError("no target: name one, such as bundled, or give a --profile with [target] start")
+    if address and profile.start and not profile.kill:
+        raise TargetError(
+            f"{address}: the profile has start and no kill, so that only a target which the kit started can be "
+            "restarted; leave the address out, or give [target] kill"
+        )
     lifecycle = ProcessControl(profile.start, profile.kill, profile.folder) if profile.can_restart else None
     return KafkaTarget(
-        parse_target(address),
+        parse_target(address) if address else None,
         overrides=profile.settings,
         may_contradict=profile.overrides_broker,
         process_control=lifecycle,

@@ -64,6 +64,8 @@ class RunState:
     decisions: dict[str, bool] = field(default_factory=dict)
     facts: TargetFacts | None = None
     """What was known about the target beforehand."""
+    idle_findings: tuple[str, ...] = ()
+    """What the target did while the kit was idle that it should not."""
     goals: "CoverageGoals | None" = None
     """What the coverage by random schedules is measured against; None for the goals of the classic protocol."""
 
@@ -81,7 +83,11 @@ class RunState:
 
     def finish(self, target: Mapping[str, str], deviations: Mapping[str, str], *, cut_short: bool) -> Report:
         """Emit the end of the run and return its report."""
-        report = replace(self.build_report(target, deviations, cut_short=cut_short), facts=self.facts)
+        report = replace(
+            self.build_report(target, deviations, cut_short=cut_short),
+            facts=self.facts,
+            idle_findings=self.idle_findings,
+        )
         self.emit(RunFinished(report))
         return report
 
@@ -243,18 +249,17 @@ class RunState:
     def origin_of(self, run: ScenarioRun) -> Origin:
         """Where the trace of a run is saved, and the command that runs it again."""
         plan, name = self.plan, run.scenario.name
+        target = [plan.target] if plan.target else []  # else the profile starts it
         profile = ["--profile", str(plan.profile)] if plan.profile is not None else []
         if plan.save is not None:
             path = str(trace_path(plan.save, run))
-            return Origin(path, shlex.join(["fencepost", "replay", path, plan.target, *profile]))
+            return Origin(path, shlex.join(["fencepost", "replay", path, *target, *profile]))
         ids = run.scenario.requirements
         if not ids:
             on_tour = run.scenario in self.selection.scenarios
             again = ["--tours", str(plan.tours)] if on_tour else ["--schedules", str(plan.schedules)]
-            return Origin(
-                name, shlex.join(["fencepost", "test", plan.target, *again, "--seed", str(plan.seed), *profile])
-            )
-        return Origin(name, shlex.join(["fencepost", "test", plan.target, "--only", *ids, *profile]))
+            return Origin(name, shlex.join(["fencepost", "test", *target, *again, "--seed", str(plan.seed), *profile]))
+        return Origin(name, shlex.join(["fencepost", "test", *target, "--only", *ids, *profile]))
 
 
 def add_tours(selection: Selection, settings: Settings, plan: Plan) -> Selection:

@@ -38,6 +38,7 @@ CAPABILITIES: Mapping[str, str] = MappingProxyType(
         "no-initial-delay": "a group.initial.rebalance.delay.ms of 0",
         "session-bounds": "bounds of the session timeout that are known",
         "metadata-limit": "an offset.metadata.max.bytes that is known",
+        "intrusive": "leave for requests that a faulty broker may carry out on other groups",
         "retention": "a clean-up of expired offsets during the run",
         "transactions": "transactional offset commits",
         "slow": "time for the fixed timer of 300 s",

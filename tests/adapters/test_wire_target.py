@@ -487,7 +487,7 @@ async def test_a_command_that_does_not_end_is_killed() -> None:
 
 
 async def test_a_target_without_commands_is_not_restarted() -> None:
-    with pytest.raises(TargetError, match="its profile has no start and kill commands"):
+    with pytest.raises(TargetError, match="its profile has no start command"):
         await KafkaTarget(("127.0.0.1", 1)).restart()
 
 

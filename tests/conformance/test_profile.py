@@ -59,7 +59,7 @@ def test_an_empty_profile_says_nothing(tmp_path: Path) -> None:
         ("[targets]", "targets: unknown section; the sections are target, settings, capabilities, known, timing"),
         ("target = 1", "target: not a section; write [target] on a line of its own"),
         ("[target]\nstrat = 'x'", "[target] strat: unknown key; the keys are start, kill, keeps_storage"),
-        ("[target]\nstart = 'x'", "[target]: start and kill belong together; give the other one too"),
+        ("[target]\nkill = 'x'", "[target]: kill is of no use without start; give that too"),
         ("[target]\nstart = 1\nkill = 'x'", "[target] start: 1 is not a text; write it in quotes, not empty"),
         ("[target]\nstart = 'x'\nkill = ' '", "[target] kill: ' ' is not a text; write it in quotes, not empty"),
         (
@@ -107,7 +107,7 @@ def test_an_empty_profile_says_nothing(tmp_path: Path) -> None:
         ),
         (
             "[capabilities]\noffers = ['restart']",
-            "[capabilities] offers: 'restart' follows from [target] start and kill; leave it out here",
+            "[capabilities] offers: 'restart' follows from [target] start; leave it out here",
         ),
         ("[target", "not TOML: Expected ']' at the end of a table declaration (at end of document)"),
     ],

@@ -110,7 +110,7 @@ def test_an_unknown_requirement(capsys: Capture) -> None:
         ("[targets]", "targets: unknown section; the sections are target, settings, capabilities, known, timing"),
         ("[settings]\ngrace = 1", "[settings] grace: unknown key; the keys are min_session_timeout, "),
         ('[known]\nHB-99 = "later"', "[known] HB-99: no such requirement; write an id like JOIN-29"),
-        ('[target]\nstart = "x"', "[target]: start and kill belong together; give the other one too"),
+        ('[target]\nkill = "x"', "[target]: kill is of no use without start; give that too"),
     ],
 )
 def test_a_bad_profile(text: str, reason: str, trace: Path, tmp_path: Path, capsys: Capture) -> None:
