@@ -7,6 +7,7 @@ everything in the order and at the time it was seen.
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Protocol
 
 from fencepost.model.errors import FencepostError
@@ -14,12 +15,38 @@ from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Kind, Order
 
 
+class SettingOrigin(StrEnum):
+    """Where the value of a setting comes from, in the order of trust."""
+
+    KIT = "kit"
+    """The kit made the target with this value."""
+    CONSTANT = "constant"
+    """The same in every Kafka."""
+    PROFILE = "profile"
+    OVERRIDE = "override"
+    """The profile, which may contradict the broker."""
+    BROKER = "broker"
+    """The response to DescribeConfigs, or to Metadata."""
+    PROBE = "probe"
+    """Measured."""
+    UNLIMITED = "no limit met"
+    """Measured: no limit as far as the kit looks. The value is the farthest that was tried, or none of importance."""
+    NOT_TOLD = "not told"
+    """Neither told nor measured. The value, Kafka's default, decides nothing."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a value that requirements can be tested with."""
+        return self not in (SettingOrigin.UNLIMITED, SettingOrigin.NOT_TOLD)
+
+
 @dataclass(frozen=True, slots=True)
 class Description:
     """A target as discovered when it was opened.
 
     `versions` maps an API name to the lowest and highest version that both the target and the kit know;
-    an API that the target does not advertise is missing.
+    an API that the target does not advertise is missing. `origins` says where each setting comes from, by field of
+    `Settings` (empty: all of them are the kit's), and `remarks` what else the kit found out.
     """
 
     name: str
@@ -34,6 +61,16 @@ class Description:
     brokers: tuple[int, ...] = (0,)
     can_restart: bool = False
     implementation: Mapping[str, str] = field(default_factory=dict)
+    origins: Mapping[str, SettingOrigin] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+
+    def origin_of(self, setting: str) -> SettingOrigin:
+        """Where a setting comes from."""
+        return self.origins.get(setting, SettingOrigin.KIT)
+
+    def knows(self, *settings: str) -> bool:
+        """Whether all of the settings were told or measured."""
+        return all(self.origin_of(setting).is_known for setting in settings)
 
 
 class TraceBuilder:

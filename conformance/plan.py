@@ -21,8 +21,10 @@ DEFAULT_SHRINK_SECONDS = 60.0
 class Plan:
     """The options of a run.
 
-    `target` is "bundled" or "kafka://host:port"; `patterns` select requirements, all of them if empty; `smoke` asks
-    for the quickest run that means something, `slow` for the tests that wait out the fixed 300 s timer too;
+    `target` is "bundled" or "kafka://host:port", or "" for the one that the profile starts; `patterns` select
+    requirements, all of them if empty; `smoke` asks for the quickest run that means something, `slow` for the tests
+    that wait out the fixed 300 s timer too; `intrusive` permits requests that a faulty broker may carry out on groups
+    of others;
     `tours` is how many transition tours are played besides the scenarios, and `schedules` how many random schedules
     after them, both drawn by `seed`;
     `save` gets the traces of failures and `traces` every trace. Both folders exist.
@@ -44,6 +46,7 @@ class Plan:
     max_failures: int | None = None
     seconds: float | None = None
     shrink_seconds: float | None = DEFAULT_SHRINK_SECONDS
+    intrusive: bool = False
 
     @property
     def scope(self) -> Scope:

@@ -2,13 +2,15 @@
 
 A profile is a TOML file; every section and key is optional, and nothing else is allowed:
 
-    [target]                      # both or neither; with them, crashes are survived and restarts tested
-    start = "kafka/start 4"       # prints the bootstrap address as its only line once the target serves
-    kill = "kafka/kill 4"         # without warning; the next start has the same storage
+    [target]                      # with start, crashes are survived and restarts tested
+    start = "kafka/start 4"       # prints the bootstrap address on a line of its own once the target serves
+    kill = "kafka/kill 4"         # without warning; the next start has the same storage; not needed if start stays in
+                                  # the foreground: then the kit kills its process group
     keeps_storage = true          # false if a start forgets everything: then crashes are survived, no restart tested
 
-    [settings]                    # fields of `Settings`; they come before DescribeConfigs and Kafka's defaults
+    [settings]                    # fields of `Settings`; what is not here is asked or measured
     initial_rebalance_delay = 600
+    override = true               # these are right even where the broker says otherwise
 
     [capabilities]                # what can be tested here, beyond what follows from the rest
     offers = ["retention"]
@@ -33,12 +35,12 @@ from typing import Any
 
 from fencepost.model.catalogue.classic import CAPABILITIES, CATALOGUE
 from fencepost.model.errors import FencepostError
-from fencepost.model.settings import Settings
+from fencepost.model.settings import SETTING_OF_CONFIG, Settings
 
 SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "target": ("start", "kill", "keeps_storage"),
-        "settings": tuple(setting.name for setting in fields(Settings)),
+        "settings": (*(setting.name for setting in fields(Settings)), "override"),
         "capabilities": ("offers",),
         "known": tuple(CATALOGUE),
         "timing": ("grace_ms",),
@@ -48,10 +50,13 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 DERIVED_CAPABILITIES: Mapping[str, str] = MappingProxyType(
     {
-        "restart": "from [target] start and kill",
+        "restart": "from [target] start",
         "size-limit": "from the setting max_group_size",
         "initial-delay": "from the setting initial_rebalance_delay",
         "no-initial-delay": "from the setting initial_rebalance_delay",
+        "session-bounds": "from the settings min_session_timeout and max_session_timeout",
+        "metadata-limit": "from the setting max_offset_metadata",
+        "intrusive": "from the flag --intrusive, or from [target] start",
         "slow": "from the flag --slow",
     }
 )
@@ -65,13 +70,15 @@ class ProfileError(FencepostError):
 @dataclass(frozen=True, slots=True)
 class Profile:
     """The contents of a profile. `folder` is where the commands are run; `settings` hold only what the profile names,
-    by field of `Settings`; `deviations` maps requirement ids to reasons; times are in milliseconds."""
+    by field of `Settings`, and with `overrides_broker` the broker may say otherwise; `deviations` maps requirement ids
+    to reasons; times are in milliseconds."""
 
     folder: Path = Path()
     start: tuple[str, ...] = ()
     kill: tuple[str, ...] = ()
     keeps_storage: bool = True
     settings: Mapping[str, int] = field(default_factory=dict)
+    overrides_broker: bool = False
     capabilities: frozenset[str] = frozenset()
     deviations: Mapping[str, str] = field(default_factory=dict)
     grace: int | None = None
@@ -112,26 +119,56 @@ def _parse_profile(folder: Path, document: Mapping[str, Any]) -> Profile:
             raise ProfileError(f"{name}: not a section; write [{name}] on a line of its own")
         for key in section:
             if key not in SECTIONS[name]:
-                raise ProfileError(f"[{name}] {key}: {_unknown_key(name)}")
+                written = _dotted_name(key, section[key])
+                raise ProfileError(f"[{name}] {written}: {_unknown_key(name, written)}")
     target, timing = document.get("target", {}), document.get("timing", {})
-    if ("start" in target) != ("kill" in target):
-        raise ProfileError("[target]: start and kill belong together; give the other one too")
+    if "kill" in target and "start" not in target:
+        raise ProfileError("[target]: kill is of no use without start; give that too")
     return Profile(
         folder=folder,
         start=_read_command(target, "start"),
         kill=_read_command(target, "kill"),
         keeps_storage=_read_bool("[target] keeps_storage", target.get("keeps_storage", True)),
-        settings={key: _read_number(f"[settings] {key}", value) for key, value in document.get("settings", {}).items()},
+        settings=_read_settings(document.get("settings", {})),
+        overrides_broker=_read_bool("[settings] override", document.get("settings", {}).get("override", False)),
         capabilities=_read_capabilities(document.get("capabilities", {}).get("offers", [])),
         deviations={key: _read_text(f"[known] {key}", value) for key, value in document.get("known", {}).items()},
         grace=_read_number("[timing] grace_ms", timing["grace_ms"]) if timing else None,
     )
 
 
-def _unknown_key(section: str) -> str:
+def _unknown_key(section: str, key: str) -> str:
     if section == "known":
         return "no such requirement; write an id like JOIN-29"
+    if section == "settings" and (meant := setting_of(key)) is not None:
+        return f"this is Kafka's name; write {meant}"
     return f"unknown key; the keys are {', '.join(SECTIONS[section])}"
+
+
+def _read_settings(section: Mapping[str, object]) -> dict[str, int]:
+    found = {name: _read_number(f"[settings] {name}", value) for name, value in section.items() if name != "override"}
+    low, high = found.get("min_session_timeout", 0), found.get("max_session_timeout")
+    if high is not None and low > high:
+        raise ProfileError(f"[settings] min_session_timeout: {low} is above max_session_timeout, {high}")
+    return found
+
+
+def _dotted_name(key: str, value: object) -> str:
+    """The name that was written: TOML reads `group.max.size` as tables within tables."""
+    while isinstance(value, dict) and len(value) == 1:
+        ((word, value),) = value.items()
+        key = f"{key}.{word}"
+    return key
+
+
+def setting_of(kafka_name: str) -> str | None:
+    """The setting that Kafka calls so, with dots or underscores, with or without its unit; None if there is none."""
+    plain = kafka_name.replace(".", "_")
+    for config, name in SETTING_OF_CONFIG.items():
+        full = config.replace(".", "_")
+        if plain in (full, full.removesuffix("_ms")):
+            return name
+    return None
 
 
 def _read_text(where: str, value: object) -> str:

@@ -150,6 +150,27 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
+class SettingFact:
+    """A setting of the target: its value, None if it is not known, and its origin (profile, override, broker, probe,
+    kit, no limit met, not told)."""
+
+    value: int | None
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFacts:
+    """What was known about the target of a run: `settings` by name, the versions of `apis` that it shares with the kit,
+    the `capabilities` that it has, those that are `off` with the lines that would switch them on, and `remarks`."""
+
+    settings: Mapping[str, SettingFact]
+    apis: Mapping[str, tuple[int, int]]
+    capabilities: tuple[str, ...]
+    off: Mapping[str, str]
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """The outcome of a run.
 
@@ -158,7 +179,8 @@ class Report:
     ended before its schedules did, or left something undecided, and `ended` how it ended before (None if it did not);
     `coverage` is there if random schedules were played; `undecided` tells what recorded traces leave open, and why;
     `scope` says how much the run set out to exercise; the `specification` has the requirements of all results;
-    `unclassified` are violations that no requirement speaks of.
+    `unclassified` are violations that no requirement speaks of; `facts` are there if a target was asked;
+    `idle_findings` tell what it did while the kit was idle that no requirement forbids and no broker should do.
     """
 
     target: Mapping[str, str]
@@ -175,6 +197,8 @@ class Report:
     scope: Scope = Scope.FULL
     specification: Specification = field(default=DEFAULT_SPECIFICATION, repr=False)
     unclassified: tuple[Failure, ...] = ()
+    facts: TargetFacts | None = None
+    idle_findings: tuple[str, ...] = ()
 
     def summary(self) -> dict[Verdict, int]:
         """How many requirements got each verdict; every verdict is a key."""
@@ -203,12 +227,13 @@ class Report:
 
     def exit_code(self) -> ExitCode:
         """A violation outweighs everything; a run that left something undecided, or checked nothing, is never
-        conformant."""
+        conformant, nor is a target that was busy while it was idle."""
         summary = self.summary()
         if summary[Verdict.FAIL] or self.unclassified:
             return ExitCode.VIOLATION
         if self.ended is not None and self.ended.kind in (EndKind.NOT_STARTED, EndKind.UNREADABLE):
             return ExitCode.COULD_NOT_RUN
-        if self.cut_short or summary[Verdict.INCONCLUSIVE] or not summary[Verdict.PASS] + summary[Verdict.KNOWN]:
+        is_open = self.cut_short or self.idle_findings or summary[Verdict.INCONCLUSIVE]
+        if is_open or not summary[Verdict.PASS] + summary[Verdict.KNOWN]:
             return ExitCode.INCONCLUSIVE
         return ExitCode.CONFORMANT

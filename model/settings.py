@@ -1,6 +1,8 @@
 """The settings of a group coordinator that its answers depend on."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 NEW_MEMBER_TIMEOUT_MS = 300_000
 """How long a first JoinGroup may stay parked (KAFKA-7610); a constant in Kafka."""
@@ -22,3 +24,23 @@ class Settings:
     retention_check_interval: int = 600_000
     offsets_partitions: int = 50
     new_member_timeout: int = NEW_MEMBER_TIMEOUT_MS
+
+
+SETTING_OF_CONFIG: Mapping[str, str] = MappingProxyType(
+    {
+        "group.min.session.timeout.ms": "min_session_timeout",
+        "group.max.session.timeout.ms": "max_session_timeout",
+        "group.initial.rebalance.delay.ms": "initial_rebalance_delay",
+        "group.max.size": "max_group_size",
+        "offset.metadata.max.bytes": "max_offset_metadata",
+        "offsets.retention.minutes": "offsets_retention",
+        "offsets.retention.check.interval.ms": "retention_check_interval",
+        "offsets.topic.num.partitions": "offsets_partitions",
+    }
+)
+"""The settings by the names that Kafka gives them; times are in milliseconds unless the name says otherwise."""
+
+
+def kafka_name(setting: str) -> str:
+    """Kafka's name of a setting, or the setting itself if Kafka has it as a constant."""
+    return next((config for config, name in SETTING_OF_CONFIG.items() if name == setting), setting)

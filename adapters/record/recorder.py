@@ -19,6 +19,7 @@ from fencepost.adapters.record.proxy import Proxy
 from fencepost.adapters.wire import discovery
 from fencepost.adapters.wire.admin_client import AdminClient
 from fencepost.adapters.wire.cluster import Cluster
+from fencepost.adapters.wire.cluster_settings import SettingClaims, ask_settings
 from fencepost.adapters.wire.pool import ConnectionPool
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
@@ -34,7 +35,8 @@ REQUEST_TIMEOUT_S = 10.0
 @dataclass(frozen=True, slots=True)
 class RecordingOptions:
     """The options of a recording. An event is on the disk after `sync_interval_s` seconds at the latest; a file ends
-    after `max_file_bytes`, the recording after `duration_s` (None: never); `settings` win over the cluster's own."""
+    after `max_file_bytes`, the recording after `duration_s` (None: never); `settings` are told by
+    the user, and with `overrides_broker` the cluster may say otherwise."""
 
     listen: Address
     upstream: Address
@@ -44,6 +46,7 @@ class RecordingOptions:
     duration_s: float | None = None
     grace_ms: int = DEFAULT_GRACE_MS
     settings: Mapping[str, int] | None = None
+    overrides_broker: bool = False
     keep_all_bytes: bool = False
 
 
@@ -57,7 +60,7 @@ class RecordingResult:
     write_error: str = ""
 
 
-async def learn_cluster(upstream: Address, overrides: Mapping[str, int]) -> tuple[Settings | None, str]:
+async def learn_cluster(upstream: Address, claims: SettingClaims) -> tuple[Settings | None, str]:
     """The settings of a cluster, None if it does not support DescribeConfigs, and its name. Raises `TargetError` if it
     cannot be reached."""
     pool = ConnectionPool(MAX_CONNECTIONS, REQUEST_TIMEOUT_S)
@@ -67,9 +70,9 @@ async def learn_cluster(upstream: Address, overrides: Mapping[str, int]) -> tupl
         brokers, name = await discovery.learn_brokers(client, upstream)
         cluster = Cluster(client, REQUEST_TIMEOUT_S)
         cluster.replace_brokers(brokers)
-        if "DescribeConfigs" not in client.versions and not overrides:
+        if "DescribeConfigs" not in client.versions and not claims.values:
             return None, name
-        return await discovery.learn_settings(client, cluster, overrides), name
+        return (await ask_settings(client, cluster, claims)).settings(), name
     finally:
         await pool.close()
 
@@ -157,5 +160,5 @@ async def record_traffic(
 ) -> RecordingResult:
     """Record the traffic of a cluster's clients until `stop`. Raises `TargetError` if the cluster cannot be reached,
     and `OSError` if the address or the file cannot be used."""
-    settings, cluster = await learn_cluster(job.upstream, job.settings or {})
+    settings, cluster = await learn_cluster(job.upstream, SettingClaims(job.settings or {}, job.overrides_broker))
     return await Recorder(job, settings, cluster, show).run(announce, stop)

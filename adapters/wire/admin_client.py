@@ -34,12 +34,12 @@ class AdminClient:
         return max(lowest, min(preferred, highest))
 
     async def request(
-        self, address: Address, api: str, version: int, body: Body, *, fresh: bool = False
+        self, address: Address, api: str, version: int, body: Body, *, fresh: bool = False, alone: bool = False
     ) -> DecodedResponse:
-        """Send a request, on a `fresh` connection if need be, and return its response. Raises `ConnectionLossError`
-        without one, else as `ConnectionPool.acquire`."""
+        """Send a request, on a `fresh` connection or on one that carries it `alone` if need be, and return its
+        response. Raises `ConnectionLossError` without one, else as `ConnectionPool.acquire`."""
         frame = encode_request(api, version, self.next_id(), CLIENT_ID, body)
-        connection = await (self.pool.open_connection(address) if fresh else self.pool.acquire(address))
+        connection = await (self.pool.open_connection(address) if fresh or alone else self.pool.acquire(address))
         response: asyncio.Future[bytes | ConnectionLoss] = asyncio.get_running_loop().create_future()
 
         def settle(outcome: bytes | ConnectionLoss) -> None:
@@ -57,7 +57,10 @@ class AdminClient:
                 connection.abort()
         if isinstance(outcome, ConnectionLoss):
             raise ConnectionLossError(outcome)
-        self.pool.release(address, connection)
+        if alone:
+            connection.close()
+        else:
+            self.pool.release(address, connection)
         return decode_response(api, version, outcome)
 
 

@@ -13,7 +13,7 @@ from fencepost.adapters.target import (
     torn_request_body,
 )
 from fencepost.adapters.wire.admin_client import AdminClient, error_codes
-from fencepost.adapters.wire.cluster import Cluster, CoordinatorKey, coordinator_key_of
+from fencepost.adapters.wire.cluster import GROUP_KEY, Cluster, CoordinatorKey, coordinator_key_of
 from fencepost.adapters.wire.connection import Connection, ConnectionLoss, ConnectionLossError
 from fencepost.adapters.wire.pool import wait_closed
 from fencepost.model.errors import Error
@@ -47,6 +47,8 @@ class WireChannel:
             raise ValueError(f"the target has no broker {options.broker}; it has {sorted(self.cluster.brokers)}")
         flight = _InFlightRequest(self, api, version, body, options)
         self.in_flight.add(flight)
+        if flight.key is not None and flight.key[0] == GROUP_KEY:
+            self.cluster.groups.add(flight.key[1])
         address = None if self._queue else self.cluster.known_address(flight.key, options.broker)
         connection = address and self.client.pool.take_idle(address)
         if address and connection:

@@ -67,6 +67,8 @@ class Cluster:
         self._client = client
         self._ready_timeout = ready_timeout
         self._coordinators: dict[CoordinatorKey, int] = {}
+        self.groups: set[str] = set()
+        """The groups that channels sent requests about."""
 
     def known_address(self, key: CoordinatorKey | None, broker: int | None) -> Address | None:
         """The address that a request goes to; None if its coordinator has to be looked up."""

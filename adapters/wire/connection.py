@@ -16,7 +16,7 @@ class LossCause(Enum):
     NO_HOST = "check the host name"
     UNREACHABLE = "check the address and the firewall"
     SILENT = "is this a Kafka broker, and is it well?"
-    CLOSED = "it may want TLS or SASL; Fencepost needs a PLAINTEXT listener"
+    CLOSED = "it gave no reason; look into its log"
     NOT_KAFKA = "check the address"
     ENDED = "the kit ended the connection"
 

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from itertools import count
 
 from fencepost.adapters.address import Address, format_url
 from fencepost.adapters.target import TargetError
 from fencepost.adapters.wire.admin_client import AdminClient, error_codes
 from fencepost.adapters.wire.cluster import GROUP_KEY, RETRY_DELAY_S, Cluster
-from fencepost.adapters.wire.connection import ConnectionLoss, ConnectionLossError, LossCause
+from fencepost.adapters.wire.connection import ConnectionLossError, LossCause
+from fencepost.adapters.wire.hangup import describe_loss, explain_hangup
 from fencepost.model.classic.messages.parsing import names_topics_by_id
 from fencepost.model.classic.messages.requests import MIN_TOPIC_ID_VERSION
 from fencepost.model.errors import COORDINATOR_NOT_READY, Error
@@ -19,24 +19,11 @@ from fencepost.model.wire.java_hash import java_abs_hash
 from fencepost.model.wire.primitives import ZERO_UUID
 from fencepost.traces.events import Body
 
-BROKER_RESOURCE = 4
 MIN_PARTITIONS = 4
+MAX_REMOVAL_POLLS = 30
 TOPIC_IDS_SINCE = 10
 """The first version of Metadata with topic ids."""
-TLS_ALERT = b"\x15\x03"
 CLIENT_SOFTWARE = {"client_software_name": "fencepost", "client_software_version": "1"}
-
-SETTING_OF_CONFIG = {
-    "group.min.session.timeout.ms": "min_session_timeout",
-    "group.max.session.timeout.ms": "max_session_timeout",
-    "group.initial.rebalance.delay.ms": "initial_rebalance_delay",
-    "group.max.size": "max_group_size",
-    "offset.metadata.max.bytes": "max_offset_metadata",
-    "offsets.retention.minutes": "offsets_retention",
-    "offsets.retention.check.interval.ms": "retention_check_interval",
-    "offsets.topic.num.partitions": "offsets_partitions",
-}
-"""Kafka's names of the settings."""
 
 REQUIRED_APIS = ("Metadata", "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat")
 
@@ -51,7 +38,7 @@ async def learn_versions(client: AdminClient, address: Address) -> dict[str, tup
         except ConnectionLossError as error:
             # A broker that does not know the version may hang up instead of answering 35.
             if version == 0 or error.loss.cause is not LossCause.CLOSED:
-                raise as_target_error(address, error.loss) from None
+                raise await explain_hangup(client, address, error.loss) from None
             continue
         body = response.body
         if body.get("error_code") == 0 and isinstance(body.get("api_keys"), list) and response.correlation_id > 0:
@@ -107,41 +94,14 @@ async def learn_brokers(client: AdminClient, address: Address) -> tuple[dict[int
     return dict(sorted(brokers.items())), body.get("cluster_id") or ""
 
 
-async def learn_settings(client: AdminClient, cluster: Cluster, overrides: Mapping[str, int]) -> Settings:
-    """The settings: each from `overrides`, else from DescribeConfigs, else Kafka's default."""
-    unknown = sorted(set(overrides) - {field.name for field in fields(Settings)})
-    if unknown:
-        raise TargetError(f"unknown setting {unknown[0]!r} in the profile; see the fields of the trace header")
-    told: dict[str, int] = {}
-    if "DescribeConfigs" in client.versions:
-        node, address = next(iter(cluster.brokers.items()))
-        resource = {
-            "resource_type": BROKER_RESOURCE,
-            "resource_name": str(node),
-            "configuration_keys": list(SETTING_OF_CONFIG),
-        }
-        version = client.nearest_version("DescribeConfigs", 1)
-        body = await _request(client, address, "DescribeConfigs", version, {"resources": [resource]})
-        for result in body.get("results") or ():
-            told |= _read_settings(result)
-    return Settings(**{**told, **overrides})
-
-
-def _read_settings(result: Body) -> Iterator[tuple[str, int]]:
-    for config in result.get("configs") or ():
-        name, value = config.get("name"), config.get("value")
-        if name in SETTING_OF_CONFIG and value is not None and value.lstrip("-").isdigit():
-            minutes = name.endswith(".minutes")
-            yield SETTING_OF_CONFIG[name], int(value) * (60_000 if minutes else 1)
-
-
-async def ensure_topic(client: AdminClient, cluster: Cluster, topic: str, ready_timeout: float) -> str | None:
+async def ensure_topic(
+    client: AdminClient, cluster: Cluster, topic: str, ready_timeout: float
+) -> tuple[str | None, bool]:
     """Create the kit's topic if it is missing, and wait until all its partitions have a leader; returns its id, None if
-    the target has no topic ids (KIP-516)."""
+    the target has no topic ids (KIP-516), and whether it was created."""
     address = next(iter(cluster.brokers.values()))
     creates = "CreateTopics" in client.versions
-    if creates:
-        await _create_topic(client, address, topic)
+    created = creates and await _create_topic(client, address, topic)
     version = client.nearest_version("Metadata", TOPIC_IDS_SINCE)
     named = {"name": topic, "topic_id": ZERO_UUID} if version >= TOPIC_IDS_SINCE else {"name": topic}
     question: dict[str, object] = {"topics": [named]}
@@ -167,7 +127,7 @@ async def ensure_topic(client: AdminClient, cluster: Cluster, topic: str, ready_
             "delete it or add partitions"
         )
     topic_id = found.get("topic_id", ZERO_UUID)
-    return None if topic_id == ZERO_UUID else str(topic_id)
+    return (None if topic_id == ZERO_UUID else str(topic_id)), created
 
 
 def without_topic_ids(versions: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
@@ -179,7 +139,8 @@ def without_topic_ids(versions: Mapping[str, tuple[int, int]]) -> dict[str, tupl
     return {api: (lowest, highest) for api, (lowest, highest) in named.items() if lowest <= highest}
 
 
-async def _create_topic(client: AdminClient, address: Address, topic: str) -> None:
+async def _create_topic(client: AdminClient, address: Address, topic: str) -> bool:
+    """Create the topic; returns False if it was there before."""
     version = client.nearest_version("CreateTopics", 4)
     # From version 4 on, -1 is the broker's own default (KIP-464).
     replicas = -1 if version >= 4 else 1
@@ -191,6 +152,26 @@ async def _create_topic(client: AdminClient, address: Address, topic: str) -> No
                 f"{format_url(address)}: cannot create topic {topic!r}: error {result.get('error_code')} "
                 f"{result.get('error_message') or ''}; create it with {MIN_PARTITIONS} partitions by hand"
             )
+    return all(result.get("error_code") == Error.NONE for result in body.get("topics") or ())
+
+
+async def remove_topic(client: AdminClient, cluster: Cluster, topic: str) -> bool:
+    """Delete the kit's topic and wait until it is gone; returns whether it is. Raises `ConnectionLossError`."""
+    if "DeleteTopics" not in client.versions:
+        return False
+    address = next(iter(cluster.brokers.values()))
+    version = client.nearest_version("DeleteTopics", 4)
+    await client.request(address, "DeleteTopics", version, {"topic_names": [topic], "timeout_ms": 10_000})
+    version = client.nearest_version("Metadata", 5)
+    question: dict[str, object] = {"topics": [{"name": topic}]}
+    if version >= 4:
+        question["allow_auto_topic_creation"] = False
+    for _ in range(MAX_REMOVAL_POLLS):
+        body = (await client.request(address, "Metadata", version, question)).body
+        if any(found.get("error_code") == Error.UNKNOWN_TOPIC_OR_PARTITION for found in body.get("topics") or ()):
+            return True
+        await asyncio.sleep(RETRY_DELAY_S)
+    return False
 
 
 async def await_coordinators(
@@ -227,7 +208,7 @@ async def _coordinator_error(client: AdminClient, cluster: Cluster, group: str, 
         body = fit_body("OffsetFetchRequest", version, body)
         response = await client.request(cluster.brokers[node], "OffsetFetch", version, body)
     except ConnectionLossError as error:
-        raise as_target_error(first, error.loss) from None
+        raise describe_loss(first, error.loss) from None
     return next((code for code in error_codes(response.body) if code in COORDINATOR_NOT_READY), 0)
 
 
@@ -248,11 +229,4 @@ async def _request(client: AdminClient, address: Address, api: str, version: int
     try:
         return (await client.request(address, api, version, body)).body
     except ConnectionLossError as error:
-        raise as_target_error(address, error.loss) from None
-
-
-def as_target_error(address: Address, loss: ConnectionLoss) -> TargetError:
-    """The `TargetError` that reports a lost connection to the user."""
-    if loss.head[:2] == TLS_ALERT:
-        return TargetError(f"{format_url(address)}: speaks TLS; Fencepost needs a PLAINTEXT listener")
-    return TargetError(f"{format_url(address)}: {loss.reason}; {loss.cause.value}")
+        raise await explain_hangup(client, address, error.loss) from None

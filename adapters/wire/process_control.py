@@ -1,69 +1,213 @@
-"""The commands of a profile that start and kill a target."""
+"""The commands of a profile that start and kill a target, and the process that stays in the foreground."""
 
 import asyncio
+import os
 import shlex
+import signal
 import tempfile
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 from fencepost.adapters.address import Address, parse_address
 from fencepost.adapters.target import TargetError
+from fencepost.adapters.wire.process_use import IdleUse, compare_use, thread_use_of
+
+EXIT_GRACE_S = 0.3
+"""How long a command may take to end after its address, to be one that leaves the target in the background."""
+POLL_S = 0.02
+MAX_OUTPUT_BYTES = 1_000_000
+"""How much output of a process is kept on the disk."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
+class RunningCommand:
+    """A command that runs, in a session of its own, with its output in files: what it leaves running may keep them,
+    and nobody waits for their end."""
+
+    process: asyncio.subprocess.Process
+    out: IO[bytes]
+    err: IO[bytes]
+    dropped: int = 0
+    """Bytes of output that were thrown away."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process has not ended."""
+        return self.process.returncode is None
+
+    def read(self) -> str:
+        """Everything on stdout that is kept."""
+        return _read_file(self.out)
+
+    def complaint(self) -> str:
+        """The last lines on stderr."""
+        return " / ".join(_read_file(self.err).strip().splitlines()[-3:]) or "nothing on stderr"
+
+    def output_bytes(self) -> int:
+        """How much it wrote so far; what is too much to keep is thrown away."""
+        for file in (self.out, self.err):
+            if (size := os.fstat(file.fileno()).st_size) > MAX_OUTPUT_BYTES:
+                self.dropped += size
+                os.ftruncate(file.fileno(), 0)
+        return self.dropped + sum(os.fstat(file.fileno()).st_size for file in (self.out, self.err))
+
+    async def end(self) -> None:
+        """Kill the process and its group, and let go of the files."""
+        if self.is_running:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            await self.process.wait()
+        self.out.close()
+        self.err.close()
+
+
+@dataclass(slots=True)
 class ProcessControl:
     """Two commands, run in `folder`, each with `timeout` seconds to finish.
 
-    `start_command` leaves the target running in the background, prints its bootstrap address (host:port) as its only
-    line on stdout, and ends. `kill_command` ends the target without warning; the next start finds the same storage.
+    `start_command` prints the bootstrap address of the target (host:port) on a line of its own. Either it then ends,
+    with nothing else printed, and leaves the target running in the background; `kill_command` ends that without
+    warning. Or it stays in the foreground: then it is the target, and its process group is killed. The next start
+    finds the same storage.
     """
 
     start_command: tuple[str, ...]
-    kill_command: tuple[str, ...]
+    kill_command: tuple[str, ...] = ()
     folder: Path = Path()
     timeout: float = 180.0
+    _foreground: RunningCommand | None = field(default=None, init=False)
 
     async def start(self) -> Address:
         """Start the target and return its address, which may differ from the last one. Raises `TargetError`."""
-        output = await self._run("start", self.start_command)
-        address = parse_address(output)
-        if address is None:
-            raise TargetError(
-                f"start command {shlex.join(self.start_command)!r}: printed {output[:200]!r}, "
-                "not one line with the bootstrap address host:port"
-            )
-        return address
+        name = f"start command {shlex.join(self.start_command)!r}"
+        command = await self._launch(name, self.start_command)
+        try:
+            return await self._await_address(name, command)
+        except BaseException:
+            await command.end()
+            raise
 
     async def kill(self) -> None:
         """Kill the target. Raises `TargetError`."""
-        await self._run("kill", self.kill_command)
+        command, self._foreground = self._foreground, None
+        if command is None and not self.kill_command:
+            raise TargetError(
+                "the target cannot be killed: the kit did not start it, and its profile has no kill command"
+            )
+        try:
+            if self.kill_command:
+                await self._run_kill()
+        finally:
+            if command is not None:
+                await command.end()
 
-    async def _run(self, role: str, command: tuple[str, ...]) -> str:
-        name = f"{role} command {shlex.join(command)!r}"
-        # Files instead of pipes: what the command leaves running may keep them, and nobody waits for their end.
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            try:
-                code = await self._wait_for_exit(command, out, err)
-            except TimeoutError:
-                raise TargetError(f"{name}: not finished after {self.timeout:g} s") from None
-            except OSError as cause:
-                raise TargetError(f"{name}: cannot be run: {cause.strerror}") from None
-            out.seek(0)
-            err.seek(0)
-            if code:
-                complaint = " / ".join(err.read().decode(errors="replace").strip().splitlines()[-3:])
-                raise TargetError(f"{name}: exit code {code}: {complaint or 'nothing on stderr'}")
-            return out.read().decode(errors="replace")
+    async def stop(self, *, in_background: bool) -> None:
+        """End the target in the foreground, if there is one, and else with leave the one `in_background`."""
+        command, self._foreground = self._foreground, None
+        if command is not None:
+            await command.end()
+        elif in_background and self.kill_command:
+            await self._run_kill()
 
-    async def _wait_for_exit(self, command: tuple[str, ...], out: IO[bytes], err: IO[bytes]) -> int:
-        process = await asyncio.create_subprocess_exec(
-            *command, cwd=self.folder, stdin=asyncio.subprocess.DEVNULL, stdout=out, stderr=err
-        )
+    async def measure_use(self, seconds: float) -> IdleUse | None:
+        """What the process in the foreground uses in so many seconds; None without one, or if it ends."""
+        command = self._foreground
+        if command is None or not command.is_running:
+            return None
+        pid, loop = command.process.pid, asyncio.get_running_loop()
+        begun, written, before = loop.time(), command.output_bytes(), thread_use_of(pid)
+        await asyncio.sleep(seconds)
+        if not command.is_running:
+            return None
+        after = thread_use_of(pid)
+        return compare_use(before, after, loop.time() - begun, command.output_bytes() - written)
+
+    async def _run_kill(self) -> None:
+        name = f"kill command {shlex.join(self.kill_command)!r}"
+        command = await self._launch(name, self.kill_command)
+        try:
+            await self._await_end(name, command)
+        finally:
+            await command.end()
+
+    async def _launch(self, name: str, arguments: tuple[str, ...]) -> RunningCommand:
+        out, err = _open_output(), _open_output()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *arguments,
+                cwd=self.folder,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
+        except OSError as cause:
+            out.close()
+            err.close()
+            raise TargetError(f"{name}: cannot be run: {cause.strerror}") from None
+        return RunningCommand(process, out, err)
+
+    async def _await_end(self, name: str, command: RunningCommand) -> None:
+        """Wait until a command has ended well. Raises `TargetError` otherwise."""
         try:
             async with asyncio.timeout(self.timeout):
-                return await process.wait()
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
+                code = await command.process.wait()
+        except TimeoutError:
+            raise TargetError(f"{name}: not finished after {self.timeout:g} s") from None
+        if code:
+            raise TargetError(f"{name}: exit code {code}: {command.complaint()}")
+
+    async def _await_address(self, name: str, command: RunningCommand) -> Address:
+        """The address that a command prints before it ends, or before it stays."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.timeout
+        while command.is_running and loop.time() < deadline:
+            address = _first_address(command.read())
+            if address is not None:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(EXIT_GRACE_S):
+                        await command.process.wait()
+                if command.is_running:
+                    self._foreground = command
+                    return address
+                break
+            with suppress(TimeoutError):
+                async with asyncio.timeout(POLL_S):
+                    await command.process.wait()
+        if command.is_running:
+            raise TargetError(f"{name}: not finished after {self.timeout:g} s")
+        return await self._address_of_ended(name, command)
+
+    async def _address_of_ended(self, name: str, command: RunningCommand) -> Address:
+        """The address of a target that a command has left in the background."""
+        await self._await_end(name, command)
+        output = command.read()
+        command.out.close()
+        command.err.close()
+        address = parse_address(output)
+        if address is None:
+            raise TargetError(f"{name}: printed {output[:200]!r}, not one line with the bootstrap address host:port")
+        if not self.kill_command:
+            raise TargetError(
+                f"{name}: ended, so that the target is in the background, and the profile has no kill command; give "
+                "one, or have start stay in the foreground"
+            )
+        return address
+
+
+def _first_address(output: str) -> Address | None:
+    """The first whole line that is an address."""
+    whole, _, _ = output.rpartition("\n")
+    return next((address for line in whole.splitlines() if (address := parse_address(line)) is not None), None)
+
+
+def _open_output() -> IO[bytes]:
+    """A file that is appended to even after it was emptied; it has no name, and goes with the command."""
+    return tempfile.TemporaryFile("a+b")
+
+
+def _read_file(file: IO[bytes]) -> str:
+    size = os.fstat(file.fileno()).st_size
+    return os.pread(file.fileno(), size, 0).decode(errors="replace")

@@ -1,6 +1,7 @@
 """The target of a Kafka cluster, or of any implementation of its wire protocol."""
 
 import asyncio
+import secrets
 from collections.abc import Mapping
 
 from fencepost.adapters.address import Address, format_url, parse_url
@@ -9,13 +10,19 @@ from fencepost.adapters.wire import discovery
 from fencepost.adapters.wire.admin_client import AdminClient
 from fencepost.adapters.wire.channel import WireChannel
 from fencepost.adapters.wire.cluster import RETRY_DELAY_S, Cluster
+from fencepost.adapters.wire.cluster_settings import LearnedSettings, SettingClaims, ask_settings
 from fencepost.adapters.wire.connection import ConnectionLossError
+from fencepost.adapters.wire.group_requests import GroupRequests
 from fencepost.adapters.wire.pool import ConnectionPool, connection_limit
+from fencepost.adapters.wire.probing import SettingsProbe
 from fencepost.adapters.wire.process_control import ProcessControl
 from fencepost.traces.events import Order
 
 MAX_CONNECTING = 4
 """Connections that are being opened at the same time: the accept queue of some targets is that short."""
+
+IDLE_WINDOWS_S = ((0.5, 1.0), (0.0, 2.0))
+"""Pauses before each look at an idle target, and how long it takes; the second follows if the first is striking."""
 
 
 def parse_target(text: str) -> Address:
@@ -27,25 +34,33 @@ def parse_target(text: str) -> Address:
 
 
 class KafkaTarget:
-    """Implements `Target` for a cluster that is reached at `address`.
+    """Implements `Target` for a cluster that is reached at `address`; without one, `process_control` starts it when it
+    is opened, and ends it when it is closed.
 
-    `overrides` are fields of `Settings` that win over the target's own. `timeout` is how many seconds a connection
-    and a response to one of the kit's own requests may take, `ready_timeout` how many a topic or a coordinator may
-    take to become ready. With a `process_control` the target can be restarted.
+    `overrides` are settings by field of `Settings`, which win over the target's own; it is an error if they contradict
+    these, unless they `may_contradict`. `timeout` is how many seconds a connection and a response to one of the kit's
+    own requests may take, `ready_timeout` how many a topic or a coordinator may take to become ready. With a
+    `process_control` the target can be restarted.
     """
 
     def __init__(
         self,
-        address: Address,
+        address: Address | None,
         *,
         overrides: Mapping[str, int] | None = None,
+        may_contradict: bool = False,
         process_control: ProcessControl | None = None,
         topic: str = "fencepost",
         timeout: float = 10.0,
         ready_timeout: float = 60.0,
     ) -> None:
-        self._address = address
-        self._overrides = dict(overrides or {})
+        self._given_address = address
+        self._address = address if address is not None else ("", 0)
+        self._is_started = address is not None
+        self._claims = SettingClaims(dict(overrides or {}), may_contradict)
+        self._learned: LearnedSettings | None = None
+        self._is_probed = False
+        self._made_topic = False
         self._process_control = process_control
         self._topic = topic
         self._timeout = timeout
@@ -54,10 +69,16 @@ class KafkaTarget:
         self._client = AdminClient(self._pool, timeout)
         self._cluster = Cluster(self._client, min(ready_timeout, timeout))
         self._channels: set[WireChannel] = set()
+        self.idle_findings: tuple[str, ...] = ()
+        """What the target did while it was idle that it should not."""
 
     async def open(self) -> Description:
         """As `Target.open`."""
         try:
+            if not self._is_started and self._process_control is not None:
+                self._address = await self._process_control.start()
+                self._is_started = True
+                return await self._retry_discovery()
             return await self._discover()
         except BaseException:
             await self.close()
@@ -68,23 +89,31 @@ class KafkaTarget:
         client.versions = await discovery.learn_versions(client, self._address)
         brokers, name = await discovery.learn_brokers(client, self._address)
         cluster.replace_brokers(brokers)
-        settings = await discovery.learn_settings(client, cluster, self._overrides)
-        topic_id = await discovery.ensure_topic(client, cluster, self._topic, self._ready_timeout)
+        if self._learned is None:
+            self._learned = await ask_settings(client, cluster, self._claims)
+        topic_id, created = await discovery.ensure_topic(client, cluster, self._topic, self._ready_timeout)
+        self._made_topic = self._made_topic or created
         if topic_id is None:
             client.versions = discovery.without_topic_ids(client.versions)
         topic = {"name": self._topic, "topic_id": topic_id}
-        await discovery.await_coordinators(client, cluster, settings, topic, self._ready_timeout)
+        await discovery.await_coordinators(client, cluster, self._learned.settings(), topic, self._ready_timeout)
+        if not self._is_probed:
+            token = secrets.token_hex(3)
+            self._learned = await SettingsProbe(GroupRequests(client, cluster), self._learned, topic, token).measure()
+            self._is_probed = True
         return Description(
             name=format_url(self._address),
             order=Order.INTERVALS,
             clock="wall",
             versions=client.versions,
-            settings=settings,
+            settings=self._learned.settings(),
             topic=self._topic,
             topic_id=topic_id,
             brokers=tuple(brokers),
             can_restart=self._process_control is not None,
             implementation={"cluster": name} if name else {},
+            origins=self._learned.all_origins(),
+            remarks=self._learned.remarks,
         )
 
     def channel(self, recorder: TraceBuilder) -> WireChannel:
@@ -128,10 +157,36 @@ class KafkaTarget:
             return float("inf")
         return loop.time() - begun
 
+    async def watch_idle(self) -> None:
+        """Look at what the target uses while nobody asks it anything, if it is a process of the kit's; note too much in
+        `idle_findings` if it is seen twice."""
+        if self._process_control is None:
+            return
+        for pause, window in IDLE_WINDOWS_S:
+            await asyncio.sleep(pause)
+            use = await self._process_control.measure_use(window)
+            excess = use.describe_excess() if use is not None else ""
+            if not excess:
+                return
+        self.idle_findings = (*self.idle_findings, f"the target {excess}")
+
+    async def remove_traces(self, token: str) -> tuple[str, ...]:
+        """Delete the groups with `token` in their names that channels used, and the topic if it was created;
+        returns a line for each kind of thing that stays."""
+        groups = [group for group in self._cluster.groups if token in group]
+        left = await GroupRequests(self._client, self._cluster).remove_groups(groups)
+        stays = [f"{len(left)} groups of the kit stay, such as {left[0]}"] if left else []
+        try:
+            if self._made_topic and not await discovery.remove_topic(self._client, self._cluster, self._topic):
+                stays.append(f"the topic {self._topic} stays, which the kit created")
+        except ConnectionLossError as error:
+            stays.append(f"the topic {self._topic} stays, which the kit created: {error}")
+        return tuple(stays)
+
     async def restart(self) -> None:
         """As `Target.restart`; the target may come back at another address. Raises `TargetError`."""
         if self._process_control is None:
-            raise TargetError("the target cannot be restarted: its profile has no start and kill commands")
+            raise TargetError("the target cannot be restarted: its profile has no start command")
         for channel in self._channels:
             channel.expect_kill()
         await self._process_control.kill()
@@ -141,14 +196,13 @@ class KafkaTarget:
         self._address = await self._process_control.start()
         await self._retry_discovery()
 
-    async def _retry_discovery(self) -> None:
+    async def _retry_discovery(self) -> Description:
         """Discover the target again, with retries: some targets print their address before they serve."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._ready_timeout
         while True:
             try:
-                await self._discover()
-                return
+                return await self._discover()
             except TargetError:
                 if loop.time() >= deadline:
                     raise
@@ -158,3 +212,6 @@ class KafkaTarget:
         """As `Target.close`."""
         await asyncio.gather(*(channel.close() for channel in tuple(self._channels)))
         await self._pool.close()
+        if self._process_control is not None:
+            await self._process_control.stop(in_background=self._given_address is None and self._is_started)
+            self._is_started = self._given_address is not None

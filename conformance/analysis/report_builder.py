@@ -82,7 +82,8 @@ class ReportBuilder:
     """Collects findings in any order and makes a report of them.
 
     The report has a result for each of `requirements`, by default all of the specification; `left_out` gives the reason
-    why a run does not exercise some of them, and `deviations` the declared deviations, both by requirement.
+    why a run does not exercise some of them, and `deviations` the declared deviations, both by requirement; those that
+    are `not_told` depend on a setting that is not known, so that they are unsupported whatever was seen.
     """
 
     def __init__(
@@ -91,12 +92,14 @@ class ReportBuilder:
         left_out: Mapping[str, str] | None = None,
         deviations: Mapping[str, str] | None = None,
         specification: Specification = DEFAULT_SPECIFICATION,
+        not_told: frozenset[str] = frozenset(),
     ) -> None:
         self.specification = specification
         chosen = specification.requirements if requirements is None else requirements
         self.findings = {id: RequirementFindings() for id in chosen}
         self.left_out = left_out or {}
         self.deviations = deviations or {}
+        self.not_told = not_told
         self.traces: dict[Hashable, RecordedTrace] = {}
         self.decisions: list[Mapping[str, bool]] = []
         """How the runs or traces decide the reference differences."""
@@ -190,7 +193,9 @@ class ReportBuilder:
             self._count_trace(trace)
         results = self._doubt_passes(
             [
-                requirement_verdict(id, findings, self.left_out, self.deviations)
+                requirement_verdict(
+                    id, findings if id not in self.not_told else RequirementFindings(), self.left_out, self.deviations
+                )
                 for id, findings in self.findings.items()
             ],
             ended,

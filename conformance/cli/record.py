@@ -73,6 +73,7 @@ def recording_options(options: argparse.Namespace) -> "RecordingOptions":
         duration_s=options.seconds,
         grace_ms=DEFAULT_GRACE_MS if profile.grace is None else profile.grace,
         settings=profile.settings,
+        overrides_broker=profile.overrides_broker,
         keep_all_bytes=options.everything,
     )
 

@@ -10,7 +10,7 @@ from fencepost.conformance.cli.test import PROFILE_HELP, TARGET_HELP
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `fencepost replay`."""
     parser.add_argument("trace", metavar="TRACE", type=Path, help="a saved trace")
-    parser.add_argument("target", metavar="TARGET", help=TARGET_HELP)
+    parser.add_argument("target", metavar="TARGET", nargs="?", default="", help=TARGET_HELP)
     parser.add_argument("--profile", metavar="F", type=Path, help=PROFILE_HELP)
 
 

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from fencepost.conformance.events import RunEvent
     from fencepost.conformance.plan import Plan
 
-TARGET_HELP = "bundled, or kafka://host:port"
+TARGET_HELP = "bundled, or kafka://host:port; without one, the profile starts it"
 PROFILE_HELP = "description of the target, in TOML"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `fencepost test`."""
-    parser.usage = "%(prog)s TARGET [options]"
-    # Not required here: behind a list of patterns it is taken for one of them.
+    parser.usage = "%(prog)s [TARGET] [options]"
+    # Behind a list of patterns the target is taken for one of them.
     parser.add_argument("target", metavar="TARGET", nargs="?", help=TARGET_HELP)
     add_selection(parser)
     extent = parser.add_mutually_exclusive_group()
@@ -43,6 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also run N transition tours of a small group (default: 0)",
     )
     add_limits(parser)
+    parser.add_argument(
+        "--intrusive",
+        action="store_true",
+        help="also send requests that a faulty broker may carry out on groups of others",
+    )
     parser.add_argument("--profile", metavar="F", type=Path, help=PROFILE_HELP)
     parser.add_argument("--json", metavar="F", type=Path, help="write the report as JSON (-: to standard output)")
     parser.add_argument("--junit", metavar="F", type=Path, help="write the report as JUnit XML (-: to standard output)")
@@ -159,17 +164,21 @@ def plan_of(options: argparse.Namespace) -> "Plan":
         max_failures=options.max_failures,
         seconds=options.seconds,
         shrink_seconds=options.shrink_seconds,
+        intrusive=options.intrusive,
     )
 
 
 def take_target(options: argparse.Namespace) -> str:
-    """The target, taken out of the patterns if it was written behind them. Raises `UsageError` without one."""
+    """The target, taken out of the patterns if it was written behind them, "" for that of the profile. Raises
+    `UsageError` without either."""
     if options.target is not None:
         return str(options.target)
     for patterns in (options.only, options.exclude):
         if patterns and is_target(patterns[-1]):
             return str(patterns.pop())
-    raise UsageError("test", "the following arguments are required: TARGET")
+    if options.profile is not None:
+        return ""
+    raise UsageError("test", "the following arguments are required: TARGET, or --profile with a start command")
 
 
 def is_target(word: str) -> bool:

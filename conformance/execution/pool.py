@@ -77,17 +77,23 @@ class ScenarioPool:
 
     async def play_all(self, scenarios: Sequence[Scenario], attempt: str, on_run: RunCallback) -> None:
         """Play scenarios side by side, then those that need a restart; those that brought the target down before go
-        first, one by one."""
+        first, one by one, and intrusive ones last, each alone."""
         crashing = self.crash_monitor.crashing_scenarios
-        calm = [scenario for scenario in scenarios if "restart" not in required_capabilities(scenario)]
-        rough = [scenario for scenario in scenarios if "restart" in required_capabilities(scenario)]
+        intrusive = [scenario for scenario in scenarios if "intrusive" in required_capabilities(scenario)]
+        harmless = [scenario for scenario in scenarios if scenario not in intrusive]
+        calm = [scenario for scenario in harmless if "restart" not in required_capabilities(scenario)]
+        rough = [scenario for scenario in harmless if "restart" in required_capabilities(scenario)]
         for scenario in calm:
             if scenario.name in crashing:
                 await self.play_concurrently([scenario], attempt, on_run)
         await self.play_concurrently([scenario for scenario in calm if scenario.name not in crashing], attempt, on_run)
+        if rough:
+            await self.target.watch_idle()  # a restart would end what the scenarios before have brought about
         barrier = RestartBarrier(len(rough), self.target.restart)
         await play_together(self.play_with_restart(scenario, attempt, on_run, barrier) for scenario in rough)
         await self.check_restart(barrier)
+        for scenario in intrusive:
+            await self.play_concurrently([scenario], attempt, on_run)
 
     async def check_restart(self, barrier: RestartBarrier) -> None:
         """Raises `TargetGone` if a restart failed and the target does not respond either; one that was not killed is

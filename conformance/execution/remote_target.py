@@ -16,6 +16,10 @@ class RemoteTarget(Target, Protocol):
         """How many seconds a trivial request takes at present."""
         ...
 
+    async def watch_idle(self) -> None:
+        """Look at what it does while nobody asks it anything."""
+        ...
+
     async def open_idle_connections(self, connections: int) -> None:
         """Open connections in advance until so many are idle."""
         ...

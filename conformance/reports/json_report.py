@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
+from types import NoneType
 from typing import Any
 
 from fencepost.conformance.analysis.causes import find_causes
@@ -16,6 +17,8 @@ from fencepost.conformance.results import (
     RequirementResult,
     RuleCoverage,
     Scope,
+    SettingFact,
+    TargetFacts,
     Verdict,
 )
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
@@ -60,6 +63,10 @@ def to_json(report: Report) -> str:
         document["undecided"] = list(report.undecided)
     if report.ended is not None:
         document["ended"] = asdict(report.ended)
+    if report.idle_findings:
+        document["idle_findings"] = list(report.idle_findings)
+    if report.facts is not None:
+        document["facts"] = asdict(report.facts)
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
@@ -92,6 +99,8 @@ def from_json(text: str, specification: Specification = DEFAULT_SPECIFICATION) -
         specification=specification,
         unclassified=_read_unclassified(top.take("unclassified", list)) if "unclassified" in document else (),
         ended=_read_ending(top.take("ended", dict)) if "ended" in document else None,
+        idle_findings=top.take_strings("idle_findings") if "idle_findings" in document else (),
+        facts=_read_facts(top.take("facts", dict)) if "facts" in document else None,
     )
     if top.take("summary", dict) != report.summary():
         raise ReportError("report: the summary does not agree with the requirements")
@@ -204,6 +213,7 @@ _KIND_NAMES = {
     bool: "true or false",
     list: "a list",
     dict: "an object",
+    NoneType: "null",
 }
 
 
@@ -236,6 +246,33 @@ def _read_ending(value: Mapping[str, object]) -> Ending:
     )
     fields.check_empty()
     return ending
+
+
+def _read_facts(value: Mapping[str, object]) -> TargetFacts:
+    fields = _JsonObject(value, "facts")
+    facts = TargetFacts(
+        settings={name: _read_setting(fact, name) for name, fact in fields.take("settings", dict).items()},
+        apis={name: _read_versions(pair, name) for name, pair in fields.take("apis", dict).items()},
+        capabilities=fields.take_strings("capabilities"),
+        off=_read_texts(fields.take("off", dict), "facts off"),
+        remarks=fields.take_strings("remarks"),
+    )
+    fields.check_empty()
+    return facts
+
+
+def _read_setting(value: object, name: str) -> SettingFact:
+    fields = _JsonObject(value, f"setting {name!r}")
+    known = isinstance(value, dict) and value.get("value") is not None
+    fact = SettingFact(fields.take("value", int if known else NoneType), fields.take("origin", str))
+    fields.check_empty()
+    return fact
+
+
+def _read_versions(value: object, api: str) -> tuple[int, int]:
+    if not isinstance(value, list) or [type(each) for each in value] != [int, int]:
+        raise ReportError(f"API {api!r}: its versions should be two whole numbers")
+    return value[0], value[1]
 
 
 def _read_texts(value: Mapping[str, object], where: str) -> dict[str, str]:

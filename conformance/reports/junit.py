@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
 
 from fencepost.conformance.reports.ending import describe_ending
-from fencepost.conformance.results import Ending, Failure, Report, RequirementResult, Verdict
+from fencepost.conformance.results import Ending, Failure, Report, RequirementResult, TargetFacts, Verdict
 from fencepost.model.catalogue.requirement import Requirement
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -16,6 +16,8 @@ def to_junit(report: Report) -> str:
     """The report as an XML document. A violation is a failure, an undecided requirement an error, and one that
     was not judged is skipped; a run that was cut short is one more error."""
     root = ElementTree.Element("testsuites", name=_replace_illegal(f"fencepost {report.target['name']}"))
+    if report.facts is not None:
+        _add_properties(root, report.facts)
     requirements = report.specification.requirements
     families: dict[str, list[RequirementResult]] = {}
     for result in report.results:
@@ -29,10 +31,27 @@ def to_junit(report: Report) -> str:
         _add_unclassified(root, report.unclassified)
     if report.cut_short:
         _add_interruption(root, report.ended)
-    _set_counts(root, list(root))
+    for finding in report.idle_findings:
+        _add_error(root, "the target is idle when nobody asks it", "idle", finding)
+    _set_counts(root, root.findall("testsuite"))
     root.set("time", f"{report.seconds:.3f}")
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _add_properties(root: ElementTree.Element, facts: TargetFacts) -> None:
+    """What was known about the target."""
+    properties = ElementTree.SubElement(root, "properties")
+    values = {
+        f"setting.{name}": f"{fact.value} ({fact.origin})" if fact.value is not None else fact.origin
+        for name, fact in facts.settings.items()
+    }
+    values |= {f"api.{name}": f"{low}-{high}" for name, (low, high) in facts.apis.items()}
+    values |= dict.fromkeys((f"capability.{name}" for name in facts.capabilities), "on")
+    values |= {f"capability.{name}": f"off: {remedy}" for name, remedy in facts.off.items()}
+    values |= {f"remark.{number}": remark for number, remark in enumerate(facts.remarks, 1)}
+    for name, value in values.items():
+        ElementTree.SubElement(properties, "property", name=name, value=_replace_illegal(value))
 
 
 def _add_case(suite: ElementTree.Element, requirement: Requirement, result: RequirementResult) -> None:
@@ -96,12 +115,17 @@ def _add_unclassified(root: ElementTree.Element, failures: Sequence[Failure]) ->
 
 
 def _add_interruption(root: ElementTree.Element, ended: Ending | None) -> None:
-    suite = ElementTree.SubElement(root, "testsuite", name="run")
-    case = ElementTree.SubElement(suite, "testcase", classname="fencepost.run", name="the run is complete")
     kind, message = ("cut-short", "the run was cut short") if ended is None else (ended.kind, describe_ending(ended))
-    error = ElementTree.SubElement(case, "error", type=str(kind), message=_replace_illegal(message))
-    if ended is not None and ended.detail:
-        error.text = _replace_illegal(ended.detail)
+    _add_error(root, "the run is complete", str(kind), message, ended.detail if ended is not None else "")
+
+
+def _add_error(root: ElementTree.Element, name: str, kind: str, message: str, detail: str = "") -> None:
+    """Add an error of the run as a whole."""
+    suite = ElementTree.SubElement(root, "testsuite", name="run")
+    case = ElementTree.SubElement(suite, "testcase", classname="fencepost.run", name=name)
+    error = ElementTree.SubElement(case, "error", type=kind, message=_replace_illegal(message))
+    if detail:
+        error.text = _replace_illegal(detail)
     _set_counts(suite, [suite])
 
 

@@ -17,6 +17,7 @@ from fencepost.conformance.results import (
     Report,
     RequirementResult,
     Scope,
+    TargetFacts,
     Verdict,
 )
 from fencepost.model.catalogue.requirement import Requirement
@@ -62,7 +63,7 @@ def _no_paint(text: str, colour: str) -> str:
 def render_report(report: Report, *, colour: bool = False) -> str:
     """The whole report; ends in a newline."""
     paint = _paint if colour else _no_paint
-    blocks = [_target_line(report)]
+    blocks = ["\n".join([_target_line(report), *(_fact_lines(report.facts) if report.facts is not None else ())])]
     requirements, causes = report.specification.requirements, find_causes(report.results)
     if len(causes) > 1:
         blocks.append(_cause_list(causes))
@@ -84,6 +85,8 @@ def render_report(report: Report, *, colour: bool = False) -> str:
         blocks.append(_open_questions(report.undecided))
     if report.ended is not None:
         blocks.append("\n".join(_wrap_text("", f"Cut short: {describe_ending(report.ended)}", "  ")))
+    if report.idle_findings:
+        blocks.append("\n".join(["While idle", *(f"  {escape_unprintable(each)}" for each in report.idle_findings)]))
     blocks.append(_closing_lines(report, paint))
     return "\n\n".join(blocks) + "\n"
 
@@ -123,9 +126,10 @@ def outcome_line(report: Report) -> str:
         return f"NOT CONFORMANT: {', '.join(told)}{part}.{cut}"
     if report.cut_short:
         return "INCONCLUSIVE: the run was cut short."
-    if summary[Verdict.INCONCLUSIVE]:
-        undecided = summary[Verdict.INCONCLUSIVE]
+    if undecided := summary[Verdict.INCONCLUSIVE]:
         return f"INCONCLUSIVE: {_pluralize(undecided, 'requirement', 'requirements')} could not be decided."
+    if report.idle_findings:
+        return f"INCONCLUSIVE: nothing is violated, but {escape_unprintable(report.idle_findings[0])}."
     if not checked:
         return "NOTHING CHECKED: no requirement was put to the test."
     known = summary[Verdict.KNOWN]
@@ -143,6 +147,22 @@ def escape_unprintable(text: str) -> str:
 def _target_line(report: Report) -> str:
     name, *rest = (escape_unprintable(value) for value in _name_first(report))
     return f"Target: {name}" + (f" ({', '.join(rest)})" if rest else "")
+
+
+def _fact_lines(facts: TargetFacts) -> Iterator[str]:
+    """What was known about the target: settings by origin, APIs, capabilities, and what would switch the others on."""
+    by_origin: dict[str, list[str]] = {}
+    for name, fact in facts.settings.items():
+        by_origin.setdefault(fact.origin, []).append(name if fact.value is None else f"{name} {fact.value}")
+    origins = (f"{origin}: {', '.join(names)}" for origin, names in by_origin.items())
+    for label, text in zip(_label_once("settings"), origins, strict=False):
+        yield from _wrapped_lines(label, text)
+    yield from _wrapped_lines("apis", ", ".join(f"{api} {low}-{high}" for api, (low, high) in facts.apis.items()))
+    yield from _wrapped_lines("capabilities", ", ".join(facts.capabilities) or "none")
+    for label, (name, remedy) in zip(_label_once("off"), facts.off.items(), strict=False):
+        yield from _wrapped_lines(label, f"{name}: {remedy}")
+    for label, remark in zip(_label_once("remarks"), facts.remarks, strict=False):
+        yield from _wrapped_lines(label, remark)
 
 
 def _name_first(report: Report) -> Iterator[str]:

@@ -7,6 +7,7 @@ from functools import partial
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Description, Target
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
+from fencepost.conformance.capabilities import describe_facts, offered_capabilities
 from fencepost.conformance.execution.play import play_scenario
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
@@ -18,12 +19,7 @@ from fencepost.conformance.run.run_state import RunState, add_tours, order_scena
 from fencepost.conformance.run.stream import Emit
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
-from fencepost.conformance.scenario.selection import (
-    Selection,
-    offered_capabilities,
-    required_capabilities,
-    select_scenarios,
-)
+from fencepost.conformance.scenario.selection import Selection, required_capabilities, select_scenarios
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.settings import Settings
 from fencepost.traces.judge.judge import judge
@@ -76,7 +72,8 @@ class BundledRun:
         limits = RunLimits(self.plan.seconds)
         description = await run_virtual_in_thread(self.describe_target())
         selection = self.select(requirements, description)
-        state = RunState(self.plan, selection, emit, self.deviations, limits, protocol=self.protocol)
+        facts = describe_facts(description, self.capabilities(description))
+        state = RunState(self.plan, selection, emit, self.deviations, limits, protocol=self.protocol, facts=facts)
         name = {"name": description.name, **description.implementation}
         state.start(name)
         return state.finish(name, await limits.play(self.play_all(state, description), state.work))
@@ -106,11 +103,15 @@ class BundledRun:
 
     def select(self, requirements: Sequence[Requirement], description: Description) -> Selection:
         """The scenarios and tours to play on a target."""
-        configurable = ("no-initial-delay", "resize") if self.can_configure else ()
-        offered = offered_capabilities(description, configurable, slow=True)
+        offered = self.capabilities(description)
         scenarios = (*self.protocol.scenarios, *self.scenarios)
         selection = select_scenarios(scenarios, requirements, offered, smoke=self.plan.smoke)
         return add_tours(selection, description.settings, self.plan, self.protocol)
+
+    def capabilities(self, description: Description) -> frozenset[str]:
+        """The capabilities of a target."""
+        configurable = ("no-initial-delay", "resize") if self.can_configure else ()
+        return offered_capabilities(description, configurable, slow=True)
 
     async def play_schedules(self, state: RunState, description: Description) -> None:
         """Play random schedules."""

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fencepost.adapters.target import Description
+from fencepost.adapters.target import Description, TargetError
 from fencepost.adapters.wire.process_control import ProcessControl
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
+from fencepost.conformance.capabilities import describe_facts, offered_capabilities, requirements_not_told
 from fencepost.conformance.execution.crash_monitor import CrashMonitor
 from fencepost.conformance.execution.judge_pool import JudgePool
 from fencepost.conformance.execution.loop_lag import LoopLagMonitor, is_inconclusive
@@ -24,7 +25,7 @@ from fencepost.conformance.run.run_state import RunState, add_tours, order_scena
 from fencepost.conformance.run.stream import Emit
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
-from fencepost.conformance.scenario.selection import offered_capabilities, select_scenarios
+from fencepost.conformance.scenario.selection import select_scenarios
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.traces.events import Event, Kind
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 MAX_CONCURRENT_SCHEDULES = 400
 """How many random schedules are in flight."""
+CLEAN_UP_S = 20.0
+"""How long the removal of what the kit created may take, in seconds."""
 RETRY_NAMES = ("again", "at-last")
 """The further attempts of an inconclusive scenario: mostly the machine stalled, and a session expired."""
 
@@ -62,17 +65,27 @@ class RemoteRun:
             first = await pool.play(DEFAULT_PROTOCOL.versions_scenario, "versions")
             description = replace(pool.description, versions=usable_versions(pool.description.versions, first.events))
             pool = replace(pool, description=description)
-            offered = offered_capabilities(description, self.profile.capabilities, slow=self.plan.slow)
+            offered = offered_capabilities(
+                description,
+                self.profile.capabilities,
+                slow=self.plan.slow,
+                intrusive=self.plan.intrusive or self.profile.can_restart,
+            )
             if not self.profile.survives_restarts:
                 offered -= {"restart"}
             scenarios = (*DEFAULT_PROTOCOL.scenarios, *self.scenarios)
             selection = select_scenarios(scenarios, requirements, offered, smoke=self.plan.smoke)
+            selection = replace(selection, not_told=requirements_not_told(requirements, description))
             selection = add_tours(selection, description.settings, self.plan, DEFAULT_PROTOCOL)
-            state = RunState(self.plan, selection, emit, self.profile.deviations, limits)
+            facts = describe_facts(description, offered)
+            state = RunState(self.plan, selection, emit, self.profile.deviations, limits, facts=facts)
             state.work.playing = pool.playing
-            name = {"name": self.plan.target, **description.implementation}
+            name = {"name": self.plan.target or description.name, **description.implementation}
             state.start(name)
-            return state.finish(name, await limits.play(self.play_all(state, pool, first, offered), state.work))
+            ended = await limits.play(self.play_all(state, pool, first, offered), state.work)
+            state.idle_findings = self.target.idle_findings
+            await self.clean_up(state, pool)
+            return state.finish(name, ended)
         finally:
             watching.cancel()
             await self.target.close()
@@ -85,6 +98,20 @@ class RemoteRun:
         await self.play_and_confirm(state, pool, versions_run)
         if self.plan.schedules:
             await self.play_schedules(state, pool, offered)
+        await self.target.watch_idle()
+
+    async def clean_up(self, state: RunState, pool: ScenarioPool) -> None:
+        """Remove what the run created on the target, and note in the report what stays."""
+        if pool.crash_monitor.is_down:
+            stays: tuple[str, ...] = ("groups of the kit stay: the target is down",)
+        else:
+            try:
+                async with asyncio.timeout(CLEAN_UP_S):
+                    stays = await self.target.remove_traces(self.token)
+            except (TimeoutError, asyncio.CancelledError):
+                stays = (f"groups of the kit stay, with {self.token} in their names: there was no time to remove them",)
+        if state.facts is not None and stays:
+            state.facts = replace(state.facts, remarks=(*state.facts.remarks, *stays))
 
     def scenario_pool(self, description: Description, lag_monitor: LoopLagMonitor) -> ScenarioPool:
         """A pool that plays scenarios and has them judged as they end."""
@@ -163,9 +190,22 @@ class RemoteRun:
 
 
 def kafka_target(address: str, profile: Profile) -> KafkaTarget:
-    """The target at an address, with settings and commands of the profile. Raises `TargetError` for no address."""
+    """The target at an address, with settings and commands of the profile; the empty address stands for the one that
+    its start command prints. Raises `TargetError` for no address."""
+    if not address and not profile.start:
+        raise TargetError("no target: name one, such as bundled, or give a --profile with [target] start")
+    if address and profile.start and not profile.kill:
+        raise TargetError(
+            f"{address}: the profile has start and no kill, so that only a target which the kit started can be "
+            "restarted; leave the address out, or give [target] kill"
+        )
     lifecycle = ProcessControl(profile.start, profile.kill, profile.folder) if profile.can_restart else None
-    return KafkaTarget(parse_target(address), overrides=profile.settings, process_control=lifecycle)
+    return KafkaTarget(
+        parse_target(address) if address else None,
+        overrides=profile.settings,
+        may_contradict=profile.overrides_broker,
+        process_control=lifecycle,
+    )
 
 
 def usable_versions(advertised: Mapping[str, tuple[int, int]], events: Sequence[Event]) -> dict[str, tuple[int, int]]:

@@ -31,7 +31,7 @@ from fencepost.conformance.execution.saving import trace_path, with_decisions
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.protocols.description import ProtocolDescription
 from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
-from fencepost.conformance.results import Ending, Report
+from fencepost.conformance.results import Ending, Report, TargetFacts
 from fencepost.conformance.run.ending import CurrentWork, RunLimits
 from fencepost.conformance.run.stream import Emit
 from fencepost.conformance.scenario.scenario import Scenario
@@ -75,6 +75,10 @@ class RunState:
     confirmed: dict[str, frozenset[str]] = field(default_factory=dict)
     decisions: dict[str, bool] = field(default_factory=dict)
     protocol: ProtocolDescription = DEFAULT_PROTOCOL
+    facts: TargetFacts | None = None
+    """What was known about the target beforehand."""
+    idle_findings: tuple[str, ...] = ()
+    """What the target did while the kit was idle that it should not."""
 
     def start(self, target: Mapping[str, str]) -> None:
         """Emit the start of the run on a target with this description."""
@@ -91,6 +95,7 @@ class RunState:
     def finish(self, target: Mapping[str, str], ended: Ending | None) -> Report:
         """Emit the end of the run and return its report; `ended` says how it ended early."""
         report = self.build_report(target, ended=ended)
+        report = replace(report, facts=self.facts, idle_findings=self.idle_findings)
         self.emit(RunFinished(report))
         return report
 
@@ -130,7 +135,7 @@ class RunState:
     def emit_confirmed(self, run: ScenarioRun, requirements: frozenset[str]) -> frozenset[str]:
         """Emit that the violations of these requirements in a run are confirmed, and return the requirements emitted:
         those that were asked for and that the run violates by itself."""
-        asked = {requirement.id for requirement in self.selection.requirements} | {UNCLASSIFIED}
+        asked = self.testable_ids() | {UNCLASSIFIED}
         causes = RootCauses([*self.runs, *self.schedule_failures], self.protocol.specification)
         shown = {
             violation.requirement: violation
@@ -186,9 +191,13 @@ class RunState:
 
     def unconfirmed_requirements(self) -> list[str]:
         """The requirements asked for that random schedules violate and no replay has confirmed."""
-        asked = {requirement.id for requirement in self.selection.requirements} | {UNCLASSIFIED}
+        asked = self.testable_ids() | {UNCLASSIFIED}
         failing = self.statistics.candidate_failures.keys() if self.statistics is not None else set[str]()
         return sorted((failing & asked) - confirmed_requirements(self.confirmed))
+
+    def testable_ids(self) -> set[str]:
+        """The requirements asked for, without those that depend on a setting that is not known."""
+        return {requirement.id for requirement in self.selection.requirements} - self.selection.not_told
 
     def runs_not_replayed(self) -> list[ScenarioRun]:
         """The failing schedules that a run was cut short before replaying, one for each requirement."""
@@ -218,7 +227,7 @@ class RunState:
         for run in sorted(self.runs, key=trace_length):
             independent = [each for each in violations_in(run.verdict) if not causes.cause_of(each, run)]
             checked = {each.requirement for each in independent if each.is_checked}
-            violated = {each.requirement for each in independent}
+            violated = {each.requirement for each in independent} - self.selection.not_told
             candidates += ((requirement, requirement not in checked, run) for requirement in violated - confirmed)
             if run.scenario.name not in self.confirmed and any(is_crash(each.violation, run) for each in independent):
                 chosen[run.scenario.name] = run.scenario
@@ -233,7 +242,13 @@ class RunState:
     def build_report(self, target: Mapping[str, str], *, ended: Ending | None = None) -> Report:
         """The report on everything played so far; `ended` says how the run ended early."""
         requirements = (each.id for each in self.selection.requirements)
-        builder = ReportBuilder(requirements, self.selection.left_out, self.deviations, self.protocol.specification)
+        builder = ReportBuilder(
+            requirements,
+            self.selection.left_out,
+            self.deviations,
+            self.protocol.specification,
+            not_told=self.selection.not_told,
+        )
         runs = [*self.runs, *self.schedule_failures, *self.runs_not_replayed()]
         builder.add_runs(runs, self.confirmed, self.origin_of)
         if ended is not None:
@@ -268,18 +283,17 @@ class RunState:
     def origin_of(self, run: ScenarioRun) -> Origin:
         """Where the trace of a run is saved, and the command that runs it again."""
         plan, name = self.plan, run.scenario.name
+        target = [plan.target] if plan.target else []  # else the profile starts it
         profile = ["--profile", str(plan.profile)] if plan.profile is not None else []
         if plan.save is not None:
             path = str(trace_path(plan.save, run))
-            return Origin(path, shlex.join(["fencepost", "replay", path, plan.target, *profile]))
+            return Origin(path, shlex.join(["fencepost", "replay", path, *target, *profile]))
         ids = run.scenario.requirements
         if not ids:
             on_tour = run.scenario in self.selection.scenarios
             again = ["--tours", str(plan.tours)] if on_tour else ["--schedules", str(plan.schedules)]
-            return Origin(
-                name, shlex.join(["fencepost", "test", plan.target, *again, "--seed", str(plan.seed), *profile])
-            )
-        return Origin(name, shlex.join(["fencepost", "test", plan.target, "--only", *ids, *profile]))
+            return Origin(name, shlex.join(["fencepost", "test", *target, *again, "--seed", str(plan.seed), *profile]))
+        return Origin(name, shlex.join(["fencepost", "test", *target, "--only", *ids, *profile]))
 
 
 def add_tours(selection: Selection, settings: Settings, plan: Plan, protocol: ProtocolDescription) -> Selection:

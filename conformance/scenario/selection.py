@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fencepost.adapters.target import Description
+from fencepost.conformance.capabilities import REMEDIES
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.model.catalogue.classic import (
     CAPABILITIES,
@@ -14,19 +14,18 @@ from fencepost.model.catalogue.classic import (
     matching_requirements,
 )
 
-MAX_TESTABLE_SIZE = 12
-"""The largest group.max.size that a run fills."""
-MAX_CLEANUP_PERIOD_MS = 60_000
-"""The longest period of the clean-up pass that a run waits for."""
-
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The selected requirements, the scenarios to play, and why requirements have no scenario, by their ids."""
+    """The selected requirements, the scenarios to play, and why requirements have no scenario, by their ids.
+
+    `not_told` are the ids of those that depend on a setting that is not known: what is seen of them means nothing.
+    """
 
     requirements: tuple[Requirement, ...]
     scenarios: tuple[Scenario, ...]
     left_out: Mapping[str, str]
+    not_told: frozenset[str] = frozenset()
 
     def with_scenarios(self, scenarios: Iterable[Scenario]) -> "Selection":
         """A copy of the selection with more scenarios to play."""
@@ -46,27 +45,6 @@ def select_requirements(patterns: Sequence[str], excluded: Sequence[str] = ()) -
 def matching_ids(patterns: Sequence[str]) -> set[str]:
     """The ids that match one of the patterns. Raises `UnknownRequirement` for a pattern that no id matches."""
     return {requirement.id for pattern in patterns for requirement in matching_requirements(pattern)}
-
-
-def offered_capabilities(description: Description, declared: Iterable[str], *, slow: bool) -> frozenset[str]:
-    """The capabilities of a target: the declared ones, and those that follow from its description.
-
-    `slow` permits long waits; on virtual time every wait is short.
-    """
-    settings = description.settings
-    virtual = description.clock == "virtual"
-    found = set(declared)
-    follows = {
-        "restart": description.can_restart,
-        "second-node": len(description.brokers) > 1,
-        "size-limit": settings.max_group_size <= MAX_TESTABLE_SIZE,
-        "initial-delay": settings.initial_rebalance_delay > 0,
-        "no-initial-delay": settings.initial_rebalance_delay == 0,
-        "retention": virtual or settings.retention_check_interval <= MAX_CLEANUP_PERIOD_MS,
-        "transactions": {"InitProducerId", "TxnOffsetCommit", "EndTxn"} <= set(description.versions),
-        "slow": slow or virtual,
-    }
-    return frozenset(found | {name for name, holds in follows.items() if holds})
 
 
 def select_scenarios(
@@ -99,5 +77,7 @@ def reason_left_out(requirement: Requirement, relevant: Sequence[Scenario], offe
     for scenario in own:
         missing |= required_capabilities(scenario) - offered
     if missing:
-        return "needs " + ", ".join(CAPABILITIES[name] for name in sorted(missing))
+        names = sorted(missing)
+        remedies = "; ".join(REMEDIES[name] for name in names)
+        return f"needs {', '.join(CAPABILITIES[name] for name in names)} (switched on by {remedies})"
     return "" if own else "no scenario shows it"

@@ -345,7 +345,8 @@ async def test_bytes_that_nobody_asked_for_end_an_idle_connection() -> None:
         while not broker.requests:
             await asyncio.sleep(0)
         once = encode_frame(broker.requests[0], {"error_code": 0})
-        broker.writers[-1].write(once + once)
+        assert broker.asked_on is not None
+        broker.asked_on.write(once + once)
         assert await exchange.response is not None
         broker.responses["Heartbeat"] = lambda r: {"error_code": 0}
         assert await channel.send("Heartbeat", 3, HEARTBEAT_BODY).response is not None

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from fencepost.adapters.address import format_address, format_url, parse_address, parse_url
-from fencepost.adapters.target import Description, TargetError, TraceBuilder
+from fencepost.adapters.target import Description, SettingOrigin, TargetError, TraceBuilder
+from fencepost.adapters.wire.cluster_settings import NAMES
 from fencepost.adapters.wire.discovery import probe_groups
 from fencepost.adapters.wire.pool import connection_limit
 from fencepost.adapters.wire.process_control import ProcessControl
@@ -123,6 +124,8 @@ def test_open_describes_the_target() -> None:
         brokers=(3, 5),
         can_restart=False,
         implementation={"cluster": "test"},
+        origins=dict.fromkeys(NAMES, SettingOrigin.BROKER)
+        | {"offsets_partitions": SettingOrigin.PROFILE, "new_member_timeout": SettingOrigin.CONSTANT},
     )
 
 
@@ -173,47 +176,6 @@ def test_a_malformed_refusal_of_api_versions_is_fallen_back_from() -> None:
 
     broker.responses["ApiVersions"] = refuse_malformed
     assert describe_target(broker).versions
-
-
-def configs_handler(**values: str | None) -> Callable[[DecodedRequest], ScriptedResponse]:
-    told = [{"name": name.replace("_", "."), "value": value} for name, value in values.items()]
-    return lambda _: {"results": [{"error_code": 0, "configs": told}]}
-
-
-def test_settings_come_from_overrides_then_from_the_target_then_from_kafka() -> None:
-    broker = FakeBroker()
-    broker.responses["DescribeConfigs"] = configs_handler(
-        group_min_session_timeout_ms="10",
-        group_max_session_timeout_ms="20",
-        group_initial_rebalance_delay_ms="0",
-        group_max_size="7",
-        offset_metadata_max_bytes=None,
-        offsets_retention_minutes="2",
-        offsets_retention_check_interval_ms="30",
-        offsets_topic_num_partitions="99",
-        log_dirs="/x",
-    )
-    assert describe_target(broker, overrides=TWO_PARTITIONS | {"min_session_timeout": 11}).settings == Settings(
-        min_session_timeout=11,
-        max_session_timeout=20,
-        initial_rebalance_delay=0,
-        max_group_size=7,
-        offsets_retention=120_000,
-        retention_check_interval=30,
-        offsets_partitions=2,
-    )
-    question = next(r.body for r in broker.requests if r.api == "DescribeConfigs")["resources"][0]
-    assert (question["resource_type"], question["resource_name"]) == (4, "0")
-
-
-def test_a_target_that_does_not_tell_its_settings_has_kafkas() -> None:
-    broker = FakeBroker()
-    del broker.responses["DescribeConfigs"]
-    assert describe_target(broker).settings == Settings(offsets_partitions=2)
-
-
-def test_an_unknown_setting_is_named() -> None:
-    assert refusal_of(FakeBroker(), overrides={"depth": 1}).startswith("unknown setting 'depth' in the profile")
 
 
 # --- topic and coordinators
@@ -328,12 +290,17 @@ PLAINTEXT = "Fencepost needs a PLAINTEXT listener"
         (b"\x15\x03\x03\0\x02\x02\x46", f"speaks TLS; {PLAINTEXT}"),
         (
             b"HTTP/1.1 400 Bad Request\r\n",
-            "the answer is not Kafka's: it begins with b'HTTP/1.1 400 Bad'; check the address",
+            "speaks HTTP, not Kafka's protocol; check the port",
         ),
-        (DISCONNECT, f"the target closed the connection; it may want TLS or SASL; {PLAINTEXT}"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "speaks SSH, not Kafka's protocol; check the port"),
+        (
+            b"\xff\xff\xff\xfe nonsense",
+            "the answer is not Kafka's: it begins with b'\\xff\\xff\\xff\\xfe nonsense'; check the address",
+        ),
+        (DISCONNECT, "the target closed the connection; it gave no reason; look into its log"),
         (
             b"\0\0\1\0\0",
-            f"the target closed the connection after 5 bytes of the answer; it may want TLS or SASL; {PLAINTEXT}",
+            "the target closed the connection after 5 bytes of the answer; it gave no reason; look into its log",
         ),
         (
             b"\0\0\0\x04ABCD",
@@ -369,8 +336,16 @@ def test_a_broker_that_hangs_up_later() -> None:
     broker = FakeBroker()
     broker.responses["Metadata"] = lambda _: DISCONNECT
     assert refusal_of(broker) == (
-        f"kafka://HOST: the target closed the connection; it may want TLS or SASL; {PLAINTEXT}"
+        "kafka://HOST: the target closed the connection; it gave no reason; look into its log"
     )
+
+
+def test_a_broker_that_wants_sasl_says_so_itself() -> None:
+    """It hangs up on what comes before the handshake, and names its mechanisms to one that it does not have."""
+    broker = FakeBroker()
+    broker.responses["Metadata"] = lambda _: DISCONNECT
+    broker.sasl_mechanisms = ("PLAIN", "SCRAM-SHA-256")
+    assert refusal_of(broker) == f"kafka://HOST: wants SASL (PLAIN, SCRAM-SHA-256); {PLAINTEXT}"
 
 
 def test_a_cluster_without_brokers() -> None:
@@ -512,7 +487,7 @@ async def test_a_command_that_does_not_end_is_killed() -> None:
 
 
 async def test_a_target_without_commands_is_not_restarted() -> None:
-    with pytest.raises(TargetError, match="its profile has no start and kill commands"):
+    with pytest.raises(TargetError, match="its profile has no start command"):
         await KafkaTarget(("127.0.0.1", 1)).restart()
 
 

@@ -47,7 +47,7 @@ TYPES = {
     "ReplayResult": ("outcome", "requirement", "failure", "note", "specification"),
     "Report": (
         *("target", "seed", "results", "rules", "schedules", "events", "seconds", "cut_short", "coverage"),
-        *("undecided", "ended", "scope", "specification", "unclassified"),
+        *("undecided", "ended", "scope", "specification", "unclassified", "facts", "idle_findings"),
     ),
     "Requirement": ("id", "level", "title", "sentence", "source", "testability", "needs", "why"),
     "RequirementResult": ("id", "verdict", "note", "checks", "failures", "causes"),

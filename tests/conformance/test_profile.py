@@ -25,6 +25,7 @@ def test_everything_a_profile_can_say(tmp_path: Path) -> None:
         kill = "stop"
         [settings]
         min_session_timeout = 500
+        override = true
         [capabilities]
         offers = ["retention", "resize"]
         [known]
@@ -38,6 +39,7 @@ def test_everything_a_profile_can_say(tmp_path: Path) -> None:
         start=("run", "my broker", "--port", "0"),
         kill=("stop",),
         settings={"min_session_timeout": 500},
+        overrides_broker=True,
         capabilities=frozenset({"retention", "resize"}),
         deviations={"JOIN-29": "issue 123"},
         grace=250,
@@ -57,7 +59,7 @@ def test_an_empty_profile_says_nothing(tmp_path: Path) -> None:
         ("[targets]", "targets: unknown section; the sections are target, settings, capabilities, known, timing"),
         ("target = 1", "target: not a section; write [target] on a line of its own"),
         ("[target]\nstrat = 'x'", "[target] strat: unknown key; the keys are start, kill, keeps_storage"),
-        ("[target]\nstart = 'x'", "[target]: start and kill belong together; give the other one too"),
+        ("[target]\nkill = 'x'", "[target]: kill is of no use without start; give that too"),
         ("[target]\nstart = 1\nkill = 'x'", "[target] start: 1 is not a text; write it in quotes, not empty"),
         ("[target]\nstart = 'x'\nkill = ' '", "[target] kill: ' ' is not a text; write it in quotes, not empty"),
         (
@@ -73,6 +75,23 @@ def test_an_empty_profile_says_nothing(tmp_path: Path) -> None:
             "[settings] max_group_size: '6' is not a whole number from 0 up",
         ),
         ("[settings]\nmax_group_size = true", "[settings] max_group_size: True is not a whole number from 0 up"),
+        (
+            "[settings]\ngroup.max.size = 6",
+            "[settings] group.max.size: this is Kafka's name; write max_group_size",
+        ),
+        (
+            "[settings]\ngroup_max_size = 6",
+            "[settings] group_max_size: this is Kafka's name; write max_group_size",
+        ),
+        (
+            "[settings]\n'group.initial.rebalance.delay.ms' = 6",
+            "[settings] group.initial.rebalance.delay.ms: this is Kafka's name; write initial_rebalance_delay",
+        ),
+        (
+            "[settings]\nmin_session_timeout = 90000\nmax_session_timeout = 10",
+            "[settings] min_session_timeout: 90000 is above max_session_timeout, 10",
+        ),
+        ("[settings]\noverride = 1", "[settings] override: 1 is neither true nor false"),
         ("[timing]\ngrace_ms = -1", "[timing] grace_ms: -1 is not a whole number from 0 up"),
         ("[timing]\ngrace = 1", "[timing] grace: unknown key; the keys are grace_ms"),
         ("[known]\nJOIN-999 = 'x'", "[known] JOIN-999: no such requirement; write an id like JOIN-29"),
@@ -88,7 +107,7 @@ def test_an_empty_profile_says_nothing(tmp_path: Path) -> None:
         ),
         (
             "[capabilities]\noffers = ['restart']",
-            "[capabilities] offers: 'restart' follows from [target] start and kill; leave it out here",
+            "[capabilities] offers: 'restart' follows from [target] start; leave it out here",
         ),
         ("[target", "not TOML: Expected ']' at the end of a table declaration (at end of document)"),
     ],

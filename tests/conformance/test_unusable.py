@@ -66,11 +66,11 @@ def raw_broker(reply: bytes) -> FakeBroker:
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        (DISCONNECT, f"the target closed the connection; it may want TLS or SASL; {PLAINTEXT}"),
+        (DISCONNECT, "the target closed the connection; it gave no reason; look into its log"),
         (b"\x15\x03\x03\0\x02\x02\x46", f"speaks TLS; {PLAINTEXT}"),
         (
             b"HTTP/1.1 400 Bad Request\r\n",
-            "the answer is not Kafka's: it begins with b'HTTP/1.1 400 Bad'; check the address",
+            "speaks HTTP, not Kafka's protocol; check the port",
         ),
     ],
     ids=["closes", "TLS", "HTTP"],
@@ -110,7 +110,7 @@ def test_an_unknown_requirement(capsys: Capture) -> None:
         ("[targets]", "targets: unknown section; the sections are target, settings, capabilities, known, timing"),
         ("[settings]\ngrace = 1", "[settings] grace: unknown key; the keys are min_session_timeout, "),
         ('[known]\nHB-99 = "later"', "[known] HB-99: no such requirement; write an id like JOIN-29"),
-        ('[target]\nstart = "x"', "[target]: start and kill belong together; give the other one too"),
+        ('[target]\nkill = "x"', "[target]: kill is of no use without start; give that too"),
     ],
 )
 def test_a_bad_profile(text: str, reason: str, trace: Path, tmp_path: Path, capsys: Capture) -> None:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
 from fencepost.adapters.wire.discovery import MIN_PARTITIONS
+from fencepost.adapters.wire.hangup import SASL_HANDSHAKE, UNSUPPORTED_SASL_MECHANISM
 from fencepost.model.errors import Error
 from fencepost.model.wire.codec import API_KEYS, VERSIONS, DecodedRequest, decode_request, encode_response, fit_body
 
@@ -18,6 +19,17 @@ ScriptedResponse: TypeAlias = Mapping[str, Any] | bytes | None
 Handler: TypeAlias = Callable[[DecodedRequest], ScriptedResponse]
 
 
+KAFKA_CONFIGS = [
+    {"name": "group.min.session.timeout.ms", "value": "6000"},
+    {"name": "group.max.session.timeout.ms", "value": "1800000"},
+    {"name": "group.initial.rebalance.delay.ms", "value": "3000"},
+    {"name": "group.max.size", "value": "2147483647"},
+    {"name": "offset.metadata.max.bytes", "value": "4096"},
+    {"name": "offsets.retention.minutes", "value": "10080"},
+    {"name": "offsets.retention.check.interval.ms", "value": "600000"},
+]
+
+
 class FakeBroker:
     """Serves on its own port. `responses` maps an API to its handler; a request without one ends the connection."""
 
@@ -28,13 +40,17 @@ class FakeBroker:
         self.peers: list[FakeBroker] = [self]
         self.requests: list[DecodedRequest] = []
         self.writers: list[asyncio.StreamWriter] = []
+        self.asked_on: asyncio.StreamWriter | None = None
+        """The connection of the last request."""
+        self.sasl_mechanisms: tuple[str, ...] = ()
+        """What it names in a SaslHandshake; without any, that ends the connection."""
         self.versions = {api: VERSIONS[api] for api in VERSIONS}
         self.responses: dict[str, Handler] = {
             "ApiVersions": self.api_versions,
             "Metadata": self.metadata,
             "FindCoordinator": lambda _: self.coordinator_response(self),
             "OffsetFetch": lambda _: {"error_code": 0, "topics": []},
-            "DescribeConfigs": lambda _: {"results": [{"error_code": 0, "configs": []}]},
+            "DescribeConfigs": lambda _: {"results": [{"error_code": 0, "configs": KAFKA_CONFIGS}]},
             "CreateTopics": lambda _: {"topics": [{"name": self.topic, "error_code": 36}]},
             "Heartbeat": lambda _: {"error_code": 0},
             "JoinGroup": lambda _: SILENCE,
@@ -65,14 +81,24 @@ class FakeBroker:
         where = {"node_id": peer.node, "host": "127.0.0.1", "port": peer.port} if not error else {"node_id": -1}
         return {"error_code": error, **where}
 
+    def refuse_mechanism(self, frame: bytes) -> bytes:
+        """The frame of a SaslHandshake response that refuses the mechanism asked for."""
+        names = b"".join(len(name).to_bytes(2) + name.encode() for name in self.sasl_mechanisms)
+        body = frame[4:8] + UNSUPPORTED_SASL_MECHANISM.to_bytes(2) + len(self.sasl_mechanisms).to_bytes(4) + names
+        return len(body).to_bytes(4) + body
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection until it ends."""
         self.writers.append(writer)
         try:
             while True:
                 frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
+                if self.sasl_mechanisms and int.from_bytes(frame[:2]) == SASL_HANDSHAKE:
+                    writer.write(self.refuse_mechanism(frame))
+                    break
                 request = decode_request(frame)
                 self.requests.append(request)
+                self.asked_on = writer
                 handler = self.responses.get(request.api or "")
                 reply = handler(request) if handler else DISCONNECT
                 if reply is None:

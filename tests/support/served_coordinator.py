@@ -2,12 +2,12 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 
-from fencepost.adapters.serve.server import start_server
+from fencepost.adapters.serve.server import Server
 from fencepost.model.settings import Settings
 
 FAST_SETTINGS = Settings(min_session_timeout=100, initial_rebalance_delay=200)
@@ -16,15 +16,19 @@ FAST_SETTINGS = Settings(min_session_timeout=100, initial_rebalance_delay=200)
 
 @contextmanager
 def serve_in_thread(
-    settings: Settings = FAST_SETTINGS, storage: Path | None = None, storage_delay_ms: int = 0
+    settings: Settings = FAST_SETTINGS,
+    storage: Path | None = None,
+    storage_delay_ms: int = 0,
+    make_server: Callable[[Settings, Path | None, int], Server] = Server,
 ) -> Iterator[str]:
-    """Runs a server; gives its bootstrap address."""
+    """Runs a server, or one that `make_server` makes; gives its bootstrap address."""
     address: Future[str] = Future()
     stop: Future[None] = Future()
 
     async def live() -> None:
         try:
-            server = await start_server("127.0.0.1", 0, settings, storage, storage_delay_ms)
+            server = make_server(settings, storage, storage_delay_ms)
+            await server.listen("127.0.0.1", 0)
         except BaseException as error:
             address.set_exception(error)
             return

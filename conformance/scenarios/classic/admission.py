@@ -1,5 +1,7 @@
 """JoinGroup requests that are refused: before the group is looked up, by the state of the group, and in which shape."""
 
+from typing import Any
+
 from fencepost.conformance.scenario.context import ScenarioContext, Unsupported
 from fencepost.conformance.scenario.scenario import ScenarioFamily
 
@@ -134,12 +136,14 @@ async def refusals_change_nothing(group: ScenarioContext) -> None:
     """After a refusal, for whatever reason, the group stays Stable in its generation."""
     (a,) = await group.form_stable_group(group.member("A", "p"))
     newcomer = group.member("B", "p")
-    for changes in (
+    refusable: list[dict[str, Any]] = [
         {"protocol_type": "connect"},
         {"protocols": [{"name": "q", "metadata": b""}]},
         {"member_id": "nobody"},
-        {"session_timeout_ms": group.settings.min_session_timeout - 1},
-    ):
+    ]
+    if group.description.knows("min_session_timeout"):
+        refusable.append({"session_timeout_ms": group.settings.min_session_timeout - 1})
+    for changes in refusable:
         refused = await group.join(newcomer, **changes)
         await group.check("JOIN-21", group.heartbeat(a), reached=refused["error_code"] != 0)
 

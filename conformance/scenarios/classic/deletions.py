@@ -3,7 +3,7 @@
 from fencepost.conformance.scenario.context import Call, Member, ScenarioContext
 from fencepost.conformance.scenario.scenario import ScenarioFamily
 from fencepost.conformance.scenarios.classic.commits import is_commit_accepted
-from fencepost.conformance.scenarios.classic.neighbours import find_neighbours
+from fencepost.conformance.scenarios.classic.neighbours import check_bystander, commit_in_bystander, find_neighbours
 from fencepost.conformance.scenarios.classic.partitions import ABSENT_TOPIC
 
 deletions = ScenarioFamily()
@@ -94,9 +94,16 @@ async def members_of_a_deleted_group(group: ScenarioContext) -> None:
 
 @deletions.add("ADMIN-23")
 async def delete_offsets_without_a_group(group: ScenarioContext) -> None:
-    """The empty group id and an unknown group are refused as a whole."""
-    for call in (group.delete_offsets([0], group_id=""), group.delete_offsets([0])):
-        await group.check("ADMIN-23", call, fields=("error", "partitions"))
+    """An unknown group is refused as a whole."""
+    await group.check("ADMIN-23", group.delete_offsets([0]), fields=("error", "partitions"))
+
+
+@deletions.add("ADMIN-23", "ADMIN-32", needs=("intrusive",))
+async def delete_offsets_of_the_empty_group_id(group: ScenarioContext) -> None:
+    """The empty group id is refused as a whole, and another group is not affected."""
+    bystander, stored = await commit_in_bystander(group)
+    await group.check("ADMIN-23", group.delete_offsets([0], group_id=""), fields=("error", "partitions"))
+    await check_bystander(group, bystander, stored)
 
 
 @deletions.add("ADMIN-24")

@@ -42,3 +42,16 @@ def first_coordinator(body: Body) -> Body:
     """The first coordinator in a response of any version."""
     rows = body.get("coordinators")
     return rows[0] if rows else body
+
+
+async def commit_in_bystander(group: ScenarioContext) -> tuple[str, bool]:
+    """Commit an offset in a group that the scenario does not touch again; returns its id and whether it is stored."""
+    (bystander,) = await find_neighbours(group, 1)
+    body = await group.commit(None, {0: 7}, group_id=bystander)
+    return bystander, all(row["error_code"] == 0 for topic in body["topics"] for row in topic["partitions"])
+
+
+async def check_bystander(group: ScenarioContext, bystander: str, stored: bool) -> None:
+    """Check that the offset of a bystander is still there (ADMIN-32)."""
+    fetched = group.fetch(groups=[bystander])
+    await group.check("ADMIN-32", fetched, fields=("error", "offset"), reached=stored)

@@ -3,6 +3,7 @@
 from fencepost.conformance.scenario.context import RANGE, ScenarioContext, Unsupported
 from fencepost.conformance.scenario.scenario import ScenarioFamily
 from fencepost.conformance.scenarios.classic.commits import act_regularly, is_commit_accepted, time_past_session
+from fencepost.conformance.scenarios.classic.neighbours import check_bystander, commit_in_bystander
 from fencepost.traces.events import Body
 
 partitions = ScenarioFamily()
@@ -16,18 +17,20 @@ CLEANUP_PASSES = 2
 """The number of clean-up passes by which an expired offset has to be gone."""
 
 
-@partitions.add("COMMIT-12", "ADMIN-21")
+@partitions.add("COMMIT-12", "ADMIN-21", "ADMIN-32", needs=("intrusive",))
 async def empty_group_id_holds_offsets(group: ScenarioContext) -> None:
     """The empty group id stores offsets, returns them, and can be deleted.
 
     No other scenario may store offsets under the empty id, as all groups share it.
     """
+    bystander, beside = await commit_in_bystander(group)
     call = group.commit(None, {0: 7}, group_id="")
     stored = await is_commit_accepted(call)
 
     await group.check("COMMIT-12", call)
     await group.check("COMMIT-12", group.fetch(groups=[""]), fields=("error", "offset"), reached=stored)
     await group.check("ADMIN-21", group.delete_groups(""), reached=stored)
+    await check_bystander(group, bystander, beside)
 
 
 @partitions.add("COMMIT-13")

@@ -198,4 +198,11 @@ ADMIN: tuple[Requirement, ...] = (
         "The subscribed topics are the union over all members.",
         "ClassicGroupTest",
     ),
+    must(
+        "ADMIN-32",
+        "Other groups are left alone",
+        "A deletion of groups or offsets concerns the groups that it names and no other, also for the empty id.",
+        "KIP-229, KIP-496",
+        needs=("intrusive",),
+    ),
 )

@@ -99,6 +99,7 @@ COMMIT: tuple[Requirement, ...] = (
         "Metadata longer than the limit gets OFFSET_METADATA_TOO_LARGE for its own partition only, and the others "
         "are stored.",
         "OffsetMetadataManagerTest",
+        needs=("metadata-limit",),
     ),
     must(
         "COMMIT-16",

@@ -15,12 +15,14 @@ JOIN: tuple[Requirement, ...] = (
         "A session timeout below the minimum or above the maximum is refused with INVALID_SESSION_TIMEOUT, while "
         "both bounds themselves are accepted.",
         "GroupCoordinatorServiceTest, GroupCoordinatorTest",
+        needs=("session-bounds",),
     ),
     must(
         "JOIN-03",
         "Session timeout checked before the group",
         "A bad session timeout is reported also for a group that does not exist, and does not create it.",
         "Apache Kafka source",
+        needs=("session-bounds",),
     ),
     must(
         "JOIN-04",

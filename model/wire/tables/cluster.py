@@ -91,6 +91,17 @@ api CreateTopics 19, versions 0-7, flexible 5+
         config_source          int8         = -1
         is_sensitive           bool
 
+api DeleteTopics 20, versions 1-5, flexible 4+
+  request
+    topic_names         []string
+    timeout_ms          int32     = 60000
+  response
+    throttle_time_ms    int32
+    responses           []
+      name              string
+      error_code        int16
+      error_message     string?  5+
+
 api DescribeConfigs 32, versions 0-4, flexible 4+
   request
     resources              []

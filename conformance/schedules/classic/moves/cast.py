@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fencepost.adapters.target import SettingOrigin
 from fencepost.conformance.scenario.actors import RANGE, Call, Member
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.transactional_producer import TransactionalProducer
@@ -83,7 +84,10 @@ class Cast:
     # --- names of values ----------------------------------------------------------------------------------------
 
     def session_timeout(self, name: str) -> int:
-        """The session timeout of this name, in milliseconds."""
+        """The session timeout of this name, in milliseconds; a bound that is not told is not crossed."""
+        crossed = {"too-short": "min_session_timeout", "too-long": "max_session_timeout"}.get(name)
+        if crossed is not None and self.context.description.origin_of(crossed) is SettingOrigin.NOT_TOLD:
+            name = SHORT
         return timeout_named(name, self.context.session_timeout, self.context.long_session_timeout)
 
     def rebalance_timeout(self, name: str) -> int:

@@ -20,7 +20,7 @@ async def commit(cast: Cast, move: Move) -> None:
     if "retention" in dict(move.options):
         changes["retention_time_ms"] = move.number("retention")
     row: dict[str, Any] = {"committed_offset": move.number("offset", 1)}
-    if move.get("note") == "long":
+    if move.get("note") == "long" and cast.context.description.knows("max_offset_metadata"):
         row["committed_metadata"] = "x" * (cast.context.settings.max_offset_metadata + 1)
     elif move.get("note"):
         row["committed_metadata"] = str(move.get("note"))

@@ -1,0 +1,92 @@
+"""The kit's own requests about its own groups, and the removal of groups that it no longer needs."""
+
+import asyncio
+from collections.abc import Collection, Iterable, Sequence
+
+from fencepost.adapters.target import TargetError
+from fencepost.adapters.wire.admin_client import AdminClient
+from fencepost.adapters.wire.cluster import GROUP_KEY, Cluster
+from fencepost.adapters.wire.connection import ConnectionLossError
+from fencepost.model.errors import Error
+from fencepost.model.wire.codec import fit_body
+from fencepost.traces.events import Body
+
+MAX_CONCURRENT_REMOVALS = 16
+REMOVAL_PATIENCE_S = 8.0
+RETRY_DELAY_S = 0.25
+GONE = frozenset({Error.NONE, Error.GROUP_ID_NOT_FOUND})
+"""Results of a deletion after which the group does not exist."""
+
+
+class GroupRequests:
+    """Sends requests to the coordinators of groups, outside of every trace."""
+
+    def __init__(self, client: AdminClient, cluster: Cluster) -> None:
+        self._client = client
+        self._cluster = cluster
+
+    def offers(self, api: str) -> bool:
+        """Whether the target has the API."""
+        return api in self._client.versions
+
+    def version_of(self, api: str, preferred: int) -> int:
+        """The version in which `send` sends a request."""
+        return self._client.nearest_version(api, preferred)
+
+    async def send(self, api: str, group: str, body: Body, preferred: int = 99) -> Body:
+        """Send a request to the coordinator of a group, in the version nearest to `preferred`, and return the body of
+        the response. Raises `ConnectionLossError` and `TargetError`."""
+        version = self.version_of(api, preferred)
+        address = await self._cluster.locate((GROUP_KEY, group), None)
+        fitting = fit_body(f"{api}Request", version, body)
+        return (await self._client.request(address, api, version, fitting)).body
+
+    async def leave(self, group: str, members: Iterable[str]) -> None:
+        """Have members leave a group, whether they are in it or not. Raises as `send`."""
+        for member in members:
+            entry = {"member_id": member, "group_instance_id": None, "reason": None}
+            await self.send("LeaveGroup", group, {"group_id": group, "member_id": member, "members": [entry]}, 5)
+
+    async def remove_groups(self, groups: Collection[str], patience_s: float = REMOVAL_PATIENCE_S) -> list[str]:
+        """Delete groups, those with members after these have left; returns the groups that remain. An empty group may
+        still be in the join phase of members that are gone, so that it is tried again for `patience_s` seconds."""
+        if not self.offers("DeleteGroups"):
+            return sorted(groups)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + patience_s
+        left = sorted(groups)
+        while True:
+            left = await self._remove_once(left)
+            if not left or loop.time() + RETRY_DELAY_S > deadline:
+                return left
+            await asyncio.sleep(RETRY_DELAY_S)
+
+    async def _remove_once(self, groups: Sequence[str]) -> list[str]:
+        """Try to remove each of the groups; returns those that remain."""
+        places = asyncio.Semaphore(MAX_CONCURRENT_REMOVALS)
+
+        async def is_left(group: str) -> bool:
+            async with places:
+                try:
+                    return not await self._remove_group(group)
+                except (ConnectionLossError, TargetError):
+                    return True
+
+        left = await asyncio.gather(*(is_left(group) for group in groups))
+        return [group for group, is_there in zip(groups, left, strict=True) if is_there]
+
+    async def _remove_group(self, group: str) -> bool:
+        """Delete a group; returns whether it is gone."""
+        if await self._delete_group(group):
+            return True
+        if not self.offers("DescribeGroups"):
+            return False
+        described = await self.send("DescribeGroups", group, {"groups": [group]}, 4)
+        rows: list[Body] = described.get("groups") or []
+        members = [member.get("member_id") for row in rows for member in row.get("members") or ()]
+        await self.leave(group, [member for member in members if member])
+        return await self._delete_group(group)
+
+    async def _delete_group(self, group: str) -> bool:
+        results = (await self.send("DeleteGroups", group, {"groups_names": [group]}, 1)).get("results") or ()
+        return bool(results) and all(result.get("error_code") in GONE for result in results)

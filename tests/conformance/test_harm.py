@@ -1,0 +1,164 @@
+"""A run touches nothing on a cluster but its own groups and topics, and removes those."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from fencepost.adapters.target import TargetError
+from fencepost.adapters.wire.target import KafkaTarget
+from fencepost.conformance.cli import main
+from fencepost.conformance.execution.crash_monitor import CrashMonitor
+from fencepost.conformance.execution.loop_lag import LoopLagMonitor
+from fencepost.conformance.execution.pool import ScenarioPool
+from fencepost.conformance.run.remote import RemoteRun
+from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.scenario.selection import required_capabilities
+from fencepost.conformance.scenarios.classic import ALL
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Kind
+from fencepost.traces.files.trace_files import open_trace
+from tests.support.fake_broker import FakeBroker, serve_brokers
+from tests.support.odd_brokers import WipingServer
+from tests.support.served_coordinator import serve_in_thread
+
+pytestmark = pytest.mark.real_time
+
+SETTINGS = Settings(min_session_timeout=500, initial_rebalance_delay=200, offsets_partitions=2)
+WRITING_APIS = {"OffsetCommit", "TxnOffsetCommit", "OffsetDelete", "DeleteGroups", "AddOffsetsToTxn"}
+"""APIs that change offsets or groups without membership."""
+INTRUSIVE = [scenario for scenario in ALL if "intrusive" in required_capabilities(scenario)]
+
+
+def named_groups(body: dict[str, object]) -> list[object]:
+    names = body.get("groups_names")
+    return list(names) if isinstance(names, list) else [body.get("group_id")]
+
+
+def test_without_leave_no_request_that_writes_has_the_empty_group_id(tmp_path: Path) -> None:
+    """Looked at in the traces of every scenario about commits and deletions."""
+    with serve_in_thread(SETTINGS) as bootstrap:
+        options = ["--only", "COMMIT-1*", "ADMIN-1*", "ADMIN-2*", "ADMIN-3*", "--traces", str(tmp_path)]
+        assert main(["test", f"kafka://{bootstrap}", *options]) == 0
+    requests = [
+        event
+        for path in sorted(tmp_path.iterdir())
+        for event in open_trace(path)[1]
+        if event.kind is Kind.REQUEST and event.api in WRITING_APIS
+    ]
+    assert requests
+    assert not [event for event in requests if "" in named_groups(dict(event.body))]
+
+
+def run_intrusive(make_server: object, report: Path, *options: str) -> tuple[int, dict[str, str]]:
+    with serve_in_thread(SETTINGS, make_server=make_server) as bootstrap:  # type: ignore[arg-type]
+        code = main(["test", f"kafka://{bootstrap}", "--only", "ADMIN-32", "ADMIN-16", "--json", str(report), *options])
+    document = json.loads(report.read_text())
+    return code, {each["id"]: each["verdict"] for each in document["requirements"]}
+
+
+def test_a_broker_that_wipes_everything_violates_the_requirement(tmp_path: Path) -> None:
+    code, verdicts = run_intrusive(WipingServer, tmp_path / "r.json", "--intrusive")
+    assert (code, verdicts["ADMIN-32"]) == (1, "fail")
+
+
+def test_without_leave_it_is_not_provoked(tmp_path: Path) -> None:
+    code, verdicts = run_intrusive(WipingServer, tmp_path / "r.json")
+    assert (code, verdicts["ADMIN-32"]) == (0, "unsupported")
+
+
+def test_intrusive_scenarios_come_last_and_alone() -> None:
+    playing: list[str] = []
+    order: list[tuple[str, int]] = []
+
+    class CountingPool(ScenarioPool):
+        async def play(self, scenario: Scenario, attempt: str, restart: object = None, *, alone: bool = True) -> None:  # type: ignore[override]
+            playing.append(scenario.name)
+            await asyncio.sleep(0)
+            order.append((scenario.name, len(playing)))
+            playing.remove(scenario.name)
+
+    async def play() -> None:
+        target = KafkaTarget(("127.0.0.1", 1))
+        monitor = CrashMonitor(target, can_restart=False)
+        pool = CountingPool(target, None, monitor, LoopLagMonitor(), None, "token", 0)  # type: ignore[arg-type]
+        harmless = [one for one in ALL if not required_capabilities(one)][:3]
+        await pool.play_all([*INTRUSIVE, *harmless], "run", lambda run: None)
+
+    async def open_nothing(self: KafkaTarget, connections: int) -> None:
+        pass
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(KafkaTarget, "open_idle_connections", open_nothing)
+        asyncio.run(play())
+    assert INTRUSIVE
+    assert [(one.name, 1) for one in INTRUSIVE] == order[-len(INTRUSIVE) :]
+    assert max(together for _, together in order) == 3
+
+
+# --- what is left
+
+
+async def groups_on(bootstrap: str) -> list[str]:
+    from fencepost.adapters.target import TraceBuilder
+    from fencepost.adapters.wire.target import parse_target
+
+    target = KafkaTarget(parse_target(f"kafka://{bootstrap}"))
+    try:
+        await target.open()
+        body = await target.channel(TraceBuilder(lambda: 0)).send("ListGroups", 4, {"states_filter": []}).response
+        assert body is not None
+        return [row["group_id"] for row in body["groups"]]
+    finally:
+        await target.close()
+
+
+def test_no_group_of_the_kit_is_left(tmp_path: Path) -> None:
+    """Among them groups with members in sessions that last for long, and with offsets. The server cannot delete topics,
+    which the report says."""
+    report = tmp_path / "r.json"
+    with serve_in_thread(SETTINGS) as bootstrap:
+        options = ["--only", "HB-05", "COMMIT-03", "JOIN-07", "SYNC-*", "--json", str(report)]
+        assert main(["test", f"kafka://{bootstrap}", *options]) == 0
+        assert asyncio.run(groups_on(bootstrap)) == []
+    remarks = json.loads(report.read_text())["facts"]["remarks"]
+    assert remarks == ["the topic fencepost stays, which the kit created"]
+
+
+async def remove_from(broker: FakeBroker) -> tuple[str, ...]:
+    async with asyncio.timeout(20), serve_brokers(broker):
+        target = KafkaTarget(("127.0.0.1", broker.port), overrides={"offsets_partitions": 1})
+        try:
+            await target.open()
+            return await target.remove_traces("token")
+        finally:
+            await target.close()
+
+
+@pytest.mark.parametrize(("error", "deleted"), [(0, True), (36, False)])
+def test_the_topic_is_deleted_if_the_kit_created_it(error: int, deleted: bool) -> None:
+    broker = FakeBroker()
+    broker.responses["CreateTopics"] = lambda _: {"topics": [{"name": "fencepost", "error_code": error}]}
+    broker.responses["DeleteTopics"] = lambda _: {"responses": [{"name": "fencepost", "error_code": 0}]}
+    everything = broker.metadata
+
+    def metadata(request: object) -> object:
+        if "DeleteTopics" in broker.requested_apis():
+            return {"topics": [{"error_code": 3, "name": "fencepost"}]}
+        return everything(request)  # type: ignore[arg-type]
+
+    broker.responses["Metadata"] = metadata  # type: ignore[assignment]
+    assert asyncio.run(remove_from(broker)) == ()
+    assert ("DeleteTopics" in broker.requested_apis()) is deleted
+
+
+def test_a_run_is_named_after_no_other(tmp_path: Path) -> None:
+    """Groups are told from those of others by the run's own token."""
+    from fencepost.conformance.plan import Plan
+    from fencepost.conformance.profile import Profile
+
+    tokens = {RemoteRun(Plan("kafka://127.0.0.1:1"), Profile()).token for _ in range(10)}
+    assert len(tokens) == 10
+    with pytest.raises(TargetError):
+        RemoteRun(Plan("nowhere"), Profile())
