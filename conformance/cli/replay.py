@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from fencepost.conformance.cli.console import Console
-from fencepost.conformance.cli.test import PROFILE_HELP, TARGET_HELP
+from fencepost.conformance.cli.test import NO_TARGET, PROFILE_HELP, TARGET_HELP
+from fencepost.conformance.cli.usage import UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +23,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run import runner
 
+    if not options.target and options.profile is None:
+        raise UsageError("replay", NO_TARGET)
     exit_codes = {
         ReplayOutcome.FIXED: ExitCode.CONFORMANT,
         ReplayOutcome.STILL_FAILS: ExitCode.VIOLATION,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fencepost.conformance.plan import Plan
 
 TARGET_HELP = "bundled, or kafka://host:port; without one, the profile starts it"
+NO_TARGET = "the following arguments are required: TARGET, or --profile F with a start command"
 PROFILE_HELP = "description of the target, in TOML"
 
 
@@ -178,7 +179,7 @@ def take_target(options: argparse.Namespace) -> str:
             return str(patterns.pop())
     if options.profile is not None:
         return ""
-    raise UsageError("test", "the following arguments are required: TARGET, or --profile with a start command")
+    raise UsageError("test", NO_TARGET)
 
 
 def is_target(word: str) -> bool:

@@ -135,7 +135,7 @@ def test_report_of_a_lease_in_every_format(tmp_path: Path) -> None:
     assert [each["title"] for each in document["requirements"]] == [each.title for each in REQUIREMENTS]
     assert from_json(to_json(report), SPECIFICATION) == report
     suites = ElementTree.fromstring(to_junit(report))
-    assert [suite.get("name") for suite in suites] == ["LEASE"]
+    assert [suite.get("name") for suite in suites.iterfind("testsuite")] == ["LEASE"]
     (failure,) = suites.iterfind("testsuite/testcase/failure")
     message = "acquire response has the wrong error_code and token. A lease is free once its deadline has come."
     assert failure.get("message") == message
