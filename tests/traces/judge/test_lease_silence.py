@@ -1,9 +1,12 @@
 """Silence is evidence for every protocol that says how long after its latest moment a response may be out."""
 
+from collections.abc import Callable
+
 import pytest
 
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
+from fencepost.traces.judge.groups.protocol import JudgedProtocol
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.verdict import Violation
 from tests.support.lease.judge import LeaseProtocol
@@ -19,7 +22,9 @@ class ImpatientLeaseProtocol(LeaseProtocol):
         return SILENCE_GRACE_MS
 
 
-def judge_unanswered_acquire(protocol: type[LeaseProtocol], order: Order, seen_alive_at: int) -> tuple[Violation, ...]:
+def judge_unanswered_acquire(
+    protocol: Callable[[Header], JudgedProtocol], order: Order, seen_alive_at: int
+) -> tuple[Violation, ...]:
     """The violations if a client gets no response, and another one does later."""
     held = {"error_code": int(LeaseError.HELD), "token": 0}
     bodies = [{"group": "l", "client": client, "ttl": 1_000} for client in "ab"]
