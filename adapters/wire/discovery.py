@@ -1,11 +1,12 @@
 """Discovery and preparation of a target: versions, brokers, settings, the kit's topic and its coordinators."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import count
 
 from fencepost.adapters.address import Address, format_url
+from fencepost.adapters.security.authentication import SASL_APIS
 from fencepost.adapters.target import TargetError
 from fencepost.adapters.wire.admin_client import AdminClient, error_codes
 from fencepost.adapters.wire.cluster import GROUP_KEY, RETRY_DELAY_S, Cluster
@@ -51,7 +52,7 @@ async def learn_versions(client: AdminClient, address: Address) -> dict[str, tup
         except ConnectionLossError as error:
             # A broker that does not know the version may hang up instead of answering 35.
             if version == 0 or error.loss.cause is not LossCause.CLOSED:
-                raise as_target_error(address, error.loss) from None
+                raise as_target_error(address, error.loss, uses_tls=client.pool.security.uses_tls) from None
             continue
         body = response.body
         if body.get("error_code") == 0 and isinstance(body.get("api_keys"), list) and response.correlation_id > 0:
@@ -70,6 +71,20 @@ async def learn_versions(client: AdminClient, address: Address) -> dict[str, tup
     return versions
 
 
+async def learn_first(client: AdminClient, addresses: Sequence[Address]) -> tuple[Address, dict[str, tuple[int, int]]]:
+    """The first address that answers, and the versions there. Raises `TargetError`, with the failure of each address; a
+    broker that denies access is the last that is asked, for the others would deny it too."""
+    failures: list[str] = []
+    for address in addresses:
+        try:
+            return address, await learn_versions(client, address)
+        except AccessDeniedError:
+            raise
+        except TargetError as error:
+            failures.append(str(error))
+    raise TargetError(" / ".join(failures))
+
+
 def _describe_error(body: Body) -> str:
     return f"error {body['error_code']}" if body.get("error_code") else "no list of APIs"
 
@@ -77,7 +92,7 @@ def _describe_error(body: Body) -> str:
 def _common_versions(body: Body) -> Iterator[tuple[str, tuple[int, int]]]:
     for offered in body["api_keys"]:
         name = API_NAMES.get(offered.get("api_key", -1))
-        if name is not None:
+        if name is not None and name not in SASL_APIS:
             ours = VERSIONS[name]
             lowest = max(offered.get("min_version", 0), ours[0])
             highest = min(offered.get("max_version", -1), ours[1])
@@ -100,6 +115,8 @@ async def learn_brokers(client: AdminClient, address: Address) -> tuple[dict[int
         try:
             client.pool.release(advertised, await client.pool.acquire(advertised))
         except ConnectionLossError as error:
+            if error.loss.cause is LossCause.DENIED:
+                raise as_target_error(advertised, error.loss, uses_tls=client.pool.security.uses_tls) from None
             raise TargetError(
                 f"{format_url(address)}: broker {node} advertises {format_url(advertised)}, which this machine cannot "
                 f"reach ({error}); set its advertised.listeners"
@@ -227,7 +244,7 @@ async def _coordinator_error(client: AdminClient, cluster: Cluster, group: str, 
         body = fit_body("OffsetFetchRequest", version, body)
         response = await client.request(cluster.brokers[node], "OffsetFetch", version, body)
     except ConnectionLossError as error:
-        raise as_target_error(first, error.loss) from None
+        raise as_target_error(first, error.loss, uses_tls=client.pool.security.uses_tls) from None
     return next((code for code in error_codes(response.body) if code in COORDINATOR_NOT_READY), 0)
 
 
@@ -248,11 +265,19 @@ async def _request(client: AdminClient, address: Address, api: str, version: int
     try:
         return (await client.request(address, api, version, body)).body
     except ConnectionLossError as error:
-        raise as_target_error(address, error.loss) from None
+        raise as_target_error(address, error.loss, uses_tls=client.pool.security.uses_tls) from None
 
 
-def as_target_error(address: Address, loss: ConnectionLoss) -> TargetError:
+class AccessDeniedError(TargetError):
+    """The target answers, and TLS or SASL fails."""
+
+
+def as_target_error(address: Address, loss: ConnectionLoss, *, uses_tls: bool = False) -> TargetError:
     """The `TargetError` that reports a lost connection to the user."""
-    if loss.head[:2] == TLS_ALERT:
-        return TargetError(f"{format_url(address)}: speaks TLS; Fencepost needs a PLAINTEXT listener")
-    return TargetError(f"{format_url(address)}: {loss.reason}; {loss.cause.value}")
+    url = format_url(address, uses_tls=uses_tls)
+    if loss.head[:2] == TLS_ALERT and not uses_tls:
+        return TargetError(f"{url}: speaks TLS; write {format_url(address, uses_tls=True)}")
+    if uses_tls and loss.cause is LossCause.CLOSED and not loss.advice:
+        return TargetError(f"{url}: {loss.reason}; it may want SASL or a client certificate ([security] in a profile)")
+    kind = AccessDeniedError if loss.cause is LossCause.DENIED else TargetError
+    return kind(f"{url}: {loss.reason}; {loss.advice or loss.cause.value}")

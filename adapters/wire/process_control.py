@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from fencepost.adapters.address import Address, parse_address
+from fencepost.adapters.address import Address, CredentialsError, parse_bootstrap
 from fencepost.adapters.target import TargetError
 
 
@@ -27,13 +27,16 @@ class ProcessControl:
     async def start(self) -> Address:
         """Start the target and return its address, which may differ from the last one. Raises `TargetError`."""
         output = await self._run("start", self.start_command)
-        address = parse_address(output)
-        if address is None:
+        try:
+            bootstrap = parse_bootstrap(output)
+        except CredentialsError as error:
+            raise TargetError(f"start command {shlex.join(self.start_command)!r}: {error}") from None
+        if bootstrap is None:
             raise TargetError(
                 f"start command {shlex.join(self.start_command)!r}: printed {output[:200]!r}, "
                 "not one line with the bootstrap address host:port"
             )
-        return address
+        return bootstrap.addresses[0]
 
     async def kill(self) -> None:
         """Kill the target. Raises `TargetError`."""

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 
-from fencepost.adapters.address import Address, format_url, parse_url
+from fencepost.adapters.address import ADDRESS_FORMS, Address, Bootstrap, CredentialsError, format_url, parse_bootstrap
+from fencepost.adapters.security.loading import PLAINTEXT, Security
 from fencepost.adapters.target import Description, TargetError, TraceBuilder
 from fencepost.adapters.wire import discovery
 from fencepost.adapters.wire.admin_client import AdminClient
@@ -18,16 +20,20 @@ MAX_CONNECTING = 4
 """Connections that are being opened at the same time: the accept queue of some targets is that short."""
 
 
-def parse_target(text: str) -> Address:
-    """The address that `text` writes as kafka://host:port. Raises `TargetError`."""
-    address = parse_url(text)
-    if address is None:
-        raise TargetError(f"{text!r} is no target: write kafka://host:port, as in kafka://localhost:9092")
-    return address
+def parse_target(text: str) -> Bootstrap:
+    """The bootstrap addresses that `text` writes. Raises `TargetError`."""
+    try:
+        found = parse_bootstrap(text)
+    except CredentialsError as error:
+        raise TargetError(str(error)) from None
+    if found is None:
+        raise TargetError(f"{text!r} is no target: write bundled, {ADDRESS_FORMS}")
+    return found
 
 
 class KafkaTarget:
-    """Implements `Target` for a cluster that is reached at `address`.
+    """Implements `Target` for a cluster that is reached at `address`, or at the first of several that answers, as
+    `security` says.
 
     `overrides` are fields of `Settings` that win over the target's own. `timeout` is how many seconds a connection
     and a response to one of the kit's own requests may take, `ready_timeout` how many a topic or a coordinator may
@@ -36,21 +42,24 @@ class KafkaTarget:
 
     def __init__(
         self,
-        address: Address,
+        address: Address | Bootstrap,
         *,
+        security: Security = PLAINTEXT,
         overrides: Mapping[str, int] | None = None,
         process_control: ProcessControl | None = None,
         topic: str = "fencepost",
         timeout: float = 10.0,
         ready_timeout: float = 60.0,
     ) -> None:
-        self._address = address
+        self._bootstrap = address.addresses if isinstance(address, Bootstrap) else (address,)
+        self._address = self._bootstrap[0]
+        self._security = security
         self._overrides = dict(overrides or {})
         self._process_control = process_control
         self._topic = topic
         self._timeout = timeout
         self._ready_timeout = ready_timeout
-        self._pool = ConnectionPool(connection_limit(), timeout)
+        self._pool = ConnectionPool(connection_limit(), timeout, security)
         self._client = AdminClient(self._pool, timeout)
         self._cluster = Cluster(self._client, min(ready_timeout, timeout))
         self._channels: set[WireChannel] = set()
@@ -65,7 +74,7 @@ class KafkaTarget:
 
     async def _discover(self) -> Description:
         client, cluster = self._client, self._cluster
-        client.versions = await discovery.learn_versions(client, self._address)
+        self._address, client.versions = await discovery.learn_first(client, self._bootstrap)
         brokers, name = await discovery.learn_brokers(client, self._address)
         cluster.replace_brokers(brokers)
         settings = await discovery.learn_settings(client, cluster, self._overrides)
@@ -75,7 +84,7 @@ class KafkaTarget:
         topic = {"name": self._topic, "topic_id": topic_id}
         await discovery.await_coordinators(client, cluster, settings, topic, self._ready_timeout)
         return Description(
-            name=format_url(self._address),
+            name=format_url(self._address, uses_tls=self._security.uses_tls),
             order=Order.INTERVALS,
             clock="wall",
             versions=client.versions,
@@ -109,14 +118,15 @@ class KafkaTarget:
 
     async def is_alive(self) -> bool:
         """Whether the target responds on a new connection."""
-        fresh = ConnectionPool(1, self._timeout)
+        fresh = ConnectionPool(1, self._timeout, self._security)
         try:
-            await AdminClient(fresh, self._timeout).request(self._address, "ApiVersions", 0, {})
-        except ConnectionLossError:
-            return False
+            for address in dict.fromkeys((self._address, *self._bootstrap)):
+                with suppress(ConnectionLossError):
+                    await AdminClient(fresh, self._timeout).request(address, "ApiVersions", 0, {})
+                    return True
         finally:
             await fresh.close()
-        return True
+        return False
 
     async def measure_response_time(self) -> float:
         """Measure how many seconds a response takes at present, infinity without one. The kit's own delays count."""
@@ -139,6 +149,7 @@ class KafkaTarget:
         for channel in self._channels:
             channel.record_restart()
         self._address = await self._process_control.start()
+        self._bootstrap = (self._address,)
         await self._retry_discovery()
 
     async def _retry_discovery(self) -> None:

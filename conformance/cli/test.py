@@ -6,8 +6,8 @@ from pathlib import Path
 from fencepost.conformance.cli.argument_types import whole
 from fencepost.conformance.cli.console import Console, write_reports
 
-TARGET_HELP = "bundled, or kafka://host:port"
-PROFILE_HELP = "description of the target, in TOML"
+TARGET_HELP = "bundled, host:port, or kafka+ssl://host:port for TLS; with commas, several addresses"
+PROFILE_HELP = "description of the target, in TOML; its [security] has the keys of TLS and SASL"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

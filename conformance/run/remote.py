@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fencepost.adapters.security.loading import load_security
 from fencepost.adapters.target import Description
 from fencepost.adapters.wire.process_control import ProcessControl
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
@@ -153,9 +154,12 @@ class RemoteRun:
 
 
 def kafka_target(address: str, profile: Profile) -> KafkaTarget:
-    """The target at an address, with settings and commands of the profile. Raises `TargetError` for no address."""
+    """The target at an address, with security, settings and commands of the profile. Raises `TargetError` for no
+    address, and if a file or secret of the profile is missing."""
+    bootstrap = parse_target(address)
+    security = load_security(profile.security, wants_tls=bootstrap.wants_tls)
     lifecycle = ProcessControl(profile.start, profile.kill, profile.folder) if profile.can_restart else None
-    return KafkaTarget(parse_target(address), overrides=profile.settings, process_control=lifecycle)
+    return KafkaTarget(bootstrap, security=security, overrides=profile.settings, process_control=lifecycle)
 
 
 def usable_versions(advertised: Mapping[str, tuple[int, int]], events: Sequence[Event]) -> dict[str, tuple[int, int]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.address import format_address, format_url, parse_address, parse_url
+from fencepost.adapters.address import Bootstrap, format_address, format_url, parse_address, parse_bootstrap
 from fencepost.adapters.target import Description, TargetError, TraceBuilder
 from fencepost.adapters.wire.discovery import probe_groups
 from fencepost.adapters.wire.pool import connection_limit
@@ -76,10 +76,13 @@ def refusal_of(*brokers: FakeBroker, **options: Any) -> str:
         ("kafka://127.0.0.1:1", ("127.0.0.1", 1)),
         ("kafka://[::1]:9092", ("::1", 9092)),
         ("kafka://broker-1.example.org:65535", ("broker-1.example.org", 65535)),
+        ("KAFKA://localhost:9092", ("localhost", 9092)),
+        ("localhost:9092", ("localhost", 9092)),
+        ("[::1]:9092", ("::1", 9092)),
     ],
 )
 def test_an_address_is_host_and_port(text: str, address: tuple[str, int]) -> None:
-    assert parse_target(text) == address
+    assert parse_target(text) == Bootstrap((address,))
 
 
 @pytest.mark.parametrize(
@@ -92,18 +95,42 @@ def test_an_address_is_host_and_port(text: str, address: tuple[str, int]) -> Non
         "kafka://host:0",
         "kafka://host:65536",
         "kafka://host:9092/x",
-        "kafka://a:1,b:2",
+        "kafka://a:1,b",
+        "kafka://a:1,",
         "kafka://::1:9092",
-        "kafka://user@host:1",
         "http://host:9092",
-        "host:9092",
+        "kafka+tls://host:9092",
+        "kafka://kafka://host:9092",
+        "host",
         "kafka://h:٣",
     ],
 )
 def test_a_bad_address_is_named(text: str) -> None:
     with pytest.raises(TargetError) as caught:
         parse_target(text)
-    assert str(caught.value) == f"{text!r} is no target: write kafka://host:port, as in kafka://localhost:9092"
+    assert (
+        str(caught.value)
+        == f"{text!r} is no target: write bundled, host:port, kafka://host:port or kafka+ssl://host:port"
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["kafka://user@host:1", "user:geheim@h:1", "kafka+ssl://u:gehe@im@h:1", "ftp://u:geheim@h"]
+)
+def test_a_password_in_an_address_is_not_repeated(text: str) -> None:
+    with pytest.raises(TargetError) as caught:
+        parse_target(text)
+    assert str(caught.value) == (
+        "an address holds no user and no password: leave out all before the @, "
+        "and put user and password_env into [security] of a profile"
+    )
+
+
+def test_several_addresses_and_tls() -> None:
+    addresses = (("a", 1), ("::1", 2), ("c", 3))
+    assert parse_target("a:1,[::1]:2, c:3") == Bootstrap(addresses)
+    assert parse_target("kafka://a:1,[::1]:2,c:3") == Bootstrap(addresses)
+    assert parse_target(" Kafka+SSL://a:1,[::1]:2,c:3") == Bootstrap(addresses, wants_tls=True)
 
 
 # --- a good broker
@@ -319,21 +346,21 @@ def raw_broker(reply: bytes | None) -> FakeBroker:
     return broker
 
 
-PLAINTEXT = "Fencepost needs a PLAINTEXT listener"
+SECURITY = "it may want TLS (kafka+ssl://) or SASL ([security] in a profile)"
 
 
 @pytest.mark.parametrize(
     ("reply", "complaint"),
     [
-        (b"\x15\x03\x03\0\x02\x02\x46", f"speaks TLS; {PLAINTEXT}"),
+        (b"\x15\x03\x03\0\x02\x02\x46", "speaks TLS; write kafka+ssl://HOST"),
         (
             b"HTTP/1.1 400 Bad Request\r\n",
             "the answer is not Kafka's: it begins with b'HTTP/1.1 400 Bad'; check the address",
         ),
-        (DISCONNECT, f"the target closed the connection; it may want TLS or SASL; {PLAINTEXT}"),
+        (DISCONNECT, f"the target closed the connection; {SECURITY}"),
         (
             b"\0\0\1\0\0",
-            f"the target closed the connection after 5 bytes of the answer; it may want TLS or SASL; {PLAINTEXT}",
+            f"the target closed the connection after 5 bytes of the answer; {SECURITY}",
         ),
         (
             b"\0\0\0\x04ABCD",
@@ -368,9 +395,7 @@ def test_a_broker_without_groups() -> None:
 def test_a_broker_that_hangs_up_later() -> None:
     broker = FakeBroker()
     broker.responses["Metadata"] = lambda _: DISCONNECT
-    assert refusal_of(broker) == (
-        f"kafka://HOST: the target closed the connection; it may want TLS or SASL; {PLAINTEXT}"
-    )
+    assert refusal_of(broker) == (f"kafka://HOST: the target closed the connection; {SECURITY}")
 
 
 def test_a_cluster_without_brokers() -> None:
@@ -524,8 +549,9 @@ def test_addresses_that_a_start_command_may_print() -> None:
 
 @pytest.mark.parametrize("address", [("127.0.0.1", 9092), ("::1", 1), ("fe80::1%eth0", 65_535), ("broker-1.local", 80)])
 def test_addresses_are_written_as_they_are_read(address: tuple[str, int]) -> None:
-    assert parse_address(format_address(*address)) == parse_url(format_url(address)) == address
-    assert parse_url(format_address(*address)) is None
+    assert parse_address(format_address(*address)) == address
+    assert parse_bootstrap(format_url(address)) == Bootstrap((address,))
+    assert parse_bootstrap(format_url(address, uses_tls=True)) == Bootstrap((address,), wants_tls=True)
 
 
 def test_frames_of_the_test_broker_are_whole() -> None:

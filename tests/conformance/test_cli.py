@@ -304,9 +304,9 @@ def imported_modules(*arguments: str) -> tuple[int, set[str], str]:
     return done.returncode, set(done.stdout.split()), done.stderr
 
 
-@pytest.mark.parametrize("target", ["MISTYPED", "127.0.0.1:9092", "kafak://127.0.0.1:9092", "Bundled", ""])
+@pytest.mark.parametrize("target", ["MISTYPED", "kafak://127.0.0.1:9092", "Bundled", ""])
 def test_a_mistyped_target_is_rejected_before_anything_is_imported(target: str) -> None:
-    line = f"fencepost: {target!r} is no target: write kafka://host:port, as in kafka://localhost:9092\n"
+    line = f"fencepost: {target!r} is no target: write bundled, host:port, kafka://host:port or kafka+ssl://host:port\n"
     assert imported_modules("test", target, "--smoke") == (2, set(), line)
     with pytest.raises(TargetError) as rejection:
         parse_target(target)
