@@ -39,6 +39,8 @@ class Door:
     lie: bool = False
     attempts: list[str] = field(default_factory=list)
     """The mechanisms that clients chose."""
+    connections: int = 0
+    """Those that are open."""
     sessions: int = 0
     renewals: int = 0
     expired: int = 0
@@ -184,7 +186,12 @@ class GuardedServer(Server):
             )
         )
         self._connections.add(conversation)
-        conversation.add_done_callback(self._connections.discard)
+        self.door.connections += 1
+        conversation.add_done_callback(self._forget)
+
+    def _forget(self, conversation: asyncio.Task[None]) -> None:
+        self.door.connections -= 1
+        self._connections.discard(conversation)
 
 
 @asynccontextmanager
