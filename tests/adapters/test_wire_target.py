@@ -492,6 +492,8 @@ async def test_the_commands_run_in_their_folder(tmp_path: Path) -> None:
         python_command("print(open('address').read(), end='')"), python_command("open('killed', 'w')"), tmp_path
     )
     assert await lifecycle.start() == ("host", 1)
+    (tmp_path / "address").write_text("kafka://[::1]:1\n")
+    assert await lifecycle.start() == ("::1", 1)
     await lifecycle.kill()
     assert (tmp_path / "killed").exists()
 
@@ -508,6 +510,11 @@ async def test_the_commands_run_in_their_folder(tmp_path: Path) -> None:
             python_command("print('a:1'); print('b:2')"),
             python_command(""),
             r"^start command .*: printed 'a:1\\nb:2\\n', not one line",
+        ),
+        (
+            python_command("print('me:geheim@a:1')"),
+            python_command(""),
+            r"^start command ((?!geheim').)*: an address holds no user and no password: ",
         ),
         (python_command("exit('no java')"), python_command(""), r"^start command .*: exit code 1: no java$"),
         (

@@ -318,6 +318,9 @@ def test_a_mistyped_target_is_rejected_before_anything_is_imported(target: str) 
     [
         ["test", "bundled"],
         ["test", "kafka://127.0.0.1:9092", "--smoke"],
+        ["test", "Kafka+SSL://127.0.0.1:9092"],
+        ["test", "127.0.0.1:9092,[::1]:9092"],
+        ["test", "kafak://me:password@127.0.0.1:9092"],
         ["test", "--smoke", "bundled"],
         ["test", "MISTYPED", "--help"],
         ["test"],

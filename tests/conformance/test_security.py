@@ -478,6 +478,7 @@ def test_commands_reach_a_guarded_broker_and_show_no_secret(tmp_path: Path, caps
         assert traces and door.expired == 0
         assert main(["replay", str(traces[0]), url, "--profile", str(profile)]) == 0
         assert shown_secrets(tmp_path, capsys, password_file) == []
+        assert shown_secrets(tmp_path, capsys) == [str(password_file)]  # the search finds what is there
 
 
 def test_a_refused_secret_is_not_shown(tmp_path: Path, capsys: Capture) -> None:
