@@ -1,13 +1,34 @@
-"""Network addresses: a host and a port, written host:port or kafka://host:port, with the brackets of IPv6."""
+"""Network addresses: host:port, with the brackets of IPv6, and the bootstrap addresses of a cluster.
+
+A cluster is written `host:port`, `kafka://host:port` or `kafka+ssl://host:port`, with commas between several addresses
+(`kafka://a:9092,b:9092`). Secrets are never part of an address.
+"""
 
 import re
+from dataclasses import dataclass
 from typing import TypeAlias
+
+from fencepost.model.errors import FencepostError
 
 Address: TypeAlias = tuple[str, int]
 """Host and port; the host of IPv6 without brackets."""
 
-URL_SCHEME = "kafka://"
+URL_SCHEME, TLS_SCHEME = "kafka://", "kafka+ssl://"
+ADDRESS_FORMS = "host:port, kafka://host:port or kafka+ssl://host:port"
+"""How an address is written."""
 _ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([^\s:/\[\]@?#,]+)):([0-9]{1,5})")
+
+
+class CredentialsError(FencepostError):
+    """The text holds a user or a password beside an address; the message does not repeat it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrap:
+    """Addresses at which a cluster is asked, one after the other; `wants_tls` if they were written with kafka+ssl://."""
+
+    addresses: tuple[Address, ...]
+    wants_tls: bool = False
 
 
 def parse_address(text: str) -> Address | None:
@@ -18,9 +39,20 @@ def parse_address(text: str) -> Address | None:
     return (found[1] or found[2], int(found[3]))
 
 
-def parse_url(text: str) -> Address | None:
-    """The address that `text` writes as kafka://host:port, or None if it is not one."""
-    return parse_address(text.removeprefix(URL_SCHEME)) if text.startswith(URL_SCHEME) else None
+def parse_bootstrap(text: str) -> Bootstrap | None:
+    """The bootstrap addresses that `text` writes, with or without a scheme, or None if it writes none. Raises
+    `CredentialsError`."""
+    if "@" in text:
+        raise CredentialsError(
+            "an address holds no user and no password: leave out all before the @, "
+            "and put user and password_env into [security] of a profile"
+        )
+    scheme, mark, hosts = text.strip().rpartition("://")
+    if (scheme + mark).lower() not in ("", URL_SCHEME, TLS_SCHEME):
+        return None
+    addresses = [parse_address(part) for part in hosts.split(",")]
+    found = tuple(each for each in addresses if each is not None)
+    return Bootstrap(found, (scheme + mark).lower() == TLS_SCHEME) if len(found) == len(addresses) else None
 
 
 def format_address(host: str, port: int) -> str:
@@ -28,6 +60,6 @@ def format_address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def format_url(address: Address) -> str:
-    """kafka://host:port of `address`."""
-    return URL_SCHEME + format_address(*address)
+def format_url(address: Address, *, uses_tls: bool = False) -> str:
+    """kafka://host:port of `address`, kafka+ssl://host:port if it `uses_tls`."""
+    return (TLS_SCHEME if uses_tls else URL_SCHEME) + format_address(*address)

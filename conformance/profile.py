@@ -15,6 +15,12 @@ A profile is a TOML file; every section and key is optional, and nothing else is
     [capabilities]                # what can be tested here, beyond what follows from the rest
     offers = ["retention"]
 
+    [security]                    # TLS and SASL: see `fencepost.adapters.security.settings`
+    ca_file = "ca.pem"            # with kafka+ssl:// before the address
+    mechanism = "SCRAM-SHA-512"
+    user = "kit"
+    password_env = "KIT_PASSWORD" # the environment variable that holds it; secrets are not written here
+
     [known]                       # declared deviations, by requirement id
     JOIN-29 = "fixed in the next release, issue 123"
 
@@ -33,6 +39,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from fencepost.adapters.security.settings import SECURITY_KEYS, SecurityError, SecuritySettings, read_security
 from fencepost.model.catalogue.classic import CAPABILITIES, CATALOGUE
 from fencepost.model.errors import FencepostError
 from fencepost.model.settings import SETTING_OF_CONFIG, Settings
@@ -44,6 +51,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "capabilities": ("offers",),
         "known": tuple(CATALOGUE),
         "timing": ("grace_ms",),
+        "security": SECURITY_KEYS,
     }
 )
 """The keys that each section may have."""
@@ -79,6 +87,7 @@ class Profile:
     keeps_storage: bool = True
     settings: Mapping[str, int] = field(default_factory=dict)
     overrides_broker: bool = False
+    security: SecuritySettings = field(default_factory=SecuritySettings)
     capabilities: frozenset[str] = frozenset()
     deviations: Mapping[str, str] = field(default_factory=dict)
     grace: int | None = None
@@ -118,7 +127,7 @@ def _parse_profile(folder: Path, document: Mapping[str, Any]) -> Profile:
         if not isinstance(section, dict):
             raise ProfileError(f"{name}: not a section; write [{name}] on a line of its own")
         for key in section:
-            if key not in SECTIONS[name]:
+            if key not in SECTIONS[name] and name != "security":
                 written = _dotted_name(key, section[key])
                 raise ProfileError(f"[{name}] {written}: {_unknown_key(name, written)}")
     target, timing = document.get("target", {}), document.get("timing", {})
@@ -131,10 +140,18 @@ def _parse_profile(folder: Path, document: Mapping[str, Any]) -> Profile:
         keeps_storage=_read_bool("[target] keeps_storage", target.get("keeps_storage", True)),
         settings=_read_settings(document.get("settings", {})),
         overrides_broker=_read_bool("[settings] override", document.get("settings", {}).get("override", False)),
+        security=_read_security(document.get("security", {}), folder),
         capabilities=_read_capabilities(document.get("capabilities", {}).get("offers", [])),
         deviations={key: _read_text(f"[known] {key}", value) for key, value in document.get("known", {}).items()},
         grace=_read_number("[timing] grace_ms", timing["grace_ms"]) if timing else None,
     )
+
+
+def _read_security(section: Mapping[str, object], folder: Path) -> SecuritySettings:
+    try:
+        return read_security(section, folder) if section else SecuritySettings()
+    except SecurityError as error:
+        raise ProfileError(str(error)) from None
 
 
 def _unknown_key(section: str, key: str) -> str:

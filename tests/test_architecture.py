@@ -39,7 +39,7 @@ ORDER = {
     """,
     "adapters": """
         adapters/bundled  adapters/bundled/classic
-        adapters  adapters/wire  adapters/record  adapters/serve
+        adapters  adapters/security  adapters/wire  adapters/record  adapters/serve
     """,
     "conformance": """
         conformance  conformance/scenario  conformance/scenarios  conformance/analysis  conformance/execution

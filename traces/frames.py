@@ -16,7 +16,10 @@ RECORD_KEYS = frozenset({0, 1})
 """API keys of Produce and Fetch: the records themselves are never kept."""
 CONSUMER_GROUP_KEYS = frozenset({68, 69})
 """API keys of the newer group protocol (KIP-848), which the kit does not decode."""
-KEYS_KEPT_AS_BYTES = frozenset(API_NAMES) - RECORD_KEYS | CONSUMER_GROUP_KEYS
+SASL_HANDSHAKE_KEY, SASL_AUTHENTICATE_KEY = 17, 36
+"""API keys of authentication: what SaslAuthenticate carries is never kept. After version 0 of SaslHandshake the same
+bytes come without a header (KIP-43), and look like messages of any key."""
+KEYS_KEPT_AS_BYTES = frozenset(API_NAMES) - RECORD_KEYS - {SASL_AUTHENTICATE_KEY} | CONSUMER_GROUP_KEYS
 """API keys of messages that are kept as bytes if they cannot be decoded; other messages may hold credentials."""
 GROUP_CHANGING_APIS = frozenset(
     {
@@ -130,6 +133,8 @@ class ConnectionDecoder:
         """Whether a request that can change a group was sent on this connection."""
         self._trace = trace
         self._label = ""
+        self._may_carry_tokens = False
+        """Whether frames without a header, which hold credentials, may follow."""
 
     def on_request(self, frame: bytes) -> None:
         """Record a request; `frame` is without its length prefix."""
@@ -139,6 +144,7 @@ class ConnectionDecoder:
         if api != "Produce":
             asked = decode_request(frame)
             body = self._body_to_keep(key, frame, asked.body, asked.findings)
+        self._may_carry_tokens |= key == SASL_HANDSHAKE_KEY and version == 0
         name = api or f"api-{key}"
         member = self._actor_label(body)
         request = self._trace.record_event(Kind.REQUEST, name, version, body, self.number, member)
@@ -193,15 +199,17 @@ class ConnectionDecoder:
 
     def _body_to_keep(self, key: int, frame: bytes, body: Body, findings: tuple[str, ...]) -> Body:
         """The body to record, with findings and undecoded bytes if it is malformed, and without records."""
+        told = without_secrets(key, body)
         if not findings:
-            return drop_records(body) if key in RECORD_KEYS else body
+            return told
         self._trace.undecoded += 1
+        if self._may_carry_tokens and not self._trace.keep_all_bytes:
+            return {"_size": len(frame)}
         kept: dict[str, Any] = {"_undecoded": frame} if self._may_keep_bytes(key) else {"_size": len(frame)}
-        told = drop_records(body) if key in RECORD_KEYS else body
         return {**told, "_findings": list(findings), **kept}
 
     def _may_keep_bytes(self, key: int) -> bool:
-        return self._trace.keep_all_bytes or key in KEYS_KEPT_AS_BYTES
+        return self._trace.keep_all_bytes or (key in KEYS_KEPT_AS_BYTES and not self._may_carry_tokens)
 
     def _mark_if_unreadable(self, event: Event) -> None:
         """Mark a gap after a message that can change a group and could not be decoded at all."""
@@ -214,6 +222,13 @@ class ConnectionDecoder:
         self._label = label
         self._trace.labels.learn_label(body.get("member_id"), label)
         return label
+
+
+def without_secrets(key: int, body: Body) -> Body:
+    """The part of a message's body that may be recorded: no records, and nothing that authenticates."""
+    if key == SASL_AUTHENTICATE_KEY:
+        return {name: value for name, value in body.items() if name != "auth_bytes"}
+    return drop_records(body) if key in RECORD_KEYS else body
 
 
 def drop_records(body: Body) -> Body:

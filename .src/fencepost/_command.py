@@ -5,7 +5,7 @@ import signal
 import sys
 
 _BUNDLED = "bundled"
-_URL_SCHEME = "kafka://"
+_URL_SCHEMES = ("kafka", "kafka+ssl")
 
 
 def main() -> int:
@@ -24,7 +24,7 @@ def main() -> int:
 def run_arguments(arguments: list[str]) -> int:
     """Run the command line with these arguments and return its exit code."""
     if (mistyped := find_mistyped_target(arguments)) is not None:
-        reason = f"{mistyped!r} is no target: write kafka://host:port, as in kafka://localhost:9092"
+        reason = f"{mistyped!r} is no target: write bundled, host:port, kafka://host:port or kafka+ssl://host:port"
         print(f"fencepost: {reason}", file=sys.stderr)
         return 2
     from fencepost.conformance.cli import main as run
@@ -33,8 +33,11 @@ def run_arguments(arguments: list[str]) -> int:
 
 
 def find_mistyped_target(arguments: list[str]) -> str | None:
-    """The TARGET of `fencepost test TARGET ...` if it cannot be one, else None; None also where help is asked for."""
+    """The TARGET of `fencepost test TARGET ...` if it cannot be one, else None; None also where help is asked for, and
+    for a TARGET that may hold a password, which is not to be repeated."""
     if len(arguments) < 2 or arguments[0] != "test" or {"-h", "--help"} & {*arguments}:
         return None
     target = arguments[1]
-    return None if target == _BUNDLED or target.startswith((_URL_SCHEME, "-")) else target
+    scheme, mark, _ = target.partition("://")
+    is_address = scheme.lower() in _URL_SCHEMES if mark else ":" in target
+    return None if is_address or target == _BUNDLED or target.startswith("-") or "@" in target else target

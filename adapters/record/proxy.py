@@ -2,18 +2,20 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TypeVar
 from weakref import WeakSet
 
-from fencepost.adapters.address import Address, format_address
+from fencepost.adapters.address import Address
 from fencepost.adapters.record.address_rewriting import (
     REWRITTEN_APIS,
     is_known,
     read_addresses,
     rewrite_addresses,
 )
+from fencepost.adapters.record.upstream import Upstream, UpstreamError, connect_upstream
+from fencepost.adapters.security.loading import PLAINTEXT, Security
 from fencepost.traces.frames import ConnectionDecoder, FrameSplitter, WireTrace
 
 MAX_FRAME_BYTES = 128 * 1024 * 1024
@@ -28,9 +30,12 @@ _log = logging.getLogger(__name__)
 
 class Proxy:
     """Listens on `host` for the clients of a cluster. A broker that a response names gets a listener of its own. `show`
-    gets lines for the operator."""
+    gets lines for the operator; `security` is that of the connections to brokers."""
 
-    def __init__(self, trace: WireTrace, host: str, show: Callable[[str], None]) -> None:
+    def __init__(
+        self, trace: WireTrace, host: str, show: Callable[[str], None], security: Security = PLAINTEXT
+    ) -> None:
+        self._security = security
         self._trace = trace
         self._host = host
         self._show = show
@@ -77,19 +82,19 @@ class Proxy:
         """Relay one client's connection until it ends."""
         talk = self._trace.open_connection()
         try:
-            there, back = await asyncio.open_connection(*upstream, limit=READ_CHUNK_BYTES)
-        except OSError as error:
-            self._warn_once(f"{format_address(*upstream)}: {error.strerror or error}; its clients are turned away")
+            broker = await connect_upstream(upstream, self._security, READ_CHUNK_BYTES)
+        except UpstreamError as error:
+            self._warn_once(f"{error}; its clients are turned away")
             self._record_safely(lambda: talk.on_closed("lost", "no connection to the broker"))
             writer.close()
             return
-        self._writers.add(back)
+        self._writers.add(broker.writer)
         gone: list[str] = []
-        asking = asyncio.create_task(self._relay_requests(reader, back, talk, gone))
-        answering = asyncio.create_task(self._relay_responses(there, writer, talk, gone))
+        asking = asyncio.create_task(self._relay_requests(reader, broker, talk, gone))
+        answering = asyncio.create_task(self._relay_responses(broker, writer, talk, gone))
         try:
             await asyncio.wait((asking, answering), return_when=asyncio.FIRST_COMPLETED)
-            if asking.done() and asking.exception() is None:
+            if asking.done() and asking.exception() is None and broker.writer.can_write_eof():
                 await asyncio.wait((answering,))  # the client has said all that it will, and may still be answered
         finally:
             for task in (asking, answering):
@@ -99,26 +104,48 @@ class Proxy:
             self._record_safely(
                 lambda: talk.on_closed("lost" if first == "broker" else "drop", f"the {first} closed the connection")
             )
-            back.close()
+            broker.writer.close()
             writer.close()
 
     async def _relay_requests(
-        self, reader: asyncio.StreamReader, back: asyncio.StreamWriter, decoder: ConnectionDecoder, closed_by: list[str]
+        self, reader: asyncio.StreamReader, broker: Upstream, decoder: ConnectionDecoder, closed_by: list[str]
     ) -> None:
         """Forward bytes from the client. A request is recorded before its last byte is forwarded."""
         splitter = FrameSplitter(MAX_FRAME_BYTES)
+        back = broker.writer
         while data := await read_chunk(reader, "client", closed_by):
-            if not splitter.is_broken:
+            if splitter.is_broken:
+                back.write(data)
+            elif broker.has_renewals:
+                await self._relay_between_renewals(splitter.feed(data), broker, decoder)
+                self._check_decodable(splitter, decoder)
+                back.write(splitter.take_rest() if splitter.is_broken else b"")
+            else:
                 for frame in splitter.feed(data):
                     self._record_safely(partial(decoder.on_request, frame))
                 self._check_decodable(splitter, decoder)
-            back.write(data)
+                back.write(data)
             await back.drain()
-        back.write_eof()
+        if back.can_write_eof():
+            back.write_eof()
+
+    async def _relay_between_renewals(
+        self, frames: Iterator[bytes], broker: Upstream, decoder: ConnectionDecoder
+    ) -> None:
+        """Record and forward whole requests; between two of them the session may be renewed."""
+        for frame in frames:
+            if broker.must_renew:
+                try:
+                    await broker.renew()
+                except UpstreamError as error:
+                    self._warn_once(f"a session could not be renewed: {error}; its client is turned away")
+                    raise ConnectionAbortedError from None
+            self._record_safely(partial(decoder.on_request, frame))
+            broker.writer.write(len(frame).to_bytes(4) + frame)
 
     async def _relay_responses(
         self,
-        there: asyncio.StreamReader,
+        broker: Upstream,
         writer: asyncio.StreamWriter,
         decoder: ConnectionDecoder,
         closed_by: list[str],
@@ -127,11 +154,13 @@ class Proxy:
         splitter = FrameSplitter(MAX_FRAME_BYTES)
         here = writer.get_extra_info("sockname")[0]
         try:
-            while data := await read_chunk(there, "broker", closed_by):
+            while data := await read_chunk(broker.reader, "broker", closed_by):
                 if splitter.is_broken:
                     writer.write(data)
                 else:
                     for frame in splitter.feed(data):
+                        if broker.take_own(frame):
+                            continue
                         passed = await self._rewrite_response(frame, decoder, here)
                         writer.write(len(passed).to_bytes(4) + passed)
                     self._check_decodable(splitter, decoder)

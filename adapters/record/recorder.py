@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fencepost.adapters.address import Address, format_url
+from fencepost.adapters.address import Address, Bootstrap, format_url
 from fencepost.adapters.record.proxy import Proxy
+from fencepost.adapters.security.loading import PLAINTEXT, Security
 from fencepost.adapters.wire import discovery
 from fencepost.adapters.wire.admin_client import AdminClient
 from fencepost.adapters.wire.cluster import Cluster
@@ -36,10 +37,11 @@ REQUEST_TIMEOUT_S = 10.0
 class RecordingOptions:
     """The options of a recording. An event is on the disk after `sync_interval_s` seconds at the latest; a file ends
     after `max_file_bytes`, the recording after `duration_s` (None: never); `settings` are told by
-    the user, and with `overrides_broker` the cluster may say otherwise."""
+    the user, and with `overrides_broker` the cluster may say otherwise. `upstream` may be several addresses, `security`
+    is that of the connections to the cluster."""
 
     listen: Address
-    upstream: Address
+    upstream: Address | Bootstrap
     path: Path
     max_file_bytes: int | None = None
     sync_interval_s: float = 1.0
@@ -48,6 +50,7 @@ class RecordingOptions:
     settings: Mapping[str, int] | None = None
     overrides_broker: bool = False
     keep_all_bytes: bool = False
+    security: Security = PLAINTEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,51 +63,61 @@ class RecordingResult:
     write_error: str = ""
 
 
-async def learn_cluster(upstream: Address, claims: SettingClaims) -> tuple[Settings | None, str]:
-    """The settings of a cluster, None if it does not support DescribeConfigs, and its name. Raises `TargetError` if it
-    cannot be reached."""
-    pool = ConnectionPool(MAX_CONNECTIONS, REQUEST_TIMEOUT_S)
+async def learn_cluster(
+    upstream: Address | Bootstrap, claims: SettingClaims, security: Security = PLAINTEXT
+) -> tuple[Address, Settings | None, str]:
+    """The first address of a cluster that answers, its settings, None if it does not support DescribeConfigs, and its
+    name. Raises `TargetError` if it cannot be reached."""
+    addresses = upstream.addresses if isinstance(upstream, Bootstrap) else (upstream,)
+    pool = ConnectionPool(MAX_CONNECTIONS, REQUEST_TIMEOUT_S, security)
     client = AdminClient(pool, REQUEST_TIMEOUT_S)
     try:
-        client.versions = await discovery.learn_versions(client, upstream)
-        brokers, name = await discovery.learn_brokers(client, upstream)
+        address, client.versions = await discovery.learn_first(client, addresses)
+        brokers, name = await discovery.learn_brokers(client, address)
         cluster = Cluster(client, REQUEST_TIMEOUT_S)
         cluster.replace_brokers(brokers)
         if "DescribeConfigs" not in client.versions and not claims.values:
-            return None, name
-        return (await ask_settings(client, cluster, claims)).settings(), name
+            return address, None, name
+        return address, (await ask_settings(client, cluster, claims)).settings(), name
     finally:
         await pool.close()
 
 
 class Recorder:
-    """One recording. `show` gets lines for the operator."""
+    """One recording of the cluster at `upstream`. `show` gets lines for the operator."""
 
     def __init__(
-        self, job: RecordingOptions, settings: Settings | None, cluster: str, show: Callable[[str], None]
+        self,
+        job: RecordingOptions,
+        upstream: Address,
+        settings: Settings | None,
+        cluster: str,
+        show: Callable[[str], None],
     ) -> None:
         told = {"recorder": "fencepost record", "recording": str(uuid.uuid4())}
         told |= {"began": datetime.now(UTC).isoformat(timespec="milliseconds")} | (
             {"cluster": cluster} if cluster else {}
         )
         told |= {} if settings else {"settings": "assumed"}
-        header = Header(format_url(job.upstream), Order.INTERVALS, "wall", settings or Settings(), job.grace_ms, told)
+        source = format_url(upstream, uses_tls=job.security.uses_tls)
+        header = Header(source, Order.INTERVALS, "wall", settings or Settings(), job.grace_ms, told)
         begun = time.monotonic()
         self.write_error = ""
         self._job = job
+        self._upstream = upstream
         self._show = show
         self._trace = WireTrace(
             self._write, lambda: int((time.monotonic() - begun) * 1000), keep_all_bytes=job.keep_all_bytes
         )
         self._recording = RotatingTraceWriter(job.path, header, job.max_file_bytes)
-        self._proxy = Proxy(self._trace, job.listen[0], show)
+        self._proxy = Proxy(self._trace, job.listen[0], show, job.security)
         self._trace.mark_gap("the recording begins")
 
     async def run(self, announce: Callable[[str, int], None], stop: asyncio.Event) -> RecordingResult:
         """Record until `stop` or the duration's end. `announce` gets the proxy's host and port."""
         host, port = self._job.listen
         try:
-            port = await self._proxy.listen(self._job.upstream, port)
+            port = await self._proxy.listen(self._upstream, port)
         except OSError:
             self._recording.close()
             self._recording.files[0].unlink()
@@ -160,5 +173,6 @@ async def record_traffic(
 ) -> RecordingResult:
     """Record the traffic of a cluster's clients until `stop`. Raises `TargetError` if the cluster cannot be reached,
     and `OSError` if the address or the file cannot be used."""
-    settings, cluster = await learn_cluster(job.upstream, SettingClaims(job.settings or {}, job.overrides_broker))
-    return await Recorder(job, settings, cluster, show).run(announce, stop)
+    claims = SettingClaims(job.settings or {}, job.overrides_broker)
+    upstream, settings, cluster = await learn_cluster(job.upstream, claims, job.security)
+    return await Recorder(job, upstream, settings, cluster, show).run(announce, stop)

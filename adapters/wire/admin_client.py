@@ -40,28 +40,17 @@ class AdminClient:
         response. Raises `ConnectionLossError` without one, else as `ConnectionPool.acquire`."""
         frame = encode_request(api, version, self.next_id(), CLIENT_ID, body)
         connection = await (self.pool.open_connection(address) if fresh or alone else self.pool.acquire(address))
-        response: asyncio.Future[bytes | ConnectionLoss] = asyncio.get_running_loop().create_future()
-
-        def settle(outcome: bytes | ConnectionLoss) -> None:
-            if not response.done():
-                response.set_result(outcome)
-
-        connection.send(frame, settle, settle)
         try:
             async with asyncio.timeout(self._timeout):
-                outcome = await response
+                response = await connection.exchange(frame)
         except TimeoutError:
-            outcome = ConnectionLoss(LossCause.SILENT, f"no answer to {api} v{version} within {self._timeout:g} s")
-        finally:
-            if response.cancelled():
-                connection.abort()
-        if isinstance(outcome, ConnectionLoss):
-            raise ConnectionLossError(outcome)
+            loss = ConnectionLoss(LossCause.SILENT, f"no answer to {api} v{version} within {self._timeout:g} s")
+            raise ConnectionLossError(loss) from None
         if alone:
             connection.close()
         else:
             self.pool.release(address, connection)
-        return decode_response(api, version, outcome)
+        return decode_response(api, version, response)
 
 
 def error_codes(body: Body) -> Iterator[int]:

@@ -18,16 +18,19 @@ class LossCause(Enum):
     SILENT = "is this a Kafka broker, and is it well?"
     CLOSED = "it gave no reason; look into its log"
     NOT_KAFKA = "check the address"
+    DENIED = "check [security] in the profile"
     ENDED = "the kit ended the connection"
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLoss:
-    """How a connection ended without a whole response. `head` is the part that had arrived."""
+    """How a connection ended without a whole response. `head` is the part that had arrived; `advice` to the user is by
+    default that of the cause."""
 
     cause: LossCause
     reason: str
     head: bytes = b""
+    advice: str = ""
 
 
 class ConnectionLossError(Exception):
@@ -39,10 +42,19 @@ class ConnectionLossError(Exception):
 
 
 class Connection(asyncio.Protocol):
-    """A connection to a broker. `on_closed` is called once, when the socket is closed."""
+    """A connection to a broker. `on_closed` is called once, when the socket is closed; `describe_error` says what an
+    error of the transport means, if it is one of TLS."""
 
-    def __init__(self, number: int, on_closed: Callable[["Connection"], None]) -> None:
+    def __init__(
+        self,
+        number: int,
+        on_closed: Callable[["Connection"], None],
+        describe_error: Callable[[Exception], ConnectionLoss | None] = lambda _: None,
+    ) -> None:
         self.number = number
+        self.expires_at = float("inf")
+        """When the broker wants to be authenticated again, in seconds of the event loop's clock."""
+        self._describe_error = describe_error
         self.closed = asyncio.get_running_loop().create_future()
         self._on_closed = on_closed
         self._transport: asyncio.Transport | None = None
@@ -62,6 +74,24 @@ class Connection(asyncio.Protocol):
         assert self._transport is not None and self._on_response is None
         self._on_response, self._on_loss = on_response, on_loss
         self._transport.write(len(frame).to_bytes(4) + frame)
+
+    async def exchange(self, frame: bytes) -> bytes:
+        """Write a request and return its response. Raises `ConnectionLossError`. Cancelled, it ends the connection."""
+        response: asyncio.Future[bytes | ConnectionLoss] = asyncio.get_running_loop().create_future()
+
+        def settle(outcome: bytes | ConnectionLoss) -> None:
+            if not response.done():
+                response.set_result(outcome)
+
+        self.send(frame, settle, settle)
+        try:
+            outcome = await response
+        finally:
+            if response.cancelled():
+                self.abort()
+        if isinstance(outcome, ConnectionLoss):
+            raise ConnectionLossError(outcome)
+        return outcome
 
     def send_partially(self, frame: bytes, share: int) -> None:
         """Write `share` percent of a request, at least a byte and never all of it, and close."""
@@ -114,7 +144,12 @@ class Connection(asyncio.Protocol):
             received(frame)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._on_loss is not None:
+        known = self._describe_error(exc) if exc is not None else None
+        if self._on_loss is not None and known is not None:
+            lost = self._on_loss
+            self.abort()
+            lost(known)
+        elif self._on_loss is not None:
             got = len(self._buffer)
             how = f"the connection broke ({exc})" if exc else "the target closed the connection"
             self.fail(LossCause.CLOSED, f"{how} after {got} bytes of the answer" if got else how)

@@ -1,15 +1,16 @@
 """Discovery and preparation of a target: versions, brokers, settings, the kit's topic and its coordinators."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 
 from fencepost.adapters.address import Address, format_url
+from fencepost.adapters.security.authentication import SASL_APIS
 from fencepost.adapters.target import TargetError
 from fencepost.adapters.wire.admin_client import AdminClient, error_codes
 from fencepost.adapters.wire.cluster import GROUP_KEY, RETRY_DELAY_S, Cluster
 from fencepost.adapters.wire.connection import ConnectionLossError, LossCause
-from fencepost.adapters.wire.hangup import describe_loss, explain_hangup
+from fencepost.adapters.wire.hangup import AccessDeniedError, describe_loss, explain_hangup
 from fencepost.model.classic.messages.parsing import names_topics_by_id
 from fencepost.model.classic.messages.requests import MIN_TOPIC_ID_VERSION
 from fencepost.model.errors import COORDINATOR_NOT_READY, Error
@@ -57,6 +58,20 @@ async def learn_versions(client: AdminClient, address: Address) -> dict[str, tup
     return versions
 
 
+async def learn_first(client: AdminClient, addresses: Sequence[Address]) -> tuple[Address, dict[str, tuple[int, int]]]:
+    """The first address that answers, and the versions there. Raises `TargetError`, with the failure of each address; a
+    broker that denies access is the last that is asked, for the others would deny it too."""
+    failures: list[str] = []
+    for address in addresses:
+        try:
+            return address, await learn_versions(client, address)
+        except AccessDeniedError:
+            raise
+        except TargetError as error:
+            failures.append(str(error))
+    raise TargetError(" / ".join(failures))
+
+
 def _describe_error(body: Body) -> str:
     return f"error {body['error_code']}" if body.get("error_code") else "no list of APIs"
 
@@ -64,7 +79,7 @@ def _describe_error(body: Body) -> str:
 def _common_versions(body: Body) -> Iterator[tuple[str, tuple[int, int]]]:
     for offered in body["api_keys"]:
         name = API_NAMES.get(offered.get("api_key", -1))
-        if name is not None:
+        if name is not None and name not in SASL_APIS:
             ours = VERSIONS[name]
             lowest = max(offered.get("min_version", 0), ours[0])
             highest = min(offered.get("max_version", -1), ours[1])
@@ -87,6 +102,8 @@ async def learn_brokers(client: AdminClient, address: Address) -> tuple[dict[int
         try:
             client.pool.release(advertised, await client.pool.acquire(advertised))
         except ConnectionLossError as error:
+            if error.loss.cause is LossCause.DENIED:
+                raise describe_loss(advertised, error.loss, uses_tls=client.pool.security.uses_tls) from None
             raise TargetError(
                 f"{format_url(address)}: broker {node} advertises {format_url(advertised)}, which this machine cannot "
                 f"reach ({error}); set its advertised.listeners"
@@ -208,7 +225,7 @@ async def _coordinator_error(client: AdminClient, cluster: Cluster, group: str, 
         body = fit_body("OffsetFetchRequest", version, body)
         response = await client.request(cluster.brokers[node], "OffsetFetch", version, body)
     except ConnectionLossError as error:
-        raise describe_loss(first, error.loss) from None
+        raise describe_loss(first, error.loss, uses_tls=client.pool.security.uses_tls) from None
     return next((code for code in error_codes(response.body) if code in COORDINATOR_NOT_READY), 0)
 
 

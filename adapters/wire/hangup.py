@@ -7,10 +7,10 @@ from fencepost.adapters.target import TargetError
 from fencepost.adapters.wire.admin_client import AdminClient
 from fencepost.adapters.wire.connection import ConnectionLoss, ConnectionLossError, LossCause
 
-PLAINTEXT = "Fencepost needs a PLAINTEXT listener"
+SECURITY = "put its mechanism and credentials into [security] of a profile"
+TLS_HEADS = (b"\x15\x03", b"\x16\x03")
+"""The first bytes of TLS: an alert, a handshake."""
 HEADS = (
-    (b"\x15\x03", f"speaks TLS; {PLAINTEXT}"),
-    (b"\x16\x03", f"speaks TLS; {PLAINTEXT}"),
     (b"HTTP/", "speaks HTTP, not Kafka's protocol; check the port"),
     (b"SSH-", "speaks SSH, not Kafka's protocol; check the port"),
 )
@@ -21,21 +21,33 @@ NO_MECHANISM = "NONE"
 SASL_TIMEOUT_S = 2.0
 
 
-def describe_loss(address: Address, loss: ConnectionLoss) -> TargetError:
+class AccessDeniedError(TargetError):
+    """The target answers, and TLS or SASL fails."""
+
+
+def describe_loss(address: Address, loss: ConnectionLoss, *, uses_tls: bool = False) -> TargetError:
     """The `TargetError` that reports a lost connection to the user, by the bytes that came before."""
+    url = format_url(address, uses_tls=uses_tls)
+    if not uses_tls and loss.head.startswith(TLS_HEADS):
+        return TargetError(f"{url}: speaks TLS; write {format_url(address, uses_tls=True)}")
     for head, meaning in HEADS:
         if loss.head.startswith(head):
-            return TargetError(f"{format_url(address)}: {meaning}")
-    return TargetError(f"{format_url(address)}: {loss.reason}; {loss.cause.value}")
+            return TargetError(f"{url}: {meaning}")
+    if uses_tls and loss.cause is LossCause.CLOSED and not loss.advice:
+        return TargetError(f"{url}: {loss.reason}; it may want SASL or a client certificate ([security] in a profile)")
+    kind = AccessDeniedError if loss.cause is LossCause.DENIED else TargetError
+    return kind(f"{url}: {loss.reason}; {loss.advice or loss.cause.value}")
 
 
 async def explain_hangup(client: AdminClient, address: Address, loss: ConnectionLoss) -> TargetError:
     """As `describe_loss`; a listener that hung up without a word is asked whether it wants SASL."""
-    if loss.cause is LossCause.CLOSED and not loss.head:
+    security = client.pool.security
+    if loss.cause is LossCause.CLOSED and not loss.head and security.credentials is None:
         mechanisms = await _ask_mechanisms(client, address)
         if mechanisms:
-            return TargetError(f"{format_url(address)}: wants SASL ({', '.join(mechanisms)}); {PLAINTEXT}")
-    return describe_loss(address, loss)
+            url = format_url(address, uses_tls=security.uses_tls)
+            return TargetError(f"{url}: wants SASL ({', '.join(mechanisms)}); {SECURITY}")
+    return describe_loss(address, loss, uses_tls=security.uses_tls)
 
 
 async def _ask_mechanisms(client: AdminClient, address: Address) -> tuple[str, ...]:

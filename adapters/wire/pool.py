@@ -4,9 +4,14 @@ import asyncio
 import errno
 import itertools
 import socket
+import ssl
 import sys
+from dataclasses import replace
 
 from fencepost.adapters.address import Address
+from fencepost.adapters.security.loading import PLAINTEXT, Security
+from fencepost.adapters.security.sasl import SaslError
+from fencepost.adapters.security.tls_failures import describe_tls_failure
 from fencepost.adapters.target import TargetError
 from fencepost.adapters.wire.connection import Connection, ConnectionLoss, ConnectionLossError, LossCause
 
@@ -15,6 +20,8 @@ RESERVED_FILES = 128
 """Open files reserved for the rest of the process."""
 MAX_IDLE_S = 60.0
 """Seconds after which an idle connection is not reused: brokers close theirs after some minutes."""
+
+HANG_UP_ADVICE = "it hung up during authentication: it may want TLS (kafka+ssl://), another mechanism, or no SASL"
 
 
 def connection_limit() -> int:
@@ -33,9 +40,10 @@ def connection_limit() -> int:
 
 
 class ConnectionPool:
-    """Connections by address. Connecting may take `timeout` seconds."""
+    """Connections by address, made as `security` says. Connecting may take `timeout` seconds."""
 
-    def __init__(self, limit: int, timeout: float) -> None:
+    def __init__(self, limit: int, timeout: float, security: Security = PLAINTEXT) -> None:
+        self.security = security
         self._limit = limit
         self._timeout = timeout
         self._numbers = itertools.count(1)
@@ -49,7 +57,7 @@ class ConnectionPool:
         now = asyncio.get_running_loop().time()
         while idle:
             connection, since = idle.pop()
-            if connection.is_usable and now - since < MAX_IDLE_S:
+            if connection.is_usable and now - since < MAX_IDLE_S and now < connection.expires_at:
                 return connection
             connection.close()
         return None
@@ -71,7 +79,7 @@ class ConnectionPool:
         self._making += 1
         try:
             async with asyncio.timeout(self._timeout):
-                _, connection = await asyncio.get_running_loop().create_connection(self._new, *address)
+                return await self._connect(address)
         except TimeoutError:
             raise ConnectionLossError(
                 ConnectionLoss(LossCause.UNREACHABLE, f"no connection within {self._timeout:g} s")
@@ -79,10 +87,44 @@ class ConnectionPool:
         except OSError as cause:
             if cause.errno in (errno.EMFILE, errno.ENFILE):
                 raise self._too_many_connections() from None
-            raise ConnectionLossError(_connection_loss(cause)) from None
+            raise ConnectionLossError(self._tls_loss(address, cause) or _connection_loss(cause)) from None
         finally:
             self._making -= 1
+
+    async def _connect(self, address: Address) -> Connection:
+        """Make a connection and authenticate it. Raises `OSError` and `ConnectionLossError`."""
+        loop = asyncio.get_running_loop()
+        connection = await self._open_socket(address)
+        try:
+            session = await self.security.authenticate(connection.exchange)
+            connection.expires_at = loop.time() + session.renew_after_s
+        except SaslError as error:
+            connection.abort()
+            raise ConnectionLossError(ConnectionLoss(LossCause.DENIED, error.reason, advice=error.advice)) from None
+        except ConnectionLossError as error:
+            if error.loss.cause is not LossCause.CLOSED or error.loss.head or error.loss.advice:
+                raise
+            raise ConnectionLossError(replace(error.loss, advice=HANG_UP_ADVICE)) from None
+        except BaseException:
+            connection.abort()
+            raise
         return connection
+
+    async def _open_socket(self, address: Address) -> Connection:
+        """Make a connection, over TLS if need be. Raises `OSError`."""
+        made: list[Connection] = []
+
+        def make() -> Connection:
+            made.append(self._new(address))
+            return made[-1]
+
+        options = self.security.connection_options(address)
+        try:
+            await asyncio.get_running_loop().create_connection(make, *address, **options)
+        except BaseException:
+            self._open.difference_update(made)  # without a handshake it is never told that it is lost
+            raise
+        return made[-1]
 
     def release(self, address: Address, connection: Connection) -> None:
         """Make a connection idle after the response to its request."""
@@ -104,10 +146,20 @@ class ConnectionPool:
             connection.abort()
         await wait_closed(closing)
 
-    def _new(self) -> Connection:
-        connection = Connection(next(self._numbers), self._open.discard)
+    def _new(self, address: Address) -> Connection:
+        def describe(error: Exception) -> ConnectionLoss | None:
+            return self._tls_loss(address, error) if isinstance(error, ssl.SSLError) else None
+
+        connection = Connection(next(self._numbers), self._open.discard, describe)
         self._open.add(connection)
         return connection
+
+    def _tls_loss(self, address: Address, error: Exception) -> ConnectionLoss | None:
+        """The loss of a connection that TLS ended, None if it did not."""
+        if not self.security.uses_tls or not isinstance(error, OSError):
+            return None
+        found = describe_tls_failure(self.security, address[0], error)
+        return found and ConnectionLoss(LossCause.DENIED, found[0], advice=found[1])
 
     def _close_idle(self) -> bool:
         """Close an idle connection; returns whether there was one."""

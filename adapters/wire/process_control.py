@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from fencepost.adapters.address import Address, parse_address
+from fencepost.adapters.address import Address, CredentialsError, parse_bootstrap
 from fencepost.adapters.target import TargetError
 from fencepost.adapters.wire.process_use import IdleUse, compare_use, thread_use_of
 
@@ -186,21 +186,27 @@ class ProcessControl:
         output = command.read()
         command.out.close()
         command.err.close()
-        address = parse_address(output)
-        if address is None:
+        try:
+            bootstrap = parse_bootstrap(output)
+        except CredentialsError as error:
+            raise TargetError(f"{name}: {error}") from None
+        if bootstrap is None:
             raise TargetError(f"{name}: printed {output[:200]!r}, not one line with the bootstrap address host:port")
         if not self.kill_command:
             raise TargetError(
                 f"{name}: ended, so that the target is in the background, and the profile has no kill command; give "
                 "one, or have start stay in the foreground"
             )
-        return address
+        return bootstrap.addresses[0]
 
 
 def _first_address(output: str) -> Address | None:
-    """The first whole line that is an address."""
-    whole, _, _ = output.rpartition("\n")
-    return next((address for line in whole.splitlines() if (address := parse_address(line)) is not None), None)
+    """The first address in the first whole line that writes one."""
+    for line in output.rpartition("\n")[0].splitlines():
+        with suppress(CredentialsError):
+            if (bootstrap := parse_bootstrap(line)) is not None:
+                return bootstrap.addresses[0]
+    return None
 
 
 def _open_output() -> IO[bytes]:

@@ -3,8 +3,10 @@
 import asyncio
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 
-from fencepost.adapters.address import Address, format_url, parse_url
+from fencepost.adapters.address import ADDRESS_FORMS, Address, Bootstrap, CredentialsError, format_url, parse_bootstrap
+from fencepost.adapters.security.loading import PLAINTEXT, Security
 from fencepost.adapters.target import Description, TargetError, TraceBuilder
 from fencepost.adapters.wire import discovery
 from fencepost.adapters.wire.admin_client import AdminClient
@@ -25,17 +27,27 @@ IDLE_WINDOWS_S = ((0.5, 1.0), (0.0, 2.0))
 """Pauses before each look at an idle target, and how long it takes; the second follows if the first is striking."""
 
 
-def parse_target(text: str) -> Address:
-    """The address that `text` writes as kafka://host:port. Raises `TargetError`."""
-    address = parse_url(text)
-    if address is None:
-        raise TargetError(f"{text!r} is no target: write kafka://host:port, as in kafka://localhost:9092")
-    return address
+def parse_target(text: str) -> Bootstrap:
+    """The bootstrap addresses that `text` writes. Raises `TargetError`."""
+    try:
+        found = parse_bootstrap(text)
+    except CredentialsError as error:
+        raise TargetError(str(error)) from None
+    if found is None:
+        raise TargetError(f"{text!r} is no target: write bundled, {ADDRESS_FORMS}")
+    return found
+
+
+def bootstrap_addresses(address: Address | Bootstrap | None) -> tuple[Address, ...]:
+    """The addresses to ask one after the other; one that nobody answers at if there is none yet."""
+    if isinstance(address, Bootstrap):
+        return address.addresses
+    return (address if address is not None else ("", 0),)
 
 
 class KafkaTarget:
-    """Implements `Target` for a cluster that is reached at `address`; without one, `process_control` starts it when it
-    is opened, and ends it when it is closed.
+    """Implements `Target` for a cluster that is reached at `address`, or at the first of several that answers, as
+    `security` says; without one, `process_control` starts it when it is opened, and ends it when it is closed.
 
     `overrides` are settings by field of `Settings`, which win over the target's own; it is an error if they contradict
     these, unless they `may_contradict`. `timeout` is how many seconds a connection and a response to one of the kit's
@@ -45,8 +57,9 @@ class KafkaTarget:
 
     def __init__(
         self,
-        address: Address | None,
+        address: Address | Bootstrap | None,
         *,
+        security: Security = PLAINTEXT,
         overrides: Mapping[str, int] | None = None,
         may_contradict: bool = False,
         process_control: ProcessControl | None = None,
@@ -55,7 +68,9 @@ class KafkaTarget:
         ready_timeout: float = 60.0,
     ) -> None:
         self._given_address = address
-        self._address = address if address is not None else ("", 0)
+        self._bootstrap = bootstrap_addresses(address)
+        self._address = self._bootstrap[0]
+        self._security = security
         self._is_started = address is not None
         self._claims = SettingClaims(dict(overrides or {}), may_contradict)
         self._learned: LearnedSettings | None = None
@@ -65,7 +80,7 @@ class KafkaTarget:
         self._topic = topic
         self._timeout = timeout
         self._ready_timeout = ready_timeout
-        self._pool = ConnectionPool(connection_limit(), timeout)
+        self._pool = ConnectionPool(connection_limit(), timeout, security)
         self._client = AdminClient(self._pool, timeout)
         self._cluster = Cluster(self._client, min(ready_timeout, timeout))
         self._channels: set[WireChannel] = set()
@@ -86,7 +101,7 @@ class KafkaTarget:
 
     async def _discover(self) -> Description:
         client, cluster = self._client, self._cluster
-        client.versions = await discovery.learn_versions(client, self._address)
+        self._address, client.versions = await discovery.learn_first(client, self._bootstrap)
         brokers, name = await discovery.learn_brokers(client, self._address)
         cluster.replace_brokers(brokers)
         if self._learned is None:
@@ -102,7 +117,7 @@ class KafkaTarget:
             self._learned = await SettingsProbe(GroupRequests(client, cluster), self._learned, topic, token).measure()
             self._is_probed = True
         return Description(
-            name=format_url(self._address),
+            name=format_url(self._address, uses_tls=self._security.uses_tls),
             order=Order.INTERVALS,
             clock="wall",
             versions=client.versions,
@@ -138,14 +153,15 @@ class KafkaTarget:
 
     async def is_alive(self) -> bool:
         """Whether the target responds on a new connection."""
-        fresh = ConnectionPool(1, self._timeout)
+        fresh = ConnectionPool(1, self._timeout, self._security)
         try:
-            await AdminClient(fresh, self._timeout).request(self._address, "ApiVersions", 0, {})
-        except ConnectionLossError:
-            return False
+            for address in dict.fromkeys((self._address, *self._bootstrap)):
+                with suppress(ConnectionLossError):
+                    await AdminClient(fresh, self._timeout).request(address, "ApiVersions", 0, {})
+                    return True
         finally:
             await fresh.close()
-        return True
+        return False
 
     async def measure_response_time(self) -> float:
         """Measure how many seconds a response takes at present, infinity without one. The kit's own delays count."""
@@ -194,6 +210,7 @@ class KafkaTarget:
         for channel in self._channels:
             channel.record_restart()
         self._address = await self._process_control.start()
+        self._bootstrap = (self._address,)
         await self._retry_discovery()
 
     async def _retry_discovery(self) -> Description:

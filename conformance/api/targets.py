@@ -33,8 +33,9 @@ __all__ = [
 class KafkaTarget:
     """A cluster that speaks the Kafka protocol, with the profile that says what cannot be asked of it.
 
-    `address` is "host:port" or "kafka://host:port". `profile` is the path of a TOML file, see
-    `fencepost.conformance.profile`; without one the target cannot be restarted and declares no deviations.
+    `address` is "host:port", "kafka://host:port" or "kafka+ssl://host:port", with commas between several. `profile` is
+    the path of a TOML file, see `fencepost.conformance.profile`; without one the target cannot be restarted and has
+    no declared deviations.
     """
 
     address: str

@@ -2,6 +2,10 @@
 
 import re
 from argparse import ArgumentTypeError
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fencepost.adapters.address import Bootstrap
 
 _MAX_PORT = 65_535
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -34,10 +38,21 @@ def listening_port(text: str) -> int:
 
 
 def address(text: str) -> tuple[str, int]:
-    """The host and the port of host:port."""
-    from fencepost.adapters.address import parse_address
+    """The host and the port of host:port, or of kafka://host:port."""
+    found = bootstrap(text)
+    if len(found.addresses) > 1 or found.wants_tls:
+        raise ArgumentTypeError(f"{text!r} is not host:port")
+    return found.addresses[0]
 
-    found = parse_address(text)
+
+def bootstrap(text: str) -> "Bootstrap":
+    """The addresses of a cluster, which may be URLs."""
+    from fencepost.adapters.address import CredentialsError, parse_bootstrap
+
+    try:
+        found = parse_bootstrap(text)
+    except CredentialsError as error:
+        raise ArgumentTypeError(str(error)) from None
     if found is None:
         raise ArgumentTypeError(f"{text!r} is not host:port")
     return found

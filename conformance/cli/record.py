@@ -6,12 +6,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fencepost.conformance.cli.argument_types import address, listening_address, seconds, size
+from fencepost.conformance.cli.argument_types import bootstrap, listening_address, seconds, size
 from fencepost.conformance.cli.console import Console
 
 if TYPE_CHECKING:
     from fencepost.adapters.record.recorder import RecordingOptions, RecordingResult
 
+UPSTREAM_HELP = "the cluster; kafka+ssl://H:P for TLS, and a,b for several addresses"
 EVERYTHING_HELP = "keep also bytes that may hold records or credentials"
 
 
@@ -24,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=("127.0.0.1", 0),
         help="address for the clients; other brokers get free ports (default: 127.0.0.1 and a free port)",
     )
-    parser.add_argument("--upstream", metavar="H:P", type=address, required=True, help="a broker of the cluster")
+    parser.add_argument("--upstream", metavar="H:P", type=bootstrap, required=True, help=UPSTREAM_HELP)
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=Path, required=True, help="the trace to write (.gz: gzip)"
     )
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="longest time in seconds until an event is on the disk (default: 1)",
     )
     parser.add_argument("--seconds", metavar="S", type=seconds, help="stop after S seconds (default: at Ctrl-C)")
-    parser.add_argument("--profile", metavar="F", type=Path, help="settings and grace of the cluster, in TOML")
+    parser.add_argument("--profile", metavar="F", type=Path, help="settings, security and grace, in TOML")
     parser.add_argument("--everything", action="store_true", help=EVERYTHING_HELP)
 
 
@@ -61,6 +62,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 def recording_options(options: argparse.Namespace) -> "RecordingOptions":
     """The recording that the options and the profile describe. Raises `ProfileError`."""
     from fencepost.adapters.record.recorder import DEFAULT_GRACE_MS, RecordingOptions
+    from fencepost.adapters.security.loading import load_security
     from fencepost.conformance.profile import Profile, load_profile
 
     profile = load_profile(options.profile) if options.profile is not None else Profile()
@@ -75,6 +77,7 @@ def recording_options(options: argparse.Namespace) -> "RecordingOptions":
         settings=profile.settings,
         overrides_broker=profile.overrides_broker,
         keep_all_bytes=options.everything,
+        security=load_security(profile.security, wants_tls=options.upstream.wants_tls),
     )
 
 

@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from fencepost.conformance.events import RunEvent
     from fencepost.conformance.plan import Plan
 
-TARGET_HELP = "bundled, or kafka://host:port; without one, the profile starts it"
+TARGET_HELP = (
+    "bundled, host:port, or kafka+ssl://host:port for TLS; with commas, several addresses; "
+    "without one, the profile starts it"
+)
 NO_TARGET = "the following arguments are required: TARGET, or --profile F with a start command"
-PROFILE_HELP = "description of the target, in TOML"
+PROFILE_HELP = "description of the target, in TOML; its [security] has the keys of TLS and SASL"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,9 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from fencepost.adapters.security.loading import load_security
+from fencepost.adapters.wire.target import parse_target
 from fencepost.conformance.analysis.report_builder import merge_reports
 from fencepost.conformance.plan import BUNDLED, Plan
-from fencepost.conformance.profile import load_profile
+from fencepost.conformance.profile import Profile, load_profile
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.results import Report
 from fencepost.conformance.run import runner
@@ -74,8 +76,12 @@ def run_seeds(
 
 
 def check_same_campaign(folder: Path, plan: Plan) -> None:
-    """Raises `PipelineError` if the folder holds a campaign with another plan, or the plan cannot be a campaign."""
-    if plan.target != BUNDLED and plan.profile is not None and load_profile(plan.profile).can_restart:
+    """Raises `PipelineError` if the folder holds a campaign with another plan, or the plan cannot be a campaign, and
+    `TargetError` for an address that cannot be one, before it is written anywhere."""
+    profile = load_profile(plan.profile) if plan.profile is not None else Profile()
+    if plan.target != BUNDLED:
+        load_security(profile.security, wants_tls=parse_target(plan.target).wants_tls)
+    if plan.target != BUNDLED and profile.can_restart:
         raise PipelineError(
             "a campaign cannot restart its target: other workers are using it (leave out [target] start)"
         )

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fencepost.adapters.security.loading import load_security
 from fencepost.adapters.target import Description, TargetError
 from fencepost.adapters.wire.process_control import ProcessControl
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
@@ -190,8 +191,8 @@ class RemoteRun:
 
 
 def kafka_target(address: str, profile: Profile) -> KafkaTarget:
-    """The target at an address, with settings and commands of the profile; the empty address stands for the one that
-    its start command prints. Raises `TargetError` for no address."""
+    """The target at an address, with security, settings and commands of the profile; the empty address stands for the
+    one that its start command prints. Raises `TargetError` for no address, and if a file or secret is missing."""
     if not address and not profile.start:
         raise TargetError("no target: name one, such as bundled, or give a --profile with [target] start")
     if address and profile.start and not profile.kill:
@@ -199,9 +200,12 @@ def kafka_target(address: str, profile: Profile) -> KafkaTarget:
             f"{address}: the profile has start and no kill, so that only a target which the kit started can be "
             "restarted; leave the address out, or give [target] kill"
         )
+    bootstrap = parse_target(address) if address else None
+    security = load_security(profile.security, wants_tls=bootstrap is not None and bootstrap.wants_tls)
     lifecycle = ProcessControl(profile.start, profile.kill, profile.folder) if profile.can_restart else None
     return KafkaTarget(
-        parse_target(address) if address else None,
+        bootstrap,
+        security=security,
         overrides=profile.settings,
         may_contradict=profile.overrides_broker,
         process_control=lifecycle,

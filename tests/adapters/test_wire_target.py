@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.address import format_address, format_url, parse_address, parse_url
+from fencepost.adapters.address import Bootstrap, format_address, format_url, parse_address, parse_bootstrap
 from fencepost.adapters.target import Description, SettingOrigin, TargetError, TraceBuilder
 from fencepost.adapters.wire.cluster_settings import NAMES
 from fencepost.adapters.wire.discovery import probe_groups
+from fencepost.adapters.wire.hangup import SECURITY
 from fencepost.adapters.wire.pool import connection_limit
 from fencepost.adapters.wire.process_control import ProcessControl
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
@@ -77,10 +78,13 @@ def refusal_of(*brokers: FakeBroker, **options: Any) -> str:
         ("kafka://127.0.0.1:1", ("127.0.0.1", 1)),
         ("kafka://[::1]:9092", ("::1", 9092)),
         ("kafka://broker-1.example.org:65535", ("broker-1.example.org", 65535)),
+        ("KAFKA://localhost:9092", ("localhost", 9092)),
+        ("localhost:9092", ("localhost", 9092)),
+        ("[::1]:9092", ("::1", 9092)),
     ],
 )
 def test_an_address_is_host_and_port(text: str, address: tuple[str, int]) -> None:
-    assert parse_target(text) == address
+    assert parse_target(text) == Bootstrap((address,))
 
 
 @pytest.mark.parametrize(
@@ -93,18 +97,42 @@ def test_an_address_is_host_and_port(text: str, address: tuple[str, int]) -> Non
         "kafka://host:0",
         "kafka://host:65536",
         "kafka://host:9092/x",
-        "kafka://a:1,b:2",
+        "kafka://a:1,b",
+        "kafka://a:1,",
         "kafka://::1:9092",
-        "kafka://user@host:1",
         "http://host:9092",
-        "host:9092",
+        "kafka+tls://host:9092",
+        "kafka://kafka://host:9092",
+        "host",
         "kafka://h:٣",
     ],
 )
 def test_a_bad_address_is_named(text: str) -> None:
     with pytest.raises(TargetError) as caught:
         parse_target(text)
-    assert str(caught.value) == f"{text!r} is no target: write kafka://host:port, as in kafka://localhost:9092"
+    assert (
+        str(caught.value)
+        == f"{text!r} is no target: write bundled, host:port, kafka://host:port or kafka+ssl://host:port"
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["kafka://user@host:1", "user:geheim@h:1", "kafka+ssl://u:gehe@im@h:1", "ftp://u:geheim@h"]
+)
+def test_a_password_in_an_address_is_not_repeated(text: str) -> None:
+    with pytest.raises(TargetError) as caught:
+        parse_target(text)
+    assert str(caught.value) == (
+        "an address holds no user and no password: leave out all before the @, "
+        "and put user and password_env into [security] of a profile"
+    )
+
+
+def test_several_addresses_and_tls() -> None:
+    addresses = (("a", 1), ("::1", 2), ("c", 3))
+    assert parse_target("a:1,[::1]:2, c:3") == Bootstrap(addresses)
+    assert parse_target("kafka://a:1,[::1]:2,c:3") == Bootstrap(addresses)
+    assert parse_target(" Kafka+SSL://a:1,[::1]:2,c:3") == Bootstrap(addresses, wants_tls=True)
 
 
 # --- a good broker
@@ -281,13 +309,10 @@ def raw_broker(reply: bytes | None) -> FakeBroker:
     return broker
 
 
-PLAINTEXT = "Fencepost needs a PLAINTEXT listener"
-
-
 @pytest.mark.parametrize(
     ("reply", "complaint"),
     [
-        (b"\x15\x03\x03\0\x02\x02\x46", f"speaks TLS; {PLAINTEXT}"),
+        (b"\x15\x03\x03\0\x02\x02\x46", "speaks TLS; write kafka+ssl://HOST"),
         (
             b"HTTP/1.1 400 Bad Request\r\n",
             "speaks HTTP, not Kafka's protocol; check the port",
@@ -345,7 +370,7 @@ def test_a_broker_that_wants_sasl_says_so_itself() -> None:
     broker = FakeBroker()
     broker.responses["Metadata"] = lambda _: DISCONNECT
     broker.sasl_mechanisms = ("PLAIN", "SCRAM-SHA-256")
-    assert refusal_of(broker) == f"kafka://HOST: wants SASL (PLAIN, SCRAM-SHA-256); {PLAINTEXT}"
+    assert refusal_of(broker) == f"kafka://HOST: wants SASL (PLAIN, SCRAM-SHA-256); {SECURITY}"
 
 
 def test_a_cluster_without_brokers() -> None:
@@ -442,6 +467,8 @@ async def test_the_commands_run_in_their_folder(tmp_path: Path) -> None:
         python_command("print(open('address').read(), end='')"), python_command("open('killed', 'w')"), tmp_path
     )
     assert await lifecycle.start() == ("host", 1)
+    (tmp_path / "address").write_text("kafka://[::1]:1\n")
+    assert await lifecycle.start() == ("::1", 1)
     await lifecycle.kill()
     assert (tmp_path / "killed").exists()
 
@@ -458,6 +485,11 @@ async def test_the_commands_run_in_their_folder(tmp_path: Path) -> None:
             python_command("print('a:1'); print('b:2')"),
             python_command(""),
             r"^start command .*: printed 'a:1\\nb:2\\n', not one line",
+        ),
+        (
+            python_command("print('me:geheim@a:1')"),
+            python_command(""),
+            r"^start command ((?!geheim').)*: an address holds no user and no password: ",
         ),
         (python_command("exit('no java')"), python_command(""), r"^start command .*: exit code 1: no java$"),
         (
@@ -499,8 +531,9 @@ def test_addresses_that_a_start_command_may_print() -> None:
 
 @pytest.mark.parametrize("address", [("127.0.0.1", 9092), ("::1", 1), ("fe80::1%eth0", 65_535), ("broker-1.local", 80)])
 def test_addresses_are_written_as_they_are_read(address: tuple[str, int]) -> None:
-    assert parse_address(format_address(*address)) == parse_url(format_url(address)) == address
-    assert parse_url(format_address(*address)) is None
+    assert parse_address(format_address(*address)) == address
+    assert parse_bootstrap(format_url(address)) == Bootstrap((address,))
+    assert parse_bootstrap(format_url(address, uses_tls=True)) == Bootstrap((address,), wants_tls=True)
 
 
 def test_frames_of_the_test_broker_are_whole() -> None:

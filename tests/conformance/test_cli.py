@@ -14,6 +14,7 @@ from fencepost._command import find_mistyped_target
 from fencepost.adapters.target import TargetError
 from fencepost.adapters.wire.target import parse_target
 from fencepost.conformance.cli import COMMANDS, main
+from fencepost.conformance.cli.test import NO_TARGET
 from fencepost.conformance.plan import Plan, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import ProfileError
 from fencepost.conformance.reports.json_report import from_json
@@ -204,7 +205,7 @@ def test_an_error_of_our_own_is_no_violation(capsys: Capture) -> None:
         ("", "fencepost: the following arguments are required: COMMAND (see fencepost --help)"),
         (
             "test",
-            "fencepost test: the following arguments are required: TARGET, or --profile F with a start command (see fencepost test --help)",
+            f"fencepost test: {NO_TARGET} (see fencepost test --help)",
         ),
         (
             "test bundled --seed x",
@@ -217,7 +218,7 @@ def test_an_error_of_our_own_is_no_violation(capsys: Capture) -> None:
         ("test bundled --html r", "fencepost: unrecognized arguments: --html r (see fencepost --help)"),
         (
             "replay t",
-            "fencepost replay: the following arguments are required: TARGET, or --profile F with a start command (see fencepost replay --help)",
+            f"fencepost replay: {NO_TARGET} (see fencepost replay --help)",
         ),
         ("judge", "fencepost judge: the following arguments are required: TRACE (see fencepost judge --help)"),
         ("serve --port 65536", "fencepost serve: argument --port: '65536' is not a port (see fencepost serve --help)"),
@@ -263,9 +264,9 @@ def imported_modules(*arguments: str) -> tuple[int, set[str], str]:
     return done.returncode, set(done.stdout.split()), done.stderr
 
 
-@pytest.mark.parametrize("target", ["MISTYPED", "127.0.0.1:9092", "kafak://127.0.0.1:9092", "Bundled", ""])
+@pytest.mark.parametrize("target", ["MISTYPED", "kafak://127.0.0.1:9092", "Bundled", ""])
 def test_a_mistyped_target_is_rejected_before_anything_is_imported(target: str) -> None:
-    line = f"fencepost: {target!r} is no target: write kafka://host:port, as in kafka://localhost:9092\n"
+    line = f"fencepost: {target!r} is no target: write bundled, host:port, kafka://host:port or kafka+ssl://host:port\n"
     assert imported_modules("test", target, "--smoke") == (2, set(), line)
     with pytest.raises(TargetError) as rejection:
         parse_target(target)
@@ -277,6 +278,9 @@ def test_a_mistyped_target_is_rejected_before_anything_is_imported(target: str) 
     [
         ["test", "bundled"],
         ["test", "kafka://127.0.0.1:9092", "--smoke"],
+        ["test", "Kafka+SSL://127.0.0.1:9092"],
+        ["test", "127.0.0.1:9092,[::1]:9092"],
+        ["test", "kafak://me:password@127.0.0.1:9092"],
         ["test", "--smoke", "bundled"],
         ["test", "MISTYPED", "--help"],
         ["test"],

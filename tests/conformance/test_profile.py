@@ -56,7 +56,10 @@ def test_an_empty_profile_says_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[targets]", "targets: unknown section; the sections are target, settings, capabilities, known, timing"),
+        (
+            "[targets]",
+            "targets: unknown section; the sections are target, settings, capabilities, known, timing, security",
+        ),
         ("target = 1", "target: not a section; write [target] on a line of its own"),
         ("[target]\nstrat = 'x'", "[target] strat: unknown key; the keys are start, kill, keeps_storage"),
         ("[target]\nkill = 'x'", "[target]: kill is of no use without start; give that too"),

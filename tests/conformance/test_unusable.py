@@ -14,7 +14,6 @@ from fencepost.traces.files.trace_files import open_trace
 from tests.support.fake_broker import DISCONNECT, FakeBroker, serve_brokers
 
 Capture = pytest.CaptureFixture[str]
-PLAINTEXT = "Fencepost needs a PLAINTEXT listener"
 
 
 @contextmanager
@@ -67,7 +66,7 @@ def raw_broker(reply: bytes) -> FakeBroker:
     ("reply", "reason"),
     [
         (DISCONNECT, "the target closed the connection; it gave no reason; look into its log"),
-        (b"\x15\x03\x03\0\x02\x02\x46", f"speaks TLS; {PLAINTEXT}"),
+        (b"\x15\x03\x03\0\x02\x02\x46", "speaks TLS; write TARGET"),
         (
             b"HTTP/1.1 400 Bad Request\r\n",
             "speaks HTTP, not Kafka's protocol; check the port",
@@ -78,7 +77,8 @@ def raw_broker(reply: bytes) -> FakeBroker:
 def test_something_else_listens(command: str, reply: bytes, reason: str, trace: Path, capsys: Capture) -> None:
     with listening(raw_broker(reply)) as target:
         words = [command, *([str(trace)] if command == "replay" else []), target]
-        assert complaint(words, capsys) == f"fencepost: {target}: {reason}"
+        told = reason.replace("TARGET", target.replace("kafka", "kafka+ssl"))
+        assert complaint(words, capsys) == f"fencepost: {target}: {told}"
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_something_else_listens(command: str, reply: bytes, reason: str, trace: 
         ("kafka://127.0.0.1:1", "kafka://127.0.0.1:1: connection refused; is the broker running?"),
         ("kafka://no-such-host.invalid:1", "kafka://no-such-host.invalid:1: no such host; check the host name"),
         (
-            "127.0.0.1:9092",
-            "'127.0.0.1:9092' is no target: write kafka://host:port, as in kafka://localhost:9092",
+            "127.0.0.1:9092/t",
+            "'127.0.0.1:9092/t' is no target: write bundled, host:port, kafka://host:port or kafka+ssl://host:port",
         ),
     ],
 )
@@ -107,7 +107,10 @@ def test_an_unknown_requirement(capsys: Capture) -> None:
     ("text", "reason"),
     [
         ("[target", "not TOML: Expected ']' at the end of a table declaration (at end of document)"),
-        ("[targets]", "targets: unknown section; the sections are target, settings, capabilities, known, timing"),
+        (
+            "[targets]",
+            "targets: unknown section; the sections are target, settings, capabilities, known, timing, security",
+        ),
         ("[settings]\ngrace = 1", "[settings] grace: unknown key; the keys are min_session_timeout, "),
         ('[known]\nHB-99 = "later"', "[known] HB-99: no such requirement; write an id like JOIN-29"),
         ('[target]\nkill = "x"', "[target]: kill is of no use without start; give that too"),

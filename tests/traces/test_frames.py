@@ -98,6 +98,38 @@ def test_records_and_credentials_are_told_by_their_size_alone() -> None:
         assert key == 0 or repr(eager.events).count("secret") == 2
 
 
+def test_what_authenticates_is_left_out_but_not_whether_it_did() -> None:
+    desk = RecordedTrace(everything=True)
+    talk = desk.tape.open_connection()
+    talk.on_request(encode_request("SaslHandshake", 1, 1, "me", {"mechanism": "PLAIN"}))
+    talk.on_response(encode_response("SaslHandshake", 1, 1, {"mechanisms": ["PLAIN"]}))
+    talk.on_request(encode_request("SaslAuthenticate", 2, 2, "me", {"auth_bytes": b"\0me\0secret"}))
+    answer = {"error_code": 58, "error_message": "no", "auth_bytes": b"secret", "session_lifetime_ms": 9}
+    talk.on_response(encode_response("SaslAuthenticate", 2, 2, answer))
+    assert "secret" not in repr(desk.events)
+    assert [dict(event.body) for event in desk.events] == [
+        {"mechanism": "PLAIN"},
+        {"error_code": 0, "mechanisms": ["PLAIN"]},
+        {},
+        {"error_code": 58, "error_message": "no", "session_lifetime_ms": 9},
+    ]
+
+
+def test_credentials_without_a_header_are_told_by_their_size_alone() -> None:
+    """After version 0 of SaslHandshake; the second user's name begins as a ConsumerGroupHeartbeat would."""
+    for token in (b"\0user\0secret", b"\0Dora\0secret", b"\0/etc\0secret", b"n,,n=user,r=secret"):
+        desk = RecordedTrace()
+        talk = desk.tape.open_connection()
+        talk.on_request(encode_request("SaslHandshake", 0, 1, "me", {"mechanism": "PLAIN"}))
+        talk.on_response(encode_response("SaslHandshake", 0, 1, {"mechanisms": ["PLAIN"]}))
+        talk.on_request(token)
+        talk.on_response(b"")
+        talk.on_request(encode_request("Heartbeat", 3, 7, "me", HEARTBEAT))
+        assert "secret" not in repr(desk.events)
+        assert desk.events[2].body == {"_size": len(token)}
+        assert desk.events[-1].body["member_id"] == "m"
+
+
 def test_what_was_fetched_is_left_out_but_not_where_the_log_ends() -> None:
     desk = RecordedTrace()
     talk = desk.tape.open_connection()

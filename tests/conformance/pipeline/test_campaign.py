@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from fencepost.adapters.target import TargetError
 from fencepost.conformance.analysis.report_builder import merge_reports
 from fencepost.conformance.pipeline import campaign as module
 from fencepost.conformance.pipeline.campaign import check_same_campaign, finished_seeds, run_seeds
@@ -72,6 +73,19 @@ def test_a_target_that_is_shared_is_not_restarted(tmp_path: Path) -> None:
     profile.write_text('[target]\nstart = "true"\nkill = "true"\n')
     with pytest.raises(PipelineError, match="cannot restart"):
         check_same_campaign(tmp_path, replace(PLAN, target="kafka://127.0.0.1:1", profile=profile))
+
+
+def test_an_address_with_a_password_is_refused_before_it_is_written(tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match="an address holds no user and no password"):
+        check_same_campaign(tmp_path, replace(PLAN, target="kafka://me:geheim@127.0.0.1:1"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_secret_that_is_missing_is_told_before_the_workers_start(tmp_path: Path) -> None:
+    profile = tmp_path / "p.toml"
+    profile.write_text('[security]\nmechanism = "PLAIN"\nuser = "me"\npassword_file = "none"\n')
+    with pytest.raises(TargetError, match=r"\[security\] password_file: .*none: No such file"):
+        check_same_campaign(tmp_path, replace(PLAN, target="127.0.0.1:1", profile=profile))
 
 
 def result(verdict: Verdict, checks: int) -> RequirementResult:

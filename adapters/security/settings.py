@@ -1,0 +1,172 @@
+"""The section [security] of a profile:
+
+    [security]
+    tls = true                              # as kafka+ssl:// before the address says too
+    ca_file = "ca.pem"                      # who may sign the broker's certificate; default: the system's authorities
+    certificate_file = "kit.pem"            # the kit's own, where the broker demands one,
+    key_file = "kit.key"                    # with its key, unless that is in the same file,
+    key_password_env = "KIT_KEY_PASSWORD"   # and the key's password
+    server_name = "kafka.example.org"       # the name in the broker's certificate; default: the host of its address
+    verify_hostname = true                  # false: any name will do
+    verify_certificate = true               # false: any certificate will do
+    mechanism = "SCRAM-SHA-512"             # or PLAIN, SCRAM-SHA-256, OAUTHBEARER
+    user = "kit"                            # not for OAUTHBEARER
+    password_env = "KIT_PASSWORD"           # the environment variable that holds the password
+    token_command = "./print-token"         # for OAUTHBEARER: prints a token, whenever one is needed
+
+Passwords are in the environment or in files (`password_file`, `key_password_file`), never in a profile. Files and the
+command are relative to the profile's folder.
+"""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fencepost.adapters.security.sasl import MECHANISMS, OAUTHBEARER
+from fencepost.adapters.target import TargetError
+
+TLS_KEYS = (
+    "ca_file",
+    "certificate_file",
+    "key_file",
+    "key_password_env",
+    "key_password_file",
+    "server_name",
+    "verify_hostname",
+    "verify_certificate",
+)
+SASL_KEYS = ("mechanism", "user", "password_env", "password_file", "token_command")
+SECURITY_KEYS = ("tls", *TLS_KEYS, *SASL_KEYS)
+SECRET_KEYS = ("password", "key_password", "token")
+"""Keys that people try, and that would put a secret into a profile."""
+
+
+class SecurityError(TargetError):
+    """TLS or SASL cannot be set up; the message names the key of [security], and no secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretSource:
+    """Where a secret is: in the environment `variable`, or in the file `path`. `key` says so in the profile."""
+
+    key: str
+    variable: str = ""
+    path: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SecuritySettings:
+    """What a profile says about TLS and SASL; it holds no secret. Without a `mechanism` there is no SASL."""
+
+    folder: Path = Path()
+    tls: bool = False
+    ca_file: Path | None = None
+    certificate_file: Path | None = None
+    key_file: Path | None = None
+    key_password: SecretSource | None = None
+    server_name: str | None = None
+    verify_hostname: bool = True
+    verify_certificate: bool = True
+    mechanism: str | None = None
+    user: str = ""
+    password: SecretSource | None = None
+    token_command: tuple[str, ...] = ()
+
+
+def read_security(section: Mapping[str, object], folder: Path) -> SecuritySettings:
+    """What the section says, with paths from `folder`. Raises `SecurityError` for the first mistake in it."""
+    for key in section:
+        if key in SECRET_KEYS:
+            raise SecurityError(f"[security] {key}: secrets are not written into a profile; {_advice_for(key)}")
+        if key not in SECURITY_KEYS:
+            raise SecurityError(f"[security] {key}: unknown key; the keys are {', '.join(SECURITY_KEYS)}")
+    paths = {key: _read_path(section, key, folder) for key in ("ca_file", "certificate_file", "key_file")}
+    settings = SecuritySettings(
+        folder=folder,
+        tls=_read_switch(section, "tls", default=False),
+        **paths,
+        key_password=_read_source(section, "key_password", folder),
+        server_name=_read_text(section, "server_name"),
+        verify_hostname=_read_switch(section, "verify_hostname", default=True),
+        verify_certificate=_read_switch(section, "verify_certificate", default=True),
+        mechanism=_read_text(section, "mechanism"),
+        user=_read_text(section, "user") or "",
+        password=_read_source(section, "password", folder),
+        token_command=_read_command(section),
+    )
+    _check_tls(settings)
+    _check_sasl(settings, section)
+    return settings
+
+
+def _advice_for(key: str) -> str:
+    if key == "token":
+        return "name a command that prints it: token_command"
+    return f"name an environment variable or a file that holds it: {key}_env or {key}_file"
+
+
+def _check_tls(settings: SecuritySettings) -> None:
+    if settings.key_file and not settings.certificate_file:
+        raise SecurityError("[security] key_file: a key without a certificate; give certificate_file too")
+    if settings.key_password and not settings.certificate_file:
+        raise SecurityError(f"[security] {settings.key_password.key}: there is no key; give certificate_file too")
+
+
+def _check_sasl(settings: SecuritySettings, section: Mapping[str, object]) -> None:
+    mechanism = settings.mechanism
+    if mechanism is None:
+        surplus = next((key for key in SASL_KEYS if key in section), None)
+        if surplus:
+            raise SecurityError(f"[security] {surplus}: no mechanism; give one of {', '.join(MECHANISMS)}")
+        return
+    if mechanism not in MECHANISMS:
+        raise SecurityError(f"[security] mechanism: {mechanism!r} is unknown; the choices are {', '.join(MECHANISMS)}")
+    needed = ("token_command",) if mechanism == OAUTHBEARER else ("user", "password_env or password_file")
+    given = (settings.token_command,) if mechanism == OAUTHBEARER else (settings.user, settings.password)
+    missing = [name for name, value in zip(needed, given, strict=True) if not value]
+    if missing:
+        raise SecurityError(f"[security] mechanism: {mechanism} needs {' and '.join(missing)}")
+    foreign = ("user", "password_env", "password_file") if mechanism == OAUTHBEARER else ("token_command",)
+    surplus = next((key for key in foreign if key in section), None)
+    if surplus:
+        raise SecurityError(f"[security] {surplus}: not for {mechanism}; leave it out")
+
+
+def _read_text(section: Mapping[str, object], key: str) -> str | None:
+    """The text of a key, None without one. What is wrong is not repeated: it may be a secret."""
+    value = section.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise SecurityError(f"[security] {key}: not a text; write it in quotes, not empty")
+    return value
+
+
+def _read_switch(section: Mapping[str, object], key: str, *, default: bool) -> bool:
+    value = section.get(key, default)
+    if not isinstance(value, bool):
+        raise SecurityError(f"[security] {key}: neither true nor false")
+    return value
+
+
+def _read_path(section: Mapping[str, object], key: str, folder: Path) -> Path | None:
+    text = _read_text(section, key)
+    return None if text is None else folder / text
+
+
+def _read_source(section: Mapping[str, object], name: str, folder: Path) -> SecretSource | None:
+    variable, path = _read_text(section, f"{name}_env"), _read_path(section, f"{name}_file", folder)
+    if variable is not None and path is not None:
+        raise SecurityError(f"[security] {name}_env: there is {name}_file too; leave out one of them")
+    if variable is not None:
+        return SecretSource(f"{name}_env", variable)
+    return None if path is None else SecretSource(f"{name}_file", path=path)
+
+
+def _read_command(section: Mapping[str, object]) -> tuple[str, ...]:
+    text = _read_text(section, "token_command")
+    try:
+        return tuple(shlex.split(text)) if text else ()
+    except ValueError as error:
+        raise SecurityError(f"[security] token_command: not a command: {error}") from None
