@@ -16,6 +16,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Replay the trace against the target and print the outcome."""
+    if not options.target and options.profile is None:
+        return console.fail("name a TARGET, or a --profile that starts it (see fencepost replay --help)")
+
     import asyncio
 
     from fencepost.conformance.plan import ReplayOutcome

@@ -56,6 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Test the target, print the report and write it to files."""
+    if not options.target and options.profile is None:
+        return console.fail("name a TARGET, or a --profile that starts it (see fencepost test --help)")
+
     import asyncio
 
     from fencepost.conformance.plan import Plan

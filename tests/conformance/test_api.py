@@ -46,6 +46,7 @@ TYPES = {
         *("target", "seed", "results", "rules", "schedules", "events", "seconds", "cut_short", "coverage"),
         "undecided",
         "facts",
+        "idle_findings",
     ),
     "Requirement": ("id", "level", "title", "sentence", "source", "testability", "needs", "why"),
     "RequirementResult": ("id", "verdict", "note", "checks", "failures"),

@@ -249,7 +249,7 @@ def test_an_error_of_our_own_is_no_violation(capsys: Capture) -> None:
     ("arguments", "line"),
     [
         ("", "fencepost: the following arguments are required: COMMAND (see fencepost --help)"),
-        ("test", "fencepost test: the following arguments are required: TARGET (see fencepost test --help)"),
+        ("test", "fencepost: name a TARGET, or a --profile that starts it (see fencepost test --help)"),
         (
             "test bundled --seed x",
             "fencepost test: argument --seed: invalid int value: 'x' (see fencepost test --help)",
@@ -259,7 +259,7 @@ def test_an_error_of_our_own_is_no_violation(capsys: Capture) -> None:
             "fencepost test: argument --slow: not allowed with argument --smoke (see fencepost test --help)",
         ),
         ("test bundled --html r", "fencepost: unrecognized arguments: --html r (see fencepost --help)"),
-        ("replay t", "fencepost replay: the following arguments are required: TARGET (see fencepost replay --help)"),
+        ("replay t", "fencepost: name a TARGET, or a --profile that starts it (see fencepost replay --help)"),
         ("judge", "fencepost judge: the following arguments are required: TRACE (see fencepost judge --help)"),
         ("serve --port 65536", "fencepost serve: argument --port: '65536' is not a port (see fencepost serve --help)"),
         ("serve --port -1", "fencepost serve: argument --port: '-1' is not a port (see fencepost serve --help)"),
