@@ -18,7 +18,7 @@ TARGET_HELP = (
     "bundled, host:port, or kafka+ssl://host:port for TLS; with commas, several addresses; "
     "without one, the profile starts it"
 )
-NO_TARGET = "the following arguments are required: TARGET, or --profile F with a start command"
+NO_TARGET = "name a TARGET, or a --profile that starts it"
 PROFILE_HELP = "description of the target, in TOML; its [security] has the keys of TLS and SASL"
 
 

@@ -120,7 +120,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def test_without_target_and_start_there_is_nothing_to_test(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     expected = "fencepost: no target: name one, such as bundled, or give a --profile with [target] start"
-    assert refusal(capsys) == expected
+    assert refusal(capsys) == ("fencepost: name a TARGET, or a --profile that starts it (see fencepost test --help)")
     empty = tmp_path / "p.toml"
     empty.write_text("")
     assert refusal(capsys, "--profile", str(empty)) == expected

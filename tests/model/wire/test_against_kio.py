@@ -112,7 +112,6 @@ def test_kio_knows_nearly_everything() -> None:
         "OffsetCommit",
         "OffsetFetch",
         "CreateTopics",
-        "DeleteTopics",
         "DescribeConfigs",
     }
     assert len(dropped) == 2 * (2 + 1 + 2 + 1)
