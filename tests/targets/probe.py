@@ -4,7 +4,7 @@ import socket
 import struct
 
 METADATA, OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, HEARTBEAT, API_VERSIONS = 3, 8, 9, 10, 12, 18
-UNKNOWN_MEMBER_ID = 25
+NOT_COORDINATOR, UNKNOWN_MEMBER_ID = 16, 25
 
 
 def send_request(port: int, api: int, body: bytes = b"", *, version: int = 0, timeout: float = 5.0) -> bytes:
