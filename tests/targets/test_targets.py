@@ -7,7 +7,10 @@ import pytest
 from fencepost.conformance.profile import Profile
 from tests.targets import probe
 from tests.targets.kafka.broker import GROUPS
+from tests.targets.kafka.certificates import make_certificates
 from tests.targets.kafka.leadership import partition_of
+from tests.targets.kfake.cluster import build
+from tests.targets.process import MissingDependencyError
 from tests.targets.running import MISSING_EXIT_CODE, RunningTarget, load_target
 
 JOIN_GROUP = 11
@@ -102,11 +105,19 @@ def test_the_others_go_on_without_a_killed_node(kafka_cluster: RunningTarget) ->
     assert probe.api_versions(ports[old])
 
 
-@pytest.mark.kafka_cluster
+@pytest.mark.slow
 def test_a_move_that_is_impossible_is_told_in_one_line(tmp_path: Path) -> None:
     cluster = load_target("kafka_cluster", tmp_path)
     with pytest.raises(AssertionError, match=r"^fencepost target: no node is up; start the cluster\n$"):
         cluster.run(CLUSTER, "move", "a")
+
+
+@pytest.mark.kfake
+def test_kfake_comes_back_at_the_same_address(kfake: RunningTarget) -> None:
+    before = kfake.bootstrap
+    assert probe.join_error(kfake.port, "a") == 0
+    restart(kfake)
+    assert kfake.bootstrap == before and JOIN_GROUP in probe.api_versions(kfake.port)
 
 
 @pytest.mark.mock
@@ -155,3 +166,15 @@ def test_a_kafka_without_java_is_missing(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(pytest.skip.Exception, match="install a Java 17"):
         load_target("kafka4", tmp_path).start()
+
+
+def test_a_kfake_without_go_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(MissingDependencyError, match=r"^go: not found; install Go 1\.26"):
+        build()
+
+
+def test_a_sasl_ssl_broker_without_openssl_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(MissingDependencyError, match=r"^openssl: not found; install OpenSSL"):
+        make_certificates(tmp_path / "certificates", "client")

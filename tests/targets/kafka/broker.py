@@ -22,7 +22,6 @@ from tests.targets.kafka.installation import (
     HERE,
     START_TIMEOUT_S,
     VERSIONS,
-    chosen_ports,
     format_storage,
     install,
     java_command,
@@ -30,7 +29,7 @@ from tests.targets.kafka.installation import (
     launch_broker,
     render_properties,
 )
-from tests.targets.process import ProcessFolder, StartError, print_address, run_folder
+from tests.targets.process import ProcessFolder, StartError, chosen_ports, print_address, run_folder
 
 GROUPS = "abcde"
 """One group for each of the five partitions of __consumer_offsets: Java hashes a letter to its code."""

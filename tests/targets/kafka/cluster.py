@@ -23,7 +23,6 @@ from tests.targets.kafka.broker import GROUPS
 from tests.targets.kafka.installation import (
     START_TIMEOUT_S,
     VERSIONS,
-    chosen_ports,
     format_storage,
     install,
     kill_processes,
@@ -38,7 +37,7 @@ from tests.targets.kafka.leadership import (
     move_leadership,
     partition_of,
 )
-from tests.targets.process import ProcessFolder, StartError, print_address, run_folder
+from tests.targets.process import ProcessFolder, StartError, chosen_ports, print_address, run_folder
 
 NODES = (1, 2, 3)
 FORMAT_PORTS = (9092, 9093, 9094, 9095, 9096, 9097)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from string import Template
 
-from tests.targets.process import MissingDependencyError, ProcessFolder, StartError, cache_folder, free_ports
+from tests.targets.process import MissingDependencyError, ProcessFolder, StartError, cache_folder
 
 VERSIONS = {"4": "4.4.0", "3": "3.9.2", "3.4": "3.4.1", "2.8": "2.8.2"}
 """The one place where the broker versions are pinned."""
@@ -98,16 +98,6 @@ def render_properties(template: str, **values: object) -> str:
     """The configuration of a broker: what all have in common, then the file beside this one called `template`."""
     text = "\n".join((HERE / name).read_text() for name in ("server.properties", template))
     return Template(text).substitute({name: str(value) for name, value in values.items()})
-
-
-def chosen_ports(folder: Path, count: int, first: int | None = None) -> list[int]:
-    """The ports that the target in `folder` had before, else `count` free ones, which it then keeps."""
-    file = folder / "ports"
-    if not file.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        free = free_ports(count)
-        file.write_text(" ".join(map(str, [first or free[0], *free[1:]])))
-    return list(map(int, file.read_text().split()))
 
 
 def launch_broker(home: Path, folder: ProcessFolder, config: str) -> "subprocess.Popen[bytes] | None":

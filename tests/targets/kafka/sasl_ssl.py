@@ -27,14 +27,13 @@ from tests.targets.kafka.certificates import make_certificates
 from tests.targets.kafka.installation import (
     START_TIMEOUT_S,
     VERSIONS,
-    chosen_ports,
     format_storage,
     install,
     kill_processes,
     launch_broker,
     render_properties,
 )
-from tests.targets.process import ProcessFolder, print_address, run_folder
+from tests.targets.process import ProcessFolder, chosen_ports, print_address, run_folder
 
 USER, PASSWORD = "fencepost", "not-a-secret"
 PLAIN, SCRAM, OAUTHBEARER = "PLAIN", ("SCRAM-SHA-256", "SCRAM-SHA-512"), "OAUTHBEARER"
@@ -92,7 +91,9 @@ def unsecured_token(now: int) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Do what the arguments say; 0 on success, 1 if the start failed, 2 if Java, Maven or openssl is missing."""
-    parser = argparse.ArgumentParser(prog="sasl-ssl", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="sasl-ssl", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("action", choices=["start", "kill", "describe", "token"])
     parser.add_argument("--data", type=Path, help="the broker's folder (default: kafka-sasl-ssl in $FENCEPOST_RUN)")
     given = parser.parse_args(arguments)
