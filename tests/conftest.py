@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SESSION = pytest.StashKey[TargetSession]()
-SHARED_TARGETS = ("kafka4", "kafka3", "mock")
+KAFKAS = ("kafka4", "kafka3", "kafka34", "kafka28", "kafka_cluster", "kafka_sasl_ssl")
+"""Marks and fixtures of the targets that are Apache Kafka."""
+SHARED_TARGETS = (*KAFKAS, "kfake", "mock")
 """Marks and fixtures of targets that all workers share: tests that need one run one at a time, for some restart it."""
-SLOW = ("kafka4", "kafka3", "spark", "cluster")
-"""Fixtures and marks whose tests need a Java."""
+SLOW = (*KAFKAS, "kfake", "spark", "cluster")
+"""Fixtures and marks whose tests need a Java or a Go."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -111,6 +113,36 @@ def kafka4() -> RunningTarget:
 def kafka3() -> RunningTarget:
     """The newest Apache Kafka 3.9.x; mark the test `kafka3`."""
     return shared_target("kafka3")
+
+
+@pytest.fixture(scope="session")
+def kafka34() -> RunningTarget:
+    """Apache Kafka 3.4.1; mark the test `kafka34`."""
+    return shared_target("kafka34")
+
+
+@pytest.fixture(scope="session")
+def kafka28() -> RunningTarget:
+    """Apache Kafka 2.8.2 with its ZooKeeper; mark the test `kafka28`."""
+    return shared_target("kafka28")
+
+
+@pytest.fixture(scope="session")
+def kafka_cluster() -> RunningTarget:
+    """Three nodes of the newest Apache Kafka 4.x; mark the test `kafka_cluster`."""
+    return shared_target("kafka_cluster")
+
+
+@pytest.fixture(scope="session")
+def kafka_sasl_ssl() -> RunningTarget:
+    """The newest Apache Kafka 4.x behind TLS and SASL; mark the test `kafka_sasl_ssl`."""
+    return shared_target("kafka_sasl_ssl")
+
+
+@pytest.fixture(scope="session")
+def kfake() -> RunningTarget:
+    """kfake, the imitation that comes with the client franz-go; mark the test `kfake`."""
+    return shared_target("kfake")
 
 
 @pytest.fixture(scope="session")

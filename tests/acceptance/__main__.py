@@ -1,8 +1,8 @@
 """`python -m tests.acceptance [SUITE] [NAME...]`: measure the thresholds of a suite, of all or of those named.
 
-Suites: conformance, proofs, schedules, pipeline, verdicts. Results are written to `tests/acceptance/results`. All of
-them take many hours. The environment variable FENCEPOST_EVENTS makes the pipeline's corpus smaller than 10,000,000
-events; with FENCEPOST_MUTANTS=rest, mutants that random schedules found before are taken from the record.
+Suites: conformance, targets, proofs, schedules, pipeline, verdicts. Results are written to `tests/acceptance/results`.
+All of them take many hours. The environment variable FENCEPOST_EVENTS makes the pipeline's corpus smaller than
+10,000,000 events; with FENCEPOST_MUTANTS=rest, mutants that random schedules found before are taken from the record.
 """
 
 import sys
@@ -13,6 +13,7 @@ from tests.acceptance import framework
 
 SUITES = {
     "conformance": "Thresholds of scenarios, judge and reports",
+    "targets": "Whole runs on every target",
     "proofs": "Thresholds of the formal core",
     "schedules": "Thresholds of random schedules",
     "pipeline": "Thresholds of the pipeline",

@@ -37,7 +37,7 @@ from tests.acceptance.framework import Check, Figure, MeasurementError, exactly,
 from tests.acceptance.loopback_capture import RawSocketRefused, capture_loopback
 from tests.support.real_clients import CLIENTS, TOPIC, RealClientGroup, produce
 from tests.support.recorder_thread import parse_bootstrap, record_in_thread
-from tests.targets.kafka.broker import VERSIONS
+from tests.targets.kafka.installation import VERSIONS
 
 GROUP = "three-ways"
 STEADY_SECONDS = 2.0

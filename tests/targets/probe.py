@@ -3,8 +3,10 @@
 import socket
 import struct
 
-METADATA, OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, HEARTBEAT, API_VERSIONS = 3, 8, 9, 10, 12, 18
-UNKNOWN_MEMBER_ID = 25
+METADATA, OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT = 3, 8, 9, 10, 11, 12
+API_VERSIONS, DESCRIBE_CONFIGS, DELETE_GROUPS = 18, 32, 42
+NOT_COORDINATOR, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS = 16, 25, 27
+BROKER_RESOURCE = 4
 
 
 def send_request(port: int, api: int, body: bytes = b"", *, version: int = 0, timeout: float = 5.0) -> bytes:
@@ -44,6 +46,29 @@ def heartbeat_error(port: int, group: str) -> int:
     """Heartbeat's error code for a member that does not exist: UNKNOWN_MEMBER_ID once the partition is loaded."""
     body = _string(group) + struct.pack(">i", 1) + _string("nobody")
     error: int = struct.unpack_from(">h", send_request(port, HEARTBEAT, body))[0]
+    return error
+
+
+def join_error(port: int, group: str, protocols: int = 1, timeout: float = 5.0) -> int:
+    """JoinGroup's error code (version 0) for a new member with this many protocols; `timeout` is in seconds."""
+    offered = (_string(f"protocol-{number}") + struct.pack(">i", 0) for number in range(protocols))
+    body = _string(group) + struct.pack(">i", 6000) + _string("") + _string("consumer") + struct.pack(">i", protocols)
+    response = send_request(port, JOIN_GROUP, body + b"".join(offered), timeout=timeout)
+    error: int = struct.unpack_from(">h", response)[0]
+    return error
+
+
+def delete_error(port: int, group: str) -> int:
+    """DeleteGroups' error code (version 0) for one group."""
+    response = send_request(port, DELETE_GROUPS, struct.pack(">i", 1) + _string(group))
+    error: int = struct.unpack(">h", response[-2:])[0]
+    return error
+
+
+def describe_configs_error(port: int) -> int:
+    """DescribeConfigs' error code (version 1) for the settings of the broker 0."""
+    body = struct.pack(">ib", 1, BROKER_RESOURCE) + _string("0") + struct.pack(">ib", -1, 0)
+    error: int = struct.unpack_from(">h", send_request(port, DESCRIBE_CONFIGS, body, version=1), 8)[0]
     return error
 
 

@@ -128,3 +128,13 @@ def free_ports(count: int) -> list[int]:
     for s in sockets:
         s.close()
     return ports
+
+
+def chosen_ports(folder: Path, count: int, first: int | None = None) -> list[int]:
+    """The ports that the target in `folder` had before, else `count` free ones, which it then keeps."""
+    file = folder / "ports"
+    if not file.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        free = free_ports(count)
+        file.write_text(" ".join(map(str, [first or free[0], *free[1:]])))
+    return list(map(int, file.read_text().split()))

@@ -44,6 +44,12 @@ class RunningTarget:
         done = self._run(self.profile.kill)
         assert done.returncode == 0, done.stderr
 
+    def run(self, *command: str) -> str:
+        """Run a command in the profile's folder and return what it prints."""
+        done = self._run(command)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
     def _run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         env = os.environ | {"FENCEPOST_RUN": str(self.folder), "PATH": path}

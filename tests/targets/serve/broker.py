@@ -13,7 +13,7 @@ from pathlib import Path
 from fencepost.adapters.serve.server import serve_forever
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from tests.targets import probe
-from tests.targets.process import ProcessFolder, free_ports, print_address, run_folder
+from tests.targets.process import ProcessFolder, chosen_ports, print_address, run_folder
 
 HOST_MODULE = "tests.targets.serve.broker"
 """What serves."""
@@ -23,19 +23,11 @@ START_TIMEOUT_S = 30
 
 def start(folder: ProcessFolder) -> str:
     """Start the server that lives in `folder`, unless it runs already, and return its address once it answers."""
-    port = chosen_port(folder.path / "port")
+    [port] = chosen_ports(folder.path, 1)
     command = [sys.executable, "-m", HOST_MODULE, "host", str(port), "--data", str(folder.path)]
     process = folder.launch(command)
     folder.wait_until_serving(process, lambda: is_serving(port), START_TIMEOUT_S)
     return f"127.0.0.1:{port}"
-
-
-def chosen_port(file: Path) -> int:
-    """The port that the server had before, else a free one, which it then keeps."""
-    if not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(str(*free_ports(1)))
-    return int(file.read_text())
 
 
 def is_serving(port: int) -> bool:

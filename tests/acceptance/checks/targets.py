@@ -1,0 +1,131 @@
+"""Whole runs on every target of tests/targets, with several seeds: verdicts, failures and seconds.
+
+What a target does wrong is for information. That a run is possible and that its verdicts do not depend on the seed are
+thresholds, and kfake has more of them: it is the stranger that is tested without a profile.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from fencepost.conformance.profile import Profile
+from tests.acceptance.checks.conformance import KitRun, join_ids, profile_option, run_test_command
+from tests.acceptance.framework import Check, Figure, MeasurementError, at_most, exactly, without_threshold
+from tests.targets.doubles.brokers import DOUBLES
+from tests.targets.running import RunningTarget, load_target
+
+SEEDS = (1, 2, 3, 4, 5)
+TARGETS = Path(__file__).parents[2] / "targets"
+KNOWN_CODES = (0, 1, 3)
+"""Exit codes of a run that was possible."""
+MAX_INCONCLUSIVE, MAX_UNSUPPORTED, MAX_SECONDS = 0.03, 0.15, 180
+"""Of kfake's requirements, and seconds of a run on it."""
+
+
+@contextmanager
+def started(target: RunningTarget) -> Iterator[str]:
+    """Start a target for the block; gives its address. Raises MeasurementError if it cannot be started."""
+    try:
+        target.start()
+    except (pytest.skip.Exception, AssertionError) as reason:
+        raise MeasurementError(" ".join(str(reason).split())) from None
+    try:
+        yield f"kafka://{target.bootstrap}"
+    finally:
+        target.kill()
+
+
+def double_target(name: str, folder: Path) -> RunningTarget:
+    """A double of tests/targets/doubles with its data in `folder`."""
+    profile = Profile(TARGETS, start=("doubles/start", name), kill=("doubles/kill", name))
+    return RunningTarget(name, profile, folder)
+
+
+def verdicts_of(run: KitRun) -> Mapping[str, str]:
+    """The verdict of each requirement."""
+    return {row["id"]: row["verdict"] for row in run.report["requirements"]}
+
+
+def describe_run(what: str, run: KitRun) -> Iterator[Figure]:
+    """The figures of one run."""
+    verdicts = verdicts_of(run)
+    counts = Counter(verdicts.values()).most_common()
+    failures = join_ids(name for name, verdict in verdicts.items() if verdict == "fail")
+    yield Figure(f"{what}: exit code", run.exit_code, "0, 1 or 3", run.exit_code in KNOWN_CODES)
+    yield without_threshold(f"{what}: verdicts", ", ".join(f"{count} {verdict}" for verdict, count in counts))
+    yield without_threshold(f"{what}: fail", failures)
+    yield without_threshold(f"{what}: seconds", run.seconds)
+
+
+def compare_runs(runs: Sequence[Mapping[str, str]]) -> Figure:
+    """The requirements whose verdict is not the same in all runs, each given by its verdicts."""
+    differing = {name for run in runs for name, verdict in run.items() if verdict != runs[0].get(name)}
+    return exactly("verdicts that differ between seeds", join_ids(differing), "none")
+
+
+def check_target(
+    target: RunningTarget | None, folder: Path, options: Sequence[str] = (), *, is_stranger: bool = False
+) -> Iterator[Figure]:
+    """Run the kit on a target with each seed; None is the bundled coordinator in process."""
+    if target is None:
+        yield from run_seeds("bundled", folder, options, is_stranger)
+        return
+    with started(target) as address:
+        yield from run_seeds(address, folder, options, is_stranger)
+
+
+def run_seeds(address: str, folder: Path, options: Sequence[str], is_stranger: bool) -> Iterator[Figure]:
+    """Run the kit on the target at `address` with each seed."""
+    runs = []
+    for seed in SEEDS:
+        run = run_test_command(address, folder, *options, "--seed", str(seed), run_folder=folder / "run")
+        runs.append(verdicts_of(run))
+        yield from describe_run(f"seed {seed}", run)
+        if is_stranger:
+            count = len(runs[-1])
+            yield at_most(f"seed {seed}: share of inconclusive", run.count("inconclusive") / count, MAX_INCONCLUSIVE)
+            yield at_most(f"seed {seed}: share of unsupported", run.count("unsupported") / count, MAX_UNSUPPORTED)
+            yield at_most(f"seed {seed}: seconds of a stranger", run.seconds, MAX_SECONDS)
+    yield compare_runs(runs)
+
+
+def check_named(name: str, folder: Path) -> Iterator[Figure]:
+    """The target of tests/targets/NAME.toml, with its profile."""
+    return check_target(load_target(name, folder / "run"), folder, profile_option(name))
+
+
+def check_kfake(folder: Path) -> Iterator[Figure]:
+    """kfake as a stranger meets it: without a profile."""
+    return check_target(load_target("kfake", folder / "run"), folder, is_stranger=True)
+
+
+def check_double(name: str, folder: Path) -> Iterator[Figure]:
+    """A double, without a profile."""
+    return check_target(double_target(name, folder / "run"), folder)
+
+
+def check_bundled(folder: Path) -> Iterator[Figure]:
+    """The bundled coordinator."""
+    return check_target(None, folder)
+
+
+CHECKS = (
+    Check("bundled", "the bundled coordinator in process", check_bundled),
+    *(
+        Check(name, title, partial(check_named, name))
+        for name, title in (
+            ("kafka4", "Apache Kafka 4.x"),
+            ("kafka3", "Apache Kafka 3.9.x"),
+            ("kafka34", "Apache Kafka 3.4.1"),
+            ("kafka28", "Apache Kafka 2.8.2 with ZooKeeper"),
+            ("kafka_cluster", "Apache Kafka 4.x, three nodes"),
+            ("mock", "librdkafka's mock cluster"),
+        )
+    ),
+    Check("kfake", "kfake, without a profile", check_kfake),
+    *(Check(name, f"the double that {name.replace('-', ' ')}", partial(check_double, name)) for name in DOUBLES),
+)

@@ -1,0 +1,87 @@
+"""What each double does: named functions of the bundled server are replaced, in a process of the double's own."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from fencepost.adapters.bundled.classic.coordinator import Coordinator
+from fencepost.adapters.bundled.classic.messages import Error, Request, Response
+from fencepost.adapters.bundled.classic.responses import join_refused, sync_refused, trim_to_version
+from fencepost.adapters.serve import server
+from fencepost.adapters.serve.cluster import Body, SingleNodeCluster
+from fencepost.adapters.serve.connection import Disconnect
+from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
+from fencepost.model.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Double:
+    """A broker that differs from the bundled one by what `install` replaces in this process."""
+
+    install: Callable[[], None]
+    settings: Settings = BUNDLED_SETTINGS
+
+
+def hang_up_on_describe_configs() -> None:
+    """DescribeConfigs is offered, and ends the connection."""
+
+    def hang_up(cluster: SingleNodeCluster, body: Body) -> Body:
+        raise Disconnect("DescribeConfigs")
+
+    setattr(SingleNodeCluster, "describe_configs", hang_up)  # noqa: B010
+
+
+class WipingCoordinator(Coordinator):
+    """DeleteGroups with an empty id removes every group, and is answered as if it removed that one alone."""
+
+    def handle(self, request: Request, now: int) -> list[Response]:
+        """As the bundled coordinator, but for that."""
+        responses = super().handle(request, now)
+        if request.api == "DeleteGroups" and "" in request.body["groups_names"]:
+            self._runtime.groups.clear()
+        return responses
+
+
+class DyingCoordinator(Coordinator):
+    """What handles a JoinGroup without protocols ends, and the connection with it."""
+
+    def handle(self, request: Request, now: int) -> list[Response]:
+        """As the bundled coordinator, but for that."""
+        if request.api == "JoinGroup" and not request.body["protocols"]:
+            raise Disconnect("JoinGroup without protocols")
+        return super().handle(request, now)
+
+
+class HastyCoordinator(Coordinator):
+    """No request is parked: one that would have to wait is answered with REBALANCE_IN_PROGRESS."""
+
+    def handle(self, request: Request, now: int) -> list[Response]:
+        """As the bundled coordinator, but for that."""
+        responses = super().handle(request, now) + self.advance(now)
+        if all(response.handle != request.handle for response in responses):
+            responses.append(refuse_to_wait(request))
+        return responses
+
+
+def refuse_to_wait(request: Request) -> Response:
+    """REBALANCE_IN_PROGRESS in response to a JoinGroup or a SyncGroup."""
+    error = Error.REBALANCE_IN_PROGRESS
+    body = (
+        join_refused(error, request.body["member_id"], request.version)
+        if request.api == "JoinGroup"
+        else sync_refused(error)
+    )
+    return Response(request.handle, {"throttle_time_ms": 0} | trim_to_version(request.api, request.version, body))
+
+
+def use_coordinator(coordinator: type[Coordinator]) -> Callable[[], None]:
+    """What makes the server use this coordinator."""
+    return lambda: setattr(server, "Coordinator", coordinator)
+
+
+DOUBLES: Mapping[str, Double] = {
+    "hangs-up": Double(hang_up_on_describe_configs),
+    "wipes": Double(use_coordinator(WipingCoordinator)),
+    "dies": Double(use_coordinator(DyingCoordinator)),
+    "never-parks": Double(use_coordinator(HastyCoordinator), replace(BUNDLED_SETTINGS, initial_rebalance_delay=0)),
+}
+"""The doubles by name."""

@@ -1,0 +1,113 @@
+"""Start and kill a single-node Apache Kafka 4.x on loopback that wants TLS, and SASL or a client's certificate.
+
+    start              print HOST:PORT of the listener SASL_SSL, once the broker serves
+    kill               kill it without warning; the next start has the same data, ports and certificates
+    describe           print as JSON how clients connect: addresses, files, mechanisms and credentials
+    token              print an unsecured token for OAUTHBEARER (RFC 7519, algorithm "none"), good for an hour
+
+Listeners: SASL_SSL (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER), SSL (a client certificate is required) and
+PLAINTEXT (for the broker itself and for comparison). Everyone may do everything. The certificates are made at the first
+start, in `certificates` in the broker's folder.
+
+Downloads go to $FENCEPOST_CACHE (default ~/.cache/fencepost), data to $FENCEPOST_RUN (default run/ in the cache).
+"""
+
+import argparse
+import base64
+import json
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.targets.kafka.broker import is_serving
+from tests.targets.kafka.certificates import make_certificates
+from tests.targets.kafka.installation import (
+    START_TIMEOUT_S,
+    VERSIONS,
+    format_storage,
+    install,
+    kill_processes,
+    launch_broker,
+    render_properties,
+)
+from tests.targets.process import ProcessFolder, chosen_ports, print_address, run_folder
+
+USER, PASSWORD = "fencepost", "not-a-secret"
+PLAIN, SCRAM, OAUTHBEARER = "PLAIN", ("SCRAM-SHA-256", "SCRAM-SHA-512"), "OAUTHBEARER"
+TOKEN_SECONDS = 3600
+TEMPLATE = "sasl-ssl.properties"
+
+
+def start(folder: ProcessFolder) -> str:
+    """Start the broker that lives in `folder`, unless it runs already, and return its SASL_SSL address."""
+    home = install(VERSIONS["4"])
+    make_certificates(folder.path / "certificates", USER)
+    sasl_ssl, ssl, plain, controller = chosen_ports(folder.path, 4)
+    values = {
+        "sasl_ssl_port": sasl_ssl,
+        "ssl_port": ssl,
+        "port": plain,
+        "controller_port": controller,
+        "certificates": folder.path / "certificates",
+        "user": USER,
+        "password": PASSWORD,
+    }
+    users = [f"--add-scram={mechanism}=[name={USER},password={PASSWORD}]" for mechanism in SCRAM]
+    formatted = format_storage(home, "formatted-sasl-ssl", TEMPLATE, *users, **values)
+    data = folder.path / "data"
+    if not data.exists():
+        shutil.copytree(formatted, data)
+    process = launch_broker(home, folder, render_properties(TEMPLATE, log_dir=data, **values))
+    folder.wait_until_serving(process, lambda: is_serving(plain), START_TIMEOUT_S)
+    return f"127.0.0.1:{sasl_ssl}"
+
+
+def describe(folder: Path) -> Mapping[str, Any]:
+    """How clients connect to the broker in `folder`."""
+    sasl_ssl, ssl, plain, _ = chosen_ports(folder, 4)
+    certificates = folder / "certificates"
+    return {
+        "sasl_ssl": f"127.0.0.1:{sasl_ssl}",
+        "ssl": f"127.0.0.1:{ssl}",
+        "plaintext": f"127.0.0.1:{plain}",
+        "ca_file": str(certificates / "ca.pem"),
+        "client_certificate_file": str(certificates / "client.crt"),
+        "client_key_file": str(certificates / "client.key"),
+        "mechanisms": [PLAIN, *SCRAM, OAUTHBEARER],
+        "user": USER,
+        "password": PASSWORD,
+    }
+
+
+def unsecured_token(now: int) -> str:
+    """A token without a signature, issued at `now` (seconds since 1970)."""
+    claims = {"sub": USER, "iat": now, "exp": now + TOKEN_SECONDS}
+    parts = (json.dumps(part).encode() for part in ({"alg": "none"}, claims))
+    return "".join(base64.urlsafe_b64encode(part).decode().rstrip("=") + "." for part in parts)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Do what the arguments say; 0 on success, 1 if the start failed, 2 if Java, Maven or openssl is missing."""
+    parser = argparse.ArgumentParser(
+        prog="sasl-ssl", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("action", choices=["start", "kill", "describe", "token"])
+    parser.add_argument("--data", type=Path, help="the broker's folder (default: kafka-sasl-ssl in $FENCEPOST_RUN)")
+    given = parser.parse_args(arguments)
+    folder = ProcessFolder((given.data or run_folder() / "kafka-sasl-ssl").absolute())
+    if given.action == "start":
+        return print_address(lambda: start(folder))
+    if given.action == "kill":
+        kill_processes(folder.path)
+    elif given.action == "describe":
+        print(json.dumps(describe(folder.path), indent=2))
+    else:
+        print(unsecured_token(int(time.time())))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
