@@ -50,13 +50,15 @@ def test_the_judge_rejects_the_faulty_coordinator(fault: Fault) -> None:
 
 
 def test_an_edit_of_text_that_is_gone_is_refused() -> None:
-    fault = replace(FAULTS[0], edits=(*FAULTS[0].edits, Edit("cleanup.Cleanup.schedule", "not there", "")))
+    fault = FAULTS[0]
+    shipped = record_play(fault.witness)
+    half = replace(fault, edits=(*fault.edits, Edit("cleanup.Cleanup.schedule", "not there", "")))
     with (
-        pytest.raises(StaleEditError, match="cleanup.Cleanup.schedule: 'not there' is there 0 times"),
-        fault.injected(),
+        pytest.raises(StaleEditError, match=r"cleanup\.Cleanup\.schedule: 'not there' is there 0 times"),
+        half.injected(),
     ):
         pass
-    assert record_play(FAULTS[0].witness) == record_play(FAULTS[0].witness)
-    gone = replace(FAULTS[0], edits=(Edit("cleanup.Cleanup.tidy", "", ""),))
+    assert record_play(fault.witness) == shipped, "the first edit is still there"
+    gone = replace(fault, edits=(Edit("cleanup.Cleanup.tidy", "", ""),))
     with pytest.raises(StaleEditError, match="no such method"), gone.injected():
         pass
