@@ -1,0 +1,107 @@
+"""Thresholds of random schedules alone on faults that nobody tuned them on: see `tests.acceptance.heldout_faults`."""
+
+import json
+import multiprocessing
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tests.acceptance import framework
+from tests.acceptance.framework import Check, Figure, MeasurementError, at_least, exactly, without_threshold
+from tests.acceptance.heldout_faults.fault import Fault
+from tests.acceptance.heldout_faults.registry import FAULTS
+from tests.acceptance.heldout_runs import ScheduleRun, run_schedules_only
+
+SEEDS = (60_413, 217_645, 481_516, 708_392, 931_207)
+"""Of these runs and of no other."""
+SCHEDULES = 60
+MIN_FOUND = 27
+SHIPPED = "shipped"
+SUMMARY = "found"
+_FOUND, _OWN = "seeds that find it", "seeds that name a requirement of its own"
+
+
+def run_fault(name: str, schedules: int, seed: int) -> ScheduleRun:
+    """Run random schedules of a seed on the coordinator with this fault, or on the shipped one."""
+    fault = next((fault for fault in FAULTS if fault.name == name), None)
+    with fault.injected() if fault is not None else nullcontext():
+        return run_schedules_only(seed, schedules)
+
+
+def run_all_seeds(name: str) -> list[ScheduleRun]:
+    """Run `run_fault` with every seed, a process for each; FENCEPOST_SCHEDULES overrides the number of schedules."""
+    schedules = int(os.environ.get("FENCEPOST_SCHEDULES", SCHEDULES))
+    with ProcessPoolExecutor(len(SEEDS), multiprocessing.get_context("fork")) as pool:
+        return list(pool.map(partial(run_fault, name, schedules), SEEDS))
+
+
+def check_shipped(folder: Path) -> Iterator[Figure]:
+    """The shipped coordinator, with the same seeds."""
+    runs = run_all_seeds(SHIPPED)
+    yield exactly(
+        "requirements that fail", ", ".join(sorted({id for run in runs for id in run.named})) or "none", "none"
+    )
+    yield exactly("schedules that violate something", sum(run.first is not None for run in runs), 0)
+    yield without_threshold("median seconds of one core", median(run.total_seconds for run in runs))
+
+
+def check_fault(fault: Fault, folder: Path) -> Iterator[Figure]:
+    """One fault, with every seed."""
+    runs = run_all_seeds(fault.name)
+    found = [run for run in runs if run.is_found]
+    yield without_threshold(_FOUND, len(found))
+    if found:
+        yield without_threshold("median number of the first schedule", median(run.first or 0 for run in found))
+        yield without_threshold("median seconds of one core until then", median(run.seconds or 0.0 for run in found))
+        yield without_threshold(
+            "median seconds of one core, shrinking included", median(run.total_seconds for run in found)
+        )
+        named = Counter(id for run in found for id in run.named)
+        yield without_threshold("named, with seeds", ", ".join(f"{id} {seeds}" for id, seeds in named.most_common()))
+        yield without_threshold(_OWN, sum(not set(fault.requirements).isdisjoint(run.named) for run in found))
+    yield without_threshold("its own requirements", ", ".join(fault.requirements) or "none yet")
+    if fault.not_blamed:
+        yield without_threshold("judge: not blamed yet", fault.not_blamed)
+
+
+def check_found(folder: Path) -> Iterator[Figure]:
+    """All faults, from the results of the checks before. FENCEPOST_LABEL says what was measured, as in "baseline"."""
+    file = framework.RESULTS / "heldout.json"
+    entries = json.loads(file.read_text())["bars"] if file.exists() else {}
+    if missing := [fault.name for fault in FAULTS if fault.name not in entries]:
+        raise MeasurementError(f"{len(missing)} faults are not measured yet, the first is {missing[0]}")
+    values = {fault.name: {each["what"]: each["value"] for each in entries[fault.name]["figures"]} for fault in FAULTS}
+    seeds = {name: figures[_FOUND] for name, figures in values.items()}
+    yield without_threshold("measured", os.environ.get("FENCEPOST_LABEL", "the generator as it is"))
+    yield exactly("faults", len(FAULTS), 30)
+    yield at_least("faults found with at least one seed", sum(map(bool, seeds.values())), MIN_FOUND)
+    yield without_threshold(f"with all {len(SEEDS)} seeds", sum(count == len(SEEDS) for count in seeds.values()))
+    yield without_threshold("runs that find something", f"{sum(seeds.values())} of {len(SEEDS) * len(FAULTS)}")
+    yield without_threshold("runs that name a requirement of the fault's own", sum(own_runs(values)))
+    yield from (without_threshold(kind, counts) for kind, counts in found_by_kind(seeds))
+    yield without_threshold("not found", ", ".join(name for name, count in seeds.items() if not count) or "none")
+
+
+def own_runs(values: dict[str, dict[str, Any]]) -> Sequence[int]:
+    """For each fault the runs that name a requirement of its own."""
+    return [figures.get(_OWN, 0) for figures in values.values()]
+
+
+def found_by_kind(seeds: dict[str, int]) -> Iterator[tuple[str, str]]:
+    """Each kind of fault, with how many of its faults were found."""
+    for kind in dict.fromkeys(fault.kind for fault in FAULTS):
+        names = [fault.name for fault in FAULTS if fault.kind == kind]
+        yield kind, f"{sum(bool(seeds[name]) for name in names)} of {len(names)}"
+
+
+CHECKS = (
+    Check(SHIPPED, "the shipped coordinator is never blamed", check_shipped),
+    *(Check(fault.name, fault.sentence, partial(check_fault, fault)) for fault in FAULTS),
+    Check(SUMMARY, "faults of these kinds are found by random schedules alone", check_found),
+)
