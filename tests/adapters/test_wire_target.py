@@ -2,27 +2,22 @@
 
 import asyncio
 import re
-import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from fencepost.adapters.address import Bootstrap, format_address, format_url, parse_address, parse_bootstrap
-from fencepost.adapters.target import Description, SettingOrigin, TargetError, TraceBuilder
+from fencepost.adapters.target import Description, SettingOrigin, TargetError
 from fencepost.adapters.wire.cluster_settings import NAMES
 from fencepost.adapters.wire.discovery import probe_groups
 from fencepost.adapters.wire.hangup import SECURITY
 from fencepost.adapters.wire.pool import connection_limit
-from fencepost.adapters.wire.process_control import ProcessControl
-from fencepost.adapters.wire.target import KafkaTarget, parse_target
+from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import VERSIONS, DecodedRequest
 from fencepost.model.wire.java_hash import java_abs_hash
-from fencepost.traces.events import Kind, Order
+from fencepost.traces.events import Order
 from tests.support.fake_broker import (
     DISCONNECT,
     SILENCE,
@@ -66,73 +61,6 @@ def refusal_of(*brokers: FakeBroker, **options: Any) -> str:
     message = str(caught.value)
     assert "\n" not in message
     return re.sub(r"127\.0\.0\.1:\d+", "HOST", message)
-
-
-# --- addresses
-
-
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("kafka://localhost:9092", ("localhost", 9092)),
-        ("kafka://127.0.0.1:1", ("127.0.0.1", 1)),
-        ("kafka://[::1]:9092", ("::1", 9092)),
-        ("kafka://broker-1.example.org:65535", ("broker-1.example.org", 65535)),
-        ("KAFKA://localhost:9092", ("localhost", 9092)),
-        ("localhost:9092", ("localhost", 9092)),
-        ("[::1]:9092", ("::1", 9092)),
-    ],
-)
-def test_an_address_is_host_and_port(text: str, address: tuple[str, int]) -> None:
-    assert parse_target(text) == Bootstrap((address,))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "kafka://",
-        "kafka://host",
-        "kafka://host:",
-        "kafka://host:0",
-        "kafka://host:65536",
-        "kafka://host:9092/x",
-        "kafka://a:1,b",
-        "kafka://a:1,",
-        "kafka://::1:9092",
-        "http://host:9092",
-        "kafka+tls://host:9092",
-        "kafka://kafka://host:9092",
-        "host",
-        "kafka://h:٣",
-    ],
-)
-def test_a_bad_address_is_named(text: str) -> None:
-    with pytest.raises(TargetError) as caught:
-        parse_target(text)
-    assert (
-        str(caught.value)
-        == f"{text!r} is no target: write bundled, host:port, kafka://host:port or kafka+ssl://host:port"
-    )
-
-
-@pytest.mark.parametrize(
-    "text", ["kafka://user@host:1", "user:geheim@h:1", "kafka+ssl://u:gehe@im@h:1", "ftp://u:geheim@h"]
-)
-def test_a_password_in_an_address_is_not_repeated(text: str) -> None:
-    with pytest.raises(TargetError) as caught:
-        parse_target(text)
-    assert str(caught.value) == (
-        "an address holds no user and no password: leave out all before the @, "
-        "and put user and password_env into [security] of a profile"
-    )
-
-
-def test_several_addresses_and_tls() -> None:
-    addresses = (("a", 1), ("::1", 2), ("c", 3))
-    assert parse_target("a:1,[::1]:2, c:3") == Bootstrap(addresses)
-    assert parse_target("kafka://a:1,[::1]:2,c:3") == Bootstrap(addresses)
-    assert parse_target(" Kafka+SSL://a:1,[::1]:2,c:3") == Bootstrap(addresses, wants_tls=True)
 
 
 # --- a good broker
@@ -405,135 +333,6 @@ async def test_nobody_listens(host: str, complaint: str) -> None:
 
 def test_the_limit_of_open_files_leaves_room() -> None:
     assert 0 < connection_limit() <= 16_384
-
-
-# --- start and kill
-
-
-def python_command(text: str) -> tuple[str, ...]:
-    return (sys.executable, "-c", text)
-
-
-@asynccontextmanager
-async def restartable(
-    broker: FakeBroker, start: str, kill: str = ""
-) -> AsyncIterator[tuple[KafkaTarget, TraceBuilder]]:
-    async with asyncio.timeout(TIMEOUT_S), serve_brokers(broker):
-        lifecycle = ProcessControl(python_command(start.replace("PORT", str(broker.port))), python_command(kill))
-        target = KafkaTarget(
-            ("127.0.0.1", broker.port), overrides=TWO_PARTITIONS, process_control=lifecycle, ready_timeout=1.0
-        )
-        try:
-            assert (await target.open()).can_restart
-            yield target, TraceBuilder(lambda: 0)
-        finally:
-            await target.close()
-
-
-async def test_a_restart_ends_what_is_in_flight_and_is_recorded() -> None:
-    async with restartable(FakeBroker(), "print('127.0.0.1:PORT')") as (target, recorder):
-        channel, closed = target.channel(recorder), TraceBuilder(lambda: 0)
-        await target.channel(closed).close()
-        exchange = channel.send("JoinGroup", 5, {"group_id": "g"})
-        await target.restart()
-        assert await exchange.response is None
-        assert await channel.send("Heartbeat", 3, {"group_id": "g"}).response is not None
-        seen = [(event.kind, event.api, event.of) for event in recorder.events]
-        assert seen == [
-            (Kind.REQUEST, "JoinGroup", None),
-            (Kind.FAULT, "drop", 0),
-            (Kind.FAULT, "restart", None),
-            (Kind.REQUEST, "Heartbeat", None),
-            (Kind.RESPONSE, "Heartbeat", 3),
-        ]
-        assert recorder.events[1].body == {"reason": "the target was killed"}
-        assert closed.events == ()
-
-
-async def test_a_target_may_come_back_at_another_address() -> None:
-    second = FakeBroker()
-    async with (
-        serve_brokers(second),
-        restartable(FakeBroker(), f"print('127.0.0.1:{second.port}')") as (target, recorder),
-    ):
-        await target.restart()
-        assert await target.channel(recorder).send("Heartbeat", 3, {"group_id": "g"}).response is not None
-        assert second.requests[-1].api == "Heartbeat"
-
-
-async def test_the_commands_run_in_their_folder(tmp_path: Path) -> None:
-    (tmp_path / "address").write_text("host:1\n")
-    lifecycle = ProcessControl(
-        python_command("print(open('address').read(), end='')"), python_command("open('killed', 'w')"), tmp_path
-    )
-    assert await lifecycle.start() == ("host", 1)
-    (tmp_path / "address").write_text("kafka://[::1]:1\n")
-    assert await lifecycle.start() == ("::1", 1)
-    await lifecycle.kill()
-    assert (tmp_path / "killed").exists()
-
-
-@pytest.mark.parametrize(
-    ("start", "kill", "complaint"),
-    [
-        (
-            python_command("print('up')"),
-            python_command(""),
-            r"^start command .*: printed 'up\\n', not one line with the bootstrap",
-        ),
-        (
-            python_command("print('a:1'); print('b:2')"),
-            python_command(""),
-            r"^start command .*: printed 'a:1\\nb:2\\n', not one line",
-        ),
-        (
-            python_command("print('me:geheim@a:1')"),
-            python_command(""),
-            r"^start command ((?!geheim').)*: an address holds no user and no password: ",
-        ),
-        (python_command("exit('no java')"), python_command(""), r"^start command .*: exit code 1: no java$"),
-        (
-            python_command("print('a:1')"),
-            python_command("exit(3)"),
-            r"^kill command .*: exit code 3: nothing on stderr$",
-        ),
-        (
-            python_command("print('a:1')"),
-            ("no-such-command",),
-            r"^kill command 'no-such-command': cannot be run: No such file",
-        ),
-    ],
-)
-async def test_a_command_that_fails(start: tuple[str, ...], kill: tuple[str, ...], complaint: str) -> None:
-    async with asyncio.timeout(TIMEOUT_S):
-        target = KafkaTarget(("127.0.0.1", 1), process_control=ProcessControl(start, kill))
-        with pytest.raises(TargetError, match=complaint):
-            await target.restart()
-        await target.close()
-
-
-async def test_a_command_that_does_not_end_is_killed() -> None:
-    lifecycle = ProcessControl(python_command("import time; time.sleep(600)"), python_command(""), timeout=0.05)
-    with pytest.raises(TargetError, match=r"^start command .*: not finished after 0\.05 s$"):
-        await lifecycle.start()
-
-
-async def test_a_target_without_commands_is_not_restarted() -> None:
-    with pytest.raises(TargetError, match="its profile has no start command"):
-        await KafkaTarget(("127.0.0.1", 1)).restart()
-
-
-def test_addresses_that_a_start_command_may_print() -> None:
-    assert parse_address("127.0.0.1:9092\n") == ("127.0.0.1", 9092)
-    assert parse_address("[::1]:9092\n") == ("::1", 9092)
-    assert parse_address("PLAINTEXT://host:9092\n") is None
-
-
-@pytest.mark.parametrize("address", [("127.0.0.1", 9092), ("::1", 1), ("fe80::1%eth0", 65_535), ("broker-1.local", 80)])
-def test_addresses_are_written_as_they_are_read(address: tuple[str, int]) -> None:
-    assert parse_address(format_address(*address)) == address
-    assert parse_bootstrap(format_url(address)) == Bootstrap((address,))
-    assert parse_bootstrap(format_url(address, uses_tls=True)) == Bootstrap((address,), wants_tls=True)
 
 
 def test_frames_of_the_test_broker_are_whole() -> None:
