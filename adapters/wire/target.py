@@ -92,6 +92,7 @@ class KafkaTarget:
         try:
             if not self._is_started and self._process_control is not None:
                 self._address = await self._process_control.start()
+                self._bootstrap = (self._address,)
                 self._is_started = True
                 return await self._retry_discovery()
             return await self._discover()

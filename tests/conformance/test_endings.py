@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -24,6 +24,7 @@ from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.conformance.analysis.report_builder import Consequence, ReportBuilder
 from fencepost.conformance.cli import main
 from fencepost.conformance.execution.crash_monitor import ConnectionLosses, TargetGone
+from fencepost.conformance.protocols.classic import CLASSIC
 from fencepost.conformance.reports.ending import describe_ending
 from fencepost.conformance.reports.json_report import from_json
 from fencepost.conformance.results import Ending, EndKind, Report, Verdict
@@ -181,7 +182,7 @@ def test_a_violation_that_was_confirmed_before_the_end_is_one(
     assert main(["test", "bundled", "--only", *only, "--json", str(tmp_path / "r.json")]) == 1
     report = from_json((tmp_path / "r.json").read_text())
     assert report.result(BROKEN).verdict is Verdict.FAIL
-    assert capsys.readouterr().out.endswith("NOT CONFORMANT: 1 requirement is violated. The run was cut short.\n")
+    assert capsys.readouterr().out.endswith("checked (selected). The run was cut short.\n")
 
 
 # --- nothing that was saved has passed
@@ -268,7 +269,10 @@ def test_a_target_that_goes_away_is_the_finding(
             with suppress(Blocked):
                 await context.heartbeat(context.member("A"))
 
-    monkeypatch.setattr("fencepost.conformance.run.remote.ALL", (STABLE, Scenario("last-words", ("HB-02",), play)))
+    monkeypatch.setattr(
+        "fencepost.conformance.run.remote.DEFAULT_PROTOCOL",
+        replace(CLASSIC, scenarios=(STABLE, Scenario("last-words", ("HB-02",), play))),
+    )
     server = serve_in_thread(SETTINGS)
     bootstrap = server.__enter__()
     outputs = ["--json", str(tmp_path / "r.json"), "--junit", str(tmp_path / "r.xml"), "--traces", str(tmp_path)]
@@ -301,7 +305,9 @@ def test_a_command_that_fails_costs_nothing_that_was_found(
 
     restarting = Scenario("restarting", ("FAILOVER-02",), play)
     monkeypatch.setattr(KafkaTarget, "is_alive", is_alive)
-    monkeypatch.setattr("fencepost.conformance.run.remote.ALL", (STABLE, restarting))
+    monkeypatch.setattr(
+        "fencepost.conformance.run.remote.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=(STABLE, restarting))
+    )
     with serve_in_thread(SETTINGS) as bootstrap:
         words = ["test", f"kafka://{bootstrap}", "--profile", str(profile), "--json", str(tmp_path / "r.json")]
         assert main(words) == 3
@@ -333,7 +339,10 @@ def test_a_second_ctrl_c_does_not_wait_for_the_target(tmp_path: Path, monkeypatc
         await asyncio.Event().wait()
 
     monkeypatch.setattr(KafkaTarget, "close", close_slowly)
-    monkeypatch.setattr("fencepost.conformance.run.remote.ALL", (STABLE, Scenario("interrupted", ("HB-02",), play)))
+    monkeypatch.setattr(
+        "fencepost.conformance.run.remote.DEFAULT_PROTOCOL",
+        replace(CLASSIC, scenarios=(STABLE, Scenario("interrupted", ("HB-02",), play))),
+    )
     with serve_in_thread(SETTINGS) as bootstrap:
         assert main(["test", f"kafka://{bootstrap}", "--traces", str(tmp_path)]) == 3
     assert capsys.readouterr().out.endswith("INCONCLUSIVE: the run was cut short.\n")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ import pytest
 import fencepost
 from fencepost.conformance.events import Progress, RunEvent, ScheduleShrunk
 from fencepost.conformance.plan import Plan
+from fencepost.conformance.protocols.classic import CLASSIC
 from fencepost.conformance.results import EndKind, Verdict
 from fencepost.conformance.run.ending import CurrentWork, RunLimits
 from fencepost.conformance.schedules.virtual_engine import VirtualEngine
@@ -98,7 +99,7 @@ class ShrinkLog:
 def test_shrinking_has_a_budget_for_the_run(seconds: float, monkeypatch: Patch) -> None:
     """No scenario is played, so that random schedules alone show what a forgiving coordinator breaks."""
     install(monkeypatch, altering_coordinator(replace_error("Heartbeat", 0, 25)))
-    monkeypatch.setattr("fencepost.conformance.run.bundled.ALL", ())
+    monkeypatch.setattr("fencepost.conformance.run.bundled.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
     log = ShrinkLog()
     log.install(monkeypatch)
     report = log.run(["HB-*"], shrink_seconds=seconds)

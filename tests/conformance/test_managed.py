@@ -15,6 +15,7 @@ from fencepost.adapters.target import TargetError
 from fencepost.adapters.wire.process_control import ProcessControl
 from fencepost.adapters.wire.process_use import PROC, IdleUse
 from fencepost.conformance.cli import main
+from fencepost.conformance.cli.test import NO_TARGET
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.junit import to_junit
 from fencepost.conformance.reports.text import render_report
@@ -120,7 +121,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def test_without_target_and_start_there_is_nothing_to_test(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     expected = "fencepost: no target: name one, such as bundled, or give a --profile with [target] start"
-    assert refusal(capsys) == ("fencepost: name a TARGET, or a --profile that starts it (see fencepost test --help)")
+    assert refusal(capsys) == f"fencepost test: {NO_TARGET} (see fencepost test --help)"
     empty = tmp_path / "p.toml"
     empty.write_text("")
     assert refusal(capsys, "--profile", str(empty)) == expected

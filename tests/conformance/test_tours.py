@@ -81,7 +81,7 @@ def test_tours_are_part_of_a_run_and_of_its_report(
     monkeypatch.setattr(bundled, "DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
     report = tmp_path / "report.json"
     command = ["test", "bundled", "--tours", "20", "--json", str(report)]
-    assert main(command) == 0
+    assert main(command) == 3
     assert json.loads(report.read_text())["schedules"] == 20
     install(monkeypatch, FORGIVING)
     assert main(command) == 1
