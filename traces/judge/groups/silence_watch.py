@@ -38,9 +38,7 @@ class SilenceWatch:
     def watch(self, part: GroupOperation) -> None:
         """Watch an operation whose response is not known ahead."""
         # What a request that is lost later would have got is no part of a configuration: equal ones are merged.
-        is_judged = (
-            self.grace is not None and not part.operation.lost and self.protocol.is_handled_by_coordinator(part)
-        )
+        is_judged = self.grace is not None and not part.operation.lost and self.protocol.is_handled_by_coordinator(part)
         if is_judged and len(self.unanswered) < MAX_UNANSWERED:
             self.unanswered[part.operation.handle] = Unanswered(part)
 
