@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from types import MappingProxyType
 
 from fencepost.conformance.analysis.root_cause import RequirementViolation, RootCauses
 from fencepost.conformance.results import Failure, RequirementResult, RuleCoverage, Verdict
@@ -11,6 +12,7 @@ from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.model.catalogue.specification import Rule
 from fencepost.traces.verdict import CheckStatus
 
+NO_NOTES: Mapping[str, str] = MappingProxyType({})
 NOT_AGAIN = "failed once and not when it was replayed, see {}"
 NOT_REPLAYED_HERE = "what was replayed of it is explained by another violation"
 NOT_REPLAYED = "failed once, see {}; the run was cut short before it could be replayed"
@@ -127,10 +129,14 @@ def explain_missing_checks(findings: Mapping[str, RequirementFindings], run: Sce
 
 
 def requirement_verdict(
-    id: str, found: RequirementFindings, left_out: Mapping[str, str], deviations: Mapping[str, str]
+    id: str,
+    found: RequirementFindings,
+    left_out: Mapping[str, str],
+    deviations: Mapping[str, str],
+    older: Mapping[str, str] = NO_NOTES,
 ) -> RequirementResult:
-    """The result for a requirement; a failure that `deviations` declare is `known`, and `left_out` has the reasons of
-    those that no scenario of the run exercises."""
+    """The result for a requirement; a failure that `deviations` declare is `known`, `left_out` has the reasons of
+    those that no scenario of the run exercises, and `older` the notes to failures that are those of an older Kafka."""
     counts = found.counts
     checks = (
         counts[CheckStatus.PASS]
@@ -142,7 +148,7 @@ def requirement_verdict(
         failures = tuple(found.failures)
         if id in deviations:
             return RequirementResult(id, Verdict.KNOWN, deviations[id], checks, failures)
-        return RequirementResult(id, Verdict.FAIL, "", checks, failures)
+        return RequirementResult(id, Verdict.FAIL, older.get(id, ""), checks, failures)
     if counts[CheckStatus.FAIL] or found.doubt:
         return RequirementResult(id, Verdict.INCONCLUSIVE, found.doubt or found.note_for(CheckStatus.FAIL), checks)
     if counts[CheckStatus.UNUSUAL]:

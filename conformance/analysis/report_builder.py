@@ -14,6 +14,7 @@ from fencepost.conformance.analysis.aggregation import (
 )
 from fencepost.conformance.analysis.causes import resolve_causes, schedule_length
 from fencepost.conformance.analysis.failures import Origin, build_failure
+from fencepost.conformance.analysis.older_kafka import describe_older_kafka
 from fencepost.conformance.analysis.reference_differences import common_decisions, note_ambiguities
 from fencepost.conformance.analysis.root_cause import UNCLASSIFIED, RootCauses, violations_in
 from fencepost.conformance.results import (
@@ -84,6 +85,7 @@ class ReportBuilder:
     The report has a result for each of `requirements`, by default all of the specification; `left_out` gives the reason
     why a run does not exercise some of them, and `deviations` the declared deviations, both by requirement; those that
     are `not_told` depend on a setting that is not known, so that they are unsupported whatever was seen.
+    `kafka_release` is the release of Apache Kafka that the target's versions are those of, if it is known.
     """
 
     def __init__(
@@ -93,8 +95,10 @@ class ReportBuilder:
         deviations: Mapping[str, str] | None = None,
         specification: Specification = DEFAULT_SPECIFICATION,
         not_told: frozenset[str] = frozenset(),
+        kafka_release: str = "",
     ) -> None:
         self.specification = specification
+        self.kafka_release = kafka_release
         chosen = specification.requirements if requirements is None else requirements
         self.findings = {id: RequirementFindings() for id in chosen}
         self.left_out = left_out or {}
@@ -191,10 +195,12 @@ class ReportBuilder:
         is cut short."""
         for trace in self.traces.values():
             self._count_trace(trace)
+        older = describe_older_kafka(self.specification.requirements, self.kafka_release)
+        nothing = RequirementFindings()
         results = self._doubt_passes(
             [
                 requirement_verdict(
-                    id, findings if id not in self.not_told else RequirementFindings(), self.left_out, self.deviations
+                    id, findings if id not in self.not_told else nothing, self.left_out, self.deviations, older
                 )
                 for id, findings in self.findings.items()
             ],

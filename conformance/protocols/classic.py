@@ -11,6 +11,7 @@ from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.scenarios.classic.versions import versions
 from fencepost.conformance.schedules.protocol import ScheduleProtocol
 from fencepost.conformance.schedules.scope import ScheduleScope
+from fencepost.model.catalogue.classic.releases import latest_release
 from fencepost.model.classic.rules.specification import CLASSIC as SPECIFICATION
 from fencepost.model.errors import TRANSIENT_ERRORS
 from fencepost.model.settings import Settings
@@ -61,4 +62,5 @@ CLASSIC = ProtocolDescription(
     make_schedules,
     known_transitions,
     ReplayRules(IdTranslation, with_defaults, is_transient, SETUP_APIS, STATELESS_RULES),
+    latest_release,
 )

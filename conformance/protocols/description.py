@@ -1,6 +1,6 @@
 """The interface of a protocol to runs, replays and reports: one value that names its parts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fencepost.conformance.scenario.context import ScenarioContext
@@ -35,6 +35,11 @@ def no_tours(settings: Settings, count: int, seed: int) -> Sequence[Scenario]:
     return ()
 
 
+def no_release(versions: Mapping[str, tuple[int, int]]) -> str:
+    """The empty string: the reference implementation has no releases that do otherwise."""
+    return ""
+
+
 async def play_nothing(context: ScenarioContext) -> None:
     """Send no request."""
 
@@ -66,7 +71,8 @@ class ProtocolDescription:
     `judged` makes the reader of a trace for its judge. `scenarios` are played in every run; `versions_scenario` is the
     one that finds out which versions of requests a target over the network takes. `make_tours` makes so many tours of
     the model's transitions by a seed, `make_schedules` random schedules; `known_transitions` are those that
-    their coverage is measured against.
+    their coverage is measured against. `release_of` names the release of the reference implementation that advertises
+    exactly these versions, "" if it is none of those that are known to do otherwise.
     """
 
     specification: Specification
@@ -77,6 +83,7 @@ class ProtocolDescription:
     make_schedules: Callable[[ScheduleScope], ScheduleProtocol] = no_schedules
     known_transitions: Callable[[], frozenset[Transition]] = frozenset
     replay: ReplayRules = ReplayRules()
+    release_of: Callable[[Mapping[str, tuple[int, int]]], str] = no_release
 
     def coverage_goals(self) -> CoverageGoals:
         """What the coverage by random schedules is measured against."""

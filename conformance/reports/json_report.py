@@ -127,6 +127,7 @@ def _result_to_json(result: RequirementResult, requirement: Requirement) -> dict
         "level": str(requirement.level),
         "title": requirement.title,
         "source": requirement.source,
+        "since": "" if requirement.since is None else str(requirement.since),
         "verdict": str(result.verdict),
         "note": result.note,
         "causes": list(result.causes),
@@ -292,7 +293,7 @@ def _read_result(value: object, index: int, specification: Specification) -> Req
     id = fields.take("id", str)
     if id not in specification.requirements:
         raise ReportError(f"requirement {index + 1}: there is no requirement {id!r}")
-    for derived in ("level", "title", "source"):  # the catalogue's; its wording may change between releases
+    for derived in ("level", "title", "source", "since"):  # the catalogue's; its wording may change between releases
         fields.take(derived, str)
     verdict = fields.take("verdict", str)
     if verdict not in list(Verdict):

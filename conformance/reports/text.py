@@ -176,14 +176,21 @@ def _failure_block(result: RequirementResult, requirement: Requirement, paint: _
     for failure in shown:
         lines += _difference_lines(failure)
     lines += _wrapped_lines("requirement", requirement.sentence)
-    lines += _wrapped_lines("source", requirement.source)
-    if result.note:
-        lines += _wrapped_lines("note", result.note)
+    lines += _source_lines(result, requirement)
     for failure in shown:
         lines += _failure_lines(failure)
         if len(result.failures) > 1:
             lines += _wrapped_lines("further", _pluralize(len(result.failures) - 1, "other failure", "other failures"))
     return "\n".join(lines)
+
+
+def _source_lines(result: RequirementResult, requirement: Requirement) -> Iterator[str]:
+    """Where the requirement comes from and since when it holds, and the note to the verdict."""
+    yield from _wrapped_lines("source", requirement.source)
+    if requirement.since is not None:
+        yield from _wrapped_lines("since", str(requirement.since))
+    if result.note:
+        yield from _wrapped_lines("note", result.note)
 
 
 def _cause_list(causes: Sequence[Cause]) -> str:
@@ -198,7 +205,7 @@ def _same_failure_block(result: RequirementResult, requirement: Requirement, fir
     """A requirement that fails by a response that another block shows."""
     lines = [f"{paint('FAIL', _RED)} {result.id} {requirement.level}: {requirement.title}"]
     lines += _wrapped_lines("requirement", requirement.sentence)
-    lines += _wrapped_lines("source", requirement.source)
+    lines += _source_lines(result, requirement)
     lines += _wrapped_lines("as", f"{first}: the same wrong response of the same rule")
     failure = result.failures_by_length()[0]
     lines.append(_unwrapped_line("trace", f"{failure.trace or 'not saved'}, event {failure.step}"))

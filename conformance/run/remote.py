@@ -62,6 +62,7 @@ class RemoteRun:
         watching = asyncio.create_task(lag_monitor.watch())
         try:
             pool = self.scenario_pool(await self.target.open(), lag_monitor)
+            advertised = pool.description.versions
             self.judges.start()
             first = await pool.play(DEFAULT_PROTOCOL.versions_scenario, "versions")
             description = replace(pool.description, versions=usable_versions(pool.description.versions, first.events))
@@ -80,6 +81,7 @@ class RemoteRun:
             selection = add_tours(selection, description.settings, self.plan, DEFAULT_PROTOCOL)
             facts = describe_facts(description, offered)
             state = RunState(self.plan, selection, emit, self.profile.deviations, limits, facts=facts)
+            state.kafka_release = DEFAULT_PROTOCOL.release_of(advertised)
             state.work.playing = pool.playing
             name = {"name": self.plan.target or description.name, **description.implementation}
             state.start(name)

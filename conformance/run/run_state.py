@@ -79,6 +79,8 @@ class RunState:
     """What was known about the target beforehand."""
     idle_findings: tuple[str, ...] = ()
     """What the target did while the kit was idle that it should not."""
+    kafka_release: str = ""
+    """The release of Apache Kafka that the target's versions are those of, if it is known."""
 
     def start(self, target: Mapping[str, str]) -> None:
         """Emit the start of the run on a target with this description."""
@@ -248,6 +250,7 @@ class RunState:
             self.deviations,
             self.protocol.specification,
             not_told=self.selection.not_told,
+            kafka_release=self.kafka_release,
         )
         runs = [*self.runs, *self.schedule_failures, *self.runs_not_replayed()]
         builder.add_runs(runs, self.confirmed, self.origin_of)

@@ -49,11 +49,32 @@ they follow from what the target advertises."""
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """The first release of Apache Kafka with a behaviour, such as "3.3.2", and the ticket or commit that brought it."""
+
+    release: str
+    source: str
+
+    def __str__(self) -> str:
+        return f"Apache Kafka {self.release} ({self.source})"
+
+    def is_after(self, release: str) -> bool:
+        """Whether a release such as "3.4.1" came before it in the numbering."""
+        return release_numbers(release) < release_numbers(self.release)
+
+
+def release_numbers(release: str) -> tuple[int, ...]:
+    """The numbers in the name of a release, which order releases."""
+    return tuple(map(int, release.split(".")))
+
+
+@dataclass(frozen=True, slots=True)
 class Requirement:
     """One thing that a group coordinator owes its clients.
 
     `sentence` states it in full, `source` names the proposal, test or source it was read from, and `needs`
-    lists capabilities (keys of `CAPABILITIES`) without which it cannot be tested.
+    lists capabilities (keys of `CAPABILITIES`) without which it cannot be tested. `since` is there if older releases of
+    Apache Kafka with the same APIs are known to do otherwise.
     """
 
     id: str
@@ -64,6 +85,7 @@ class Requirement:
     testability: Verifiability = Verifiability.CHECKED
     needs: tuple[str, ...] = ()
     why: str = ""
+    since: Change | None = None
 
     @property
     def family(self) -> str:
@@ -72,15 +94,31 @@ class Requirement:
 
 
 def must(
-    id: str, title: str, sentence: str, source: str, *, incidental: bool = False, needs: tuple[str, ...] = ()
+    id: str,
+    title: str,
+    sentence: str,
+    source: str,
+    *,
+    incidental: bool = False,
+    needs: tuple[str, ...] = (),
+    since: Change | None = None,
 ) -> Requirement:
     """A requirement that every coordinator keeps and clients rely on."""
-    return Requirement(id, Level.MUST, title, sentence, source, _testability(incidental, needs), needs)
+    testability = _testability(incidental, needs)
+    return Requirement(id, Level.MUST, title, sentence, source, testability, needs, since=since)
 
 
-def should(id: str, title: str, sentence: str, source: str, *, needs: tuple[str, ...] = ()) -> Requirement:
+def should(
+    id: str,
+    title: str,
+    sentence: str,
+    source: str,
+    *,
+    needs: tuple[str, ...] = (),
+    since: Change | None = None,
+) -> Requirement:
     """A requirement that a client can live without."""
-    return Requirement(id, Level.SHOULD, title, sentence, source, _testability(False, needs), needs)
+    return Requirement(id, Level.SHOULD, title, sentence, source, _testability(False, needs), needs, since=since)
 
 
 def may(

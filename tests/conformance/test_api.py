@@ -49,7 +49,7 @@ TYPES = {
         *("target", "seed", "results", "rules", "schedules", "events", "seconds", "cut_short", "coverage"),
         *("undecided", "ended", "scope", "specification", "unclassified", "facts", "idle_findings"),
     ),
-    "Requirement": ("id", "level", "title", "sentence", "source", "testability", "needs", "why"),
+    "Requirement": ("id", "level", "title", "sentence", "source", "testability", "needs", "why", "since"),
     "RequirementResult": ("id", "verdict", "note", "checks", "failures", "causes"),
     "Scenario": ("name", "requirements", "play", "needs", "smoke"),
     "TraceVerdict": (

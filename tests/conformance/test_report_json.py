@@ -31,6 +31,7 @@ KEPT_TEXT = """\
       "level": "MUST",
       "title": "Heartbeat in Stable",
       "source": "HeartbeatRequestTest",
+      "since": "",
       "verdict": "pass",
       "note": "",
       "causes": [],

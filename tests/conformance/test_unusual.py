@@ -59,5 +59,11 @@ def test_nothing_is_unusual_about_the_bundled_coordinator(id: str) -> None:
 
 
 def test_advice_is_what_should_be() -> None:
-    assert [id for id in CATALOGUE if is_recommendation(id)] == ["FIND-09", "COMMIT-26", "TIMER-17", "TIMER-23"]
+    assert [id for id in CATALOGUE if is_recommendation(id)] == [
+        "FIND-09",
+        "COMMIT-26",
+        "ADMIN-33",
+        "TIMER-17",
+        "TIMER-23",
+    ]
     assert not is_recommendation("NO-01")

@@ -47,7 +47,8 @@ from fencepost.model.classic.messages.responses import (
 )
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
-from fencepost.traces.judge.classic.matching import ObservedResponse, compare_responses
+from fencepost.traces.judge.classic.matching import compare_responses
+from fencepost.traces.judge.classic.observed_response import ObservedResponse
 from tests.support.plain_values import build
 
 NEWER = Dialect()

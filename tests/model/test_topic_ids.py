@@ -11,7 +11,8 @@ from fencepost.model.classic.messages.requests import Offset, Topics
 from fencepost.model.classic.messages.responses import OffsetFetchResponse, PartitionErrors
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
-from fencepost.traces.judge.classic.matching import ObservedResponse, compare_responses
+from fencepost.traces.judge.classic.matching import compare_responses
+from fencepost.traces.judge.classic.observed_response import ObservedResponse
 
 T, GHOST = "11111111-0000-0000-0000-000000000000", "22222222-0000-0000-0000-000000000000"
 NAMES = {T: "t"}

@@ -32,7 +32,7 @@ WITNESSES: Mapping[str, tuple[str, str]] = {
     "BUG-18": ("full-session-after-loading", "FAILOVER-04"),
     "BUG-19": ("sync-timeout-despite-heartbeats", "TIMER-11"),
     "BUG-20": ("commits-outlast-a-rebalance", "COMMIT-25"),
-    "BUG-21": ("rebalance-timeout-of-the-last-join-counts", "TIMER-09"),
+    "BUG-21": ("rebalance-timeout-of-the-last-join-counts", "TIMER-27"),
     "BUG-22": ("commit-without-generation-in-empty", "COMMIT-08"),
     "BUG-23": ("refused-offset-is-not-under-way", "COMMIT-15"),
     "BUG-24": ("answers-from-the-first-moment", "FAILOVER-01"),

@@ -116,10 +116,13 @@ def first_row(body: Message, request: Event) -> Message | None:
 
 
 def change_error(body: Message, request: Event) -> bool:
-    """Another error code, or an error where there was none."""
+    """Another error code, an error where there was none, or none in the place of one that may be any."""
     found = next(parts_with_errors(body), None)
     if found is None:
         return False
+    if found["error_code"] == Error.UNKNOWN_SERVER_ERROR:
+        found["error_code"] = NONE
+        return True
     found["error_code"] = INVALID if found["error_code"] != INVALID else UNKNOWN
     return True
 

@@ -120,15 +120,24 @@ async def looking_changes_nothing(group: ScenarioContext) -> None:
 
 @descriptions.add("ADMIN-11")
 async def list_groups_of_every_kind(group: ScenarioContext) -> None:
-    """The list has a group with members, one with offsets, and one that only issued a member id, if it exists."""
-    simple, pending = await find_neighbours(group, 2)
+    """The list has a group with members and one with offsets."""
+    (simple,) = await find_neighbours(group, 1)
     stored = await is_commit_accepted(group.commit(None, {0: 7}, group_id=simple))
-    await group.join(group.member("P"), group_id=pending)
     await group.form_stable_group(group.member("A"))
 
     await group.check(
         "ADMIN-11", await list_groups_nearby(group), fields=("error", "listed", "protocol_type"), reached=stored
     )
+
+
+@descriptions.add("ADMIN-34")
+async def look_at_a_pending_id(group: ScenarioContext) -> None:
+    """A group that has only issued a member id shows no protocol type, as long as it is there."""
+    issued = await group.join(group.member("P"), version=group.highest_version("JoinGroup", at_least=4))
+    group.require(issued["error_code"] == Error.MEMBER_ID_REQUIRED, "no id was handed out")
+
+    await group.check("ADMIN-34", group.describe_groups(), fields="protocol_type")
+    await group.check("ADMIN-34", await list_groups_nearby(group), fields="protocol_type")
 
 
 @descriptions.add("ADMIN-11")
@@ -145,9 +154,9 @@ async def list_an_emptied_group(group: ScenarioContext) -> None:
 
 @descriptions.add("ADMIN-12")
 async def list_by_state(group: ScenarioContext) -> None:
-    """Filters on states ignore case and may name several; a group is not listed under another state."""
+    """Filters on states may name several; a group is not listed under another state."""
     await group.form_stable_group(group.member("A"))
-    for states in (("Stable",), ("EMPTY", "sTABLE"), ("Empty", "PreparingRebalance"), ()):
+    for states in (("Stable",), ("Empty", "Stable"), ("Empty", "PreparingRebalance"), ()):
         await group.check(
             "ADMIN-12", await list_groups_nearby(group, states, at_least=4), fields=("error", "listed", "state")
         )
@@ -157,13 +166,21 @@ async def list_by_state(group: ScenarioContext) -> None:
 async def list_empty_groups(group: ScenarioContext) -> None:
     """A group without members is listed as Empty only."""
     stored = await is_commit_accepted(group.commit(None, {0: 7}))
-    for states in (("empty",), ("Stable",)):
+    for states in (("Empty",), ("Stable",)):
         await group.check(
             "ADMIN-12",
             await list_groups_nearby(group, states, at_least=4),
             fields=("error", "listed", "state"),
             reached=stored,
         )
+
+
+@descriptions.add("ADMIN-33")
+async def list_by_state_in_another_case(group: ScenarioContext) -> None:
+    """Filters on states ignore case."""
+    await group.form_stable_group(group.member("A"))
+    for states in (("stable",), ("EMPTY", "sTABLE")):
+        await group.check("ADMIN-33", await list_groups_nearby(group, states, at_least=4), fields="listed")
 
 
 @descriptions.add("ADMIN-13")

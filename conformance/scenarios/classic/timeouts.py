@@ -27,7 +27,7 @@ async def longest_rebalance_timeout_counts(group: ScenarioContext) -> None:
     await group.check("TIMER-09", group.join_with_new_metadata(a), fields="time")
 
 
-@timeouts.add("TIMER-09")
+@timeouts.add("TIMER-27")
 async def rebalance_timeout_of_the_last_join_counts(group: ScenarioContext) -> None:
     """A rebalance timeout that a rejoin lengthens holds for the next join phase."""
     leader, follower = await group.form_stable_group(
@@ -39,7 +39,7 @@ async def rebalance_timeout_of_the_last_join_counts(group: ScenarioContext) -> N
     await rejoined
     await group.sync_all(leader, follower)
 
-    await group.check("TIMER-09", group.join_with_new_metadata(leader), fields="time")
+    await group.check("TIMER-27", group.join_with_new_metadata(leader), fields="time")
 
 
 @timeouts.add("TIMER-10")

@@ -1,6 +1,7 @@
 """DescribeGroups, ListGroups, DeleteGroups and OffsetDelete."""
 
-from fencepost.model.catalogue.requirement import Requirement, must
+from fencepost.model.catalogue.classic.changes import STATE_FILTER_CASE
+from fencepost.model.catalogue.requirement import Requirement, must, should
 
 ADMIN: tuple[Requirement, ...] = (
     must(
@@ -75,8 +76,7 @@ ADMIN: tuple[Requirement, ...] = (
     must(
         "ADMIN-12",
         "State filter",
-        "From version 4 on, a list shows states and honours a state filter without regard to case, several values "
-        "meaning any of them.",
+        "From version 4 on, a list shows states and honours a state filter, several values meaning any of them.",
         "KIP-518, ListGroupsRequestTest",
     ),
     must(
@@ -204,5 +204,18 @@ ADMIN: tuple[Requirement, ...] = (
         "A deletion of groups or offsets concerns the groups that it names and no other, also for the empty id.",
         "KIP-229, KIP-496",
         needs=("intrusive",),
+    ),
+    should(
+        "ADMIN-33",
+        "State filter without regard to case",
+        "A state filter should be honoured without regard to case.",
+        "ListGroupsRequestTest",
+        since=STATE_FILTER_CASE,
+    ),
+    must(
+        "ADMIN-34",
+        "Protocol type of pending ids",
+        "A group that has issued member ids and never had a member is described and listed without a protocol type.",
+        "Apache Kafka source",
     ),
 )

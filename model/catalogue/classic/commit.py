@@ -1,5 +1,6 @@
 """Requirements of OffsetCommit: the members and generations whose commits succeed in each state of the group."""
 
+from fencepost.model.catalogue.classic.changes import KNOWN_INSTANCE, PARTIAL_COMMIT
 from fencepost.model.catalogue.requirement import Requirement, may, must, should
 
 COMMIT: tuple[Requirement, ...] = (
@@ -100,6 +101,7 @@ COMMIT: tuple[Requirement, ...] = (
         "are stored.",
         "OffsetMetadataManagerTest",
         needs=("metadata-limit",),
+        since=PARTIAL_COMMIT,
     ),
     must(
         "COMMIT-16",
@@ -138,6 +140,7 @@ COMMIT: tuple[Requirement, ...] = (
         "From version 7 on, an instance id of another member gets FENCED_INSTANCE_ID and an unknown one "
         "UNKNOWN_MEMBER_ID, both before the generation is checked.",
         "KIP-345, OffsetMetadataManagerTest",
+        since=KNOWN_INSTANCE,
     ),
     must(
         "COMMIT-22",

@@ -1,5 +1,6 @@
 """Requirements of Heartbeat: its response in each state of the group, and its effect on the session."""
 
+from fencepost.model.catalogue.classic.changes import KNOWN_INSTANCE
 from fencepost.model.catalogue.requirement import Requirement, must
 
 HB: tuple[Requirement, ...] = (
@@ -89,5 +90,6 @@ HB: tuple[Requirement, ...] = (
         "From version 3 on, an instance id of another member gets FENCED_INSTANCE_ID and an unknown one "
         "UNKNOWN_MEMBER_ID, both before the generation is checked.",
         "KIP-345, GroupMetadataManagerTest",
+        since=KNOWN_INSTANCE,
     ),
 )

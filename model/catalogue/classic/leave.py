@@ -1,5 +1,6 @@
 """Requirements of LeaveGroup, single and batched, and of its effect on the round in progress."""
 
+from fencepost.model.catalogue.classic.changes import KNOWN_INSTANCE
 from fencepost.model.catalogue.requirement import Requirement, must
 
 LEAVE: tuple[Requirement, ...] = (
@@ -98,6 +99,7 @@ LEAVE: tuple[Requirement, ...] = (
         "In an entry, an unknown instance id gives UNKNOWN_MEMBER_ID and a known one with another member's id gives "
         "FENCED_INSTANCE_ID.",
         "KIP-345, LeaveGroupRequestTest",
+        since=KNOWN_INSTANCE,
     ),
     must(
         "LEAVE-16",

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 PREREQUISITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
+        "FIND-02": ("ADMIN-01",),
         "JOIN-03": ("JOIN-02",),
         "JOIN-19": ("JOIN-16",),
         "JOIN-20": ("JOIN-17",),
@@ -16,13 +17,15 @@ PREREQUISITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "JOIN-28": ("JOIN-07",),
         "JOIN-35": ("JOIN-32",),
         "JOIN-41": ("JOIN-23",),
-        "JOIN-42": ("JOIN-44",),
+        "JOIN-42": ("JOIN-44", "TIMER-27"),
         "JOIN-45": ("JOIN-44",),
         "JOIN-53": ("JOIN-23",),
         "SYNC-17": ("SYNC-16",),
         "SYNC-24": ("SYNC-10",),
         "HB-14": ("STATIC-06", "STATIC-07"),
         "COMMIT-21": ("STATIC-06", "STATIC-07"),
+        "FETCH-15": ("ADMIN-01", "ADMIN-15"),
+        "ADMIN-33": ("ADMIN-12",),
         "STATIC-05": ("STATIC-02", "STATIC-08"),
         "STATIC-09": ("STATIC-08",),
         "STATIC-11": ("STATIC-08",),
@@ -34,6 +37,7 @@ PREREQUISITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "TIMER-09": ("JOIN-44",),
         "TIMER-10": ("JOIN-44",),
         "TIMER-11": ("HB-07",),
+        "TIMER-27": ("JOIN-44",),
         "TIMER-21": ("TIMER-01", "TIMER-24"),
         "FAILOVER-17": ("JOIN-44",),
         "FAILOVER-19": ("JOIN-44",),

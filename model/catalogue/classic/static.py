@@ -1,5 +1,6 @@
 """Static members: instance ids, replacement and fencing (KIP-345)."""
 
+from fencepost.model.catalogue.classic.changes import KNOWN_INSTANCE, STATIC_REBALANCE, STORED_REPLACEMENT
 from fencepost.model.catalogue.requirement import Requirement, may, must
 
 STATIC: tuple[Requirement, ...] = (
@@ -47,6 +48,7 @@ STATIC: tuple[Requirement, ...] = (
         "Unknown instance id",
         "An unknown instance id with a member's id is refused with UNKNOWN_MEMBER_ID.",
         "GroupMetadataManagerTest",
+        since=KNOWN_INSTANCE,
     ),
     must(
         "STATIC-08",
@@ -99,6 +101,7 @@ STATIC: tuple[Requirement, ...] = (
         "A replacement in CompletingRebalance always starts a rebalance, and parked SyncGroups of the others are "
         "answered REBALANCE_IN_PROGRESS.",
         "GroupMetadataManagerTest",
+        since=STATIC_REBALANCE,
     ),
     must(
         "STATIC-16",
@@ -183,6 +186,7 @@ STATIC: tuple[Requirement, ...] = (
         "A replacement without a rebalance survives a failover: the new id is known and the old one is not.",
         "KAFKA-10284, GroupMetadataManagerTest",
         needs=("restart",),
+        since=STORED_REPLACEMENT,
     ),
     must(
         "STATIC-29",

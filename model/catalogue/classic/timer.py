@@ -1,5 +1,6 @@
 """Timers: sessions, the rebalance timeout, the sync timeout, the initial delay. None fires early."""
 
+from fencepost.model.catalogue.classic.changes import SYNC_TIMEOUT, TIMEOUTS_OF_A_REJOIN
 from fencepost.model.catalogue.requirement import Requirement, must, should
 
 TIMER: tuple[Requirement, ...] = (
@@ -74,6 +75,7 @@ TIMER: tuple[Requirement, ...] = (
         "Members that do not sync within the rebalance timeout after the join phase are removed and a rebalance "
         "starts, even while they heartbeat.",
         "KAFKA-12890, GroupMetadataManagerTest, GroupCoordinatorTest",
+        since=SYNC_TIMEOUT,
     ),
     must(
         "TIMER-12",
@@ -172,5 +174,12 @@ TIMER: tuple[Requirement, ...] = (
         "Join timer ends with its phase",
         "A join timer has no effect once its join phase is complete.",
         "Redpanda source",
+    ),
+    must(
+        "TIMER-27",
+        "Timeout of the latest join",
+        "The rebalance timeout of a member is the one that its latest JoinGroup named.",
+        "KAFKA-14009, GroupCoordinatorTest",
+        since=TIMEOUTS_OF_A_REJOIN,
     ),
 )

@@ -12,7 +12,7 @@ ADMIN = (
         "DescribeGroups",
         Error.NONE,
         "the group exists and is not stable",
-        "ADMIN-02 ADMIN-04",
+        "ADMIN-02 ADMIN-04 ADMIN-34",
         MappingProxyType(
             {"members": "ADMIN-04", "protocol": "ADMIN-04", "groups": "ADMIN-07", "instances": "ADMIN-06"}
         ),
@@ -32,7 +32,7 @@ ADMIN = (
         "ListGroups",
         Error.NONE,
         "the group exists and passes the filters",
-        "ADMIN-11",
+        "ADMIN-11 ADMIN-33 ADMIN-34",
         MappingProxyType({"state": "ADMIN-12", "type": "ADMIN-13"}),
     ),
     rule("delete.unknown-group", "DeleteGroups", Error.GROUP_ID_NOT_FOUND, "the group does not exist", "ADMIN-16"),

@@ -23,7 +23,9 @@ INTERNAL = (
         JOIN_RESPONSE_FIELDS,
     ),
     rule("timer.parked", "", None, "a session ran out while a request was parked", "TIMER-03 TIMER-04"),
-    rule("timer.rebalance", "", None, "the rebalance timeout is over", "JOIN-44 TIMER-09", JOIN_RESPONSE_FIELDS),
+    rule(
+        "timer.rebalance", "", None, "the rebalance timeout is over", "JOIN-44 TIMER-09 TIMER-27", JOIN_RESPONSE_FIELDS
+    ),
     rule("timer.initial-delay", "", None, "the initial delay is over", "TIMER-16", JOIN_RESPONSE_FIELDS),
     rule("timer.initial-delay-grows", "", None, "somebody was added during the initial delay", "TIMER-17"),
     rule("timer.sync", "", None, "a member did not sync for the rebalance timeout", "TIMER-11 TIMER-13"),

@@ -1,9 +1,15 @@
 """Violations from mismatches: the response seen, the one allowed, and the requirements violated."""
 
+from types import MappingProxyType
+
+from fencepost.model.classic.core.state import Group, Holder, Phase
 from fencepost.model.classic.messages.parsing import NO_TOPIC_NAMES
 from fencepost.model.classic.messages.requests import TopicNames
+from fencepost.model.classic.messages.responses import PartitionErrors
 from fencepost.model.classic.rules import RULES, Rule
+from fencepost.model.errors import Error
 from fencepost.traces.judge.classic.field_differences import describe_differences
+from fencepost.traces.judge.classic.matching import partition_rows
 from fencepost.traces.judge.classic.overdue import is_overdue, overdue_requirements
 from fencepost.traces.judge.classic.recovery import OFFSET_DETAIL_FIELDS
 from fencepost.traces.judge.classic.wording import format_expected, format_state, other_guards
@@ -18,6 +24,26 @@ NO_RESPONSE = {
     frozenset({MISSING}): "no answer, although the coordinator answers later requests of the group",
 }
 """What was seen instead of a response, by the field that stands for it."""
+PARTITION_REQUIREMENTS = MappingProxyType(
+    {
+        frozenset({Error.OFFSET_METADATA_TOO_LARGE}): "COMMIT-15",
+        frozenset({Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID}): "COMMIT-13",
+    }
+)
+"""Which requirement speaks of errors of single partitions in a commit."""
+LOOKING_APIS = frozenset({"DescribeGroups", "ListGroups"})
+
+
+def is_pending(group: Group) -> bool:
+    """Whether the group has never had a member, and has issued ids."""
+    return group.generation == 0 and any(slot.holder == Holder.PENDING for slot in group.slots)
+
+
+def is_waiting_for_ids(group: Group) -> bool:
+    """Whether a join phase beyond the initial delay lacks nothing but the owners of pending ids."""
+    members = [slot for slot in group.slots if slot.holder == Holder.MEMBER]
+    pending = any(slot.holder == Holder.PENDING for slot in group.slots)
+    return group.phase is Phase.PREPARING and not group.initial and pending and all(slot.join for slot in members)
 
 
 def build_violation(
@@ -37,7 +63,7 @@ def build_violation(
         allowed = "an answer"
     elif "time" in mismatch.fields and mismatch.expected is not None:
         allowed += " at once"
-    requirements = violated_requirements(applied, mismatch)
+    requirements = partition_requirements(applied, part, mismatch, names) or violated_requirements(applied, mismatch)
     if is_overdue(mismatch):
         requirements = overdue_requirements(operation.api, mismatch, rules)
     wait = f" after {(operation.responded_at or 0) - operation.sent_at} ms" if "time" in mismatch.fields else ""
@@ -57,6 +83,27 @@ def build_violation(
         differences=describe_differences(group, part, mismatch, names),
         state=format_state(mismatch.world),
     )
+
+
+def partition_requirements(
+    applied: Rule | None, part: GroupOperation, mismatch: Mismatch, names: TopicNames
+) -> tuple[str, ...]:
+    """The requirement about single partitions of a commit, where no other partition has the wrong error; else ().
+
+    A wrong error of all partitions is that of the group, whatever they would have had by themselves.
+    """
+    expected, body = mismatch.expected, part.operation.response or {}
+    if applied is None or applied.error is not Error.NONE or mismatch.fields != {"error"}:
+        return ()
+    if not isinstance(expected, PartitionErrors) or expected.error is not Error.NONE:
+        return ()
+    rows = partition_rows(body.get("topics"), names)
+    seen = {where: row.get("error_code") for where, row in rows.items()}
+    wrong = [(int(error), seen.get(where)) for where, error in expected.errors.items() if error != seen.get(where)]
+    for errors, requirement in PARTITION_REQUIREMENTS.items():
+        if wrong and all(errors & set(each) for each in wrong):
+            return (requirement,)
+    return ()
 
 
 def violation_kind(operation: Operation, mismatch: Mismatch, rule: str, requirements: tuple[str, ...]) -> str:
@@ -80,7 +127,13 @@ def violated_requirements(applied: Rule | None, mismatch: Mismatch) -> tuple[str
         return ("GEN-01",)
     group = mismatch.world.group
     first = group is None or group.generation == 0
+    if mismatch.fields == {"protocol_type"} and applied.api in LOOKING_APIS and group is not None and is_pending(group):
+        return ("ADMIN-34",)
     if applied.api == "JoinGroup" and "time" in mismatch.fields <= {"time", "error"}:
         # Too late where the last member was there, else too early: before the others came or the delay was over.
-        return ("JOIN-27",) if mismatch.expected is not None else ("TIMER-16",) if first else ("JOIN-26",)
+        if mismatch.expected is not None:
+            return ("JOIN-27",)
+        if group is not None and is_waiting_for_ids(group):
+            return ("JOIN-28",)
+        return ("TIMER-16",) if first else ("JOIN-26",)
     return applied.requirements_for(mismatch.fields)

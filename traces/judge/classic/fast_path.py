@@ -13,8 +13,9 @@ from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages.requests import Heartbeat, OffsetCommit
 from fencepost.model.frozen import evolver
 from fencepost.traces.events import Order
-from fencepost.traces.judge.classic.matching import ObservedResponse, compare_with_choices
+from fencepost.traces.judge.classic.matching import compare_with_choices
 from fencepost.traces.judge.classic.nondeterminism import DialectProbe
+from fencepost.traces.judge.classic.observed_response import ObservedResponse
 from fencepost.traces.judge.classic.stepping import CoordinatorStepper
 from fencepost.traces.judge.classic.unseen import unseen_of
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Path

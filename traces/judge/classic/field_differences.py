@@ -7,7 +7,8 @@ from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import NoResponse, Phase
 from fencepost.model.classic.messages.requests import TopicNames
 from fencepost.model.errors import error_name
-from fencepost.traces.judge.classic.matching import ObservedResponse, fill_difference
+from fencepost.traces.judge.classic.matching import fill_difference
+from fencepost.traces.judge.classic.observed_response import ObservedResponse
 from fencepost.traces.judge.classic.wording import format_expected
 from fencepost.traces.judge.diagnosis.wording import format_value
 from fencepost.traces.judge.groups.silence_watch import MISSING

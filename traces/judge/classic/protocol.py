@@ -12,6 +12,7 @@ from fencepost.model.wire.codec import encode_body
 from fencepost.traces.events import Body, Event, Header, Order
 from fencepost.traces.judge.classic.attribution import build_violation
 from fencepost.traces.judge.classic.coordinator_lookup import LookupCheck, unusual_lookup_fields
+from fencepost.traces.judge.classic.group_lifetimes import GroupLifetimes
 from fencepost.traces.judge.classic.log_steps import LogStepCheck
 from fencepost.traces.judge.classic.partial_trace import ClassicPartialGroup
 from fencepost.traces.judge.classic.recovery import recover
@@ -52,6 +53,7 @@ class ClassicProtocol(JudgedProtocol):
         self.topics = KnownTopics()
         self.lookup = LookupCheck()
         self.log_steps = LogStepCheck()
+        self.lifetimes = GroupLifetimes()
 
     # --- groups -------------------------------------------------------------------------------------------------
 
@@ -66,7 +68,8 @@ class ClassicProtocol(JudgedProtocol):
 
     def build_violation(self, group: str, part: GroupOperation, mismatch: Mismatch, rules: frozenset[str]) -> Violation:
         """The mismatch in words, and the requirements that it violates."""
-        return build_violation(group, part, mismatch, rules, self.topics.names)
+        violation = build_violation(group, part, mismatch, rules, self.topics.names)
+        return self.lifetimes.attribute(violation, part.operation)
 
     def recover(self, diagnosis: Diagnosis, body: Body, operations: Mapping[int, GroupOperation]) -> Recovery | None:
         """Where to go on after the mismatches of a diagnosis."""
@@ -126,6 +129,7 @@ class ClassicProtocol(JudgedProtocol):
                 self.topics.learn_from_metadata(operation.response)
             elif operation.api == "FindCoordinator":
                 record.unusual_fields |= unusual_lookup_fields(operation.response)
+            self.lifetimes.on_response(operation)
         return self.lookup.check_response(operation)
 
     def on_unpaired_response(self, body: Body) -> None:

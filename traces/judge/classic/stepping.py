@@ -16,8 +16,9 @@ from fencepost.model.frozen import evolve
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Order
 from fencepost.traces.judge.classic.fresh_ids import resolve_ids
-from fencepost.traces.judge.classic.matching import ObservedResponse, compare_responses
+from fencepost.traces.judge.classic.matching import compare_responses
 from fencepost.traces.judge.classic.nondeterminism import StepFunction, outcomes_over_choices
+from fencepost.traces.judge.classic.observed_response import ObservedResponse
 from fencepost.traces.judge.classic.offset_expiry import maybe_expired_offsets
 from fencepost.traces.judge.classic.reduction import normalize_members
 from fencepost.traces.judge.classic.unseen import Unseen, unseen_of

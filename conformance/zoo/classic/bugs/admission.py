@@ -164,7 +164,7 @@ def newcomer_joins_the_running_generation(patch: Patch) -> None:
     patch.replace(Rebalancer, "add_member", add_without_a_round)
 
 
-@admission.add("BUG-21", "KAFKA-14009, https://github.com/apache/kafka/commit/d139379e50e", "TIMER-09")
+@admission.add("BUG-21", "KAFKA-14009, https://github.com/apache/kafka/commit/d139379e50e", "TIMER-27")
 def rejoin_keeps_the_old_timeouts(patch: Patch) -> None:
     """A rejoin brings new protocols, but its timeouts are not taken over."""
 

@@ -1,0 +1,41 @@
+"""A response as it came, and what of it is allowed beyond the response of the model."""
+
+from dataclasses import dataclass, field
+
+from fencepost.model.classic.core.state import JoinResponse
+from fencepost.model.classic.messages.parsing import NO_TOPIC_NAMES, Body
+from fencepost.model.classic.messages.requests import TopicNames
+from fencepost.model.classic.messages.responses import ListGroupsResponse
+from fencepost.model.errors import COORDINATOR_NOT_READY, Error
+from fencepost.model.frozen import fast_frozen
+
+
+@fast_frozen
+@dataclass(frozen=True, slots=True)
+class ObservedResponse:
+    """A response as it came, and the request it belongs to. `names` are those of topics by their ids."""
+
+    api: str
+    version: int
+    request: Body
+    response: Body
+    group: str
+    names: TopicNames = field(default_factory=lambda: NO_TOPIC_NAMES)
+
+
+def is_refused_in_any_way(expected: JoinResponse, observed: ObservedResponse) -> bool:
+    """Whether a pending id came with an instance id and got an error, whichever (JOIN-14)."""
+    request, error = observed.request, observed.response.get("error_code")
+    named = request.get("member_id") and request.get("group_instance_id") is not None
+    return bool(expected.error == Error.UNKNOWN_SERVER_ERROR and named and error and error not in COORDINATOR_NOT_READY)
+
+
+def is_nothing_elsewhere(row: Body) -> bool:
+    """Whether a row says that there is no offset in the place that version 0 reads, which is not the group's."""
+    return row.get("error_code") == Error.UNKNOWN_TOPIC_OR_PARTITION and row.get("committed_offset") == -1
+
+
+def is_case_decisive(expected: ListGroupsResponse, observed: ObservedResponse) -> bool:
+    """Whether the state filter names the state of the group in another case only."""
+    states = observed.request.get("states_filter") or ()
+    return expected.listed and bool(states) and expected.state not in states
