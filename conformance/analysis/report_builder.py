@@ -309,7 +309,10 @@ def merge_reports(reports: Sequence[Report]) -> Report:
         events=sum(report.events for report in reports),
         seconds=round(sum(report.seconds for report in reports), 3),
         cut_short=any(report.cut_short for report in reports),
+        ended=next((report.ended for report in reports if report.ended is not None), None),
         coverage=None,
+        unclassified=distinct_failures(failure for report in reports for failure in report.unclassified),
+        idle_findings=tuple(finding for report in reports for finding in report.idle_findings),
     )
 
 

@@ -12,7 +12,7 @@ from fencepost.conformance.pipeline import campaign as module
 from fencepost.conformance.pipeline.campaign import check_same_campaign, finished_seeds, run_seeds
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.reports.json_report import to_json
-from fencepost.conformance.results import Report, RequirementResult, Verdict
+from fencepost.conformance.results import Ending, EndKind, ExitCode, Failure, Report, RequirementResult, Verdict
 from fencepost.traces.pipeline.corpus import Batch, Corpus
 from fencepost.traces.pipeline.errors import PipelineError
 from tests.support.corpus_tables import ProcessKilled, read_rows
@@ -105,6 +105,17 @@ def test_reports_add_up(one: Verdict, other: Verdict, both: Verdict) -> None:
     reports = [Report({"name": "x"}, seed, (result(each, seed),)) for seed, each in ((1, one), (2, other))]
     (found,) = merge_reports(reports).results
     assert (found.verdict, found.note, found.checks) == (both, both.value, 3)
+
+
+def test_what_one_report_says_of_its_run_is_not_lost() -> None:
+    """An unclassified violation, a busy target and an early end of one run stay in the report of all."""
+    failure = Failure(trace="t", step=1, observed="", allowed=(), guard="", kind="wrong")
+    ended = Ending(EndKind.STOPPED, "the time is up")
+    clean = Report({"name": "x"}, 1, (result(Verdict.PASS, 1),))
+    other = replace(clean, seed=2, unclassified=(failure,), idle_findings=("spins",), cut_short=True, ended=ended)
+    merged = merge_reports([clean, other, other])
+    assert (merged.unclassified, merged.idle_findings, merged.ended) == ((failure,), ("spins", "spins"), ended)
+    assert merged.exit_code() is ExitCode.VIOLATION
 
 
 def test_no_seed_is_no_campaign(spark: SparkSession, tmp_path: Path) -> None:
