@@ -1,8 +1,9 @@
-"""Finds out what a listener wants that hangs up on Kafka's requests: told by its bytes, never guessed."""
+"""The protocol that a listener wants which hangs up on Kafka's requests: told by its bytes, never guessed."""
 
 import asyncio
 
 from fencepost.adapters.address import Address, format_url
+from fencepost.adapters.security.authentication import HANDSHAKE_VERSION, UNSUPPORTED_SASL_MECHANISM
 from fencepost.adapters.target import TargetError
 from fencepost.adapters.wire.admin_client import AdminClient
 from fencepost.adapters.wire.connection import ConnectionLoss, ConnectionLossError, LossCause
@@ -15,9 +16,6 @@ HEADS = (
     (b"SSH-", "speaks SSH, not Kafka's protocol; check the port"),
 )
 """The first bytes of other protocols."""
-SASL_HANDSHAKE = 17
-UNSUPPORTED_SASL_MECHANISM = 33
-NO_MECHANISM = "NONE"
 SASL_TIMEOUT_S = 2.0
 
 
@@ -52,41 +50,11 @@ async def explain_hangup(client: AdminClient, address: Address, loss: Connection
 
 async def _ask_mechanisms(client: AdminClient, address: Address) -> tuple[str, ...]:
     """The SASL mechanisms that a listener names when asked for an unknown one (KIP-43); none if it wants no SASL."""
-    frame = b"".join(
-        (
-            SASL_HANDSHAKE.to_bytes(2),
-            (1).to_bytes(2),
-            client.next_id().to_bytes(4),
-            (0xFFFF).to_bytes(2),
-            len(NO_MECHANISM).to_bytes(2),
-            NO_MECHANISM.encode(),
-        )
-    )
-    try:
-        connection = await client.pool.open_connection(address)
-    except ConnectionLossError:
-        return ()
-    outcome: asyncio.Future[bytes | ConnectionLoss] = asyncio.get_running_loop().create_future()
-    connection.send(frame, outcome.set_result, outcome.set_result)
     try:
         async with asyncio.timeout(SASL_TIMEOUT_S):
-            response = await outcome
-    except TimeoutError:
+            question = {"mechanism": "NONE"}
+            response = await client.request(address, "SaslHandshake", HANDSHAKE_VERSION, question, alone=True)
+    except (ConnectionLossError, TimeoutError):
         return ()
-    finally:
-        connection.abort()
-    return _read_mechanisms(response) if isinstance(response, bytes) else ()
-
-
-def _read_mechanisms(frame: bytes) -> tuple[str, ...]:
-    """The mechanisms in a SaslHandshake response that refuses one; none in any other."""
-    if int.from_bytes(frame[4:6]) != UNSUPPORTED_SASL_MECHANISM:
-        return ()
-    names, rest = [], frame[10:]
-    for _ in range(int.from_bytes(frame[6:10])):
-        size = int.from_bytes(rest[:2])
-        if len(rest) < 2 + size or not size:
-            break
-        names.append(rest[2 : 2 + size].decode(errors="replace"))
-        rest = rest[2 + size :]
-    return tuple(names)
+    refused = response.body.get("error_code") == UNSUPPORTED_SASL_MECHANISM
+    return tuple(response.body.get("mechanisms") or ()) if refused else ()

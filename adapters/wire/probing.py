@@ -1,4 +1,4 @@
-"""Measures settings that neither the profile nor the cluster tells, in groups of its own."""
+"""Probes of settings that neither the profile nor the cluster tells, in groups of the kit's own."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -32,7 +32,7 @@ _NEVER_PARKS = "a JoinGroup during a rebalance is answered at once: the target d
 
 
 class UnclearResponseError(Exception):
-    """A response does not tell what was asked."""
+    """The response to a probe leaves the setting open."""
 
 
 class SettingsProbe:
@@ -114,13 +114,7 @@ class SettingsProbe:
         if await self._accepts_session(group, 1):
             self._learn(SettingOrigin.UNLIMITED, min_session_timeout=1)
             return
-        refused = 1
-        while accepted - refused > 1:
-            middle = (accepted + refused) // 2
-            if await self._accepts_session(group, middle):
-                accepted = middle
-            else:
-                refused = middle
+        accepted = await self._last_accepted_session(group, accepted, refused=1)
         self._learn(SettingOrigin.PROBE, min_session_timeout=accepted)
 
     async def _measure_longest_session(self) -> None:
@@ -129,14 +123,18 @@ class SettingsProbe:
         if await self._accepts_session(group, INT32_MAX):
             self._learn(SettingOrigin.UNLIMITED, max_session_timeout=INT32_MAX)
             return
-        refused = INT32_MAX
-        while refused - accepted > 1:
+        accepted = await self._last_accepted_session(group, accepted, refused=INT32_MAX)
+        self._learn(SettingOrigin.PROBE, max_session_timeout=accepted)
+
+    async def _last_accepted_session(self, group: str, accepted: int, *, refused: int) -> int:
+        """The session timeout nearest to a refused one that is accepted, found by bisection; in milliseconds."""
+        while abs(accepted - refused) > 1:
             middle = (accepted + refused) // 2
             if await self._accepts_session(group, middle):
                 accepted = middle
             else:
                 refused = middle
-        self._learn(SettingOrigin.PROBE, max_session_timeout=accepted)
+        return accepted
 
     @property
     def _session(self) -> int:

@@ -91,10 +91,7 @@ class KafkaTarget:
         """As `Target.open`."""
         try:
             if not self._is_started and self._process_control is not None:
-                self._address = await self._process_control.start()
-                self._bootstrap = (self._address,)
-                self._is_started = True
-                return await self._retry_discovery()
+                return await self._start(self._process_control)
             return await self._discover()
         except BaseException:
             await self.close()
@@ -210,12 +207,13 @@ class KafkaTarget:
         self._pool.fail_all("the target was killed")
         for channel in self._channels:
             channel.record_restart()
-        self._address = await self._process_control.start()
-        self._bootstrap = (self._address,)
-        await self._retry_discovery()
+        await self._start(self._process_control)
 
-    async def _retry_discovery(self) -> Description:
-        """Discover the target again, with retries: some targets print their address before they serve."""
+    async def _start(self, process_control: ProcessControl) -> Description:
+        """Start the target and discover it, with retries: some targets print their address before they serve."""
+        self._address = await process_control.start()
+        self._bootstrap = (self._address,)
+        self._is_started = True
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._ready_timeout
         while True:

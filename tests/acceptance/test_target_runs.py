@@ -6,7 +6,7 @@ import pytest
 
 from fencepost.conformance.profile import Profile
 from tests.acceptance.checks import targets
-from tests.acceptance.checks.conformance import KitRun
+from tests.acceptance.checks.conformance import KitRun, start_target
 from tests.acceptance.framework import Figure, MeasurementError
 
 
@@ -60,5 +60,5 @@ def test_a_stranger_has_more_thresholds(seeded: list[tuple[str, ...]], tmp_path:
 def test_a_target_that_does_not_start_cannot_be_measured(tmp_path: Path) -> None:
     target = targets.double_target("dies", tmp_path)
     target.profile = Profile(tmp_path, start=("false",), kill=("true",))
-    with pytest.raises(MeasurementError), targets.started(target):
+    with pytest.raises(MeasurementError), start_target(target):
         pass

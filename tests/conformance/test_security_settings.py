@@ -1,10 +1,7 @@
 """What a profile may say of TLS and SASL, and what commands show of its secrets."""
 
-import asyncio
 import json
-import threading
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,6 +14,7 @@ from fencepost.conformance.cli import main
 from fencepost.conformance.profile import ProfileError, load_profile
 from tests.support.guarded_server import CERTIFICATES, Door, guarded_server
 from tests.support.security_profiles import KIT, PASSWORD, SECRET, TOKEN, TRUST, USERS, set_passwords, write_profile
+from tests.support.server_thread import enter_in_thread
 
 pytestmark = pytest.mark.real_time
 
@@ -115,26 +113,8 @@ def test_keys_of_tls_without_tls(tmp_path: Path) -> None:
 @contextmanager
 def guarded_in_thread(door: Door) -> Iterator[str]:
     """Serves in a thread; gives host and port."""
-    address: Future[str] = Future()
-    stop: Future[None] = Future()
-
-    async def live() -> None:
-        try:
-            async with guarded_server(door) as place:
-                address.set_result(format_address(*place))
-                await asyncio.wrap_future(stop)
-        except BaseException as error:
-            if not address.done():
-                address.set_exception(error)
-
-    thread = threading.Thread(target=asyncio.run, args=(live(),), daemon=True)
-    thread.start()
-    try:
-        yield address.result(10)
-    finally:
-        stop.set_result(None)
-        thread.join(10)
-        assert not thread.is_alive()
+    with enter_in_thread(lambda: guarded_server(door)) as place:
+        yield format_address(*place)
 
 
 def shown_secrets(folder: Path, capture: Capture, *kept: Path) -> list[str]:

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
+from fencepost.adapters.security.authentication import UNSUPPORTED_SASL_MECHANISM
 from fencepost.adapters.wire.discovery import MIN_PARTITIONS
-from fencepost.adapters.wire.hangup import SASL_HANDSHAKE, UNSUPPORTED_SASL_MECHANISM
 from fencepost.model.errors import Error
 from fencepost.model.wire.codec import API_KEYS, VERSIONS, DecodedRequest, decode_request, encode_response, fit_body
 
@@ -93,7 +93,7 @@ class FakeBroker:
         try:
             while True:
                 frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
-                if self.sasl_mechanisms and int.from_bytes(frame[:2]) == SASL_HANDSHAKE:
+                if self.sasl_mechanisms and int.from_bytes(frame[:2]) == API_KEYS["SaslHandshake"]:
                     writer.write(self.refuse_mechanism(frame))
                     break
                 request = decode_request(frame)

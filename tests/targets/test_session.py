@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from textwrap import indent
 
-from tests.targets import probe
+from tests.targets.background import is_serving
 from tests.targets.running import load_target
 
 ROOT = Path(__file__).parents[2]
@@ -28,13 +28,6 @@ def run_python(*lines: str) -> subprocess.Popen[str]:
 def read_port(process: subprocess.Popen[str]) -> int:
     assert process.stdout is not None
     return int(process.stdout.readline())
-
-
-def is_serving(port: int) -> bool:
-    try:
-        return bool(probe.api_versions(port))
-    except OSError:
-        return False
 
 
 def wait_until(holds: Callable[[], bool]) -> None:

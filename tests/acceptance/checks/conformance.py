@@ -34,7 +34,7 @@ from tests.acceptance.framework import (
 from tests.acceptance.mock_findings import KNOWN_CRASHES, KNOWN_FAILURES
 from tests.support.bug_witnesses import WITNESSES, shown_by
 from tests.support.readme import COMMANDS
-from tests.targets.running import load_target
+from tests.targets.running import RunningTarget, load_target
 
 SEEDS = (1, 2, 3)
 BAD_INPUT = (
@@ -89,15 +89,21 @@ def command_environment(run_folder: Path | None = None) -> dict[str, str]:
 @contextmanager
 def running_target(name: str, folder: Path) -> Iterator[str]:
     """A target of tests/targets, started with empty storage; gives its address."""
-    running = load_target(name, folder / "run")
+    with start_target(load_target(name, folder / "run")) as address:
+        yield address
+
+
+@contextmanager
+def start_target(target: RunningTarget) -> Iterator[str]:
+    """Start a target for the block; gives its address. Raises MeasurementError if it cannot be started."""
     try:
-        running.start()
+        target.start()
     except (pytest.skip.Exception, AssertionError) as reason:
         raise MeasurementError(" ".join(str(reason).split())) from None
     try:
-        yield f"kafka://{running.bootstrap}"
+        yield f"kafka://{target.bootstrap}"
     finally:
-        running.kill()
+        target.kill()
 
 
 def profile_option(name: str) -> list[str]:

@@ -6,15 +6,12 @@ thresholds, and kfake has more of them: it is the stranger that is tested withou
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-import pytest
-
 from fencepost.conformance.profile import Profile
-from tests.acceptance.checks.conformance import KitRun, join_ids, profile_option, run_test_command
-from tests.acceptance.framework import Check, Figure, MeasurementError, at_most, exactly, without_threshold
+from tests.acceptance.checks.conformance import KitRun, join_ids, profile_option, run_test_command, start_target
+from tests.acceptance.framework import Check, Figure, at_most, exactly, without_threshold
 from tests.targets.doubles.brokers import DOUBLES
 from tests.targets.running import RunningTarget, load_target
 
@@ -24,19 +21,6 @@ KNOWN_CODES = (0, 1, 3)
 """Exit codes of a run that was possible."""
 MAX_INCONCLUSIVE, MAX_UNSUPPORTED, MAX_SECONDS = 0.03, 0.15, 180
 """Of kfake's requirements, and seconds of a run on it."""
-
-
-@contextmanager
-def started(target: RunningTarget) -> Iterator[str]:
-    """Start a target for the block; gives its address. Raises MeasurementError if it cannot be started."""
-    try:
-        target.start()
-    except (pytest.skip.Exception, AssertionError) as reason:
-        raise MeasurementError(" ".join(str(reason).split())) from None
-    try:
-        yield f"kafka://{target.bootstrap}"
-    finally:
-        target.kill()
 
 
 def double_target(name: str, folder: Path) -> RunningTarget:
@@ -74,7 +58,7 @@ def check_target(
     if target is None:
         yield from run_seeds("bundled", folder, options, is_stranger)
         return
-    with started(target) as address:
+    with start_target(target) as address:
         yield from run_seeds(address, folder, options, is_stranger)
 
 

@@ -8,17 +8,15 @@ import argparse
 import sys
 from pathlib import Path
 
+from tests.targets.background import start_on_port
 from tests.targets.doubles.brokers import DOUBLES
-from tests.targets.process import ProcessFolder, chosen_ports, print_address, run_folder
-from tests.targets.serve.broker import START_TIMEOUT_S, is_serving
+from tests.targets.process import ProcessFolder, print_address, run_folder
 
 
 def start(name: str, folder: ProcessFolder) -> str:
     """Start the double that lives in `folder`, unless it runs already, and return its address once it answers."""
-    [port] = chosen_ports(folder.path, 1)
-    process = folder.launch([sys.executable, "-m", "tests.targets.doubles", name, "--port", str(port)])
-    folder.wait_until_serving(process, lambda: is_serving(port), START_TIMEOUT_S)
-    return f"127.0.0.1:{port}"
+    command = [sys.executable, "-m", "tests.targets.doubles", name, "--port"]
+    return start_on_port(folder, lambda port: [*command, str(port)])
 
 
 def main(arguments: list[str] | None = None) -> int:

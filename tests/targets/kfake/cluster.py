@@ -6,7 +6,6 @@ kill               kill it without warning; the next start is empty and has the 
 It is built at the first start, into $FENCEPOST_CACHE (default ~/.cache/fencepost).
 """
 
-import argparse
 import fcntl
 import os
 import shutil
@@ -15,20 +14,11 @@ import sys
 from hashlib import sha256
 from pathlib import Path
 
-from tests.targets import probe
-from tests.targets.process import (
-    MissingDependencyError,
-    ProcessFolder,
-    cache_folder,
-    chosen_ports,
-    print_address,
-    run_folder,
-)
+from tests.targets.background import start_on_port, start_or_kill
+from tests.targets.process import MissingDependencyError, ProcessFolder, cache_folder
 
 HERE = Path(__file__).parent
 SOURCES = ("go.mod", "go.sum", "main.go")
-START_TIMEOUT_S = 30
-"""Seconds kfake may take to answer, on a busy machine."""
 
 
 def build() -> Path:
@@ -58,31 +48,12 @@ def build() -> Path:
 def start(folder: ProcessFolder) -> str:
     """Start the kfake that lives in `folder`, unless it runs already, and return its address once it answers."""
     program = build()
-    [port] = chosen_ports(folder.path, 1)
-    process = folder.launch([str(program), str(port)])
-    folder.wait_until_serving(process, lambda: is_serving(port), START_TIMEOUT_S)
-    return f"127.0.0.1:{port}"
-
-
-def is_serving(port: int) -> bool:
-    """Whether kfake answers ApiVersions."""
-    try:
-        return bool(probe.api_versions(port))
-    except OSError:
-        return False
+    return start_on_port(folder, lambda port: [str(program), str(port)])
 
 
 def main(arguments: list[str] | None = None) -> int:
     """`start` or `kill`; 0 on success, 1 if the start failed, 2 if Go or the download is missing."""
-    parser = argparse.ArgumentParser(prog="cluster", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("action", choices=["start", "kill"])
-    parser.add_argument("--data", type=Path, help="the folder of its process (default: kfake in $FENCEPOST_RUN)")
-    given = parser.parse_args(arguments)
-    folder = ProcessFolder((given.data or run_folder() / "kfake").absolute())
-    if given.action == "kill":
-        folder.kill()
-        return 0
-    return print_address(lambda: start(folder))
+    return start_or_kill("kfake", __doc__, start, arguments)
 
 
 if __name__ == "__main__":

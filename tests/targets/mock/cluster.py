@@ -4,16 +4,12 @@ start              print the bootstrap address, the only line on stdout, once th
 kill               kill it without warning; the next start is empty and has a new port
 """
 
-import argparse
 import sys
 from pathlib import Path
 
-from tests.targets import probe
+from tests.targets.background import START_TIMEOUT_S, is_serving, start_or_kill
 from tests.targets.mock.host import load_library
-from tests.targets.process import MissingDependencyError, ProcessFolder, print_address, run_folder
-
-START_TIMEOUT_S = 30
-"""Seconds the mock may take to answer, on a busy machine."""
+from tests.targets.process import MissingDependencyError, ProcessFolder
 
 
 def start(folder: ProcessFolder) -> str:
@@ -24,29 +20,18 @@ def start(folder: ProcessFolder) -> str:
         raise MissingDependencyError(str(missing)) from missing
     address = folder.path / "address"
     process = folder.launch([sys.executable, "-m", "tests.targets.mock.host", str(address)], stale=[address])
-    folder.wait_until_serving(process, lambda: is_serving(address), START_TIMEOUT_S)
+    folder.wait_until_serving(process, lambda: is_serving_there(address), START_TIMEOUT_S)
     return address.read_text()
 
 
-def is_serving(address: Path) -> bool:
+def is_serving_there(address: Path) -> bool:
     """Whether the mock has told its address and answers there."""
-    try:
-        return bool(probe.api_versions(int(address.read_text().rpartition(":")[2])))
-    except OSError:
-        return False
+    return address.exists() and is_serving(int(address.read_text().rpartition(":")[2]))
 
 
 def main(arguments: list[str] | None = None) -> int:
     """`start` or `kill`; 0 on success, 1 if the start failed, 2 if the wheel is missing."""
-    parser = argparse.ArgumentParser(prog="cluster", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("action", choices=["start", "kill"])
-    parser.add_argument("--data", type=Path, help="the folder of its process (default: mock in $FENCEPOST_RUN)")
-    given = parser.parse_args(arguments)
-    folder = ProcessFolder((given.data or run_folder() / "mock").absolute())
-    if given.action == "kill":
-        folder.kill()
-        return 0
-    return print_address(lambda: start(folder))
+    return start_or_kill("mock", __doc__, start, arguments)
 
 
 if __name__ == "__main__":

@@ -12,30 +12,17 @@ from pathlib import Path
 
 from fencepost.adapters.serve.server import serve_forever
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from tests.targets import probe
-from tests.targets.process import ProcessFolder, chosen_ports, print_address, run_folder
+from tests.targets.background import start_on_port
+from tests.targets.process import ProcessFolder, print_address, run_folder
 
 HOST_MODULE = "tests.targets.serve.broker"
 """What serves."""
-START_TIMEOUT_S = 30
-"""Seconds the server may take to answer, on a busy machine."""
 
 
 def start(folder: ProcessFolder) -> str:
     """Start the server that lives in `folder`, unless it runs already, and return its address once it answers."""
-    [port] = chosen_ports(folder.path, 1)
-    command = [sys.executable, "-m", HOST_MODULE, "host", str(port), "--data", str(folder.path)]
-    process = folder.launch(command)
-    folder.wait_until_serving(process, lambda: is_serving(port), START_TIMEOUT_S)
-    return f"127.0.0.1:{port}"
-
-
-def is_serving(port: int) -> bool:
-    """Whether the server answers ApiVersions."""
-    try:
-        return bool(probe.api_versions(port))
-    except OSError:
-        return False
+    data = ["--data", str(folder.path)]
+    return start_on_port(folder, lambda port: [sys.executable, "-m", HOST_MODULE, "host", str(port), *data])
 
 
 def main(arguments: list[str] | None = None) -> int:
