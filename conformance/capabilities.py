@@ -27,7 +27,7 @@ SETTINGS_OF_CAPABILITY: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """The settings without whose values a capability is of no use."""
 
 
-def _told(line: str) -> str:
+def _settings_line(line: str) -> str:
     return f" ([settings] {line}, where the broker does not tell)"
 
 
@@ -37,13 +37,13 @@ REMEDIES: Mapping[str, str] = MappingProxyType(
         "second-node": "[capabilities] offers = ['second-node']",
         "graceful-move": "[capabilities] offers = ['graceful-move']",
         "resize": "[capabilities] offers = ['resize']",
-        "size-limit": f"a group.max.size of at most {MAX_TESTABLE_SIZE}{_told('max_group_size = N')}",
-        "initial-delay": f"a group.initial.rebalance.delay.ms above 0{_told('initial_rebalance_delay = MS')}",
-        "no-initial-delay": f"a group.initial.rebalance.delay.ms of 0{_told('initial_rebalance_delay = 0')}",
+        "size-limit": f"a group.max.size of at most {MAX_TESTABLE_SIZE}{_settings_line('max_group_size = N')}",
+        "initial-delay": f"a group.initial.rebalance.delay.ms above 0{_settings_line('initial_rebalance_delay = MS')}",
+        "no-initial-delay": f"a group.initial.rebalance.delay.ms of 0{_settings_line('initial_rebalance_delay = 0')}",
         "session-bounds": "[settings] min_session_timeout = MS and max_session_timeout = MS",
         "metadata-limit": "[settings] max_offset_metadata = N",
         "retention": f"an offsets.retention.check.interval.ms of at most {MAX_CLEANUP_PERIOD_MS}"
-        f"{_told('retention_check_interval = MS and offsets_retention = MS')}",
+        f"{_settings_line('retention_check_interval = MS and offsets_retention = MS')}",
         "transactions": "nothing: it does not offer InitProducerId, TxnOffsetCommit and EndTxn",
         "intrusive": "--intrusive, or [target] start = 'COMMAND'",
         "slow": "--slow",

@@ -1,7 +1,7 @@
 """The results of a run, as plain data: a verdict for each requirement, its failures, and coverage of the model."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
@@ -72,6 +72,11 @@ class Failure:
     state: str = ""
     wrong_step: int = 0
     kind: str = ""
+
+    def numbered_steps(self) -> Iterator[str]:
+        """The steps of the schedule, numbered, with a mark behind the one that gets the wrong response."""
+        for number, step in enumerate(self.schedule, 1):
+            yield f"{number}. {step}{'   <-- wrong response' if number == self.wrong_step else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +215,7 @@ class Report:
         """No requirement is violated, none stayed inconclusive and the run was not cut short."""
         return self.exit_code() is ExitCode.CONFORMANT
 
-    def checked(self) -> int:
+    def checked_count(self) -> int:
         """The number of requirements with a verdict of their own: pass, fail or known."""
         return sum(result.verdict in (Verdict.PASS, Verdict.FAIL, Verdict.KNOWN) for result in self.results)
 

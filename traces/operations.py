@@ -27,8 +27,6 @@ class Operation:
     """The node it was sent to, where the trace says so."""
     lost: bool = False
     """Its connection ended, or the target was restarted: no response will be seen."""
-    lost_at: int | None = None
-    """When that was, as far as it is known ahead."""
     connection: int = 0
 
 
@@ -79,7 +77,7 @@ class Lookahead:
         if event.kind is Kind.FAULT and event.of is not None:
             found = self.open_operations.get(event.of)
             if found is not None:
-                found.lost, found.lost_at = True, event.time
+                found.lost = True
             return PairedEvent(event, found)
         if event.kind is Kind.INTERNAL and event.api == "routed" and event.of is not None:
             found = self.open_operations.get(event.of)
@@ -87,6 +85,6 @@ class Lookahead:
                 found.broker = event.body["broker"]
         if event.kind is Kind.FAULT and event.api == "restart":
             for operation in self.open_operations.values():
-                operation.lost, operation.lost_at = True, event.time
+                operation.lost = True
             self.open_operations.clear()
         return PairedEvent(event)

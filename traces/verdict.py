@@ -35,6 +35,11 @@ class FieldDifference:
     observed: str
     place: str = ""
 
+    @property
+    def label(self) -> str:
+        """The name, with the row if there is one."""
+        return f"{self.name} of {self.place}" if self.place else self.name
+
 
 @dataclass(frozen=True, slots=True)
 class Violation:

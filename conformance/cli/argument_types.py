@@ -1,7 +1,10 @@
-"""The types of command-line arguments: each returns the value of a text, or raises `ArgumentTypeError`."""
+"""The types of command-line arguments: each returns the value of a text, or raises `ArgumentTypeError`.
+
+And arguments that several commands have.
+"""
 
 import re
-from argparse import ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,6 +12,11 @@ if TYPE_CHECKING:
 
 _MAX_PORT = 65_535
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def add_patterns(parser: ArgumentParser, option: str, help: str) -> None:
+    """Add an option that takes patterns, and may be given several times."""
+    parser.add_argument(option, metavar="PATTERN", nargs="+", action="extend", default=[], help=help)
 
 
 def count(text: str) -> int:

@@ -265,7 +265,7 @@ def write_reports(options: argparse.Namespace, report: "Report", console: Consol
 
 def finding_line(row: Mapping[str, Any]) -> str:
     """A finding of `fencepost pipeline watch` in one line."""
-    from fencepost.conformance.reports.text import escape_unprintable
+    from fencepost.conformance.reports.layout import escape_unprintable
 
     value = json.loads(row["value"])
     if row["kind"] == "quarantine":

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fencepost.conformance.cli.argument_types import count, duration, whole
+from fencepost.conformance.cli.argument_types import add_patterns, count, duration, whole
 from fencepost.conformance.cli.console import Console
 from fencepost.conformance.cli.usage import UsageError
 
@@ -68,21 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
     """Add the options that select requirements."""
-    parser.add_argument(
-        "--only",
-        metavar="PATTERN",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="requirements to test, such as JOIN-29 or 'JOIN-*' (default: all)",
-    )
-    parser.add_argument(
-        "--exclude",
-        metavar="PATTERN",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="requirements to leave out; scenarios that show others as well are played all the same",
+    add_patterns(parser, "--only", "requirements to test, such as JOIN-29 or 'JOIN-*' (default: all)")
+    add_patterns(
+        parser, "--exclude", "requirements to leave out; scenarios that show others as well are played all the same"
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fencepost.conformance.cli.argument_types import count
+from fencepost.conformance.cli.argument_types import add_patterns, count
 from fencepost.conformance.cli.console import Console
 from fencepost.conformance.zoo.strategies import STRATEGIES
 
@@ -16,14 +16,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `fencepost zoo`."""
-    parser.add_argument(
-        "--only",
-        metavar="PATTERN",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="bugs such as BUG-35 or 'BUG-0*', or mutants such as 'rounds.*' (default: all bugs)",
-    )
+    add_patterns(parser, "--only", "bugs such as BUG-35 or 'BUG-0*', or mutants such as 'rounds.*' (default: all bugs)")
     parser.add_argument(
         "--by",
         choices=STRATEGIES,

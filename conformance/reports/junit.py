@@ -86,8 +86,7 @@ def _failure_lines(failure: Failure) -> Iterator[str]:
     for label, text in (("false guard", failure.guard), ("rule", failure.rule), ("state", failure.state)):
         if text:
             yield f"{label}: {text}"
-    for number, step in enumerate(failure.schedule, 1):
-        yield f"{number}. {step}{'   <-- wrong response' if number == failure.wrong_step else ''}"
+    yield from failure.numbered_steps()
     if failure.replay:
         yield f"replay: {failure.replay}"
 
@@ -96,8 +95,7 @@ def _difference_lines(failure: Failure) -> Iterator[str]:
     if failure.title:
         yield failure.title
     for difference in failure.differences:
-        place = f" of {difference.place}" if difference.place else ""
-        yield f"{difference.name}{place}: expected {difference.expected}, observed {difference.observed}"
+        yield f"{difference.label}: expected {difference.expected}, observed {difference.observed}"
     if not failure.differences:
         yield from (f"expected: {allowed}" for allowed in failure.allowed)
         yield f"observed: {failure.observed}"

@@ -1,14 +1,12 @@
 """A requirement explained: what it asks for, where that is written, and how it is tested."""
 
-import textwrap
 from collections.abc import Iterable, Iterator
 
 from fencepost.conformance.profile import DERIVED_CAPABILITIES
 from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
+from fencepost.conformance.reports.layout import wrapped_lines
 from fencepost.model.catalogue.requirement import CAPABILITIES, Requirement, Verifiability
 
-_WIDTH = 100
-_COLUMN = 16
 _TESTED = {
     Verifiability.CHECKED: "by scenarios of its own, and wherever other schedules come by",
     Verifiability.RESTART: "by scenarios that kill the target and start it again",
@@ -21,14 +19,7 @@ def explain_requirement(requirement: Requirement) -> str:
     lines = [f"{requirement.id} {requirement.level}: {requirement.title}"]
     for label, texts in _sections(requirement):
         for text in texts:
-            lines += textwrap.wrap(
-                text,
-                _WIDTH,
-                initial_indent=f"  {label:<{_COLUMN - 2}}",
-                subsequent_indent=" " * _COLUMN,
-                break_on_hyphens=False,
-                break_long_words=False,
-            )
+            lines += wrapped_lines(label, text)
             label = ""
     return "\n".join(lines) + "\n"
 
@@ -40,7 +31,8 @@ def _sections(requirement: Requirement) -> Iterator[tuple[str, Iterable[str]]]:
     untestable = requirement.testability is Verifiability.UNTESTABLE
     yield "tested", (f"not at all: {requirement.why}" if untestable else _TESTED[requirement.testability],)
     yield "needs", (f"{CAPABILITIES[name]}; {_told_by(name)}" for name in requirement.needs)
-    yield "follows from", (", ".join(specification.prerequisites.get(id, ())),)
+    prerequisites = specification.prerequisites.get(id, ())
+    yield "follows from", (", ".join(prerequisites),) if prerequisites else ()
     yield "rules", (f"{name}: {rule.guard}" for name, rule in specification.rules.items() if id in rule.requirements)
     yield "scenarios", (scenario.name for scenario in DEFAULT_PROTOCOL.scenarios if id in scenario.requirements)
 

@@ -1,6 +1,5 @@
 """The report as plain text for a terminal: failures first, then inconclusive requirements with their reasons."""
 
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
@@ -8,6 +7,13 @@ from typing import TypeAlias
 from fencepost.conformance.analysis.causes import Cause, find_causes
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
 from fencepost.conformance.reports.ending import describe_ending
+from fencepost.conformance.reports.layout import (
+    escape_unprintable,
+    label_once,
+    unwrapped_line,
+    wrap_text,
+    wrapped_lines,
+)
 from fencepost.conformance.reports.progress import format_duration
 from fencepost.conformance.results import (
     Coverage,
@@ -21,9 +27,6 @@ from fencepost.conformance.results import (
     Verdict,
 )
 from fencepost.model.catalogue.requirement import Requirement
-
-_WIDTH = 100
-_LABEL = 16  # the column where the values of labelled lines begin
 
 _MAX_SHOWN = 3
 _MAX_RESPONSE = 600
@@ -84,7 +87,7 @@ def render_report(report: Report, *, colour: bool = False) -> str:
     if report.undecided:
         blocks.append(_open_questions(report.undecided))
     if report.ended is not None:
-        blocks.append("\n".join(_wrap_text("", f"Cut short: {describe_ending(report.ended)}", "  ")))
+        blocks.append("\n".join(wrap_text("", f"Cut short: {describe_ending(report.ended)}", "  ")))
     if report.idle_findings:
         blocks.append("\n".join(["While idle", *(f"  {escape_unprintable(each)}" for each in report.idle_findings)]))
     blocks.append(_closing_lines(report, paint))
@@ -111,7 +114,7 @@ def render_replay(replay: ReplayResult, *, colour: bool = False) -> str:
 
 def outcome_line(report: Report) -> str:
     """The outcome in one line, as the exit code tells it."""
-    summary, exit_code, checked = report.summary(), report.exit_code(), report.checked()
+    summary, exit_code, checked = report.summary(), report.exit_code(), report.checked_count()
     part = "" if report.scope is Scope.FULL else f" ({report.scope})"
     if exit_code is ExitCode.COULD_NOT_RUN:
         unreadable = report.ended is not None and report.ended.kind is EndKind.UNREADABLE
@@ -139,30 +142,25 @@ def outcome_line(report: Report) -> str:
     return f"{word}: {checked} of {of} checked{part}, none violated{apart}."
 
 
-def escape_unprintable(text: str) -> str:
-    """`text` with everything escaped that could upset a terminal; a target may answer with any characters."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
 def _target_line(report: Report) -> str:
     name, *rest = (escape_unprintable(value) for value in _name_first(report))
     return f"Target: {name}" + (f" ({', '.join(rest)})" if rest else "")
 
 
 def _fact_lines(facts: TargetFacts) -> Iterator[str]:
-    """What was known about the target: settings by origin, APIs, capabilities, and what would switch the others on."""
+    """Lines about the target: settings by origin, APIs, capabilities, and the lines that would switch the others on."""
     by_origin: dict[str, list[str]] = {}
     for name, fact in facts.settings.items():
         by_origin.setdefault(fact.origin, []).append(name if fact.value is None else f"{name} {fact.value}")
     origins = (f"{origin}: {', '.join(names)}" for origin, names in by_origin.items())
-    for label, text in zip(_label_once("settings"), origins, strict=False):
-        yield from _wrapped_lines(label, text)
-    yield from _wrapped_lines("apis", ", ".join(f"{api} {low}-{high}" for api, (low, high) in facts.apis.items()))
-    yield from _wrapped_lines("capabilities", ", ".join(facts.capabilities) or "none")
-    for label, (name, remedy) in zip(_label_once("off"), facts.off.items(), strict=False):
-        yield from _wrapped_lines(label, f"{name}: {remedy}")
-    for label, remark in zip(_label_once("remarks"), facts.remarks, strict=False):
-        yield from _wrapped_lines(label, remark)
+    for label, text in zip(label_once("settings"), origins, strict=False):
+        yield from wrapped_lines(label, text)
+    yield from wrapped_lines("apis", ", ".join(f"{api} {low}-{high}" for api, (low, high) in facts.apis.items()))
+    yield from wrapped_lines("capabilities", ", ".join(facts.capabilities) or "none")
+    for label, (name, remedy) in zip(label_once("off"), facts.off.items(), strict=False):
+        yield from wrapped_lines(label, f"{name}: {remedy}")
+    for label, remark in zip(label_once("remarks"), facts.remarks, strict=False):
+        yield from wrapped_lines(label, remark)
 
 
 def _name_first(report: Report) -> Iterator[str]:
@@ -171,46 +169,47 @@ def _name_first(report: Report) -> Iterator[str]:
 
 
 def _failure_block(result: RequirementResult, requirement: Requirement, paint: _Painter) -> str:
-    lines = [f"{paint('FAIL', _RED)} {result.id} {requirement.level}: {requirement.title}"]
+    lines = [_failure_heading(requirement, paint)]
     shown = result.failures_by_length()[:1]
     for failure in shown:
         lines += _difference_lines(failure)
-    lines += _wrapped_lines("requirement", requirement.sentence)
+    lines += wrapped_lines("requirement", requirement.sentence)
     lines += _source_lines(result, requirement)
     for failure in shown:
         lines += _failure_lines(failure)
         if len(result.failures) > 1:
-            lines += _wrapped_lines("further", _pluralize(len(result.failures) - 1, "other failure", "other failures"))
+            lines += wrapped_lines("further", _pluralize(len(result.failures) - 1, "other failure", "other failures"))
     return "\n".join(lines)
+
+
+def _failure_heading(requirement: Requirement, paint: _Painter) -> str:
+    return f"{paint('FAIL', _RED)} {requirement.id} {requirement.level}: {requirement.title}"
 
 
 def _source_lines(result: RequirementResult, requirement: Requirement) -> Iterator[str]:
     """Where the requirement comes from and since when it holds, and the note to the verdict."""
-    yield from _wrapped_lines("source", requirement.source)
+    yield from wrapped_lines("source", requirement.source)
     if requirement.since is not None:
-        yield from _wrapped_lines("since", str(requirement.since))
+        yield from wrapped_lines("since", str(requirement.since))
     if result.note:
-        yield from _wrapped_lines("note", result.note)
+        yield from wrapped_lines("note", result.note)
 
 
 def _cause_list(causes: Sequence[Cause]) -> str:
     """All causes, each in a line with the requirements that it violates."""
     lines = ["Causes"]
     for number, cause in enumerate(causes, 1):
-        lines += _wrap_text(f"  {number:>2}. ", f"{', '.join(cause.requirements)}: {_shorten(cause.title)}", " " * 6)
+        lines += wrap_text(f"  {number:>2}. ", f"{', '.join(cause.requirements)}: {_shorten(cause.title)}", " " * 6)
     return "\n".join(lines)
 
 
 def _same_failure_block(result: RequirementResult, requirement: Requirement, first: str, paint: _Painter) -> str:
     """A requirement that fails by a response that another block shows."""
-    lines = [f"{paint('FAIL', _RED)} {result.id} {requirement.level}: {requirement.title}"]
-    lines += _wrapped_lines("requirement", requirement.sentence)
+    lines = [_failure_heading(requirement, paint)]
+    lines += wrapped_lines("requirement", requirement.sentence)
     lines += _source_lines(result, requirement)
-    lines += _wrapped_lines("as", f"{first}: the same wrong response of the same rule")
-    failure = result.failures_by_length()[0]
-    lines.append(_unwrapped_line("trace", f"{failure.trace or 'not saved'}, event {failure.step}"))
-    if failure.replay:
-        lines.append(_unwrapped_line("replay", failure.replay))
+    lines += wrapped_lines("as", f"{first}: the same wrong response of the same rule")
+    lines += _trace_lines(result.failures_by_length()[0])
     return "\n".join(lines)
 
 
@@ -225,33 +224,35 @@ def _unclassified_block(failure: Failure, paint: _Painter) -> str:
 def _difference_lines(failure: Failure) -> Iterator[str]:
     """What is wrong: the fields with the values expected and observed, or else the whole responses."""
     if failure.title:
-        yield from _wrap_text("  ", failure.title, "  ")
+        yield from wrap_text("  ", failure.title, "  ")
     for difference in failure.differences:
-        field = f"{difference.name} of {difference.place}" if difference.place else difference.name
-        name = "" if difference.name in _TIMING_NAMES else f"{field} = "
-        yield from _wrapped_lines("expected", name + difference.expected)
-        yield from _wrapped_lines("observed", name + difference.observed)
+        name = "" if difference.name in _TIMING_NAMES else f"{difference.label} = "
+        yield from wrapped_lines("expected", name + difference.expected)
+        yield from wrapped_lines("observed", name + difference.observed)
     if not failure.differences:
-        for label, allowed in zip(_label_once("expected"), failure.allowed, strict=False):
-            yield from _wrapped_lines(label, _shorten(allowed))
-        yield from _wrapped_lines("observed", _shorten(failure.observed))
+        for label, allowed in zip(label_once("expected"), failure.allowed, strict=False):
+            yield from wrapped_lines(label, _shorten(allowed))
+        yield from wrapped_lines("observed", _shorten(failure.observed))
 
 
 def _failure_lines(failure: Failure) -> Iterator[str]:
     if failure.guard:
-        yield from _wrapped_lines("false guard", failure.guard)
+        yield from wrapped_lines("false guard", failure.guard)
     if failure.rule:
-        yield from _wrapped_lines("rule", failure.rule)
+        yield from wrapped_lines("rule", failure.rule)
     if failure.state:
-        yield from _wrapped_lines("state", failure.state)
-    steps = enumerate(failure.schedule, 1)
-    numbered = (f"{n}. {step}{'   <-- wrong response' if n == failure.wrong_step else ''}" for n, step in steps)
-    for label, step in zip(_label_once("schedule"), numbered, strict=False):
-        yield from _wrapped_lines(label, step)
-    yield _unwrapped_line("trace", f"{failure.trace or 'not saved'}, event {failure.step}")
+        yield from wrapped_lines("state", failure.state)
+    for label, step in zip(label_once("schedule"), failure.numbered_steps(), strict=False):
+        yield from wrapped_lines(label, step)
+    yield from _trace_lines(failure)
+    yield unwrapped_line("replayed", "yes, it failed again" if failure.replayed else "no")
+
+
+def _trace_lines(failure: Failure) -> Iterator[str]:
+    """The trace that shows a failure, and the command that runs its schedule again."""
+    yield unwrapped_line("trace", f"{failure.trace or 'not saved'}, event {failure.step}")
     if failure.replay:
-        yield _unwrapped_line("replay", failure.replay)
-    yield _unwrapped_line("replayed", "yes, it failed again" if failure.replayed else "no")
+        yield unwrapped_line("replay", failure.replay)
 
 
 def _shorten(text: str) -> str:
@@ -259,39 +260,12 @@ def _shorten(text: str) -> str:
     return text if len(text) <= _MAX_RESPONSE else f"{text[:_MAX_RESPONSE]}... ({len(text)} characters)"
 
 
-def _label_once(label: str) -> Iterator[str]:
-    yield label
-    while True:
-        yield ""
-
-
-def _unwrapped_line(label: str, text: str) -> str:
-    """A line that is never wrapped, so that it can be copied."""
-    return f"  {label:<{_LABEL - 2}}{escape_unprintable(text)}".rstrip()
-
-
-def _wrapped_lines(label: str, text: str) -> list[str]:
-    return _wrap_text(f"  {label:<{_LABEL - 2}}", text, " " * _LABEL)
-
-
-def _wrap_text(first: str, text: str, rest: str) -> list[str]:
-    lines = textwrap.wrap(
-        escape_unprintable(text),
-        _WIDTH,
-        initial_indent=first,
-        subsequent_indent=rest,
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
-    return lines or [first.rstrip()]
-
-
 def _family_table(report: Report) -> str:
     families: dict[str, list[RequirementResult]] = {}
     for result in report.results:
         families.setdefault(report.specification.requirements[result.id].family, []).append(result)
     lines = ["Families"]
-    lines += (_unwrapped_line(family, _count_verdicts(results)) for family, results in families.items())
+    lines += (unwrapped_line(family, _count_verdicts(results)) for family, results in families.items())
     return "\n".join(lines)
 
 
@@ -325,8 +299,8 @@ def _reason_block(
         by_reason.setdefault(result.note or default, []).append(result.id)
     lines = [heading]
     for reason, ids in by_reason.items():
-        lines += _wrap_text("  ", fold_ids(ids, requirements), "  ")
-        lines += _wrap_text("    ", reason, "    ")
+        lines += wrap_text("  ", fold_ids(ids, requirements), "  ")
+        lines += wrap_text("    ", reason, "    ")
     yield "\n".join(lines)
 
 
@@ -347,14 +321,14 @@ def _coverage_block(coverage: Coverage, rules: int) -> str:
     """What was seen of the model, the nearest misses, and the first schedules that could not be judged."""
     seen, missed = len(coverage.transitions), len(coverage.missed)
     lines = ["Coverage of the model"]
-    lines.append(_unwrapped_line("rules", f"{rules - len(coverage.rules)} of {rules} seen"))
-    lines.append(_unwrapped_line("transitions", f"{seen} of {seen + missed} known ones seen"))
-    for label, (name, near) in zip(_label_once("nearest"), list(coverage.missed.items())[:_MAX_SHOWN], strict=False):
-        lines += _wrapped_lines(label, f"{name}: {near}")
+    lines.append(unwrapped_line("rules", f"{rules - len(coverage.rules)} of {rules} seen"))
+    lines.append(unwrapped_line("transitions", f"{seen} of {seen + missed} known ones seen"))
+    for label, (name, near) in zip(label_once("nearest"), list(coverage.missed.items())[:_MAX_SHOWN], strict=False):
+        lines += wrapped_lines(label, f"{name}: {near}")
     if coverage.undecided:
-        lines.append(_unwrapped_line("not judged", _pluralize(len(coverage.undecided), "schedule", "schedules")))
+        lines.append(unwrapped_line("not judged", _pluralize(len(coverage.undecided), "schedule", "schedules")))
         for name, reason in list(coverage.undecided.items())[:_MAX_SHOWN]:
-            lines += _wrapped_lines("", f"{name}: {reason}")
+            lines += wrapped_lines("", f"{name}: {reason}")
     return "\n".join(lines)
 
 

@@ -33,13 +33,13 @@ class RunLimits:
         self.request: StopRequest | None = None
         self.timeout: asyncio.Timeout | None = None
 
-    def elapsed(self) -> float:
+    def elapsed_seconds(self) -> float:
         """Seconds since the start."""
         return time.monotonic() - self.started_at
 
     def share(self, parts: int) -> float | None:
         """The seconds for one of so many parts of what is left; None without a limit."""
-        return None if self.seconds is None else max(self.seconds - self.elapsed(), 0.0) / parts
+        return None if self.seconds is None else max(self.seconds - self.elapsed_seconds(), 0.0) / parts
 
     def stop(self, reason: str) -> None:
         """End the run: what is being played is cancelled."""
@@ -50,8 +50,7 @@ class RunLimits:
     async def play(self, playing: Coroutine[Any, Any, None], current: "CurrentWork") -> Ending | None:
         """Play, and return how it ended early, None if it did not. Never raises an `Exception`: whatever happens, what
         was judged until then is reported."""
-        left = None if self.seconds is None else max(self.seconds - self.elapsed(), 0.0)
-        self.timeout = asyncio.timeout(left)
+        self.timeout = asyncio.timeout(self.share(1))
         try:
             async with self.timeout:
                 await playing
@@ -71,12 +70,12 @@ class RunLimits:
 
     def ending(self, request: StopRequest, during: str) -> Ending:
         """The end of the run at this moment."""
-        return Ending(request.kind, request.reason, round(self.elapsed(), 3), during)
+        return Ending(request.kind, request.reason, round(self.elapsed_seconds(), 3), during)
 
     def target_down(self, gone: TargetGone, current: "CurrentWork") -> Ending:
         """The end of the run when the target went down, which was at the first loss of a connection."""
-        offset = self.elapsed() - asyncio.get_running_loop().time()
-        lost_at = gone.losses[0].lost_at + offset if gone.losses else self.elapsed()
+        offset = self.elapsed_seconds() - asyncio.get_running_loop().time()
+        lost_at = gone.losses[0].lost_at + offset if gone.losses else self.elapsed_seconds()
         during = name_some([each.scenario for each in gone.losses]) or current.describe()
         last_sign = None if gone.last_sign is None else round(max(gone.last_sign + offset, 0.0), 3)
         return Ending(EndKind.TARGET_DOWN, str(gone), round(max(lost_at, 0.0), 3), during, last_sign)
@@ -90,7 +89,9 @@ class RunLimits:
         else:
             told = " ".join(f"{type(error).__name__}: {error}".split())
             reason, detail = f"an error in Fencepost itself: {told}", "".join(traceback.format_exception(error))
-        return Ending(EndKind.HARNESS_FAILED, reason, round(self.elapsed(), 3), current.describe(), detail=detail)
+        return Ending(
+            EndKind.HARNESS_FAILED, reason, round(self.elapsed_seconds(), 3), current.describe(), detail=detail
+        )
 
 
 class CurrentWork:

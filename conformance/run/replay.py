@@ -315,7 +315,9 @@ class ReplayComparison:
         return ReplayResult(
             outcome,
             violation.requirement,
-            build_failure(self.replayed.events, violation, self.origin, replayed=again),
+            build_failure(
+                self.replayed.events, violation, self.origin, replayed=again, specification=self.protocol.specification
+            ),
             specification=self.protocol.specification,
         )
 

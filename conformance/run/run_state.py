@@ -137,7 +137,7 @@ class RunState:
     def emit_confirmed(self, run: ScenarioRun, requirements: frozenset[str]) -> frozenset[str]:
         """Emit that the violations of these requirements in a run are confirmed, and return the requirements emitted:
         those that were asked for and that the run violates by itself."""
-        asked = self.testable_ids() | {UNCLASSIFIED}
+        asked = self.reportable_ids()
         causes = RootCauses([*self.runs, *self.schedule_failures], self.protocol.specification)
         shown = {
             violation.requirement: violation
@@ -145,7 +145,13 @@ class RunState:
             if violation.requirement in requirements & asked and not causes.cause_of(violation, run)
         }
         for requirement, violation in sorted(shown.items()):
-            failure = build_failure(run.events, violation, self.origin_of(run), replayed=True)
+            failure = build_failure(
+                run.events,
+                violation,
+                self.origin_of(run),
+                replayed=True,
+                specification=self.protocol.specification,
+            )
             self.emit(ViolationConfirmed(requirement, run.scenario.name, failure))
         self.failed |= shown.keys() - self.deviations.keys()
         limit = self.plan.max_failures
@@ -159,7 +165,7 @@ class RunState:
         done = len({run.scenario.name for run in self.runs})
         done += self.statistics.schedules if self.statistics is not None else 0
         total = len(self.selection.scenarios) + self.plan.schedules
-        self.emit(Progress(done, total, self.limits.elapsed(), len(self.violated), name))
+        self.emit(Progress(done, total, self.limits.elapsed_seconds(), len(self.violated), name))
 
     async def run_schedules(self, engine: "ScheduleEngine") -> None:
         """Play random schedules, then shrink and replay those that violate what no scenario violates.
@@ -174,10 +180,8 @@ class RunState:
         for done, requirement in enumerate(left):
             if requirement in self.unconfirmed_requirements():
                 self.work.stage = f"shrinking a schedule that violates {requirement}"
-                doing = f"shrinking {requirement}"
-                self.emit(
-                    Progress(done, len(left), shrinking.elapsed(), len(self.violated), doing, "violated requirements")
-                )
+                doing, seconds = f"shrinking {requirement}", shrinking.elapsed_seconds()
+                self.emit(Progress(done, len(left), seconds, len(self.violated), doing, "violated requirements"))
                 run, again = await engine.confirm_violation(requirement, shrinking.share(len(left) - done))
                 self.confirmed[run.scenario.name] = again
                 self.schedule_failures.append(run)
@@ -193,13 +197,14 @@ class RunState:
 
     def unconfirmed_requirements(self) -> list[str]:
         """The requirements asked for that random schedules violate and no replay has confirmed."""
-        asked = self.testable_ids() | {UNCLASSIFIED}
+        asked = self.reportable_ids()
         failing = self.statistics.candidate_failures.keys() if self.statistics is not None else set[str]()
         return sorted((failing & asked) - confirmed_requirements(self.confirmed))
 
-    def testable_ids(self) -> set[str]:
-        """The requirements asked for, without those that depend on a setting that is not known."""
-        return {requirement.id for requirement in self.selection.requirements} - self.selection.not_told
+    def reportable_ids(self) -> set[str]:
+        """The requirements asked for, without those that depend on a setting that is not known; and `UNCLASSIFIED`."""
+        asked = {requirement.id for requirement in self.selection.requirements}
+        return asked - self.selection.not_told | {UNCLASSIFIED}
 
     def runs_not_replayed(self) -> list[ScenarioRun]:
         """The failing schedules that a run was cut short before replaying, one for each requirement."""
@@ -277,7 +282,7 @@ class RunState:
             seed=self.plan.seed,
             schedules=schedules,
             events=events,
-            seconds=self.limits.elapsed(),
+            seconds=self.limits.elapsed_seconds(),
             ended=ended,
             coverage=coverage,
             scope=self.plan.scope,

@@ -56,9 +56,9 @@ def test_excluded_requirements_are_not_in_the_report() -> None:
 
 def test_shares_of_the_time_that_is_left(monkeypatch: Patch) -> None:
     limits = RunLimits(60.0)
-    monkeypatch.setattr(limits, "elapsed", lambda: 20.0)
+    monkeypatch.setattr(limits, "elapsed_seconds", lambda: 20.0)
     assert limits.share(4) == 10.0
-    monkeypatch.setattr(limits, "elapsed", lambda: 61.0)
+    monkeypatch.setattr(limits, "elapsed_seconds", lambda: 61.0)
     assert limits.share(4) == 0.0
     assert RunLimits().share(4) is None
 

@@ -4,7 +4,8 @@ import pytest
 
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
 from fencepost.conformance.reports.junit import to_junit
-from fencepost.conformance.reports.text import escape_unprintable, fold_ids, outcome_line, render_replay, render_report
+from fencepost.conformance.reports.layout import escape_unprintable
+from fencepost.conformance.reports.text import fold_ids, outcome_line, render_replay, render_report
 from fencepost.conformance.results import ExitCode, Report, RequirementResult, Scope, Verdict
 from fencepost.model.catalogue.classic import CATALOGUE
 from tests.support.sample_reports import JOIN_29, KEPT, VIOLATED

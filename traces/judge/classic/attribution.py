@@ -34,16 +34,16 @@ PARTITION_REQUIREMENTS = MappingProxyType(
 LOOKING_APIS = frozenset({"DescribeGroups", "ListGroups"})
 
 
-def is_pending(group: Group) -> bool:
-    """Whether the group has never had a member, and has issued ids."""
-    return group.generation == 0 and any(slot.holder == Holder.PENDING for slot in group.slots)
+def has_pending_ids(group: Group) -> bool:
+    """Whether the owner of an id that was issued has not come back."""
+    return any(slot.holder == Holder.PENDING for slot in group.slots)
 
 
 def is_waiting_for_ids(group: Group) -> bool:
     """Whether a join phase beyond the initial delay lacks nothing but the owners of pending ids."""
     members = [slot for slot in group.slots if slot.holder == Holder.MEMBER]
-    pending = any(slot.holder == Holder.PENDING for slot in group.slots)
-    return group.phase is Phase.PREPARING and not group.initial and pending and all(slot.join for slot in members)
+    is_complete = all(slot.join for slot in members)
+    return group.phase is Phase.PREPARING and not group.initial and has_pending_ids(group) and is_complete
 
 
 def build_violation(
@@ -127,7 +127,8 @@ def violated_requirements(applied: Rule | None, mismatch: Mismatch) -> tuple[str
         return ("GEN-01",)
     group = mismatch.world.group
     first = group is None or group.generation == 0
-    if mismatch.fields == {"protocol_type"} and applied.api in LOOKING_APIS and group is not None and is_pending(group):
+    never_had_members = group is not None and group.generation == 0 and has_pending_ids(group)
+    if mismatch.fields == {"protocol_type"} and applied.api in LOOKING_APIS and never_had_members:
         return ("ADMIN-34",)
     if applied.api == "JoinGroup" and "time" in mismatch.fields <= {"time", "error"}:
         # Too late where the last member was there, else too early: before the others came or the delay was over.

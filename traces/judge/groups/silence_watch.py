@@ -37,8 +37,7 @@ class SilenceWatch:
 
     def watch(self, part: GroupOperation) -> None:
         """Watch an operation whose response is not known ahead."""
-        # What a request that is lost later would have got is no part of a configuration: equal ones are merged.
-        is_judged = self.grace is not None and not part.operation.lost and self.protocol.is_handled_by_coordinator(part)
+        is_judged = self.grace is not None and self.protocol.is_handled_by_coordinator(part)
         if is_judged and len(self.unanswered) < MAX_UNANSWERED:
             self.unanswered[part.operation.handle] = Unanswered(part)
 
@@ -55,18 +54,15 @@ class SilenceWatch:
             return
         for handle, one in list(self.unanswered.items()):
             operation = one.part.operation
-            if operation.response is not None:
+            # What a lost request would have got is no part of a configuration: equal ones are merged.
+            if operation.response is not None or operation.lost:
                 del self.unanswered[handle]
                 continue
             if self.is_behind_another(one):
                 continue
-            lost_at = operation.lost_at if operation.lost else None
-            seen_until = min(alive.operation.sent_at, alive.operation.sent_at if lost_at is None else lost_at)
-            overdue = self.find_overdue(one, seen_until - self.grace, last_time)
+            overdue = self.find_overdue(one, alive.operation.sent_at - self.grace, last_time)
             if overdue is not None:
                 yield one.part, overdue
-            elif seen_until == lost_at:
-                self.unanswered.pop(handle, None)
 
     def is_behind_another(self, one: Unanswered) -> bool:
         """Whether an older request on the same connection has no response: a broker reads them one by one."""
