@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 from fencepost.traces.judge.diagnosis.wording import errors_in
@@ -15,10 +15,14 @@ MAX_EXPANSIONS = 400
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The first wrong response, and the configuration after it if it is let pass."""
+    """The first wrong response, and the configuration after it if it is let pass.
+
+    The state is ambiguous if several were possible before: the configuration is one of them.
+    """
 
     mismatch: Mismatch
     after: Configuration | None = None
+    is_state_ambiguous: bool = True
 
     @property
     def mismatches(self) -> tuple[Mismatch, ...]:
@@ -48,7 +52,8 @@ class Diagnoser:
         """The diagnosis of a response, seen at `time`, that no configuration explains."""
         self.stepper.allow_mismatches = True
         try:
-            return self.fewest_mismatches(part, time) or Diagnosis(self.premature_response(part))
+            found = self.fewest_mismatches(part, time) or Diagnosis(self.premature_response(part))
+            return replace(found, is_state_ambiguous=len({one.world for one in self.search.configurations}) > 1)
         finally:
             self.stepper.allow_mismatches = False
 
