@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from operator import attrgetter
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from fencepost.conformance.zoo.mutation.module_copies import dependencies_of, load_changed, source_of
 from fencepost.conformance.zoo.mutation.mutants import Mutant, apply_mutant, mutants_of
@@ -16,11 +16,16 @@ from fencepost.model.explore.tours import Machine
 from tests.model.mutants.machines import MODULES, machine, module_of
 from tests.model.mutants.modules import BY_NAME, CORE
 
+Result = TypeVar("Result")
 FUNCTIONS = (BY_NAME["logic"],)
 """Modules below the values, which take no more than names of types from them."""
 IMPORT_TIME_MODULE = BY_NAME["frozen"]
 """The module that makes the values' classes."""
-SHARED_MODULES = (BY_NAME["state"], "fencepost.model.explore.classic.coordinator_inputs")
+SHARED_MODULES = (
+    BY_NAME["state"],
+    "fencepost.model.classic.core.sorts",
+    "fencepost.model.explore.classic.coordinator_inputs",
+)
 """Modules of values: shared, so that they can be compared with the shipped ones."""
 MACHINE_MODULES = tuple(sorted(dependencies_of(MODULES)))
 """All that the machines are made of."""
@@ -78,6 +83,8 @@ def equal_to_shipped(module: ModuleType) -> None:
     for kind in vars(module).values():
         if isinstance(kind, type) and kind.__module__ == module.__name__ and is_dataclass(kind):
             kind.__eq__ = equality(kind)  # type: ignore[method-assign]
+            kind.__hash__ = unless_incomplete(kind.__hash__, object.__hash__)  # type: ignore[method-assign,assignment]
+            kind.__repr__ = unless_incomplete(kind.__repr__, object.__repr__)  # type: ignore[method-assign]
 
 
 def equality(kind: type) -> Callable[[object, object], bool]:
@@ -94,3 +101,17 @@ def equality(kind: type) -> Callable[[object, object], bool]:
             return False
 
     return equal
+
+
+def unless_incomplete(
+    method: Callable[[object], Result], fallback: Callable[[object], Result]
+) -> Callable[[object], Result]:
+    """The method, or the fallback for values whose fields a mutated constructor left out."""
+
+    def call(value: object) -> Result:
+        try:
+            return method(value)
+        except AttributeError:
+            return fallback(value)
+
+    return call
