@@ -12,7 +12,7 @@ import pytest
 from fencepost.traces.events import FORMAT_VERSION
 from fencepost.traces.files.trace_files import TraceError
 from tests.acceptance.verdict_corpus.canonical import Plain
-from tests.acceptance.verdict_corpus.compare import RECORDINGS, compare, compare_trace, main, verdicts_in
+from tests.acceptance.verdict_corpus.compare import RECORDINGS, compare, compare_trace, main, renew, verdicts_in
 from tests.acceptance.verdict_corpus.conversion import (
     RENAMED,
     Renamed,
@@ -108,6 +108,23 @@ def test_the_exit_code_says_whether_all_are_equal(
     assert f"{folder.name}: 1 traces, {len(ways)} verdicts: {len(ways) - 1} equal, 1 different" in shown
     assert '- "events": 1,' in shown
     assert main([*command[:-1], "no such trace"]) == 1
+
+
+def test_only_verdicts_that_differ_are_renewed_and_say_why(folder: Path, recorded: dict[str, dict[str, Plain]]) -> None:
+    ways = recorded[KEPT]
+    write(folder, ways | {"judge": ways["judge"] | {"events": 1}})
+    renew(folder, compare(folder).differences, "the judge counts all events")
+    assert compare(folder).differences == ()
+    with gzip.open(folder / "verdicts.jsonl.gz") as lines:
+        reasons = {entry["way"]: entry.get("why") for entry in map(json.loads, lines)}
+    assert reasons == dict.fromkeys(ways) | {"judge": "the judge counts all events"}
+
+
+def test_an_interrupted_corpus_is_not_written_over(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "manifest.json").unlink()
+    with pytest.raises(SystemExit):
+        main(["--folder", str(folder)])
+    assert "has traces, but no manifest.json" in capsys.readouterr().err
 
 
 def test_a_trace_that_is_missing_is_an_error(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """Compare: the tree at hand judges every trace of a folder, and has to come to the verdicts that are there.
 
-A folder has `traces/NAME.jsonl.gz` and `verdicts.jsonl.gz`; `make` writes it.
+A folder has `traces/NAME.jsonl.gz` and `verdicts.jsonl.gz`; `make` writes it. A verdict of a recording that is meant to
+be another one than at commit 79b4ef4 is renewed, and its line says why.
 """
 
 import argparse
@@ -120,6 +121,19 @@ def verdicts_in(folder: Path) -> dict[str, dict[str, Plain]]:
     return dict(found)
 
 
+def renew(folder: Path, differences: Iterable[Difference], why: str) -> None:
+    """Put the verdicts of the tree at hand in the place of those that differ."""
+    differing = {(each.trace, each.way) for each in differences}
+    with gzip.open(folder / "verdicts.jsonl.gz", "rt") as lines:
+        entries = list(map(json.loads, lines))
+    with gzip.open(folder / "verdicts.jsonl.gz", "wt", encoding="ascii") as out:
+        for entry in entries:
+            if (entry["trace"], entry["way"]) in differing:
+                header, events = read(folder / "traces" / f"{entry['trace']}.jsonl.gz")
+                entry |= {"verdict": judge_by(entry["way"], header, events), "why": why}
+            out.write(json.dumps(entry, sort_keys=True) + "\n")
+
+
 def everything(name: str, way: str) -> bool:
     """Every trace, judged in every way."""
     return True
@@ -188,9 +202,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2, help="how many processes (default: 2)")
     parser.add_argument("--only", default="*", metavar="PATTERN", help="traces to judge, such as 'BUG-35.*'")
     parser.add_argument("--shown", type=int, default=5, metavar="N", help="differences to show (default: 5)")
+    parser.add_argument("--renew", metavar="WHY", help="keep the new verdicts on the recordings, for this reason")
     given = parser.parse_args(arguments)
+    if given.renew:
+        compared = compare(RECORDINGS, given.jobs, lambda name, _: fnmatchcase(name, given.only))
+        renew(RECORDINGS, compared.differences, given.renew)
+        print(f"{RECORDINGS.name}: {len(compared.differences)} verdicts renewed")
+        return 0
     folder = (given.folder or cache_folder() / "verdict-corpus").absolute()
     if not (folder / "manifest.json").exists():
+        if (folder / "traces").exists():
+            parser.error(f"{folder} has traces, but no manifest.json: an interrupted corpus is removed by hand")
         make(folder, given.old and given.old.absolute(), given.jobs)
     differences: list[Difference] = []
     traces = 0
