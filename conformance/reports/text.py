@@ -80,7 +80,7 @@ def render_report(report: Report, *, colour: bool = False) -> str:
         blocks.append(_family_table(report))
     for verdict, (heading, reason) in _REASONS.items():
         blocks += _reason_block(heading, reason, [r for r in report.results if r.verdict is verdict], requirements)
-    noted = [r for r in report.results if r.verdict is Verdict.PASS and r.note]
+    noted = [r for r in report.results if r.verdict is Verdict.PASS and r.comment]
     blocks += _reason_block("Notes", "", noted, requirements)
     if report.coverage is not None:
         blocks.append(_coverage_block(report.coverage, len(report.rules)))
@@ -191,8 +191,8 @@ def _source_lines(result: RequirementResult, requirement: Requirement) -> Iterat
     yield from wrapped_lines("source", requirement.source)
     if requirement.since is not None:
         yield from wrapped_lines("since", str(requirement.since))
-    if result.note:
-        yield from wrapped_lines("note", result.note)
+    if result.comment:
+        yield from wrapped_lines("note", result.comment)
 
 
 def _cause_list(causes: Sequence[Cause]) -> str:
@@ -296,7 +296,7 @@ def _reason_block(
         return
     by_reason: dict[str, list[str]] = {}
     for result in results:
-        by_reason.setdefault(result.note or default, []).append(result.id)
+        by_reason.setdefault(result.comment or default, []).append(result.id)
     lines = [heading]
     for reason, ids in by_reason.items():
         lines += wrap_text("  ", fold_ids(ids, requirements), "  ")
