@@ -66,7 +66,8 @@ def _no_paint(text: str, colour: str) -> str:
 def render_report(report: Report, *, colour: bool = False) -> str:
     """The whole report; ends in a newline."""
     paint = _paint if colour else _no_paint
-    blocks = ["\n".join([_target_line(report), *(_fact_lines(report.facts) if report.facts is not None else ())])]
+    facts = _fact_lines(report.facts) if report.facts is not None else ()
+    blocks = ["\n".join([_target_line(report), *_about_lines(report), *facts])]
     requirements, causes = report.specification.requirements, find_causes(report.results)
     if len(causes) > 1:
         blocks.append(_cause_list(causes))
@@ -145,6 +146,13 @@ def outcome_line(report: Report) -> str:
 def _target_line(report: Report) -> str:
     name, *rest = (escape_unprintable(value) for value in _name_first(report))
     return f"Target: {name}" + (f" ({', '.join(rest)})" if rest else "")
+
+
+def _about_lines(report: Report) -> Iterator[str]:
+    """What the profile says of the target, beside its name and version."""
+    about = report.provenance.about if report.provenance is not None else {}
+    if told := ", ".join(f"{key} {value}" for key, value in about.items() if key not in ("name", "version")):
+        yield from wrapped_lines("about", told)
 
 
 def _fact_lines(facts: TargetFacts) -> Iterator[str]:
