@@ -24,6 +24,9 @@ A profile is a TOML file; every section and key is optional, and nothing else is
     [known]                       # declared deviations, by requirement id
     JOIN-29 = "fixed in the next release, issue 123"
 
+    [about]                       # what the target is, for reports
+    name = "acme-broker"          # and version, revision, language, license, url, contact
+
     [timing]
     grace_ms = 2000               # how late a timer may fire
 
@@ -44,12 +47,14 @@ from fencepost.model.catalogue.classic import CAPABILITIES, CATALOGUE
 from fencepost.model.errors import FencepostError
 from fencepost.model.settings import SETTING_OF_CONFIG, Settings
 
+ABOUT_KEYS = ("name", "version", "revision", "language", "license", "url", "contact")
 SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "target": ("start", "kill", "keeps_storage"),
         "settings": (*(setting.name for setting in fields(Settings)), "override"),
         "capabilities": ("offers",),
         "known": tuple(CATALOGUE),
+        "about": ABOUT_KEYS,
         "timing": ("grace_ms",),
         "security": SECURITY_KEYS,
     }
@@ -79,7 +84,7 @@ class ProfileError(FencepostError):
 class Profile:
     """The contents of a profile. `folder` is where the commands are run; `settings` hold only what the profile names,
     by field of `Settings`, and with `overrides_broker` the broker may say otherwise; `deviations` maps requirement ids
-    to reasons; times are in milliseconds."""
+    to reasons; `about` says what the target is, by `ABOUT_KEYS`; times are in milliseconds."""
 
     folder: Path = Path()
     start: tuple[str, ...] = ()
@@ -91,6 +96,7 @@ class Profile:
     capabilities: frozenset[str] = frozenset()
     deviations: Mapping[str, str] = field(default_factory=dict)
     grace: int | None = None
+    about: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def can_restart(self) -> bool:
@@ -144,6 +150,7 @@ def _parse_profile(folder: Path, document: Mapping[str, Any]) -> Profile:
         capabilities=_read_capabilities(document.get("capabilities", {}).get("offers", [])),
         deviations={key: _read_text(f"[known] {key}", value) for key, value in document.get("known", {}).items()},
         grace=_read_number("[timing] grace_ms", timing["grace_ms"]) if timing else None,
+        about={key: _read_text(f"[about] {key}", value) for key, value in document.get("about", {}).items()},
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
+from fencepost.conformance.provenance import Kit, Provenance
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.catalogue.specification import Specification
 from fencepost.traces.verdict import FieldDifference
@@ -37,6 +38,26 @@ class Scope(StrEnum):
     """What recorded traces happen to show."""
 
 
+class RemarkKind(StrEnum):
+    """What is to be said of a requirement that is kept."""
+
+    UNUSUAL = "unusual"
+    """Allowed, but not as Apache Kafka has it."""
+    AMBIGUOUS = "ambiguous"
+    """The sources differ, and the target is like one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """How a target keeps a requirement, where that is to be told."""
+
+    kind: RemarkKind
+    text: str
+
+    def __str__(self) -> str:
+        return f"{'unusual' if self.kind is RemarkKind.UNUSUAL else 'ambiguous in the sources'}: {self.text}"
+
+
 class ExitCode(IntEnum):
     """The exit codes of every command."""
 
@@ -55,7 +76,9 @@ class Failure:
     `replay` the command that runs it again ("" if there is none), and `replayed` whether it was confirmed that way.
     `title` says in a line what is wrong, and `differences` which fields are; `rule` is the rule of the model that
     applies, with its guard, and `state` the state of the group; `wrong_step` counts the step of the schedule that gets
-    the wrong response from 1 and is 0 if it is not in the schedule; failures that are alike have the same `kind`.
+    the wrong response from 1 and is 0 if it is not in the schedule; failures that are alike have the same `kind`;
+    `excerpt` is a trace that shows it, as text ("" if that is too long, or another failure of the requirement is
+    shorter).
     """
 
     trace: str
@@ -72,6 +95,7 @@ class Failure:
     state: str = ""
     wrong_step: int = 0
     kind: str = ""
+    excerpt: str = ""
 
     def numbered_steps(self) -> Iterator[str]:
         """The steps of the schedule, numbered, with a mark behind the one that gets the wrong response."""
@@ -81,8 +105,8 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class RequirementResult:
-    """The verdict on one requirement. `note` gives the reason, or what is unusual; `checks` counts the responses that
-    were checked for it; `causes` are the failed requirements that an inconclusive one follows from."""
+    """The verdict on one requirement. `note` gives the reason; `checks` counts the responses that were checked for it;
+    `causes` are the failed requirements that an inconclusive one follows from; a pass may have a `remark`."""
 
     id: str
     verdict: Verdict
@@ -90,6 +114,12 @@ class RequirementResult:
     checks: int = 0
     failures: tuple[Failure, ...] = ()
     causes: tuple[str, ...] = ()
+    remark: Remark | None = None
+
+    @property
+    def comment(self) -> str:
+        """The remark and the note in a line, "" if there is neither."""
+        return "; ".join(str(each) for each in (self.remark, self.note) if each)
 
     def failures_by_length(self) -> list[Failure]:
         """The failures, those with the shortest schedule first and those without any last."""
@@ -185,7 +215,8 @@ class Report:
     `coverage` is there if random schedules were played; `undecided` tells what recorded traces leave open, and why;
     `scope` says how much the run set out to exercise; the `specification` has the requirements of all results;
     `unclassified` are violations that no requirement speaks of; `facts` are there if a target was asked;
-    `idle_findings` tell what it did while the kit was idle that no requirement forbids and no broker should do.
+    `idle_findings` tell what it did while the kit was idle that no requirement forbids and no broker should do;
+    `provenance` tells how the report came about, and `kit` which other kit made it (None for this one).
     """
 
     target: Mapping[str, str]
@@ -204,6 +235,8 @@ class Report:
     unclassified: tuple[Failure, ...] = ()
     facts: TargetFacts | None = None
     idle_findings: tuple[str, ...] = ()
+    provenance: Provenance | None = field(default=None, compare=False)
+    kit: Kit | None = field(default=None, compare=False)
 
     def summary(self) -> dict[Verdict, int]:
         """How many requirements got each verdict; every verdict is a key."""

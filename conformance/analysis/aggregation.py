@@ -7,7 +7,7 @@ from enum import Enum, auto
 from types import MappingProxyType
 
 from fencepost.conformance.analysis.root_cause import RequirementViolation, RootCauses
-from fencepost.conformance.results import Failure, RequirementResult, RuleCoverage, Verdict
+from fencepost.conformance.results import Failure, Remark, RemarkKind, RequirementResult, RuleCoverage, Verdict
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.model.catalogue.specification import Rule
 from fencepost.traces.verdict import CheckStatus
@@ -152,8 +152,8 @@ def requirement_verdict(
     if counts[CheckStatus.FAIL] or found.doubt:
         return RequirementResult(id, Verdict.INCONCLUSIVE, found.doubt or found.note_for(CheckStatus.FAIL), checks)
     if counts[CheckStatus.UNUSUAL]:
-        note = f"unusual: {found.note_for(CheckStatus.UNUSUAL)}"
-        return RequirementResult(id, Verdict.PASS, "; ".join(filter(None, (note, found.undecided))), checks)
+        remark = Remark(RemarkKind.UNUSUAL, found.note_for(CheckStatus.UNUSUAL))
+        return RequirementResult(id, Verdict.PASS, found.undecided, checks, remark=remark)
     if counts[CheckStatus.PASS]:
         return RequirementResult(id, Verdict.PASS, found.undecided, checks)
     if counts[CheckStatus.INCONCLUSIVE]:

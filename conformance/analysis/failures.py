@@ -1,16 +1,22 @@
 """Failures for reports: the wrong fields of a response and the schedule that leads to it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fencepost.conformance.analysis.root_cause import RequirementViolation
 from fencepost.conformance.analysis.schedule_text import MemberLabels, schedule_lines
-from fencepost.conformance.results import Failure
+from fencepost.conformance.results import Failure, RequirementResult
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.catalogue.specification import Rule, Specification
-from fencepost.traces.events import Event, Kind
+from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.files.jsonl import encode_event, encode_header
 from fencepost.traces.judge.diagnosis.wording import format_observed
 from fencepost.traces.verdict import FieldDifference, Violation
+
+MAX_EXCERPT = 64 * 1024
+"""The longest excerpt of a trace, in bytes."""
+MAX_EXCERPTS = 50
+"""How many requirements of a report have excerpts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +33,17 @@ def build_failure(
     origin: Origin,
     *,
     replayed: bool,
+    header: Header | None = None,
     specification: Specification = DEFAULT_SPECIFICATION,
 ) -> Failure:
-    """A violation as a failure, with the requests of its trace up to the violation as the schedule."""
+    """A violation as a failure, with the requests of its trace up to the violation as the schedule.
+
+    It has an excerpt of the trace if the `header` is given.
+    """
     sequence, mismatch, note = violation.sequence, violation.violation, violation.note
     labels = MemberLabels(events)
     schedule, wrong_step = schedule_lines(events, sequence, labels)
+    excerpt = "" if header is None else excerpt_of(header, events)
     if mismatch is None:
         return Failure(
             trace=origin.trace,
@@ -46,6 +57,7 @@ def build_failure(
             title=note,
             wrong_step=wrong_step,
             kind=note,
+            excerpt=excerpt,
         )
     return Failure(
         trace=origin.trace,
@@ -62,7 +74,34 @@ def build_failure(
         state=labels.rename(mismatch.state),
         wrong_step=wrong_step,
         kind=mismatch.kind,
+        excerpt=excerpt,
     )
+
+
+def excerpt_of(header: Header, events: Sequence[Event]) -> str:
+    """The trace as text, "" if it is longer than `MAX_EXCERPT`."""
+    lines: list[bytes] = [encode_header(header)]
+    size = len(lines[0])
+    for event in events:
+        lines.append(encode_event(event))
+        size += len(lines[-1])
+        if size > MAX_EXCERPT:
+            return ""
+    return b"".join(lines).decode("ascii")
+
+
+def keep_excerpts(results: Iterable[RequirementResult]) -> Iterator[RequirementResult]:
+    """The results with the excerpt of the shortest failure of each requirement alone, and of `MAX_EXCERPTS` at most."""
+    left = MAX_EXCERPTS
+    for result in results:
+        shortest = next(iter(result.failures_by_length()), None)
+        if shortest is None:
+            yield result
+            continue
+        kept = shortest if left else None
+        left -= kept is not None and bool(kept.excerpt)
+        failures = (each if each is kept else replace(each, excerpt="") for each in result.failures)
+        yield replace(result, failures=tuple(failures))
 
 
 def describe_violation(violation: Violation) -> str:

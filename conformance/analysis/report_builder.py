@@ -13,7 +13,7 @@ from fencepost.conformance.analysis.aggregation import (
     rule_coverage,
 )
 from fencepost.conformance.analysis.causes import resolve_causes, schedule_length
-from fencepost.conformance.analysis.failures import Origin, build_failure
+from fencepost.conformance.analysis.failures import Origin, build_failure, keep_excerpts
 from fencepost.conformance.analysis.older_kafka import describe_older_kafka
 from fencepost.conformance.analysis.reference_differences import common_decisions, note_ambiguities
 from fencepost.conformance.analysis.root_cause import UNCLASSIFIED, RootCauses, violations_in
@@ -129,7 +129,12 @@ class ReportBuilder:
                 status, note = classify(violation, run, causes, confirmed, origin.trace)
                 if status is ViolationStatus.CONFIRMED:
                     failure = build_failure(
-                        run.events, violation, origin, replayed=True, specification=self.specification
+                        run.events,
+                        violation,
+                        origin,
+                        replayed=True,
+                        header=run.header,
+                        specification=self.specification,
                     )
                     self.add_failure(violation.requirement, failure)
                     continue
@@ -210,7 +215,9 @@ class ReportBuilder:
             target=target if target is not None else describe_target(tuple(self.traces.values())),
             seed=seed,
             results=tuple(
-                note_ambiguities(resolve_causes(results), common_decisions(self.decisions), self.specification)
+                keep_excerpts(
+                    note_ambiguities(resolve_causes(results), common_decisions(self.decisions), self.specification)
+                )
             ),
             rules=rule_coverage(
                 [*self.rules, *(trace.rules for trace in self.traces.values())], self.specification.rules
@@ -303,7 +310,7 @@ def merge_reports(reports: Sequence[Report]) -> Report:
             rules[name] = RuleCoverage(seen + rule.seen, rule.requirements)
     return replace(
         reports[0],
-        results=tuple(map(merge_results, by_id.values())),
+        results=tuple(keep_excerpts(map(merge_results, by_id.values()))),
         rules=rules,
         schedules=sum(report.schedules for report in reports),
         events=sum(report.events for report in reports),

@@ -175,7 +175,8 @@ class TraceReport:
         self.builder.undecided += verdict.inconclusive
         for violation in violations_in(verdict):
             if violation.requirement in self.builder.findings:
-                failure = build_failure(judging.events_leading_to(violation), violation, origin, replayed=False)
+                events = judging.events_leading_to(violation)
+                failure = build_failure(events, violation, origin, replayed=False, header=judging.judge.header)
                 self.builder.show_failure(violation.requirement, failure)
         self.builder.add_checks(verdict.check_results)
 

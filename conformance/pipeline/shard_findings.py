@@ -81,7 +81,8 @@ class FindingRows:
         for violation in violations_in(verdict):
             count[violation.requirement] += 1
             if count[violation.requirement] <= MAX_SHOWN:
-                shown = build_failure(reading.events_leading_to(violation), violation, origin, replayed=False)
+                events = reading.events_leading_to(violation)
+                shown = build_failure(events, violation, origin, replayed=False, header=header)
                 value = {"requirement": violation.requirement, "failure": asdict(shown)}
                 group = violation.violation.group if violation.violation is not None else None
                 yield self.finding("failure", value, sequence=violation.sequence, group=group)

@@ -1,9 +1,10 @@
 """The report as JUnit XML, for continuous integration: a suite per family, a test case per requirement."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from xml.etree import ElementTree
 
+from fencepost.conformance.provenance import describe_kit
 from fencepost.conformance.reports.ending import describe_ending
 from fencepost.conformance.results import Ending, Failure, Report, RequirementResult, TargetFacts, Verdict
 from fencepost.model.catalogue.requirement import Requirement
@@ -16,8 +17,9 @@ def to_junit(report: Report) -> str:
     """The report as an XML document. A violation is a failure, an undecided requirement an error, and one that
     was not judged is skipped; a run that was cut short is one more error."""
     root = ElementTree.Element("testsuites", name=_replace_illegal(f"fencepost {report.target['name']}"))
-    if report.facts is not None:
-        _add_properties(root, report.facts)
+    if report.provenance is not None:
+        root.set("timestamp", report.provenance.started)
+    _add_properties(root, describe_report(report) | (describe_facts(report.facts) if report.facts is not None else {}))
     requirements = report.specification.requirements
     families: dict[str, list[RequirementResult]] = {}
     for result in report.results:
@@ -39,9 +41,20 @@ def to_junit(report: Report) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _add_properties(root: ElementTree.Element, facts: TargetFacts) -> None:
+def describe_report(report: Report) -> dict[str, str]:
+    """The kit, the target and the run."""
+    kit = report.kit or describe_kit(report.specification)
+    return {
+        "kit.version": kit.version,
+        "kit.catalogue": kit.catalogue,
+        **{f"target.{name}": value for name, value in report.target.items()},
+        "scope": str(report.scope),
+        "seed": str(report.seed),
+    }
+
+
+def describe_facts(facts: TargetFacts) -> dict[str, str]:
     """What was known about the target."""
-    properties = ElementTree.SubElement(root, "properties")
     values = {
         f"setting.{name}": f"{fact.value} ({fact.origin})" if fact.value is not None else fact.origin
         for name, fact in facts.settings.items()
@@ -49,20 +62,26 @@ def _add_properties(root: ElementTree.Element, facts: TargetFacts) -> None:
     values |= {f"api.{name}": f"{low}-{high}" for name, (low, high) in facts.apis.items()}
     values |= dict.fromkeys((f"capability.{name}" for name in facts.capabilities), "on")
     values |= {f"capability.{name}": f"off: {remedy}" for name, remedy in facts.off.items()}
-    values |= {f"remark.{number}": remark for number, remark in enumerate(facts.remarks, 1)}
+    return values | {f"remark.{number}": remark for number, remark in enumerate(facts.remarks, 1)}
+
+
+def _add_properties(element: ElementTree.Element, values: Mapping[str, str]) -> None:
+    properties = ElementTree.SubElement(element, "properties")
     for name, value in values.items():
-        ElementTree.SubElement(properties, "property", name=name, value=_replace_illegal(value))
+        ElementTree.SubElement(properties, "property", name=_replace_illegal(name), value=_replace_illegal(value))
 
 
 def _add_case(suite: ElementTree.Element, requirement: Requirement, result: RequirementResult) -> None:
     name = f"{result.id} {requirement.title}"
     case = ElementTree.SubElement(suite, "testcase", classname=f"fencepost.{requirement.family}", name=name)
+    words = {"requirement": requirement.id, "tier": str(requirement.tier), "source": requirement.source}
+    _add_properties(case, words)
     if result.verdict is Verdict.FAIL:
         message = _failure_message(result, requirement.sentence)
         element = ElementTree.SubElement(case, "failure", type=str(requirement.level), message=message)
         element.text = _replace_illegal(_failure_text(result, requirement.source))
     elif result.verdict is Verdict.INCONCLUSIVE:
-        ElementTree.SubElement(case, "error", type=str(result.verdict), message=_replace_illegal(result.note))
+        ElementTree.SubElement(case, "error", type=str(result.verdict), message=_replace_illegal(result.comment))
     elif result.verdict in _SKIPPED:
         message = f"{result.verdict}: {result.note}" if result.note else str(result.verdict)
         ElementTree.SubElement(case, "skipped", message=_replace_illegal(message))

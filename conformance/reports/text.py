@@ -66,7 +66,8 @@ def _no_paint(text: str, colour: str) -> str:
 def render_report(report: Report, *, colour: bool = False) -> str:
     """The whole report; ends in a newline."""
     paint = _paint if colour else _no_paint
-    blocks = ["\n".join([_target_line(report), *(_fact_lines(report.facts) if report.facts is not None else ())])]
+    facts = _fact_lines(report.facts) if report.facts is not None else ()
+    blocks = ["\n".join([_target_line(report), *_about_lines(report), *facts])]
     requirements, causes = report.specification.requirements, find_causes(report.results)
     if len(causes) > 1:
         blocks.append(_cause_list(causes))
@@ -80,7 +81,7 @@ def render_report(report: Report, *, colour: bool = False) -> str:
         blocks.append(_family_table(report))
     for verdict, (heading, reason) in _REASONS.items():
         blocks += _reason_block(heading, reason, [r for r in report.results if r.verdict is verdict], requirements)
-    noted = [r for r in report.results if r.verdict is Verdict.PASS and r.note]
+    noted = [r for r in report.results if r.verdict is Verdict.PASS and r.comment]
     blocks += _reason_block("Notes", "", noted, requirements)
     if report.coverage is not None:
         blocks.append(_coverage_block(report.coverage, len(report.rules)))
@@ -147,6 +148,13 @@ def _target_line(report: Report) -> str:
     return f"Target: {name}" + (f" ({', '.join(rest)})" if rest else "")
 
 
+def _about_lines(report: Report) -> Iterator[str]:
+    """What the profile says of the target, beside its name and version."""
+    about = report.provenance.about if report.provenance is not None else {}
+    if told := ", ".join(f"{key} {value}" for key, value in about.items() if key not in ("name", "version")):
+        yield from wrapped_lines("about", told)
+
+
 def _fact_lines(facts: TargetFacts) -> Iterator[str]:
     """Lines about the target: settings by origin, APIs, capabilities, and the lines that would switch the others on."""
     by_origin: dict[str, list[str]] = {}
@@ -191,8 +199,8 @@ def _source_lines(result: RequirementResult, requirement: Requirement) -> Iterat
     yield from wrapped_lines("source", requirement.source)
     if requirement.since is not None:
         yield from wrapped_lines("since", str(requirement.since))
-    if result.note:
-        yield from wrapped_lines("note", result.note)
+    if result.comment:
+        yield from wrapped_lines("note", result.comment)
 
 
 def _cause_list(causes: Sequence[Cause]) -> str:
@@ -296,7 +304,7 @@ def _reason_block(
         return
     by_reason: dict[str, list[str]] = {}
     for result in results:
-        by_reason.setdefault(result.note or default, []).append(result.id)
+        by_reason.setdefault(result.comment or default, []).append(result.id)
     lines = [heading]
     for reason, ids in by_reason.items():
         lines += wrap_text("  ", fold_ids(ids, requirements), "  ")

@@ -15,6 +15,7 @@ from fencepost.conformance.protocols.description import ProtocolDescription
 from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.ending import RunLimits
+from fencepost.conformance.run.provenance import name_target, record_run
 from fencepost.conformance.run.run_state import RunState, add_tours, order_scenarios
 from fencepost.conformance.run.stream import Emit
 from fencepost.conformance.scenario.scenario import Scenario
@@ -53,6 +54,7 @@ class BundledRun:
         protocol: ProtocolDescription | None = None,
     ) -> None:
         self.plan = plan
+        self.profile = profile
         self.deviations = profile.deviations
         self.settings = replace(BUNDLED_SETTINGS, **profile.settings)
         self.grace = profile.grace or 0
@@ -74,7 +76,8 @@ class BundledRun:
         selection = self.select(requirements, description)
         facts = describe_facts(description, self.capabilities(description))
         state = RunState(self.plan, selection, emit, self.deviations, limits, protocol=self.protocol, facts=facts)
-        name = {"name": description.name, **description.implementation}
+        state.provenance = record_run(self.plan, self.profile, description.implementation)
+        name = name_target(description.name, description.implementation, self.profile.about)
         state.start(name)
         return state.finish(name, await limits.play(self.play_all(state, description), state.work))
 

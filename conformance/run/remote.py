@@ -22,6 +22,7 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.ending import RunLimits
+from fencepost.conformance.run.provenance import name_target, record_run
 from fencepost.conformance.run.run_state import RunState, add_tours, order_scenarios
 from fencepost.conformance.run.stream import Emit
 from fencepost.conformance.scenario.scenario import Scenario
@@ -83,7 +84,9 @@ class RemoteRun:
             state = RunState(self.plan, selection, emit, self.profile.deviations, limits, facts=facts)
             state.kafka_release = DEFAULT_PROTOCOL.release_of(advertised)
             state.work.playing = pool.playing
-            name = {"name": self.plan.target or description.name, **description.implementation}
+            implementation = description.implementation
+            state.provenance = record_run(self.plan, self.profile, implementation)
+            name = name_target(self.plan.target or description.name, implementation, self.profile.about)
             state.start(name)
             ended = await limits.play(self.play_all(state, pool, first, offered), state.work)
             state.idle_findings = self.target.idle_findings

@@ -31,6 +31,7 @@ from fencepost.conformance.execution.saving import trace_path, with_decisions
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.protocols.description import ProtocolDescription
 from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
+from fencepost.conformance.provenance import Provenance
 from fencepost.conformance.results import Ending, Report, TargetFacts
 from fencepost.conformance.run.ending import CurrentWork, RunLimits
 from fencepost.conformance.run.stream import Emit
@@ -79,6 +80,7 @@ class RunState:
     """What was known about the target beforehand."""
     idle_findings: tuple[str, ...] = ()
     """What the target did while the kit was idle that it should not."""
+    provenance: Provenance | None = None
     kafka_release: str = ""
     """The release of Apache Kafka that the target's versions are those of, if it is known."""
 
@@ -97,7 +99,7 @@ class RunState:
     def finish(self, target: Mapping[str, str], ended: Ending | None) -> Report:
         """Emit the end of the run and return its report; `ended` says how it ended early."""
         report = self.build_report(target, ended=ended)
-        report = replace(report, facts=self.facts, idle_findings=self.idle_findings)
+        report = replace(report, facts=self.facts, idle_findings=self.idle_findings, provenance=self.provenance)
         self.emit(RunFinished(report))
         return report
 
@@ -150,6 +152,7 @@ class RunState:
                 violation,
                 self.origin_of(run),
                 replayed=True,
+                header=run.header,
                 specification=self.protocol.specification,
             )
             self.emit(ViolationConfirmed(requirement, run.scenario.name, failure))

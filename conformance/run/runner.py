@@ -1,6 +1,7 @@
 """The entry points of runs: test, replay, judge, serve."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from fencepost.adapters.address import format_address
@@ -14,6 +15,7 @@ from fencepost.conformance.plan import BUNDLED, Plan, ReplayResult
 from fencepost.conformance.profile import Profile, load_profile
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.run.provenance import record_judging
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.replay import replay_trace as replay_script
 from fencepost.conformance.run.stream import consume, stream_events
@@ -54,7 +56,8 @@ async def replay(trace: Path, target: str, profile: Path | None) -> ReplayResult
 
 def judge_files(paths: Sequence[Path], progress: Callable[[Progress], None]) -> Report:
     """Judge recorded traces. When interrupted, return the report on those judged so far, with `cut_short` set."""
-    return trace_report.judge_files(paths, progress)
+    provenance = record_judging()
+    return replace(trace_report.judge_files(paths, progress), provenance=provenance)
 
 
 async def serve(host: str, port: int, storage: Path | None, announce: Callable[[str], None], slowness: int = 0) -> None:

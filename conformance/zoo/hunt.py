@@ -161,7 +161,7 @@ def hunt_by_remarks(task: HuntTask, coordinator: FaultyCoordinator) -> HuntResul
     """Play the scenarios until time is up, and find the first remark that comes twice and is not made about the shipped
     coordinator."""
     begun, tried = time.process_time(), 0
-    seen: list[tuple[int, Scenario, frozenset[Remark]]] = []
+    seen: list[tuple[int, Scenario, frozenset[UnusualCount]]] = []
     with coordinator.activate() as make_target:
         for play in (each for each in scenarios_for(SCENARIOS) if task.only in ("", each.name)):
             tried += 1
@@ -179,18 +179,18 @@ def hunt_by_remarks(task: HuntTask, coordinator: FaultyCoordinator) -> HuntResul
     return HuntResult(task, "", tried, time.process_time() - begun)
 
 
-class Remark(NamedTuple):
+class UnusualCount(NamedTuple):
     """A requirement that is kept in an unusual way, and the number of requests that show it."""
 
     requirement: str
     requests: int
 
 
-def unusual_remarks(make_target: MakeTarget, grace: int, play: Scenario) -> frozenset[Remark]:
+def unusual_remarks(make_target: MakeTarget, grace: int, play: Scenario) -> frozenset[UnusualCount]:
     """The requirements that a run of a scenario keeps in an unusual way."""
     played = run_virtual(bundled_run_on(make_target, grace).play(play, "run"))
     marks = (mark for mark in played.verdict.check_results if mark.status is CheckStatus.UNUSUAL)
-    return frozenset(Remark(mark.requirement, count_requests(played, mark.sequence)) for mark in marks)
+    return frozenset(UnusualCount(mark.requirement, count_requests(played, mark.sequence)) for mark in marks)
 
 
 def bundled_run_on(make_target: MakeTarget, grace: int) -> BundledRun:

@@ -48,6 +48,33 @@ CAPABILITIES: Mapping[str, str] = MappingProxyType(
 they follow from what the target advertises."""
 
 
+class Tier(StrEnum):
+    """What a target has to offer for a requirement, in steps; a requirement is in the last one that it needs."""
+
+    CORE = "core"
+    """Nothing but requests."""
+    LIMITS = "limits"
+    """Settings with a limit or a time that a run can reach."""
+    TRANSACTIONS = "transactions"
+    DURABILITY = "durability"
+    """Restarts with the storage kept."""
+    CLUSTER = "cluster"
+    """A second node."""
+
+
+TIERS: Mapping[str, Tier] = MappingProxyType(
+    {
+        "restart": Tier.DURABILITY,
+        "resize": Tier.DURABILITY,
+        "second-node": Tier.CLUSTER,
+        "graceful-move": Tier.CLUSTER,
+        "transactions": Tier.TRANSACTIONS,
+        "intrusive": Tier.CORE,
+    }
+)
+"""The tiers of capabilities; that of all others is `Tier.LIMITS`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """The first release of Apache Kafka with a behaviour, such as "3.3.2", and the ticket or commit that brought it."""
@@ -91,6 +118,11 @@ class Requirement:
     def family(self) -> str:
         """The part of the id before the number, such as "JOIN"."""
         return self.id.partition("-")[0]
+
+    @property
+    def tier(self) -> Tier:
+        """The last tier of the capabilities that it needs."""
+        return max((TIERS.get(need, Tier.LIMITS) for need in self.needs), key=list(Tier).index, default=Tier.CORE)
 
 
 def must(

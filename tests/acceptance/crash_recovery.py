@@ -71,7 +71,10 @@ def campaign_tables(to: Path) -> Rows:
         from_json(report_path(corpus, each).read_text(encoding="utf-8")) for each in sorted(finished_seeds(corpus))
     )
     rows = sorted(((Path(str(row[0])).name, *row[1:3], row[12]) for row in read_rows(corpus, "events")), key=repr)
-    return {"events": rows, "report": to_json(replace(merge_reports(list(reports)), seconds=0)).splitlines()}
+    return {
+        "events": rows,
+        "report": to_json(replace(merge_reports(list(reports)), seconds=0, provenance=None)).splitlines(),
+    }
 
 
 @dataclass(frozen=True, slots=True)

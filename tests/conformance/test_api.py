@@ -42,15 +42,16 @@ ALIASES = {
 TYPES = {
     "Failure": (
         *("trace", "step", "observed", "allowed", "guard", "schedule", "replay", "replayed"),
-        *("title", "differences", "rule", "state", "wrong_step", "kind"),
+        *("title", "differences", "rule", "state", "wrong_step", "kind", "excerpt"),
     ),
     "ReplayResult": ("outcome", "requirement", "failure", "note", "specification"),
     "Report": (
         *("target", "seed", "results", "rules", "schedules", "events", "seconds", "cut_short", "coverage"),
         *("undecided", "ended", "scope", "specification", "unclassified", "facts", "idle_findings"),
+        *("provenance", "kit"),
     ),
     "Requirement": ("id", "level", "title", "sentence", "source", "testability", "needs", "why", "since"),
-    "RequirementResult": ("id", "verdict", "note", "checks", "failures", "causes"),
+    "RequirementResult": ("id", "verdict", "note", "checks", "failures", "causes", "remark"),
     "Scenario": ("name", "requirements", "play", "needs", "smoke"),
     "TraceVerdict": (
         *("violations", "check_results", "rules", "decisions", "inconclusive", "events", "transitions"),

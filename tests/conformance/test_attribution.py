@@ -101,7 +101,7 @@ def test_offsets_of_version_0_are_there_or_not(version: int, error: int, offset:
 def test_any_error_refuses_a_pending_id_with_an_instance_id(monkeypatch: Patch) -> None:
     unknown = altering_coordinator(replace_error("JoinGroup", Error.UNKNOWN_MEMBER_ID, Error.UNKNOWN_SERVER_ERROR))
     result = run_altered(monkeypatch, unknown, "JOIN-14").result("JOIN-14")
-    assert (result.verdict, result.note) == (
+    assert (result.verdict, result.comment) == (
         Verdict.PASS,
         "unusual: allowed, but not as Apache Kafka has it: error",
     )
@@ -120,7 +120,7 @@ def test_case_of_states_is_a_recommendation(monkeypatch: Patch) -> None:
     report = run_altered(monkeypatch, altering_coordinator(filter_by_exact_case), "ADMIN-*")
     assert failed(report) == set()
     assert report.result("ADMIN-33").verdict is Verdict.PASS
-    assert report.result("ADMIN-33").note.startswith("unusual: ")
+    assert report.result("ADMIN-33").comment.startswith("unusual: ")
     assert report.result("ADMIN-12").note == ""
 
 

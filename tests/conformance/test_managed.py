@@ -68,7 +68,7 @@ def test_a_profile_alone_starts_the_target_restarts_it_and_ends_it(tmp_path: Pat
         "ADMIN-32": "pass",
     }
     assert code == 0
-    assert "idle_findings" not in document
+    assert document["idle_findings"] == []
     assert str(document["target"]["name"]).startswith("kafka://127.0.0.1:")  # type: ignore[index]
     assert processes_of(tmp_path) == []
 

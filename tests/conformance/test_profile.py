@@ -58,7 +58,7 @@ def test_an_empty_profile_says_nothing(tmp_path: Path) -> None:
     [
         (
             "[targets]",
-            "targets: unknown section; the sections are target, settings, capabilities, known, timing, security",
+            "targets: unknown section; the sections are target, settings, capabilities, known, about, timing, security",
         ),
         ("target = 1", "target: not a section; write [target] on a line of its own"),
         ("[target]\nstrat = 'x'", "[target] strat: unknown key; the keys are start, kill, keeps_storage"),

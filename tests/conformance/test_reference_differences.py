@@ -9,7 +9,7 @@ import pytest
 
 from fencepost.conformance.analysis.reference_differences import common_decisions, note_ambiguities
 from fencepost.conformance.cli import main
-from fencepost.conformance.results import RequirementResult, Verdict
+from fencepost.conformance.results import Remark, RemarkKind, RequirementResult, Verdict
 from fencepost.model.catalogue.classic import CATALOGUE
 from fencepost.model.catalogue.classic.differences import DIFFERENCES, describe_side
 from fencepost.model.classic.dialect import Dialect
@@ -34,8 +34,8 @@ def test_sides_are_those_of_the_coordinators() -> None:
 
 def test_a_pass_with_nothing_else_to_say_tells_the_side() -> None:
     (result,) = note_ambiguities([PASS], {"unknown_group_named": True, "initial_delay_grows": False}, CLASSIC)
-    assert result.note == f"ambiguous in the sources: as the newer coordinator, {NAMED} (DIV-05)"
-    unusual = RequirementResult("COMMIT-11", Verdict.PASS, "unusual: odd")
+    assert result.comment == f"ambiguous in the sources: as the newer coordinator, {NAMED} (DIV-05)"
+    unusual = RequirementResult("COMMIT-11", Verdict.PASS, remark=Remark(RemarkKind.UNUSUAL, "odd"))
     failed = RequirementResult("COMMIT-11", Verdict.FAIL)
     other = RequirementResult("COMMIT-12", Verdict.PASS)
     assert [*note_ambiguities([unusual, failed, other], {"unknown_group_named": True}, CLASSIC)] == [
@@ -54,4 +54,4 @@ def test_a_run_tells_its_sides(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["test", "bundled", "--only", "COMMIT-11", "--json", str(report)]) == 0
     assert "ambiguous in the sources: as the newer coordinator" in capsys.readouterr().out.replace("\n    ", " ")
     (result,) = (one for one in json.loads(report.read_text())["requirements"] if one["id"] == "COMMIT-11")
-    assert (result["verdict"], result["note"].partition(":")[0]) == ("pass", "ambiguous in the sources")
+    assert (result["verdict"], result["remark"]["kind"]) == ("pass", "ambiguous")

@@ -1,7 +1,9 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from fencepost import run
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
 from fencepost.conformance.reports.junit import to_junit
 from fencepost.conformance.reports.layout import escape_unprintable
@@ -223,3 +225,11 @@ def test_a_replay_that_still_fails_shows_the_failure() -> None:
 def test_a_replay_that_is_fixed_says_no_more() -> None:
     assert render_replay(ReplayResult(ReplayOutcome.FIXED)) == "FIXED\n"
     assert render_replay(ReplayResult(ReplayOutcome.FIXED), colour=True) == "\x1b[32mFIXED\x1b[0m\n"
+
+
+def test_the_head_says_what_the_profile_says_about_the_target(tmp_path: Path) -> None:
+    profile = tmp_path / "p.toml"
+    profile.write_text('[about]\nname = "acme"\nversion = "1.4"\nlanguage = "Rust"\nurl = "https://acme.example"\n')
+    lines = render_report(run("bundled", only=["HB-05"], profile=profile)).splitlines()
+    assert lines[0].startswith("Target: acme (version 1.4, ")
+    assert lines[1] == "  about         language Rust, url https://acme.example"

@@ -105,7 +105,7 @@ def on_kafka(running: RunningTarget, file: Path) -> None:
     options = ["--profile", str(running.profile.folder / f"{running.name}.toml"), "--smoke", "--json", str(file)]
     main(["test", f"kafka://{running.bootstrap}", "--tours", "40", *options])
     document = json.loads(file.read_text())
-    assert document["summary"]["fail"] == 0
+    assert document["outcome"]["verdicts"]["fail"] == 0
     assert document["schedules"] >= 40
 
 

@@ -109,7 +109,7 @@ def test_an_unknown_requirement(capsys: Capture) -> None:
         ("[target", "not TOML: Expected ']' at the end of a table declaration (at end of document)"),
         (
             "[targets]",
-            "targets: unknown section; the sections are target, settings, capabilities, known, timing, security",
+            "targets: unknown section; the sections are target, settings, capabilities, known, about, timing, security",
         ),
         ("[settings]\ngrace = 1", "[settings] grace: unknown key; the keys are min_session_timeout, "),
         ('[known]\nHB-99 = "later"', "[known] HB-99: no such requirement; write an id like JOIN-29"),

@@ -32,7 +32,7 @@ def result(name: str, requirement: str) -> tuple[RequirementResult, str]:
 def test_a_field_within_the_latitude_is_noted() -> None:
     found, report = result(NAMED, "FIND-07")
     assert found.verdict is Verdict.PASS
-    assert found.note == "unusual: allowed, but not as Apache Kafka has it: node"
+    assert found.comment == "unusual: allowed, but not as Apache Kafka has it: node"
     assert "Notes\n  FIND-07\n    unusual: allowed, but not as Apache Kafka has it: node" in report
     assert "CONFORMANT" in report
 
@@ -40,7 +40,7 @@ def test_a_field_within_the_latitude_is_noted() -> None:
 def test_who_does_not_do_what_should_be_done_is_unusual() -> None:
     found, _ = result(KEPT, "COMMIT-26")
     assert found.verdict is Verdict.PASS
-    assert found.note == "unusual: 2 clean-up intervals after its time was over the offset is still there"
+    assert found.comment == "unusual: 2 clean-up intervals after its time was over the offset is still there"
 
 
 def test_what_must_not_be_is_a_failure_whatever_else_should_be() -> None:
@@ -48,7 +48,7 @@ def test_what_must_not_be_is_a_failure_whatever_else_should_be() -> None:
     assert found.verdict is Verdict.FAIL
     found, _ = result(SHORT_LIVED, "COMMIT-26")
     assert found.verdict is Verdict.PASS
-    assert found.note.startswith("unusual: ") and "usual is" in found.note
+    assert found.comment.startswith("unusual: ") and "usual is" in found.comment
 
 
 @pytest.mark.parametrize("id", ["FIND-07", "COMMIT-26"])

@@ -59,7 +59,7 @@ class KitRun:
 
     def count(self, verdict: str) -> int:
         """How many requirements got the verdict."""
-        return int(self.report["summary"][verdict])
+        return int(self.report["outcome"]["verdicts"][verdict])
 
     def unexplained_count(self) -> int:
         """How many requirements did not pass and have no reason."""

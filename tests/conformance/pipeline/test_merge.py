@@ -30,7 +30,7 @@ def test_a_requirement_without_violations_passes() -> None:
 def test_a_reference_difference_decided_alike_by_all_shards_is_noted() -> None:
     marked = finding("a", "check", requirement="COMMIT-11", status="pass", note="")
     (result,) = (each for each in merge_findings([verdict("a", {}), marked], 20, 1.0).results if each.id == "COMMIT-11")
-    assert result.note.startswith("ambiguous in the sources: as the newer coordinator")
+    assert result.comment.startswith("ambiguous in the sources: as the newer coordinator")
 
 
 def test_an_inconclusive_finding_is_reported_with_its_trace() -> None:

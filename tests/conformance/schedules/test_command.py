@@ -55,7 +55,8 @@ def test_schedules_come_after_the_scenarios_and_find_nothing(tmp_path: Path, cap
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("only_schedules")
-def test_the_same_seed_gives_the_same_report(tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_report(tmp_path: Path, monkeypatch: Patch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     reports = []
     for name in ("first", "second"):
         assert main(["test", "bundled", "--schedules", "20", "--json", str(tmp_path / name)]) == NOTHING_CHECKED

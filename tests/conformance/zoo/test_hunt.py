@@ -56,7 +56,7 @@ def test_unusual_responses_are_found_by_remarks() -> None:
 
 
 def test_remark_on_the_shipped_coordinator_is_no_find(monkeypatch: pytest.MonkeyPatch) -> None:
-    remark = frozenset({hunt_module.Remark("JOIN-01", 1)})
+    remark = frozenset({hunt_module.UnusualCount("JOIN-01", 1)})
     monkeypatch.setattr(hunt_module, "unusual_remarks", lambda make_target, grace, play: remark)
     assert not run_hunt(HuntTask(DEAF, REMARKS, only="session-timeout-bounds")).is_found
 
