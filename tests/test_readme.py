@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from fencepost.conformance.profile import load_profile
+from fencepost.conformance.reports.json_report import to_json
 from tests.support.readme import COMMANDS, README, fenced_blocks
+from tests.support.sample_reports import KEPT
 from tests.targets.running import RunningTarget
 
 ROOT = Path(__file__).parent.parent
@@ -27,6 +29,12 @@ def runnable_command(command: str, broker: str, profile: Path) -> list[str]:
             return [sys.executable, "-m", "pytest", "--collect-only", "--quiet"]
         case ["fencepost", "judge", "group.jsonl"]:
             return [sys.executable, "-m", "fencepost", "judge", str(DATA / "group.jsonl")]
+        case ["fencepost", "report", *rest]:
+            saved = profile / "saved.json"
+            saved.write_text(to_json(KEPT))
+            files = {".json": saved, ".html": profile / "report.html"}
+            words = [str(files.get(Path(word).suffix, word)) for word in rest]
+            return [sys.executable, "-m", "fencepost", "report", *words]
         case ["fencepost", *rest]:
             known = {
                 EXAMPLE_BROKER: broker,

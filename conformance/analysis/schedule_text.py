@@ -65,10 +65,10 @@ def schedule_lines(events: Sequence[Event], last: int, labels: MemberLabels) -> 
     return tuple(lines), place
 
 
-def describe_fields(request: Event) -> str:
+def describe_fields(request: Event, hidden: frozenset[str] = HIDDEN_FIELDS) -> str:
     """The fields of a request that differ from the defaults of their version, the ids of its sender first."""
     defaults = default_body(request)
-    names = sorted(request.body.keys() - HIDDEN_FIELDS, key=[*SENDER_FIELDS, *request.body].index)
+    names = sorted(request.body.keys() - hidden, key=[*SENDER_FIELDS, *request.body].index)
     told = {name: request.body[name] for name in names}
     return ", ".join(
         f"{name}={describe_value(name, value)}"

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fencepost.conformance.cli.console import Console
+from fencepost.conformance.cli.report_options import add_report_options, report_paths
 
 _ENDINGS = ("*.jsonl", "*.jsonl.gz")
 
@@ -18,8 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="a recorded trace, a folder of them (.jsonl, .jsonl.gz), or - for standard input",
     )
-    parser.add_argument("--json", metavar="F", type=Path, help="write the report as JSON (-: to standard output)")
-    parser.add_argument("--junit", metavar="F", type=Path, help="write the report as JUnit XML (-: to standard output)")
+    add_report_options(parser)
     parser.epilog = (
         "A trace that cannot be read is reported, and the others are judged: exit code 1 if one of them has a "
         "violation, else 2. Exit code 3 if nothing was checked."
@@ -34,8 +34,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from fencepost.conformance.run import runner
 
     paths = tuple(find_traces(options.traces))
-    check_outputs({"--json": options.json, "--junit": options.junit})
-    files = ReportFiles(console, options.json, options.junit)
+    check_outputs(report_paths(options))
+    files = ReportFiles(console, report_paths(options))
     try:
         with console.progress() as progress:
             report = (options.runner or runner).judge_files(paths, progress)

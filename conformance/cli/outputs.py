@@ -7,6 +7,8 @@ from pathlib import Path
 
 from fencepost.conformance.cli.console import Console, error_line
 from fencepost.conformance.events import RunEvent, RunFinished
+from fencepost.conformance.pages.html_page import to_html
+from fencepost.conformance.pages.markdown import to_markdown
 from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.reports.junit import to_junit
 from fencepost.conformance.results import Ending, EndKind, Report, RequirementResult, Verdict
@@ -14,6 +16,13 @@ from fencepost.model.errors import FencepostError
 
 STDOUT = Path("-")
 """The name of standard output."""
+RENDERERS: Mapping[str, Callable[[Report], str]] = {
+    "--json": to_json,
+    "--junit": to_junit,
+    "--html": to_html,
+    "--markdown": to_markdown,
+}
+"""The text of a report by the option that asks for it."""
 
 
 class OutputError(FencepostError):
@@ -66,11 +75,13 @@ def ending_of(error: BaseException) -> Ending:
 
 @dataclass(slots=True)
 class ReportFiles:
-    """Consumes the events of a run: writes its report to the files of --json and --junit as soon as it is there."""
+    """Consumes the events of a run: writes its report as soon as it is there.
+
+    `paths` has the files by the options of `RENDERERS`, None for one that was not given.
+    """
 
     console: Console
-    json: Path | None = None
-    junit: Path | None = None
+    paths: Mapping[str, Path | None]
     failed: bool = False
     """A file could not be written."""
     written: bool = False
@@ -78,7 +89,7 @@ class ReportFiles:
     @property
     def takes_stdout(self) -> bool:
         """Whether standard output is one of the files, and so has no place for the text."""
-        return STDOUT in (self.json, self.junit)
+        return STDOUT in self.paths.values()
 
     def __call__(self, event: RunEvent) -> None:
         """Write the report of a run that is over."""
@@ -86,13 +97,9 @@ class ReportFiles:
             self.write(event.report)
 
     def write(self, report: Report) -> None:
-        """Write a report, the second file also if the first fails."""
-        outputs: tuple[tuple[Path | None, Callable[[Report], str]], ...] = (
-            (self.json, to_json),
-            (self.junit, to_junit),
-        )
-        for path, render in outputs:
-            if path is not None and not write_output(path, render(report), self.console):
+        """Write a report, the other files also if one fails."""
+        for option, path in self.paths.items():
+            if path is not None and not write_output(path, RENDERERS[option](report), self.console):
                 self.failed = True
         self.written = True
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fencepost.conformance.cli.argument_types import count, port, setting
 from fencepost.conformance.cli.console import Console
 from fencepost.conformance.cli.importing import cluster_options
+from fencepost.conformance.cli.report_options import add_report_options, report_paths
 from fencepost.conformance.cli.test import PROFILE_HELP, TARGET_HELP
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _add_judge(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("corpus", metavar="CORPUS", type=Path, help="the folder of a corpus")
     parser.add_argument("--to", metavar="DIR", type=Path, help="folder for the tables (default: CORPUS/judged)")
     parser.add_argument("--queries", action="store_true", help="query the invariants only, without judging")
-    _add_reports(parser)
+    add_report_options(parser)
 
 
 def _add_watch(parser: argparse.ArgumentParser) -> None:
@@ -98,12 +99,7 @@ def _add_campaign(parser: argparse.ArgumentParser) -> None:
         "--full", action="store_true", help="run all scenarios for each seed (default: the smoke scenarios)"
     )
     parser.add_argument("--profile", metavar="F", type=Path, help=PROFILE_HELP)
-    _add_reports(parser)
-
-
-def _add_reports(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", metavar="F", type=Path, help="write the report as JSON")
-    parser.add_argument("--junit", metavar="F", type=Path, help="write the report as JUnit XML")
+    add_report_options(parser)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -247,18 +243,18 @@ def run_campaign(options: argparse.Namespace, console: Console) -> int:
 
 
 def check_report_files(options: argparse.Namespace) -> None:
-    """Raises `OutputError` and `OSError` for files of --json and --junit that cannot be written."""
+    """Raises `OutputError` and `OSError` for files of the report that cannot be written."""
     from fencepost.conformance.cli.outputs import check_outputs
 
-    check_outputs({"--json": options.json, "--junit": options.junit})
+    check_outputs(report_paths(options))
 
 
 def write_reports(options: argparse.Namespace, report: "Report", console: Console) -> int:
-    """Write the report to the files of --json and --junit and return the exit code."""
+    """Write the report to its files and return the exit code."""
     from fencepost.conformance.cli.outputs import ReportFiles
     from fencepost.conformance.results import ExitCode
 
-    files = ReportFiles(console, options.json, options.junit)
+    files = ReportFiles(console, report_paths(options))
     files.write(report)
     return ExitCode.COULD_NOT_RUN if files.failed else report.exit_code()
 

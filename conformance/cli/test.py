@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fencepost.conformance.cli.argument_types import add_patterns, count, duration, whole
 from fencepost.conformance.cli.console import Console
+from fencepost.conformance.cli.report_options import add_report_options, report_paths
 from fencepost.conformance.cli.usage import UsageError
 
 if TYPE_CHECKING:
@@ -53,8 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also send requests that a faulty broker may carry out on groups of others",
     )
     parser.add_argument("--profile", metavar="F", type=Path, help=PROFILE_HELP)
-    parser.add_argument("--json", metavar="F", type=Path, help="write the report as JSON (-: to standard output)")
-    parser.add_argument("--junit", metavar="F", type=Path, help="write the report as JUnit XML (-: to standard output)")
+    add_report_options(parser)
     parser.add_argument(
         "--save", metavar="DIR", type=Path, help="save the traces of failures, those of random schedules shrunk"
     )
@@ -108,10 +108,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     plan = plan_of(options)
     requirements = select_requirements(plan.patterns, plan.excluded)
     require_libraries(plan)
-    check_outputs(
-        {"--json": options.json, "--junit": options.junit}, {"--save": options.save, "--traces": options.traces}
-    )
-    files = ReportFiles(console, options.json, options.junit)
+    check_outputs(report_paths(options), {"--save": options.save, "--traces": options.traces})
+    files = ReportFiles(console, report_paths(options))
 
     def print_report(event: "RunEvent") -> None:
         if isinstance(event, RunFinished):

@@ -215,7 +215,7 @@ def test_an_error_of_our_own_is_no_violation(capsys: Capture) -> None:
             "test bundled --smoke --slow",
             "fencepost test: argument --slow: not allowed with argument --smoke (see fencepost test --help)",
         ),
-        ("test bundled --html r", "fencepost: unrecognized arguments: --html r (see fencepost --help)"),
+        ("test bundled --sarif r", "fencepost: unrecognized arguments: --sarif r (see fencepost --help)"),
         (
             "replay t",
             f"fencepost replay: {NO_TARGET} (see fencepost replay --help)",
@@ -233,7 +233,7 @@ def test_a_usage_error_gets_one_line(arguments: str, line: str, capsys: Capture)
     assert (output.out, output.err) == ("", f"{line}\n")
 
 
-@pytest.mark.parametrize("command", ["report", "badge", "test-client"])
+@pytest.mark.parametrize("command", ["badge", "test-client"])
 def test_later_commands_are_absent(command: str, capsys: Capture) -> None:
     assert main([command], FakeRunner()) == 2
     (line,) = capsys.readouterr().err.splitlines()
@@ -300,6 +300,7 @@ def test_usage_errors_and_help_import_the_command_line_alone(command: str) -> No
         "interruption",
         "usage",
         "argument_types",
+        "report_options",
         "test",
         "record",
         "importing",

@@ -9,7 +9,7 @@ import errno
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -140,6 +140,15 @@ def read_report(folder: Path) -> Report:
     return report
 
 
+@pytest.fixture
+def signals_are_heard() -> Iterator[None]:
+    """SIGHUP has its usual meaning, also where the tests run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("signals_are_heard")
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("name", WAYS)
 def test_whatever_ends_a_run_it_is_reported(

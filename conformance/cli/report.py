@@ -1,0 +1,117 @@
+"""`fencepost report`: saved reports or recorded traces in; text, pages and comparisons out."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fencepost.conformance.cli.console import Console
+from fencepost.conformance.cli.report_options import add_report_options, report_paths
+from fencepost.conformance.cli.usage import UsageError
+
+if TYPE_CHECKING:
+    from fencepost.conformance.results import Report
+
+_SAVED = (".json", ".html")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `fencepost report`."""
+    parser.add_argument(
+        "sources",
+        metavar="SOURCE",
+        nargs="*",
+        type=Path,
+        help="a report (.json, or the .html made of one), or traces to judge (.jsonl, .jsonl.gz, a folder of them)",
+    )
+    add_report_options(parser)
+    parser.add_argument("--compare", metavar="OLD", type=Path, help="say what changed since this older report")
+    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of reports")
+    parser.epilog = (
+        "Several reports make one page with a column for each. The exit code is that of the report, 0 for several; "
+        "with --compare it is 1 if a requirement is newly broken or no longer checked."
+    )
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Show saved reports, or the report on traces, and write it to files."""
+    from fencepost.conformance.cli.outputs import ReportFiles, check_outputs, write_output
+    from fencepost.conformance.pages.overview import render_overview, to_overview_html
+    from fencepost.conformance.reports.comparison import render_comparison
+    from fencepost.conformance.reports.json_report import report_schema
+    from fencepost.conformance.reports.text import render_report
+    from fencepost.conformance.results import ExitCode
+
+    if options.schema:
+        console.print(report_schema())
+        return ExitCode.CONFORMANT
+    paths = report_paths(options)
+    check_request(options.sources, options.compare, paths)
+    reports = [*map(read_report, saved(options.sources)), *judge_traces(options, console)]
+    old = read_report(options.compare) if options.compare is not None else None
+    check_outputs(paths)
+    files = ReportFiles(console, paths)
+    show = console.print_error if files.takes_stdout else console.print
+    if len(reports) > 1:
+        show(render_overview(reports))
+        page = paths["--html"]
+        written = page is None or write_output(page, to_overview_html(reports), console)
+        return ExitCode.CONFORMANT if written else ExitCode.COULD_NOT_RUN
+    (report,) = reports
+    files.write(report)
+    if old is not None:
+        show(render_comparison(old, report))
+        code = compared_code(old, report)
+    else:
+        show(render_report(report, colour=console.has_colour() and not files.takes_stdout))
+        code = report.exit_code()
+    return ExitCode.COULD_NOT_RUN if files.failed else code
+
+
+def check_request(sources: Sequence[Path], old: Path | None, paths: dict[str, Path | None]) -> None:
+    """Raises `UsageError` for arguments that do not go together."""
+    if not sources:
+        raise UsageError("report", "name a report or traces")
+    count = len(list(saved(sources))) + (len(list(saved(sources))) < len(sources))
+    if count > 1 and old is not None:
+        raise UsageError("report", "--compare takes one report beside the older one")
+    single = [option for option, path in paths.items() if path is not None and option != "--html"]
+    if count > 1 and single:
+        raise UsageError("report", f"{single[0]} takes one report; several make a page with --html")
+
+
+def saved(sources: Sequence[Path]) -> list[Path]:
+    """The sources that are saved reports."""
+    return [path for path in sources if path.suffix in _SAVED]
+
+
+def read_report(path: Path) -> "Report":
+    """A saved report. Raises `ReportError`, which names the file, and `OSError`."""
+    from fencepost.conformance.pages.html_page import from_html
+    from fencepost.conformance.reports.json_report import ReportError, from_json
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        return from_html(text) if path.suffix == ".html" else from_json(text)
+    except (ReportError, UnicodeDecodeError) as error:
+        raise ReportError(f"{path}: {error}") from None
+
+
+def judge_traces(options: argparse.Namespace, console: Console) -> list["Report"]:
+    """The report on those sources that are traces, if there are any."""
+    from fencepost.conformance.cli.judge import find_traces
+    from fencepost.conformance.run import runner
+
+    traces = [path for path in options.sources if path.suffix not in _SAVED]
+    if not traces:
+        return []
+    with console.progress() as progress:
+        return [(options.runner or runner).judge_files(tuple(find_traces(traces)), progress)]
+
+
+def compared_code(old: "Report", new: "Report") -> int:
+    """The exit code of a comparison."""
+    from fencepost.conformance.analysis.comparison import compare_reports
+    from fencepost.conformance.results import ExitCode
+
+    return ExitCode.VIOLATION if compare_reports(old, new).is_worse else ExitCode.CONFORMANT

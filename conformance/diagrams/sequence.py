@@ -1,0 +1,195 @@
+"""A trace as a sequence diagram: who sends what to whom, up to the wrong response."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from fencepost.conformance.analysis.schedule_text import HIDDEN_FIELDS, MemberLabels, describe_fields, describe_value
+from fencepost.model.errors import error_name
+from fencepost.traces.events import Event, Kind
+from fencepost.traces.judge.diagnosis.wording import HIDDEN_FIELDS as HIDDEN_IN_RESPONSES
+from fencepost.traces.judge.diagnosis.wording import errors_in
+
+MAX_STEPS = 80
+"""How many steps a diagram has; earlier ones are counted."""
+MAX_TEXT = 90
+"""The longest text of a step, in characters."""
+LONG_PAUSE = 400
+"""A time without a step that is told, in milliseconds."""
+BARE_FIELDS = HIDDEN_FIELDS | {"session_timeout_ms", "rebalance_timeout_ms", "protocol_name"}
+"""Fields of requests that a diagram has no room for."""
+
+
+class StepKind(StrEnum):
+    """What a step of a diagram shows."""
+
+    REQUEST = "request"
+    RESPONSE = "response"
+    NO_RESPONSE = "no response"
+    """The request was not answered while the trace lasted."""
+    FAULT = "fault"
+    """What the kit did to the target or to a connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of a diagram.
+
+    `time` is in milliseconds; `lane` is the place of the sender of the request among the lanes; `text` says what is
+    sent; `request` is the sequence number of the request; `times` counts equal exchanges in a row that are folded into
+    one; `is_wrong` marks the violation.
+    """
+
+    kind: StepKind
+    time: int
+    lane: int
+    text: str
+    request: int
+    times: int = 1
+    is_wrong: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceDiagram:
+    """The senders of requests as `lanes`, in the order in which they appear, the steps in the order of time, and how
+    many earlier steps were left out."""
+
+    lanes: tuple[str, ...]
+    steps: tuple[Step, ...]
+    omitted: int = 0
+
+    def pause_before(self, place: int) -> int:
+        """The milliseconds between a step and the one before it, 0 if that is no pause to tell."""
+        if place == 0:
+            return 0
+        passed = self.steps[place].time - self.steps[place - 1].time
+        return passed if passed > LONG_PAUSE else 0
+
+
+def draw_sequence(events: Sequence[Event], wrong: int | None = None) -> SequenceDiagram:
+    """The diagram of a trace up to the response to the request with the sequence number `wrong`, or of all of it."""
+    labels = MemberLabels(events)
+    shown = list(events_until(events, wrong))
+    lanes = tuple(dict.fromkeys(sender(event) for event in shown if event.kind is Kind.REQUEST))
+    requests = {event.sequence: event for event in shown if event.kind is Kind.REQUEST}
+    steps: list[Step] = []
+    for event in shown:
+        step = step_of(event, requests, lanes, labels)
+        if step is not None:
+            steps.append(replace(step, is_wrong=step.kind is StepKind.RESPONSE and step.request == wrong))
+    if wrong in requests and not any(step.is_wrong for step in steps):
+        last = steps[-1].time
+        lane = lanes.index(sender(requests[wrong]))
+        steps.append(Step(StepKind.NO_RESPONSE, last, lane, "no response", wrong, is_wrong=True))
+    folded = fold_repeats(steps)
+    return SequenceDiagram(lanes, tuple(folded[-MAX_STEPS:]), max(0, len(folded) - MAX_STEPS))
+
+
+def events_until(events: Sequence[Event], wrong: int | None) -> Iterator[Event]:
+    """The events up to the response to this request; all of them if there is none."""
+    for event in events:
+        yield event
+        if wrong is not None and event.kind is Kind.RESPONSE and event.of == wrong:
+            return
+
+
+def sender(request: Event) -> str:
+    """Who sends a request, for its lane."""
+    return request.member or f"connection {request.connection}"
+
+
+def step_of(event: Event, requests: dict[int, Event], lanes: Sequence[str], labels: MemberLabels) -> Step | None:
+    """The step that shows an event; None for one that is not shown."""
+    if event.kind is Kind.REQUEST:
+        lane = sender(event)
+        text = labels.rename(describe_request(event, labels))
+        return Step(StepKind.REQUEST, event.time, lanes.index(lane), shorten(text), event.sequence)
+    if event.kind is Kind.RESPONSE and event.of in requests:
+        request = requests[event.of]
+        text = labels.rename(describe_answer(event))
+        return Step(StepKind.RESPONSE, event.time, lanes.index(sender(request)), shorten(text), event.of)
+    if event.kind is Kind.FAULT:
+        return Step(StepKind.FAULT, event.time, 0, event.api, event.sequence)
+    return None
+
+
+def describe_request(request: Event, labels: MemberLabels) -> str:
+    """A request with the fields that differ from the defaults, without the id that its lane stands for."""
+    body = dict(request.body)
+    if labels.labels.get(str(body.get("member_id"))) == request.member:
+        body.pop("member_id")
+    told = describe_fields(replace(request, body=body), BARE_FIELDS)
+    return f"{request.api} v{request.version} {told}".rstrip()
+
+
+def describe_answer(response: Event) -> str:
+    """The errors of a response, or the fields that it brings."""
+    errors = sorted(errors_in(response.body) - {0})
+    if errors:
+        return ", ".join(map(error_name, errors))
+    told = [
+        f"{name}={describe_brought(name, value)}"
+        for name, value in response.body.items()
+        if name not in HIDDEN_IN_RESPONSES and name not in ("error_code", "protocol_type") and is_telling(value)
+    ]
+    return ", ".join(told) or "OK"
+
+
+def is_telling(value: Any) -> bool:
+    """The value is none of those that stand for nothing."""
+    return value is not None and value is not False and value not in ("", b"", [], ())
+
+
+def describe_brought(name: str, value: Any) -> str:
+    """A field of a response; members are counted, and bytes are told by their number."""
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes"
+    if name == "members" and isinstance(value, list | tuple):
+        return f"{len(value)}"
+    return describe_value(name, value)
+
+
+def shorten(text: str) -> str:
+    """The text, cut where it is too long."""
+    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def fold_repeats(steps: Sequence[Step]) -> list[Step]:
+    """The steps with equal exchanges in a row, each answered before the next is sent, as one that counts them."""
+    folded: list[Step] = []
+    place = 0
+    while place < len(steps):
+        pair = steps[place : place + 2]
+        if len(pair) == 2 and is_exchange(*pair) and len(folded) >= 2 and is_repeat(folded[-2:], pair):
+            request, response = folded[-2:]
+            folded[-2:] = [replace(request, times=request.times + 1), replace(response, times=response.times + 1)]
+            place += 2
+        else:
+            folded.append(steps[place])
+            place += 1
+    return folded
+
+
+def is_exchange(request: Step, response: Step) -> bool:
+    """The second step answers the first."""
+    kinds = (request.kind, response.kind)
+    return kinds == (StepKind.REQUEST, StepKind.RESPONSE) and request.request == response.request
+
+
+def is_repeat(before: Sequence[Step], pair: Sequence[Step]) -> bool:
+    """An exchange is equal to the one before it, and neither is wrong."""
+    return is_exchange(*before) and all(
+        (one.lane, one.text, one.is_wrong) == (other.lane, other.text, other.is_wrong) == (one.lane, one.text, False)
+        for one, other in zip(before, pair, strict=True)
+    )
+
+
+def format_duration(milliseconds: int) -> str:
+    """A duration in words: 250 ms, 1.2 s, 3 min 20 s."""
+    if milliseconds < 1_000:
+        return f"{milliseconds} ms"
+    if milliseconds < 120_000:
+        return f"{milliseconds / 1_000:g} s"
+    minutes, rest = divmod(milliseconds // 1_000, 60)
+    return f"{minutes} min {rest} s" if rest else f"{minutes} min"

@@ -1,0 +1,53 @@
+"""Several reports side by side: versions of a target, or several targets."""
+
+from collections.abc import Sequence
+
+from fencepost.conformance.diagrams.svg import clean
+from fencepost.conformance.pages.elements import GLYPHS, element, section, table
+from fencepost.conformance.pages.html_page import make_page
+from fencepost.conformance.reports.layout import escape_unprintable
+from fencepost.conformance.reports.text import outcome_line
+from fencepost.conformance.results import Report
+
+
+def name_of(report: Report) -> str:
+    """The target of a report by name and version."""
+    return " ".join(filter(None, (report.target["name"], report.target.get("version", ""))))
+
+
+def render_overview(reports: Sequence[Report]) -> str:
+    """A line for each report; ends in a newline."""
+    return "".join(f"{escape_unprintable(name_of(report))}: {outcome_line(report)}\n" for report in reports)
+
+
+def to_overview_html(reports: Sequence[Report]) -> str:
+    """A page with a column for each report."""
+    summary = table(
+        ["target", "outcome", "date"],
+        (
+            [
+                clean(name_of(report)),
+                clean(outcome_line(report)),
+                clean(report.provenance.started if report.provenance is not None else ""),
+            ]
+            for report in reports
+        ),
+        aria_label="reports",
+    )
+    by_id = [{result.id: result for result in report.results} for report in reports]
+    ids = dict.fromkeys(id for results in by_id for id in results)
+    requirements = reports[0].specification.requirements
+    rows = []
+    for id in ids:
+        title = requirements[id].title if id in requirements else ""
+        cells = [f"<b>{clean(id)}</b> {clean(title)}"]
+        for results in by_id:
+            verdict = results[id].verdict if id in results else None
+            mark = f"{GLYPHS[verdict]} {clean(str(verdict))}" if verdict is not None else "not asked"
+            cells.append(element("span", mark, class_=f"verdict {verdict or 'not-observed'}"))
+        rows.append(cells)
+    verdicts = table(["requirement", *map(name_of, reports)], rows, aria_label="verdicts", id="requirements-table")
+    search = '<p hidden><label>Filter: <input id="filter" type="search" placeholder="JOIN, fail"></label></p>'
+    body = f"<header><h1>{len(reports)} reports of Fencepost</h1></header>"
+    body += section("reports", "Reports", summary) + section("requirements", "Requirements", search, verdicts)
+    return make_page("Fencepost: several reports", f"<main>{body}</main>")

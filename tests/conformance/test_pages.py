@@ -1,0 +1,142 @@
+"""Reports as an HTML page and as Markdown: all is there, nothing is loaded, and no text of a target does harm."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from fencepost import Report, run
+from fencepost.adapters.in_process import InProcessTarget
+from fencepost.conformance.pages.html_page import POLICY, from_html, to_html
+from fencepost.conformance.pages.markdown import to_markdown
+from fencepost.conformance.pages.overview import render_overview, to_overview_html
+from fencepost.conformance.reports.json_report import ReportError, from_json, to_json
+from fencepost.conformance.results import Ending, EndKind, Scope, Verdict
+from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
+from tests.support.faulty_coordinators import FORGIVING
+from tests.support.sample_reports import JOIN_29, KEPT, VIOLATED
+
+VOID = {"meta", "input", "br"}
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)> \u202e \x1b[31m | `x` **b** [a](http://x)"
+
+
+class Reader(HTMLParser):
+    """Reads a page: its elements, each closed where it should be, and its links."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.handlers: list[str] = []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        values = dict(attrs)
+        self.ids += filter(None, [values.get("id")])
+        self.links += filter(None, [values.get("href")])
+        self.loaded += filter(None, [values.get("src")])
+        self.handlers += [name for name in values if name.startswith("on")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return run(InProcessTarget(BUNDLED_SETTINGS, make_coordinator=FORGIVING), only=["HB-*", "JOIN-1?"], schedules=3)
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        KEPT,
+        VIOLATED,
+        replace(KEPT, cut_short=True, ended=Ending(EndKind.TARGET_DOWN, "it is gone")),
+        replace(KEPT, unclassified=(JOIN_29,), idle_findings=("spins",), undecided=("who knows",)),
+    ],
+)
+def test_every_report_makes_a_page(sample: Report) -> None:
+    page = Reader(to_html(sample))
+    assert len(page.ids) == len(set(page.ids))
+    assert {link.removeprefix("#") for link in page.links} <= set(page.ids) | {"JOIN-29"} | {
+        id for rule in sample.rules.values() for id in rule.requirements
+    }
+
+
+def test_a_page_shows_outcome_map_cause_diagram_and_how_it_was_run(report: Report) -> None:
+    text = to_html(report)
+    page = Reader(text)
+    assert page.tags.count("h1") == 1 and {"map", "violations", "reasons", "requirements", "coverage", "run"} <= {
+        *page.ids
+    }
+    assert {result.id for result in report.results} <= {*page.ids}
+    assert "Heartbeat response has the wrong error_code: expected ILLEGAL_GENERATION, observed NONE" in text
+    assert '<svg class="sequence"' in text and '<svg class="phases"' in text
+    assert len(text) < 1_500_000
+
+
+def test_a_page_loads_nothing(report: Report) -> None:
+    text = to_html(report)
+    page = Reader(text)
+    assert page.loaded == [] and page.handlers == []
+    assert all(link.startswith("#") for link in page.links)
+    assert f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">' in text
+
+
+def test_a_page_is_made_from_json_alone_and_contains_it(report: Report) -> None:
+    assert to_html(from_json(to_json(report))) == to_html(report)
+    assert from_html(to_html(report)) == report
+    with pytest.raises(ReportError, match="the page contains none"):
+        from_html("<html></html>")
+
+
+def test_texts_of_a_target_do_no_harm() -> None:
+    failure = replace(JOIN_29, title=HOSTILE, observed=HOSTILE, guard=HOSTILE, schedule=(HOSTILE,), replay=HOSTILE)
+    results = tuple(
+        replace(each, note=HOSTILE, failures=(failure,) if each.failures else ()) for each in VIOLATED.results
+    )
+    hostile = replace(VIOLATED, target={"name": HOSTILE, "x": HOSTILE}, results=results, undecided=(HOSTILE,))
+    text = to_html(hostile)
+    page = Reader(text)
+    assert page.tags.count("script") == 2 and "img" not in page.tags and page.handlers == []
+    assert "\u202e" not in text and "\x1b" not in text
+    assert from_html(text) == hostile
+    markdown = to_markdown(hostile)
+    assert not re.search(r"<(?!/?(?:details|summary|code|sub)\b)", markdown)
+    assert "**b**" not in markdown and "](" not in markdown and "\u202e" not in markdown
+
+
+def test_a_summary_has_outcome_tiers_diagram_and_reasons(report: Report) -> None:
+    text = to_markdown(report)
+    first, *_ = text.splitlines()
+    assert first.startswith("## NOT CONFORMANT")
+    assert "| core |" in text and "```mermaid\nsequenceDiagram\n" in text
+    assert "<details open><summary>HB&#45;04" in text or "<details open><summary>HB-04" in text
+    assert to_markdown(from_json(to_json(report))) == text
+
+
+def test_several_reports_stand_side_by_side(report: Report) -> None:
+    other = replace(VIOLATED, target={"name": HOSTILE, "version": "2"}, scope=Scope.FULL)
+    page = Reader(to_overview_html([report, other]))
+    assert page.tags.count("table") == 2
+    assert len(render_overview([report, other]).splitlines()) == 2
+
+
+def test_every_verdict_has_a_sign_of_its_own() -> None:
+    from fencepost.conformance.pages.elements import GLYPHS
+
+    assert set(GLYPHS) == set(Verdict) and len(set(GLYPHS.values())) == len(Verdict)
