@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from fencepost.conformance.cli import main
-from fencepost.traces.files.trace_files import open_trace
 from tests.targets.running import RunningTarget
 
 pytestmark = pytest.mark.kafka_sasl_ssl
@@ -51,17 +50,11 @@ def test_each_way_in(how: str, kafka_sasl_ssl: RunningTarget, tmp_path: Path, ca
     assert [secret for secret in secrets if any(secret in text for text in shown)] == []
 
 
-def test_a_restart_and_a_replay(kafka_sasl_ssl: RunningTarget, tmp_path: Path, capsys: Capture) -> None:
-    profile, report, traces = write_profile(kafka_sasl_ssl, tmp_path, "PLAIN"), tmp_path / "r.json", tmp_path / "traces"
-    url = f"kafka+ssl://{address_of(kafka_sasl_ssl, 'PLAIN')}"
-    options = ["--profile", str(profile)]
-    outputs = ["--json", str(report), "--traces", str(traces)]
-    assert main(["test", url, "--only", "FAILOVER-15", *options, *outputs]) == 0
+def test_a_restart(kafka_sasl_ssl: RunningTarget, tmp_path: Path) -> None:
+    profile, report = write_profile(kafka_sasl_ssl, tmp_path, "PLAIN"), tmp_path / "r.json"
+    options = ["--profile", str(profile), "--json", str(report)]
+    assert main(["test", address_of(kafka_sasl_ssl, "PLAIN"), "--only", "FAILOVER-15", *options]) == 0
     assert verdict_on(report, "FAILOVER-15") == "pass"
-    (trace,) = traces.glob("deleted-group-stays-deleted.jsonl*")
-    assert "restart" in [event.api for event in open_trace(trace)[1]]
-    assert main(["replay", str(trace), url, *options]) == 3
-    assert "nothing fails in the trace" in capsys.readouterr().out
 
 
 def test_a_wrong_password_is_refused_in_one_line(

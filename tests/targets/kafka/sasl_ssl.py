@@ -102,7 +102,7 @@ def make_profile(folder: Path, how: str) -> str:
         (folder / PASSWORD_FILE).write_text(f"{PASSWORD}\n")
         security |= {"mechanism": how, "user": USER, "password_file": str(folder / PASSWORD_FILE)}
     commands = {name: shlex.join([str(COMMAND), name, "--data", str(folder)]) for name in ("start", "kill")}
-    sections = {
+    sections: Mapping[str, Mapping[str, object]] = {
         "target": {} if how == CERTIFICATE else commands,
         "capabilities": {"offers": ["retention", "transactions"]},
         "timing": {"grace_ms": 2000},
