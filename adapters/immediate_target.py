@@ -34,6 +34,10 @@ class ImmediateTarget:
         """Raises TargetError: nothing is stored."""
         raise TargetError(f"{self.name}: cannot be restarted")
 
+    async def move(self, group: str) -> None:
+        """Raises TargetError: there is no other node."""
+        raise TargetError(f"{self.name}: has no other node")
+
     async def close(self) -> None:
         """Nothing is open."""
 

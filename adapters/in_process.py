@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from fencepost.adapters.bundled.classic.coordinator import VERSIONS, Coordinator
+from fencepost.adapters.bundled.classic.admin import Node
+from fencepost.adapters.bundled.classic.coordinator import LOCAL, VERSIONS, Coordinator
 from fencepost.adapters.bundled.classic.log import Log, MemoryLog
 from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.bundled.classic.topics import FixedTopics
+from fencepost.adapters.bundled.nodes.leadership import OFFSETS_TOPIC, NodeLeadership
 from fencepost.adapters.target import (
     DEFAULT_OPTIONS,
     Channel,
@@ -20,24 +22,31 @@ from fencepost.adapters.target import (
     torn_request_body,
 )
 from fencepost.model.settings import Settings
+from fencepost.model.wire.codec import fit_body
 from fencepost.traces.events import Body, Event, Kind, Order
 
 DEFAULT_TOPIC = "fencepost"
 DEFAULT_TOPICS: Mapping[str, int] = MappingProxyType({DEFAULT_TOPIC: 4})
+OFFERED: Mapping[str, tuple[int, int]] = MappingProxyType({**VERSIONS, "Metadata": (4, 9)})
+"""Lowest and highest version of every API; Metadata tells of nothing but the offsets topic."""
+NODES = (LOCAL, Node(LOCAL.node_id + 1, LOCAL.host, LOCAL.port + 1))
 _HOST = "/127.0.0.1"
 
 
 @dataclass(slots=True)
 class _PendingRequest:
-    """A request in the coordinator, and the channel and future that get its response."""
+    """A request in the coordinator, the channel and future that get its response, and the node it went to, if any."""
 
     channel: "_Channel"
     request: Event
     response: asyncio.Future[Body | None]
+    broker: int | None
 
 
 class InProcessTarget:
     """The bundled coordinator, driven by the running loop's clock, which is virtual on a `VirtualClock`.
+
+    It is on one of two nodes, from which its groups can be moved to the other.
 
     `topics` are the topics that exist, with their numbers of partitions. `log` is kept across restarts.
     `make_coordinator` makes the coordinator at every start, in tests a faulty one. Member ids are counted, never
@@ -58,6 +67,7 @@ class InProcessTarget:
         self._log = log if log is not None else MemoryLog()
         self._make_coordinator = make_coordinator
         self._coordinator: Coordinator | None = None
+        self._leadership = NodeLeadership([node.node_id for node in NODES])
         self._pending: dict[int, _PendingRequest] = {}
         self._channels: list[_Channel] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -73,11 +83,13 @@ class InProcessTarget:
             name="bundled",
             order=Order.TOTAL,
             clock="virtual",
-            versions=dict(VERSIONS),
+            versions=dict(OFFERED),
             settings=self._settings,
             topic=self._topic,
             topic_id=self._topics.id_of(self._topic),
+            brokers=self._leadership.nodes,
             can_restart=True,
+            can_move=True,
             implementation={"name": "fencepost bundled coordinator"},
         )
 
@@ -96,11 +108,20 @@ class InProcessTarget:
             self._settings = replace(self._settings, max_group_size=max_group_size)
         changed = {} if max_group_size is None else {"max_group_size": max_group_size}
         lost, self._pending = self._pending, {}
-        for recorder in {id(channel.recorder): channel.recorder for channel in self._channels}.values():
-            recorder.record(Kind.FAULT, "restart", 0, changed)
+        self._record_fault("restart", changed)
         for flight in lost.values():
             flight.channel.disconnect(flight)
         self._start()
+
+    async def move(self, group: str) -> None:
+        """As `Target.move`: all groups go to the other node, which loads them from the log; parked requests end."""
+        self.advance()
+        self._record_fault("move", {"group": group})
+        old, new = self._leadership.leader, self._leadership.move()
+        parked = [_request_of(handle, flight) for handle, flight in self._pending.items()]
+        self._deliver(filter(None, map(self._leadership.end_parked, parked)))
+        self._start()
+        self._record_fault("moved", {"group": group, "old": old, "new": new})
 
     async def close(self) -> None:
         """Stop the coordinator; its parked requests are lost."""
@@ -115,7 +136,9 @@ class InProcessTarget:
     def submit(self, request: Request, flight: _PendingRequest) -> None:
         """Give a request to the coordinator. Timers due by now have to have fired: see `advance`."""
         self._pending[request.handle] = flight
-        self._deliver(self._running_coordinator().handle(request, self._now()))
+        response = self._respond_as_node(request, flight.broker)
+        handled = self._running_coordinator().handle(request, self._now()) if response is None else [response]
+        self._deliver(handled)
         self._arm_timer()
 
     def advance(self) -> None:
@@ -135,9 +158,27 @@ class InProcessTarget:
         for handle in [handle for handle, flight in self._pending.items() if flight.channel is channel]:
             channel.disconnect(self._pending.pop(handle))
 
+    def _respond_as_node(self, request: Request, broker: int | None) -> Response | None:
+        """The response of a node that needs no coordinator; None if the coordinator handles the request."""
+        if request.api == "Metadata":
+            topic = self._leadership.describe_offsets_topic(self._settings.offsets_partitions)
+            asked = [entry["name"] for entry in request.body.get("topics") or ()]
+            brokers = [{"node_id": node.node_id, "host": node.host, "port": node.port, "rack": None} for node in NODES]
+            body = {"throttle_time_ms": 0, "brokers": brokers, "cluster_id": None, "controller_id": NODES[0].node_id}
+            body |= {"topics": [topic] if OFFSETS_TOPIC in asked else []}
+            return Response(request.handle, dict(fit_body("MetadataResponse", request.version, body)))
+        return self._leadership.refuse(request, self._leadership.leader if broker is None else broker)
+
+    def _record_fault(self, name: str, body: Body) -> None:
+        for recorder in {id(channel.recorder): channel.recorder for channel in self._channels}.values():
+            recorder.record(Kind.FAULT, name, 0, body)
+
     def _start(self) -> None:
+        leader = next(node for node in NODES if node.node_id == self._leadership.leader)
+        # A coordinator names the first node by itself.
+        named = {} if leader is LOCAL else {"coordinator_of": lambda key: leader}
         self._coordinator = self._make_coordinator(
-            self._settings, self._log, self._new_id, self._topics, now=self._now()
+            self._settings, self._log, self._new_id, self._topics, now=self._now(), **named
         )
         self._arm_timer()
 
@@ -177,11 +218,11 @@ class _Channel:
         self._closed = False
 
     def send(self, api: str, version: int, body: Body, options: SendOptions = DEFAULT_OPTIONS) -> Exchange:
-        """Have the request handled at once, after the timers due by now. `broker` is only recorded: there is only one.
+        """Have the request handled at once, after the timers due by now.
 
         Raises `TargetError` for an API or version that the target does not have, and on a closed channel.
         """
-        lowest, highest = VERSIONS.get(api, (0, -1))
+        lowest, highest = OFFERED.get(api, (0, -1))
         if self._closed or not lowest <= version <= highest:
             raise TargetError(f"{api} version {version} cannot be sent: " + self._refusal_reason(api))
         self._target.advance()
@@ -191,7 +232,7 @@ class _Channel:
             return Exchange(None, _no_response(), lambda: None)
         connection = self._free_connection()
         event = self.recorder.record(Kind.REQUEST, api, version, body, connection=connection, member=options.member)
-        flight = _PendingRequest(self, event, asyncio.get_running_loop().create_future())
+        flight = _PendingRequest(self, event, asyncio.get_running_loop().create_future(), options.broker)
         if options.broker is not None:
             self._record(Kind.INTERNAL, "routed", flight, {"broker": options.broker})
         if options.share is not None:
@@ -246,8 +287,14 @@ class _Channel:
     def _refusal_reason(self, api: str) -> str:
         if self._closed:
             return "the channel is closed"
-        lowest, highest = VERSIONS.get(api, (0, -1))
-        return f"the bundled coordinator has versions {lowest} to {highest}" if api in VERSIONS else "no such API"
+        lowest, highest = OFFERED.get(api, (0, -1))
+        return f"the bundled coordinator has versions {lowest} to {highest}" if api in OFFERED else "no such API"
+
+
+def _request_of(handle: int, flight: _PendingRequest) -> Request:
+    """A pending request as the coordinator knows it, but for the client's id."""
+    event = flight.request
+    return Request(handle, event.api, event.version, None, _HOST, event.body)
 
 
 def _no_response() -> asyncio.Future[Body | None]:

@@ -60,6 +60,8 @@ class Description:
     """Its id (KIP-516); without one, `versions` has none that needs ids."""
     brokers: tuple[int, ...] = (0,)
     can_restart: bool = False
+    can_move: bool = False
+    """Whether a group can be moved to another node while its old one stays up."""
     implementation: Mapping[str, str] = field(default_factory=dict)
     origins: Mapping[str, SettingOrigin] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
@@ -174,6 +176,11 @@ class Target(Protocol):
 
     async def restart(self) -> None:
         """Kill the target without warning and start it again with the same storage."""
+        ...
+
+    async def move(self, group: str) -> None:
+        """Have another node coordinate the group, while its old one stays up, and record when that began and ended.
+        Other groups may move with it. Raises `TargetError`."""
         ...
 
     async def close(self) -> None:

@@ -34,8 +34,8 @@ def _settings_line(line: str) -> str:
 REMEDIES: Mapping[str, str] = MappingProxyType(
     {
         "restart": "[target] start = 'COMMAND'",
-        "second-node": "[capabilities] offers = ['second-node']",
-        "graceful-move": "[capabilities] offers = ['graceful-move']",
+        "second-node": "nothing: Metadata names one node",
+        "graceful-move": "[target] move = 'COMMAND {group}', on a cluster of several nodes",
         "resize": "[capabilities] offers = ['resize']",
         "size-limit": f"a group.max.size of at most {MAX_TESTABLE_SIZE}{_settings_line('max_group_size = N')}",
         "initial-delay": f"a group.initial.rebalance.delay.ms above 0{_settings_line('initial_rebalance_delay = MS')}",
@@ -67,6 +67,7 @@ def offered_capabilities(
     follows = {
         "restart": description.can_restart,
         "second-node": len(description.brokers) > 1,
+        "graceful-move": description.can_move,
         "size-limit": settings.max_group_size <= MAX_TESTABLE_SIZE,
         "initial-delay": settings.initial_rebalance_delay > 0,
         "no-initial-delay": settings.initial_rebalance_delay == 0,

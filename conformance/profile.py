@@ -6,6 +6,7 @@ A profile is a TOML file; every section and key is optional, and nothing else is
     start = "kafka/start 4"       # prints the bootstrap address on a line of its own once the target serves
     kill = "kafka/kill 4"         # without warning; the next start has the same storage; not needed if start stays in
                                   # the foreground: then the kit kills its process group
+    move = "kafka/cluster move {group}" # has another node coordinate the group; the old one is up when it ends
     keeps_storage = true          # false if a start forgets everything: then crashes are survived, no restart tested
 
     [settings]                    # fields of `Settings`; what is not here is asked or measured
@@ -43,6 +44,7 @@ from types import MappingProxyType
 from typing import Any
 
 from fencepost.adapters.security.settings import SECURITY_KEYS, SecurityError, SecuritySettings, read_security
+from fencepost.adapters.wire.move_command import GROUP_PLACE
 from fencepost.model.catalogue.classic import CAPABILITIES, CATALOGUE
 from fencepost.model.errors import FencepostError
 from fencepost.model.settings import SETTING_OF_CONFIG, Settings
@@ -50,7 +52,7 @@ from fencepost.model.settings import SETTING_OF_CONFIG, Settings
 ABOUT_KEYS = ("name", "version", "revision", "language", "license", "url", "contact")
 SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "target": ("start", "kill", "keeps_storage"),
+        "target": ("start", "kill", "move", "keeps_storage"),
         "settings": (*(setting.name for setting in fields(Settings)), "override"),
         "capabilities": ("offers",),
         "known": tuple(CATALOGUE),
@@ -64,6 +66,8 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 DERIVED_CAPABILITIES: Mapping[str, str] = MappingProxyType(
     {
         "restart": "from [target] start",
+        "second-node": "from the nodes that Metadata names",
+        "graceful-move": "from [target] move",
         "size-limit": "from the setting max_group_size",
         "initial-delay": "from the setting initial_rebalance_delay",
         "no-initial-delay": "from the setting initial_rebalance_delay",
@@ -89,6 +93,7 @@ class Profile:
     folder: Path = Path()
     start: tuple[str, ...] = ()
     kill: tuple[str, ...] = ()
+    move: tuple[str, ...] = ()
     keeps_storage: bool = True
     settings: Mapping[str, int] = field(default_factory=dict)
     overrides_broker: bool = False
@@ -143,6 +148,7 @@ def _parse_profile(folder: Path, document: Mapping[str, Any]) -> Profile:
         folder=folder,
         start=_read_command(target, "start"),
         kill=_read_command(target, "kill"),
+        move=_read_move(target),
         keeps_storage=_read_bool("[target] keeps_storage", target.get("keeps_storage", True)),
         settings=_read_settings(document.get("settings", {})),
         overrides_broker=_read_bool("[settings] override", document.get("settings", {}).get("override", False)),
@@ -221,6 +227,13 @@ def _read_command(target: Mapping[str, object], key: str) -> tuple[str, ...]:
         return tuple(shlex.split(text))
     except ValueError as error:
         raise ProfileError(f"[target] {key}: {text!r} is not a command: {error}") from error
+
+
+def _read_move(target: Mapping[str, object]) -> tuple[str, ...]:
+    words = _read_command(target, "move")
+    if words and not any(GROUP_PLACE in word for word in words):
+        raise ProfileError(f"[target] move: {target['move']!r} names no group; write {GROUP_PLACE} where its id goes")
+    return words
 
 
 def _read_capabilities(value: object) -> frozenset[str]:

@@ -38,7 +38,7 @@ ORDER = {
         traces/pipeline
     """,
     "adapters": """
-        adapters/bundled  adapters/bundled/classic
+        adapters/bundled  adapters/bundled/classic  adapters/bundled/nodes
         adapters  adapters/security  adapters/wire  adapters/record  adapters/serve
     """,
     "conformance": """

@@ -12,7 +12,7 @@ from fencepost.model.wire.codec import decode_body, encode_body
 from fencepost.traces.events import Body, Event, Kind
 
 T = TypeVar("T", int, str)
-REPLAYED_FAULTS = frozenset({"drop", "restart", "torn"})
+REPLAYED_FAULTS = frozenset({"drop", "move", "restart", "torn"})
 """Faults that the schedule caused; all others were the target's."""
 ID_ISSUING_ERRORS = frozenset({0, 79})
 """Error codes of JoinGroup responses that issue a member id: none, and MEMBER_ID_REQUIRED."""
@@ -22,7 +22,7 @@ GROUP_KEY, TRANSACTION_KEY = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class ReplayStep:
-    """One step: send a request or a part of one, drop one, restart the target, or write an internal event.
+    """One step: send a request or a part of one, drop one, restart the target, move a group, write an internal event.
 
     `after` are the requests whose responses came since the step before; `gap` is the time in milliseconds from the last
     of these responses, or else from the step before.

@@ -80,6 +80,10 @@ class WireChannel:
         self.is_killing = False
         self.recorder.record(Kind.FAULT, "restart", 0, {})
 
+    def record_move(self, api: str, body: Body) -> None:
+        """Record that a group is about to be moved, or was."""
+        self.recorder.record(Kind.FAULT, api, 0, body)
+
     async def _send_queued(self) -> None:
         """Send the queued requests one after the other, each once its coordinator and a connection are found."""
         try:

@@ -110,6 +110,17 @@ class Cluster:
                 return next(iter(self.brokers.values()))
             await asyncio.sleep(RETRY_DELAY_S)
 
+    async def find_coordinators(self, key: CoordinatorKey) -> set[int]:
+        """The nodes that the brokers name as a coordinator; -1 stands for an error, and for a broker that is gone."""
+        found = set()
+        for address in tuple(self.brokers.values()):
+            try:
+                error, node = await self.find_coordinator(address, key)
+            except ConnectionLossError:
+                error, node = -1, -1
+            found.add(-1 if error else node)
+        return found
+
     def forget_coordinator(self, key: CoordinatorKey | None) -> None:
         """Forget the node of a coordinator, so that it is looked up again."""
         if key is not None:

@@ -5,6 +5,7 @@ import os
 import shlex
 import signal
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,8 +82,8 @@ class ProcessControl:
 
     async def start(self) -> Address:
         """Start the target and return its address, which may differ from the last one. Raises `TargetError`."""
-        name = f"start command {shlex.join(self.start_command)!r}"
-        command = await self._launch(name, self.start_command)
+        name = name_command("start", self.start_command)
+        command = await _launch(name, self.start_command, self.folder)
         try:
             return await self._await_address(name, command)
         except BaseException:
@@ -98,7 +99,7 @@ class ProcessControl:
             )
         try:
             if self.kill_command:
-                await self._run_kill()
+                await run_command(name_command("kill", self.kill_command), self.kill_command, self.folder, self.timeout)
         finally:
             if command is not None:
                 await command.end()
@@ -109,7 +110,7 @@ class ProcessControl:
         if command is not None:
             await command.end()
         elif in_background and self.kill_command:
-            await self._run_kill()
+            await run_command(name_command("kill", self.kill_command), self.kill_command, self.folder, self.timeout)
 
     async def measure_use(self, seconds: float) -> IdleUse | None:
         """What the process in the foreground uses in so many seconds; None without one, or if it ends."""
@@ -123,41 +124,6 @@ class ProcessControl:
             return None
         after = thread_use_of(pid)
         return compare_use(before, after, loop.time() - begun, command.output_bytes() - written)
-
-    async def _run_kill(self) -> None:
-        name = f"kill command {shlex.join(self.kill_command)!r}"
-        command = await self._launch(name, self.kill_command)
-        try:
-            await self._await_end(name, command)
-        finally:
-            await command.end()
-
-    async def _launch(self, name: str, arguments: tuple[str, ...]) -> RunningCommand:
-        out, err = _open_output(), _open_output()
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *arguments,
-                cwd=self.folder,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                start_new_session=True,
-            )
-        except OSError as cause:
-            out.close()
-            err.close()
-            raise TargetError(f"{name}: cannot be run: {cause.strerror}") from None
-        return RunningCommand(process, out, err)
-
-    async def _await_end(self, name: str, command: RunningCommand) -> None:
-        """Wait until a command has ended well. Raises `TargetError` otherwise."""
-        try:
-            async with asyncio.timeout(self.timeout):
-                code = await command.process.wait()
-        except TimeoutError:
-            raise TargetError(f"{name}: not finished after {self.timeout:g} s") from None
-        if code:
-            raise TargetError(f"{name}: exit code {code}: {command.complaint()}")
 
     async def _await_address(self, name: str, command: RunningCommand) -> Address:
         """The address that a command prints before it ends, or before it stays."""
@@ -182,7 +148,7 @@ class ProcessControl:
 
     async def _address_of_ended(self, name: str, command: RunningCommand) -> Address:
         """The address of a target that a command has left in the background."""
-        await self._await_end(name, command)
+        await _await_end(name, command, self.timeout)
         output = command.read()
         command.out.close()
         command.err.close()
@@ -198,6 +164,49 @@ class ProcessControl:
                 "one, or have start stay in the foreground"
             )
         return bootstrap.addresses[0]
+
+
+def name_command(role: str, arguments: Sequence[str]) -> str:
+    """A command in words, for messages."""
+    return f"{role} command {shlex.join(arguments)!r}"
+
+
+async def run_command(name: str, arguments: Sequence[str], folder: Path, timeout: float) -> None:
+    """Run a command to its end, within `timeout` seconds. Raises `TargetError`."""
+    command = await _launch(name, arguments, folder)
+    try:
+        await _await_end(name, command, timeout)
+    finally:
+        await command.end()
+
+
+async def _launch(name: str, arguments: Sequence[str], folder: Path) -> RunningCommand:
+    out, err = _open_output(), _open_output()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *arguments,
+            cwd=folder,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
+        )
+    except OSError as cause:
+        out.close()
+        err.close()
+        raise TargetError(f"{name}: cannot be run: {cause.strerror}") from None
+    return RunningCommand(process, out, err)
+
+
+async def _await_end(name: str, command: RunningCommand, timeout: float) -> None:
+    """Wait until a command has ended well. Raises `TargetError` otherwise."""
+    try:
+        async with asyncio.timeout(timeout):
+            code = await command.process.wait()
+    except TimeoutError:
+        raise TargetError(f"{name}: not finished after {timeout:g} s") from None
+    if code:
+        raise TargetError(f"{name}: exit code {code}: {command.complaint()}")
 
 
 def _first_address(output: str) -> Address | None:

@@ -11,10 +11,11 @@ from fencepost.adapters.target import Description, TargetError, TraceBuilder
 from fencepost.adapters.wire import discovery
 from fencepost.adapters.wire.admin_client import AdminClient
 from fencepost.adapters.wire.channel import WireChannel
-from fencepost.adapters.wire.cluster import RETRY_DELAY_S, Cluster
+from fencepost.adapters.wire.cluster import GROUP_KEY, RETRY_DELAY_S, Cluster
 from fencepost.adapters.wire.cluster_settings import LearnedSettings, SettingClaims, ask_settings
 from fencepost.adapters.wire.connection import ConnectionLossError
 from fencepost.adapters.wire.group_requests import GroupRequests
+from fencepost.adapters.wire.move_command import MoveCommand
 from fencepost.adapters.wire.pool import ConnectionPool, connection_limit
 from fencepost.adapters.wire.probing import SettingsProbe
 from fencepost.adapters.wire.process_control import ProcessControl
@@ -52,7 +53,7 @@ class KafkaTarget:
     `overrides` are settings by field of `Settings`, which win over the target's own; it is an error if they contradict
     these, unless they `may_contradict`. `timeout` is how many seconds a connection and a response to one of the kit's
     own requests may take, `ready_timeout` how many a topic or a coordinator may take to become ready. With a
-    `process_control` the target can be restarted.
+    `process_control` the target can be restarted, with a `move_command` its groups can be moved from node to node.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class KafkaTarget:
         overrides: Mapping[str, int] | None = None,
         may_contradict: bool = False,
         process_control: ProcessControl | None = None,
+        move_command: MoveCommand | None = None,
         topic: str = "fencepost",
         timeout: float = 10.0,
         ready_timeout: float = 60.0,
@@ -77,6 +79,7 @@ class KafkaTarget:
         self._is_probed = False
         self._made_topic = False
         self._process_control = process_control
+        self._move_command = move_command
         self._topic = topic
         self._timeout = timeout
         self._ready_timeout = ready_timeout
@@ -124,6 +127,7 @@ class KafkaTarget:
             topic_id=topic_id,
             brokers=tuple(brokers),
             can_restart=self._process_control is not None,
+            can_move=self._move_command is not None and len(brokers) > 1,
             implementation={"cluster": name} if name else {},
             origins=self._learned.all_origins(),
             remarks=self._learned.remarks,
@@ -208,6 +212,39 @@ class KafkaTarget:
         for channel in self._channels:
             channel.record_restart()
         await self._start(self._process_control)
+
+    async def move(self, group: str) -> None:
+        """As `Target.move`, once all nodes name another one as the group's coordinator. Raises `TargetError`."""
+        if self._move_command is None:
+            raise TargetError("the target cannot move groups: its profile has no move command")
+        old = await self._await_coordinator(group, None)
+        for channel in self._channels:
+            channel.record_move("move", {"group": group})
+        await self._move_command.run(group)
+        new = await self._await_coordinator(group, old)
+        for channel in self._channels:
+            channel.record_move("moved", {"group": group, "old": old, "new": new})
+        self._cluster.replace_brokers(self._cluster.brokers)
+
+    async def _await_coordinator(self, group: str, old: int | None) -> int:
+        """Wait until all nodes name the same coordinator of a group, another than `old`. One that goes on naming
+        another is for the judge, if most do not name `old`."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._ready_timeout
+        while True:
+            named = await self._cluster.find_coordinators((GROUP_KEY, group))
+            others = named - {-1, old}
+            if others == named and len(named) == 1:
+                return others.pop()
+            if loop.time() >= deadline:
+                break
+            await asyncio.sleep(RETRY_DELAY_S)
+        if len(others) == 1:
+            return others.pop()
+        if old is None or not others:
+            held = f"node {old} still coordinates" if old in named else "no node coordinates"
+            raise TargetError(f"after {self._ready_timeout:g} s {held} group {group!r}; it cannot be moved")
+        raise TargetError(f"the nodes name {sorted(others)} as the coordinator of group {group!r}")
 
     async def _start(self, process_control: ProcessControl) -> Description:
         """Start the target and discover it, with retries: some targets print their address before they serve."""

@@ -50,7 +50,8 @@ async def record_scenario(
         implementation=description.implementation,
     )
     channel = target.channel(recorder)
-    context = ScenarioContext(description, channel, recorder, group, grace=grace, restart=restart)
+    move = target.move if description.can_move else None
+    context = ScenarioContext(description, channel, recorder, group, grace=grace, restart=restart, move=move)
     try:
         completion = await run_schedule(scenario, context)
     finally:

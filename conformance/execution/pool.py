@@ -76,11 +76,14 @@ class ScenarioPool:
         return discard_if_lagging(replace(run, crashed=crashed, loop_lag=self.lag_monitor.worst_since(begun)))
 
     async def play_all(self, scenarios: Sequence[Scenario], attempt: str, on_run: RunCallback) -> None:
-        """Play scenarios side by side, then those that need a restart; those that brought the target down before go
-        first, one by one, and intrusive ones last, each alone."""
+        """Play scenarios side by side, then those that need a restart, then those that move groups, each alone, for
+        other groups move with theirs; those that brought the target down before go first, one by one, and intrusive
+        ones last, each alone."""
         crashing = self.crash_monitor.crashing_scenarios
         intrusive = [scenario for scenario in scenarios if "intrusive" in required_capabilities(scenario)]
         harmless = [scenario for scenario in scenarios if scenario not in intrusive]
+        moving = [scenario for scenario in harmless if "graceful-move" in required_capabilities(scenario)]
+        harmless = [scenario for scenario in harmless if scenario not in moving]
         calm = [scenario for scenario in harmless if "restart" not in required_capabilities(scenario)]
         rough = [scenario for scenario in harmless if "restart" in required_capabilities(scenario)]
         for scenario in calm:
@@ -92,7 +95,7 @@ class ScenarioPool:
         barrier = RestartBarrier(len(rough), self.target.restart)
         await play_together(self.play_with_restart(scenario, attempt, on_run, barrier) for scenario in rough)
         await self.check_restart(barrier)
-        for scenario in intrusive:
+        for scenario in (*moving, *intrusive):
             await self.play_concurrently([scenario], attempt, on_run)
 
     async def check_restart(self, barrier: RestartBarrier) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fencepost.adapters.security.loading import load_security
 from fencepost.adapters.target import Description, TargetError
+from fencepost.adapters.wire.move_command import MoveCommand
 from fencepost.adapters.wire.process_control import ProcessControl
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
 from fencepost.conformance.capabilities import describe_facts, offered_capabilities, requirements_not_told
@@ -214,6 +215,7 @@ def kafka_target(address: str, profile: Profile) -> KafkaTarget:
         overrides=profile.settings,
         may_contradict=profile.overrides_broker,
         process_control=lifecycle,
+        move_command=MoveCommand(profile.move, profile.folder) if profile.move else None,
     )
 
 

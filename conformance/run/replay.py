@@ -148,6 +148,8 @@ def check_supported(script: ReplayScript, description: Description) -> None:
         if event.kind is Kind.REQUEST and not lowest <= event.version <= highest:
             offers = f"versions {lowest} to {highest}" if highest >= 0 else "none"
             raise TargetError(f"{description.name}: the trace needs {event.api} v{event.version}, it offers {offers}")
+        if event.kind is Kind.FAULT and event.api == "move" and not description.can_move:
+            raise TargetError(f"{description.name}: the trace moves a group to another node; say how with --profile")
         if event.kind is Kind.FAULT and event.api == "restart":
             if not description.can_restart:
                 raise TargetError(f"{description.name}: the trace restarts its target; say how with --profile")
@@ -239,6 +241,8 @@ class ScriptDriver:
         elif event.api == "restart":
             restart: Callable[..., Awaitable[None]] = self.target.restart
             await restart(**event.body)
+        elif event.api == "move":
+            await self.target.move(self.translation.translate_request({"group_id": event.body["group"]})["group_id"])
         elif event.api == "torn":
             api, share, request = (event.body[name] for name in ("api", "share", "request"))
             body = self.translation.translate_request(request)

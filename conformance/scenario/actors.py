@@ -107,3 +107,4 @@ class Check:
     reached: bool
     note: str
     unusual: str = ""
+    may_close: bool = False

@@ -204,6 +204,15 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
         await self.restart_hook(**settings)
         await self.wait_until_ready()
 
+    async def move(self) -> None:
+        """Have another node coordinate the group while its old one stays up, and wait until all nodes know and the new
+        one has loaded the group. Raises `Unsupported` if it cannot be moved."""
+        if self.move_hook is None:
+            raise Unsupported("graceful-move")
+        await self.move_hook(self.group_id)
+        await self.sleep(self.grace)
+        await self.wait_until_ready()
+
     async def wait_until_ready(self) -> None:
         """Wait until the coordinator of the group responds without an error. Raises `Blocked` if it does not."""
         for _ in range(MAX_READY_ATTEMPTS):
@@ -266,6 +275,20 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
         for requirement in (requirements,) if isinstance(requirements, str) else requirements:
             self.checks.append(Check(requirement, call, names, reached, note, unusual))
 
+    async def check_refused_or_closed(self, requirement: str, call: Call, *, reached: bool, note: str) -> None:
+        """Wait for the end of a request, and add a check that it is refused, or that the target closes its connection.
+
+        Raises `Unanswered` if it does not end.
+        """
+        try:
+            await call
+        except Unanswered:
+            raise
+        except Blocked:
+            self.checks.append(Check(requirement, call, ("error",), reached, note, may_close=True))
+        else:
+            self.add_check(requirement, call, fields="error", reached=reached, note=note)
+
     async def check_rebalance_started(
         self, requirement: str, *, observer: Member, request: Callable[[Member], Call] | None = None
     ) -> None:
@@ -291,5 +314,6 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
                     "met": check.reached,
                     "note": check.note,
                     **({"unusual": check.unusual} if check.unusual else {}),
+                    **({"may_close": True} if check.may_close else {}),
                 }
                 self.recorder.record(Kind.INTERNAL, "check", 0, body, of=request.sequence)

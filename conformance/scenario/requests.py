@@ -1,7 +1,8 @@
 """Sends any request for one group under test, and knows its clock, its target's settings and its versions."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 
 from fencepost.adapters.target import Channel, Description, SendOptions, TraceBuilder
 from fencepost.conformance.scenario.actors import RESPONSE_TIMEOUT_MS, Blocked, Call, Check, Unsupported
@@ -12,7 +13,8 @@ from fencepost.traces.events import Body, Kind
 class RequestSender:
     """The group id of one scenario, its clock and its channel to the target.
 
-    `grace` is the judge's, in milliseconds; `restart` kills and restarts the target where that is possible.
+    `grace` is the judge's, in milliseconds; `restart` kills and restarts the target, and `move` has another node
+    coordinate a group, where that is possible.
     """
 
     def __init__(
@@ -24,6 +26,7 @@ class RequestSender:
         *,
         grace: int = 0,
         restart: Callable[..., Awaitable[None]] | None = None,
+        move: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self.grace = grace
         self.description = description
@@ -35,7 +38,10 @@ class RequestSender:
         self.checks: list[Check] = []
         self.share: int | None = None
         """How much of each request is sent before its connection is cut, in percent; None: requests are sent whole."""
+        self.broker: int | None = None
+        """The node that gets the requests; None: the coordinator of their group."""
         self.restart_hook = restart
+        self.move_hook = move
         topics: dict[str, Body] = {"topics": {description.topic: 4}}
         if description.topic_id is not None:
             topics["ids"] = {description.topic: description.topic_id}
@@ -99,6 +105,15 @@ class RequestSender:
 
     # --- sending ------------------------------------------------------------------------------------------------
 
+    @contextmanager
+    def sending_to(self, broker: int) -> Iterator[None]:
+        """Send the requests of the block to this node, whoever coordinates their group."""
+        self.broker = broker
+        try:
+            yield
+        finally:
+            self.broker = None
+
     def send(
         self,
         api: str,
@@ -116,5 +131,6 @@ class RequestSender:
         """
         number = self.highest_version(api) if version is None else self.highest_version(api, version, version)
         carried = fit_body(f"{api}Request", number, body)
-        exchange = self.channel.send(api, number, carried, SendOptions(member, client_id, broker, self.share))
+        node = self.broker if broker is None else broker
+        exchange = self.channel.send(api, number, carried, SendOptions(member, client_id, node, self.share))
         return Call(api, number, exchange, timeout)

@@ -49,6 +49,7 @@ SHRINK_SECONDS = 6.0
 HANG_SECONDS = 30.0
 """The seconds beyond its limit after which a hunt ends because the coordinator hangs."""
 UNAVAILABLE = frozenset({"second-node", "graceful-move"})
+"""Capabilities of scenarios that are about nodes, not about a coordinator and its bugs."""
 HANGS, DOES_NOT_START = "the coordinator hangs", "the coordinator does not start"
 
 

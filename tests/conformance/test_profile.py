@@ -61,7 +61,7 @@ def test_an_empty_profile_says_nothing(tmp_path: Path) -> None:
             "targets: unknown section; the sections are target, settings, capabilities, known, about, timing, security",
         ),
         ("target = 1", "target: not a section; write [target] on a line of its own"),
-        ("[target]\nstrat = 'x'", "[target] strat: unknown key; the keys are start, kill, keeps_storage"),
+        ("[target]\nstrat = 'x'", "[target] strat: unknown key; the keys are start, kill, move, keeps_storage"),
         ("[target]\nkill = 'x'", "[target]: kill is of no use without start; give that too"),
         ("[target]\nstart = 1\nkill = 'x'", "[target] start: 1 is not a text; write it in quotes, not empty"),
         ("[target]\nstart = 'x'\nkill = ' '", "[target] kill: ' ' is not a text; write it in quotes, not empty"),
@@ -105,9 +105,13 @@ def test_an_empty_profile_says_nothing(tmp_path: Path) -> None:
         ),
         (
             "[capabilities]\noffers = ['fast']",
-            "[capabilities] offers: 'fast' is unknown; "
-            "the choices are second-node, graceful-move, resize, retention, transactions",
+            "[capabilities] offers: 'fast' is unknown; the choices are resize, retention, transactions",
         ),
+        (
+            "[capabilities]\noffers = ['graceful-move']",
+            "[capabilities] offers: 'graceful-move' follows from [target] move; leave it out here",
+        ),
+        ("[target]\nmove = 'x'", "[target] move: 'x' names no group; write {group} where its id goes"),
         (
             "[capabilities]\noffers = ['restart']",
             "[capabilities] offers: 'restart' follows from [target] start; leave it out here",

@@ -120,7 +120,7 @@ def change_error(body: Message, request: Event) -> bool:
     found = next(parts_with_errors(body), None)
     if found is None:
         return False
-    if found["error_code"] == Error.UNKNOWN_SERVER_ERROR:
+    if found["error_code"] in (Error.UNKNOWN_SERVER_ERROR, Error.NOT_COORDINATOR):
         found["error_code"] = NONE
         return True
     found["error_code"] = INVALID if found["error_code"] != INVALID else UNKNOWN
@@ -282,6 +282,7 @@ ALTERATIONS: Mapping[tuple[str, str], Callable[[Message, Event], bool]] = {
     ("FindCoordinator", "layout"): change_layout,
     ("", "place"): answer_not_coordinator,
     ("", "wire"): add_finding,
+    ("OffsetCommit", "accepted"): change_error,
     ("JoinGroup", "generation"): set_field("generation_id", lambda old: old + 1),
     ("JoinGroup", "leader"): set_field("leader", lambda old: "ghost"),
     ("JoinGroup", "member"): change_member,

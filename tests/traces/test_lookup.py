@@ -14,26 +14,34 @@ from fencepost.traces.verdict import Violation
 
 LookupStep = tuple[str, int, Body, Body, int | None]
 """API, version, request, answer, and the node it was sent to."""
+Pause = int
+"""Milliseconds until the next step."""
+GRACE = 2_000
 
 
-def violations_of(*steps: LookupStep | str) -> Sequence[Violation]:
-    """What is wrong with the answers, one request after the other; a string is a fault of the target."""
+def violations_of(*steps: LookupStep | str | Pause) -> Sequence[Violation]:
+    """What is wrong with the answers, one request after the other; a string is a fault of the target, in which group a
+    moves from node 1 to node 2."""
     events: list[Event] = []
+    paused = 0
 
     def add(kind: Kind, api: str, version: int, body: Body, of: int | None = None) -> int:
-        events.append(Event(len(events), 10 * len(events), 1, "", kind, api, version, body, of))
+        events.append(Event(len(events), 10 * len(events) + paused, 1, "", kind, api, version, body, of))
         return len(events) - 1
 
     for step in steps:
+        if isinstance(step, Pause):
+            paused += step
+            continue
         if isinstance(step, str):
-            add(Kind.FAULT, step, 0, {})
+            add(Kind.FAULT, step, 0, MOVES.get(step, {}))
             continue
         api, version, request, response, broker = step
         sent = add(Kind.REQUEST, api, version, request)
         if broker is not None:
             add(Kind.INTERNAL, "routed", 0, {"broker": broker}, sent)
         add(Kind.RESPONSE, api, version, response, sent)
-    return judge(Header("test", Order.INTERVALS, "wall", Settings(), 2_000), events).violations
+    return judge(Header("test", Order.INTERVALS, "wall", Settings(), GRACE), events).violations
 
 
 def node(number: int, error: int = 0) -> Body:
@@ -62,10 +70,24 @@ def lookup_response(*rows: tuple[str, Body]) -> Body:
     return {"coordinators": [{"key": key, **row} for key, row in rows]}
 
 
+def commit(error: int, broker: int) -> LookupStep:
+    """A commit of nobody in particular."""
+    row = {"partition_index": 0, "committed_offset": 5, "committed_metadata": ""}
+    request = {"group_id": "a", "generation_id_or_member_epoch": -1, "member_id": ""}
+    request |= {"topics": [{"name": "t", "partitions": [row]}]}
+    response = {"topics": [{"name": "t", "partitions": [{"partition_index": 0, "error_code": error}]}]}
+    return ("OffsetCommit", 3, request, response, broker)
+
+
+MOVES: dict[str, Body] = {"move": {"group": "a"}, "moved": {"group": "a", "old": 1, "new": 2}}
+MOVED = ("move", "moved", GRACE)
+"""Group a is moved, and all nodes know."""
 OFFSETS = {"topics": [{"name": OFFSETS_TOPIC, "partitions": [{"partition_index": i, "leader_id": i} for i in (0, 1)]}]}
 UNNAMED = {"error_code": Error.COORDINATOR_NOT_AVAILABLE, "node_id": -1, "host": "", "port": -1}
 
-WRONG: dict[str, tuple[LookupStep | str, ...]] = {
+WRONG: dict[str, tuple[LookupStep | str | Pause, ...]] = {
+    "FAILOVER-18": (find_coordinator("a", node(1)), *MOVED, beat("a", 0, 1)),
+    "FAILOVER-20": (find_coordinator("a", node(1)), *MOVED, commit(0, 1)),
     "FIND-01": (find_coordinator("a", node(-1, 30)),),
     "FIND-03": (find_coordinator("a", node(1)), find_coordinator("b", node(2)), find_coordinator("a", node(2))),
     "FIND-04": (("Metadata", 9, {}, OFFSETS, None), find_coordinator("a", node(0))),
@@ -77,7 +99,18 @@ WRONG: dict[str, tuple[LookupStep | str, ...]] = {
     "FIND-10": (find_coordinator("a", node(1)), beat("a", 25, 2)),
 }
 
-RIGHT: dict[str, tuple[LookupStep | str, ...]] = {
+RIGHT: dict[str, tuple[LookupStep | str | Pause, ...]] = {
+    "the old node after a move": (*MOVED, beat("a", 16, 1), commit(16, 1), find_coordinator("a", node(2))),
+    "nodes that do not know of a move yet": (
+        find_coordinator("a", node(1)),
+        "move",
+        find_coordinator("a", node(1)),
+        "moved",
+        find_coordinator("a", node(1)),
+        beat("a", 0, 1),
+        commit(0, 1),
+        beat("a", 16, 2),
+    ),
     "agreement": (
         find_coordinator("a", node(1)),
         find_coordinators(["a", "b"], lookup_response(("a", node(1)), ("b", node(2)))),
@@ -109,6 +142,19 @@ def test_right_answers_are_not(case: str) -> None:
 def test_the_named_node_has_to_take_requests() -> None:
     found = violations_of(find_coordinator("a", node(1)), beat("a", 16, 1))
     assert [fault.requirements for fault in found] == [("FIND-01",)]
+
+
+@pytest.mark.parametrize(
+    ("step", "requirement"),
+    [
+        (find_coordinator("a", node(1)), "FIND-03"),
+        (beat("a", 16, 2), "FIND-01"),
+        (beat("a", 25, 3), "FIND-10"),
+        (commit(25, 1), "FAILOVER-18"),
+    ],
+)
+def test_after_a_move_nodes_are_judged_once_all_know(step: LookupStep, requirement: str) -> None:
+    assert [fault.requirements for fault in violations_of(*MOVED, step)] == [(requirement,)]
 
 
 def test_java_hash() -> None:

@@ -213,6 +213,10 @@ _ANNOTATION_TYPES: Mapping[str, Mapping[str, type]] = {
     "routed": {"broker": int},
 }
 _RESTART_TYPES: Mapping[str, type] = {"max_group_size": int}
+_MOVE_TYPES: Mapping[str, Mapping[str, type]] = {
+    "move": {"group": str},
+    "moved": {"group": str, "old": int, "new": int},
+}
 _HEADER_TYPES = {
     "fencepost_trace": int,
     "source": str,
@@ -265,6 +269,9 @@ def _event_from(line: dict[str, Any]) -> Event:
     elif kind is Kind.FAULT and api == "restart" and body:
         _require_types(body, _RESTART_TYPES)
         _refuse_unknown_keys(body, _RESTART_TYPES, " in a restart")
+    elif kind is Kind.FAULT and api in _MOVE_TYPES:
+        _require_types(body, _MOVE_TYPES[api])
+        _refuse_unknown_keys(body, _MOVE_TYPES[api], " in a move")
     return Event(sequence, time, connection, member, kind, api, version, body, of)
 
 

@@ -57,6 +57,11 @@ class CheckedOperation:
         return [] if self.fields else sorted(self.record.unusual_fields - self.protocol.varying_fields)
 
     @property
+    def has_closed(self) -> bool:
+        """The target closed the connection, which the check allows."""
+        return self.record.is_closed and bool(self.body.get("may_close"))
+
+    @property
     def is_excused(self) -> bool:
         """The coordinator was not available, and the requirement is not about that."""
         return self.protocol.is_check_excused(self.requirement, self.record.rules)
@@ -81,6 +86,7 @@ RULES_BY_RECORD = (
         lambda of: "blocked by " + ", ".join(of.record.violation.requirements if of.record.violation else ()),
     ),
     CheckRule(lambda of: of.record.undecided_reason, CheckStatus.INCONCLUSIVE, lambda of: of.record.undecided_reason),
+    CheckRule(lambda of: of.has_closed and of.body.get("met", True), CheckStatus.PASS),
     CheckRule(lambda of: not of.record.has_response, CheckStatus.INCONCLUSIVE, lambda of: "no answer was seen"),
 )
 """Rules for what is on record at once, the first that applies counts."""

@@ -141,6 +141,7 @@ class Judge:
     def on_connection_closed(self, event: Event, operation: Operation | None) -> None:
         """The target closed a connection instead of responding."""
         if operation is not None:
+            self.records.of(operation.handle).is_closed = True
             for judge in self.judges():
                 judge.on_connection_closed(operation)
 
@@ -159,6 +160,19 @@ class Judge:
             self.trace.settings = evolve(self.trace.settings, max_group_size=event.body["max_group_size"])
         for judge in self.judges():
             judge.on_restart(event.time)
+
+    def on_move(self, event: Event, operation: Operation | None) -> None:
+        """Another node is about to coordinate the groups that belong together with one."""
+        self.protocol.on_move()
+        self.trace.restarts += 1
+        for judge in self.judges():
+            judge.on_move()
+
+    def on_moved(self, event: Event, operation: Operation | None) -> None:
+        """Another node coordinates a group; others may have gone with it."""
+        self.protocol.on_moved(event)
+        for judge in self.judges():
+            judge.on_moved(event.time, is_certain=judge.group == event.body["group"])
 
     def on_gap(self, event: Event, operation: Operation | None) -> None:
         """Discard the state of all groups at a gap event, since the trace does not show the events before it."""
@@ -254,6 +268,8 @@ ANY_API = ""
 HANDLERS: Mapping[tuple[Kind, str], Callable[[Judge, Event, Operation | None], None]] = {
     (Kind.FAULT, "closed"): Judge.on_connection_closed,
     (Kind.FAULT, "restart"): Judge.on_restart,
+    (Kind.FAULT, "move"): Judge.on_move,
+    (Kind.FAULT, "moved"): Judge.on_moved,
     (Kind.FAULT, ANY_API): Judge.on_connection_lost,
     (Kind.INTERNAL, "unknown"): Judge.on_gap,
     (Kind.INTERNAL, "continued"): Judge.on_gap,

@@ -156,7 +156,7 @@ class RowReader:
                 return self.request_row(common, event)
             case Kind.RESPONSE:
                 return self.response_row(common, event)
-            case Kind.FAULT if event.api == "restart" and self.incarnations is not None:
+            case Kind.FAULT if event.api in ("restart", "moved") and self.incarnations is not None:
                 self.incarnations.on_restart()
             case Kind.INTERNAL:
                 self.marked |= event.api in ("check", "routed")

@@ -18,6 +18,7 @@ from fencepost.conformance.scenarios.classic.heartbeats import heartbeats
 from fencepost.conformance.scenarios.classic.leaves import leaves
 from fencepost.conformance.scenarios.classic.lookups import lookups
 from fencepost.conformance.scenarios.classic.member_ids import member_ids
+from fencepost.conformance.scenarios.classic.moves import moves
 from fencepost.conformance.scenarios.classic.partitions import partitions
 from fencepost.conformance.scenarios.classic.rejoining import rejoining
 from fencepost.conformance.scenarios.classic.replacements import replacements
@@ -57,5 +58,6 @@ ALL: tuple[Scenario, ...] = (
     *replacements.scenarios,
     *failovers.scenarios,
     *takeovers.scenarios,
+    *moves.scenarios,
 )
 """All scenarios."""

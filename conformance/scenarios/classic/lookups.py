@@ -29,6 +29,14 @@ async def coordinator_node(group: ScenarioContext, group_id: str) -> int:
     return int(row["node_id"])
 
 
+async def is_offsets_topic_known(group: ScenarioContext) -> bool:
+    """Whether Metadata tells who leads the partitions of the offsets topic."""
+    version = group.highest_version("Metadata", at_least=4, at_most=9)
+    body = {"topics": [{"name": OFFSETS_TOPIC}], "allow_auto_topic_creation": False}
+    topics = (await group.send("Metadata", body, version=version))["topics"]
+    return any(topic["error_code"] == 0 for topic in topics)
+
+
 @lookups.add("FIND-01", smoke=True)
 async def lookup_names_a_usable_node(group: ScenarioContext) -> None:
     """The node that FindCoordinator returns accepts requests of the group."""
@@ -74,11 +82,7 @@ async def lookups_agree(group: ScenarioContext) -> None:
 @lookups.add("FIND-04", needs=("second-node",))
 async def lookup_follows_from_the_group_id(group: ScenarioContext) -> None:
     """The coordinator leads the partition of the offsets topic by the hash of the id, also the hash -2^31."""
-    version = group.highest_version("Metadata", at_least=4, at_most=9)
-    body = {"topics": [{"name": OFFSETS_TOPIC}], "allow_auto_topic_creation": False}
-    topics = (await group.send("Metadata", body, version=version))["topics"]
-    known = any(topic["error_code"] == 0 for topic in topics)
-
+    known = await is_offsets_topic_known(group)
     for name in (group.group_id, f"{group.group_id}-other", "polygenelubricants"):
         await group.check("FIND-04", find_coordinator(group, name), fields="home", reached=known)
 

@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from fencepost.conformance.profile import Profile
+from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.catalogue.requirement import Tier
 from tests.acceptance.checks.conformance import KitRun, join_ids, profile_option, run_test_command, start_target
 from tests.acceptance.framework import Check, Figure, at_most, exactly, without_threshold
 from tests.targets.doubles.brokers import DOUBLES
@@ -17,6 +19,7 @@ from tests.targets.running import RunningTarget, load_target
 
 SEEDS = (1, 2, 3, 4, 5)
 TARGETS = Path(__file__).parents[2] / "targets"
+CLUSTER_REQUIREMENTS = tuple(sorted(id for id, each in CATALOGUE.items() if each.tier is Tier.CLUSTER))
 KNOWN_CODES = (0, 1, 3)
 """Exit codes of a run that was possible."""
 MAX_INCONCLUSIVE, MAX_UNSUPPORTED, MAX_SECONDS = 0.03, 0.15, 180
@@ -82,6 +85,26 @@ def check_named(name: str, folder: Path) -> Iterator[Figure]:
     return check_target(load_target(name, folder / "run"), folder, profile_option(name))
 
 
+def check_moves(name: str, folder: Path) -> Iterator[Figure]:
+    """The requirements that take several nodes, on a cluster that moves groups as its profile says."""
+    with start_target(load_target(name, folder / "run")) as address:
+        for seed in SEEDS:
+            options = ["--only", *CLUSTER_REQUIREMENTS, "--seed", str(seed), *profile_option(name)]
+            run = run_test_command(address, folder, *options, run_folder=folder / "run")
+            missed = (id for id, verdict in verdicts_of(run).items() if verdict != "pass")
+            yield exactly(f"seed {seed}: requirements without a pass", join_ids(missed), "none")
+            yield without_threshold(f"seed {seed}: seconds", run.seconds)
+
+
+def check_secure(folder: Path) -> Iterator[Figure]:
+    """The broker behind TLS and SASL, by SCRAM."""
+    target, profile = load_target("kafka_sasl_ssl", folder / "run"), folder / "sasl-ssl.toml"
+    with start_target(target) as address:
+        profile.write_text(target.run("kafka/sasl-ssl", "profile", "SCRAM-SHA-512"))
+        secure = address.replace("kafka://", "kafka+ssl://")
+        yield from run_seeds(secure, folder, ["--profile", str(profile)], is_stranger=False)
+
+
 def check_kfake(folder: Path) -> Iterator[Figure]:
     """kfake as a stranger meets it: without a profile."""
     return check_target(load_target("kfake", folder / "run"), folder, is_stranger=True)
@@ -110,6 +133,9 @@ CHECKS = (
             ("mock", "librdkafka's mock cluster"),
         )
     ),
+    Check("moves-graceful", "groups moved between three nodes", partial(check_moves, "kafka_cluster")),
+    Check("moves-by-kill", "groups moved by killing their coordinator", partial(check_moves, "kafka_cluster_kill")),
+    Check("kafka_sasl_ssl", "Apache Kafka 4.x behind TLS and SASL", check_secure),
     Check("kfake", "kfake, without a profile", check_kfake),
     *(Check(name, f"the double that {name.replace('-', ' ')}", partial(check_double, name)) for name in DOUBLES),
 )

@@ -6,6 +6,8 @@
     nodes                  print "ID HOST:PORT" for each node
     leader GROUP           print the id of the node that coordinates the group
     move GROUP [--node N]  have node N (default: the next one) coordinate the group, while the old one stays up; print N
+    move GROUP --kill      kill the node that coordinates the group, and start it again once another one has taken over;
+                           print that one
 
 Downloads go to $FENCEPOST_CACHE (default ~/.cache/fencepost), data to $FENCEPOST_RUN (default run/ in the cache).
 """
@@ -86,6 +88,28 @@ class Cluster:
         return target
 
 
+def move_by_kill(cluster: Cluster, group: str) -> int:
+    """Kill the node that coordinates the group, and start it again once another does; return that one once the killed
+    node has all copies."""
+    old = cluster.leader_of(group)
+    kill_processes(cluster.process(old).path)
+    process = cluster.process(next(node for node in NODES if node != old))
+    process.wait_until_serving(None, lambda: is_led_by_another(cluster, group, old), START_TIMEOUT_S)
+    new = cluster.leader_of(group)
+    start(cluster, (old,))
+    process.wait_until_serving(None, lambda: is_complete(cluster.port(old)), START_TIMEOUT_S)
+    return new
+
+
+def is_led_by_another(cluster: Cluster, group: str, old: int) -> bool:
+    """Whether another node than `old` knows itself as the group's coordinator, and has all that was acknowledged."""
+    try:
+        node = cluster.leader_of(group)
+    except (LeadershipError, OSError):
+        return False
+    return node > 0 and node != old and leads(cluster.port(node), group, node)
+
+
 def open_cluster(folder: Path) -> Cluster:
     """The cluster in `folder`, with the ports it has or gets."""
     return Cluster(folder, tuple(chosen_ports(folder, 2 * len(NODES))))
@@ -159,10 +183,10 @@ def leads(port: int, group: str, node: int) -> bool:
         return False
 
 
-def print_move(cluster: Cluster, group: str, node: int | None) -> int:
+def print_move(cluster: Cluster, group: str, node: int | None, *, kill: bool) -> int:
     """Move the group, or tell in one line why not."""
     try:
-        print(cluster.move(group, node), flush=True)
+        print(move_by_kill(cluster, group) if kill else cluster.move(group, node), flush=True)
     except (LeadershipError, StartError, OSError) as error:
         print(f"fencepost target: {error}", file=sys.stderr)
         return 1
@@ -185,6 +209,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("action", choices=["start", "kill", "nodes", "leader", "move"])
     parser.add_argument("group", nargs="?", help="for leader and move")
     parser.add_argument("--node", type=int, choices=NODES, help="one node in place of all")
+    parser.add_argument("--kill", action="store_true", help="for move: kill the node that coordinates the group")
     parser.add_argument("--data", type=Path, help="the cluster's folder (default: kafka-cluster in $FENCEPOST_RUN)")
     given = parser.parse_args(arguments)
     if (given.group is None) == (given.action in ("leader", "move")):
@@ -199,7 +224,7 @@ def main(arguments: list[str] | None = None) -> int:
     if given.action == "leader":
         return print_leader(cluster, given.group)
     if given.action == "move":
-        return print_move(cluster, given.group, given.node)
+        return print_move(cluster, given.group, given.node, kill=given.kill)
     for node in NODES:
         print(node, f"127.0.0.1:{cluster.port(node)}")
     return 0

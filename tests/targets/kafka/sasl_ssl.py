@@ -3,6 +3,7 @@
     start              print HOST:PORT of the listener SASL_SSL, once the broker serves
     kill               kill it without warning; the next start has the same data, ports and certificates
     describe           print as JSON how clients connect: addresses, files, mechanisms and credentials
+    profile HOW        print a profile for the kit; HOW is a mechanism of SASL, or "certificate" for the listener SSL
     token              print an unsecured token for OAUTHBEARER (RFC 7519, algorithm "none"), good for an hour
 
 Listeners: SASL_SSL (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER), SSL (a client certificate is required) and
@@ -15,6 +16,7 @@ Downloads go to $FENCEPOST_CACHE (default ~/.cache/fencepost), data to $FENCEPOS
 import argparse
 import base64
 import json
+import shlex
 import shutil
 import sys
 import time
@@ -38,7 +40,10 @@ from tests.targets.process import ProcessFolder, chosen_ports, print_address, ru
 USER, PASSWORD = "fencepost", "not-a-secret"
 PLAIN, SCRAM, OAUTHBEARER = "PLAIN", ("SCRAM-SHA-256", "SCRAM-SHA-512"), "OAUTHBEARER"
 TOKEN_SECONDS = 3600
+CERTIFICATE = "certificate"
 TEMPLATE = "sasl-ssl.properties"
+COMMAND = Path(__file__).with_name("sasl-ssl")
+PASSWORD_FILE = "password"
 
 
 def start(folder: ProcessFolder) -> str:
@@ -82,6 +87,35 @@ def describe(folder: Path) -> Mapping[str, Any]:
     }
 
 
+def make_profile(folder: Path, how: str) -> str:
+    """A profile by which the kit connects to the broker in `folder`; the password is in a file there.
+
+    The start command tells the address of SASL_SSL, so a profile with a certificate has none.
+    """
+    told = describe(folder)
+    security = {"ca_file": told["ca_file"]}
+    if how == CERTIFICATE:
+        security |= {"certificate_file": told["client_certificate_file"], "key_file": told["client_key_file"]}
+    elif how == OAUTHBEARER:
+        security |= {"mechanism": how, "token_command": shlex.join([str(COMMAND), "token"])}
+    else:
+        (folder / PASSWORD_FILE).write_text(f"{PASSWORD}\n")
+        security |= {"mechanism": how, "user": USER, "password_file": str(folder / PASSWORD_FILE)}
+    commands = {name: shlex.join([str(COMMAND), name, "--data", str(folder)]) for name in ("start", "kill")}
+    sections: Mapping[str, Mapping[str, object]] = {
+        "target": {} if how == CERTIFICATE else commands,
+        "capabilities": {"offers": ["retention", "transactions"]},
+        "timing": {"grace_ms": 2000},
+        "security": {"tls": True, **security},
+    }
+    # A value of TOML is written as JSON writes it.
+    lines = [
+        (f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in rows.items()), "")
+        for name, rows in sections.items()
+    ]
+    return "\n".join(line for section in lines for line in section)
+
+
 def unsecured_token(now: int) -> str:
     """A token without a signature, issued at `now` (seconds since 1970)."""
     claims = {"sub": USER, "iat": now, "exp": now + TOKEN_SECONDS}
@@ -94,9 +128,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="sasl-ssl", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("action", choices=["start", "kill", "describe", "token"])
+    parser.add_argument("action", choices=["start", "kill", "describe", "profile", "token"])
+    parser.add_argument("how", nargs="?", choices=[PLAIN, *SCRAM, OAUTHBEARER, CERTIFICATE], help="for profile")
     parser.add_argument("--data", type=Path, help="the broker's folder (default: kafka-sasl-ssl in $FENCEPOST_RUN)")
     given = parser.parse_args(arguments)
+    if (given.how is None) == (given.action == "profile"):
+        parser.error(f"{given.action} {'needs' if given.how is None else 'takes no'} HOW")
     folder = ProcessFolder((given.data or run_folder() / "kafka-sasl-ssl").absolute())
     if given.action == "start":
         return print_address(lambda: start(folder))
@@ -104,6 +141,8 @@ def main(arguments: list[str] | None = None) -> int:
         kill_processes(folder.path)
     elif given.action == "describe":
         print(json.dumps(describe(folder.path), indent=2))
+    elif given.action == "profile":
+        print(make_profile(folder.path, given.how))
     else:
         print(unsecured_token(int(time.time())))
     return 0

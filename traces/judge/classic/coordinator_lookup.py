@@ -1,5 +1,6 @@
 """Lookups of coordinators, checked against each other and against the nodes' later responses (coordinator.md 2.1)."""
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -19,51 +20,79 @@ FIRST_BATCHED_VERSION = 4
 OFFSETS_TOPIC = "__consumer_offsets"
 
 
+COMMITS = frozenset({"OffsetCommit", "TxnOffsetCommit"})
+
+
 class LookupCheck:
-    """Remembers which node was named for which group, and where the offsets topic lives if the trace shows it."""
+    """Remembers which node was named for which group, and where the offsets topic lives if the trace shows it.
+
+    While groups move, and until all nodes have had time to learn of it, nothing is judged.
+    """
 
     def __init__(self) -> None:
         self.nodes: dict[str, int] = {}
         self.leaders: dict[int, int] = {}
-        self.at_coordinator: dict[int, bool] = {}
-        """Of requests whose node is known: was it the one named for their group?"""
+        self.old_nodes: dict[str, int] = {}
+        """By group, the node that coordinated it before it was moved."""
+        self.settled_at: float = 0
+        """The time, in milliseconds, from which all nodes know who coordinates what."""
+        self.broken_by: dict[int, str] = {}
+        """Of requests whose node is known: the requirement that it breaks by anything but NOT_COORDINATOR; empty for
+        the node named for their group."""
 
     def reset(self) -> None:
         """Coordinators may have moved."""
         self.nodes.clear()
         self.leaders.clear()
 
+    def on_move(self) -> None:
+        """Groups are being moved to other nodes."""
+        self.reset()
+        self.settled_at = math.inf
+
+    def on_moved(self, group: str, old: int, new: int, settled_at: int) -> None:
+        """The node `new` coordinates the group in the place of `old`, which all know at `settled_at`."""
+        self.reset()
+        self.nodes[group], self.old_nodes[group] = new, old
+        self.settled_at = settled_at
+
     def is_sent_elsewhere(self, operation: Operation, request: Request) -> bool:
         """The request went to another node than the one named for its group, which knows nothing of it."""
         node = self.nodes.get(request.group)
         if operation.broker is None or node is None:
             return False
-        home = node == operation.broker
-        if not isinstance(request, ListGroups | EndTxn):
-            self.at_coordinator[operation.handle] = home
-        return not home
+        is_home = node == operation.broker
+        if operation.sent_at >= self.settled_at and not isinstance(request, ListGroups | EndTxn):
+            is_old = operation.broker == self.old_nodes.get(request.group)
+            self.broken_by[operation.handle] = "" if is_home else "FAILOVER-18" if is_old else "FIND-10"
+        return not is_home
 
     def check_response(self, operation: Operation) -> Iterable[Violation]:
         """What is wrong with a response."""
         if operation.response is None:
             return ()
         if operation.api == "FindCoordinator":
-            return self.check_find_coordinator(operation, operation.response)
-        if operation.handle in self.at_coordinator:
-            return self.check_coordinator(operation, operation.response, self.at_coordinator.pop(operation.handle))
+            is_settled = operation.sent_at >= self.settled_at
+            return self.check_find_coordinator(operation, operation.response) if is_settled else ()
+        if operation.handle in self.broken_by:
+            return self.check_coordinator(operation, operation.response, self.broken_by.pop(operation.handle))
         if operation.api == "Metadata":
             self.learn_leaders(operation.response)
         elif operation.response.get("error_code") in COORDINATOR_NOT_READY:
             self.reset()
         return ()
 
-    def check_coordinator(self, operation: Operation, response: Body, is_coordinator: bool) -> Iterator[Violation]:
-        """The response of a known node: it coordinates the group, or it says that it does not."""
-        refused = errors_in(response) == {NOT_COORDINATOR}
-        if is_coordinator and refused:
+    def check_coordinator(self, operation: Operation, response: Body, broken_by: str) -> Iterator[Violation]:
+        """The response of a known node: it coordinates the group, or it says that it does not. One that does not, and
+        says something else, violates `broken_by`."""
+        errors = errors_in(response)
+        refused = errors == {NOT_COORDINATOR}
+        if not broken_by and refused:
             yield self.violation_of(operation, ("place",), "an answer of the node that was named", "FIND-01")
-        elif not is_coordinator and not refused:
-            yield self.violation_of(operation, ("error",), "NOT_COORDINATOR", "FIND-10")
+        elif broken_by == "FAILOVER-18" and operation.api in COMMITS and 0 in errors:
+            yield self.violation_of(operation, ("accepted", "error"), "NOT_COORDINATOR", "FAILOVER-20")
+        elif broken_by and not refused:
+            yield self.violation_of(operation, ("error",), "NOT_COORDINATOR", broken_by)
 
     def check_find_coordinator(self, operation: Operation, response: Body) -> Iterator[Violation]:
         """The response to a lookup."""

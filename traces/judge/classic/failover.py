@@ -6,9 +6,9 @@ from itertools import product
 
 from fencepost.model.classic.coordinator.availability import Unavailable, error_response_to, refuse_unavailable
 from fencepost.model.classic.coordinator.internal_actions import restart_coordinator, unload_group
-from fencepost.model.classic.coordinator.state import GroupState, StepResult, respond
+from fencepost.model.classic.coordinator.state import GroupState, Reply, StepResult, respond
 from fencepost.model.classic.coordinator.write_failures import WriteFailure, handle_write_failure, write_failure_error
-from fencepost.model.classic.core.state import Choices
+from fencepost.model.classic.core.state import Choices, JoinResponse, SyncResponse
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.errors import COORDINATOR_NOT_READY, Error
 from fencepost.model.frozen import evolve
@@ -23,6 +23,8 @@ from fencepost.traces.judge.search.time_interval import Instant, TimeInterval, h
 
 FAILED_WRITE_ERRORS = frozenset({Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR, Error.UNKNOWN_SERVER_ERROR})
 """Errors of a request that may have taken effect (LAT-16)."""
+REFUSALS = frozenset(Error) - {Error.NONE}
+"""Errors that may end a parked request when its group goes to another node; Apache Kafka has NOT_COORDINATOR."""
 UNINFORMATIVE_RULES = frozenset({"gate.loading.heartbeat", "gate.loading.sync", "gate.elsewhere.list"})
 """Rules of the gate that say nothing of it."""
 
@@ -121,21 +123,32 @@ def handle_with_failed_write(
                     yield evolve(after, decisions=decisions)
 
 
-def load_on_other_node(
+def steps_of_a_move(
     stepper: CoordinatorStepper, configuration: Configuration, time: int, wanted: int
 ) -> Iterator[Configuration]:
-    """The group went to another node and is loaded there: so it is where a parked request is sent there."""
+    """The group goes to another node and is loaded there, unseen: while the trace says that groups are being moved, and
+    where a request that was parked is sent there."""
+    if stepper.is_moving:
+        if not unseen_of(configuration).is_moved:
+            for after in move_group(stepper, configuration, time):
+                yield evolve(after, unseen=evolve(unseen_of(after), is_moved=True))
+        return
     part, group = stepper.open_operations.get(wanted), configuration.world.group
     if not stepper.was_restarted or part is None or group is None or part.operation.response is None:
         return
     parked = any(wanted in (slot.join, slot.sync) for slot in group.slots)
-    if not parked or errors_in(part.operation.response) != {Error.NOT_COORDINATOR}:
-        return
+    if parked and errors_in(part.operation.response) == {Error.NOT_COORDINATOR}:
+        yield from move_group(stepper, configuration, time)
+
+
+def move_group(stepper: CoordinatorStepper, configuration: Configuration, time: int) -> Iterator[Configuration]:
+    """The configurations after the group went to another node, by `time`, and was loaded there."""
     now: Instant = (
         time if stepper.order is Order.TOTAL else TimeInterval(configuration.clock, max(configuration.clock, time))
     )
     retention = stepper.cluster.settings.offsets_retention
-    for gone in stepper.apply_outcome(configuration, unload_group(configuration.world), 0, now):
+    unloaded = accept_refusals(stepper, unload_group(configuration.world))
+    for gone in stepper.apply_outcome(configuration, unloaded, 0, now):
         for outcome, decisions in outcomes_over_dialects(
             load_in_dialect(stepper, configuration.world, now), configuration.decisions
         ):
@@ -150,6 +163,21 @@ def load_on_other_node(
                 ),
                 path=Path(outcome.rule, 0, gone.path),
             )
+
+
+def accept_refusals(stepper: CoordinatorStepper, outcome: StepResult) -> StepResult:
+    """The outcome of unloading a group, with the error that each parked request was refused with (FAILOVER-11)."""
+    replies = tuple(accept_refusal(stepper, reply) for reply in outcome.replies)
+    return evolve(outcome, replies=replies)
+
+
+def accept_refusal(stepper: CoordinatorStepper, reply: Reply) -> Reply:
+    """The response to a parked request, with the error that was seen, if it is one."""
+    part = stepper.open_operations.get(reply.handle)
+    error = (part.operation.response or {}).get("error_code", 0) if part is not None else 0
+    if error not in REFUSALS or not isinstance(reply.response, JoinResponse | SyncResponse):
+        return reply
+    return evolve(reply, response=evolve(reply.response, error=Error(error)))
 
 
 def load_in_dialect(stepper: CoordinatorStepper, world: GroupState, now: Instant) -> Callable[[Dialect], StepResult]:

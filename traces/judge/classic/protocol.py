@@ -34,7 +34,7 @@ UNAVAILABLE_RULES = frozenset(name for name in RULES if name.startswith("gate.")
 """Rules by which a coordinator is excused around a failover."""
 UNAVAILABLE_REQUIREMENTS = frozenset(
     requirement for name in UNAVAILABLE_RULES for requirement in RULES[name].requirements
-)
+) | {"FAILOVER-11"}
 """The requirements that responses by these rules put to the test."""
 SILENCE_GRACE_MS = 5_000
 """How much longer than the grace of a trace a response may be out where time is not virtual."""
@@ -147,6 +147,15 @@ class ClassicProtocol(JudgedProtocol):
     def on_restart(self) -> None:
         """Coordinators may have moved."""
         self.lookup.reset()
+
+    def on_move(self) -> None:
+        """Coordinators are moving."""
+        self.lookup.on_move()
+
+    def on_moved(self, event: Event) -> None:
+        """The node of a group is known again, once all nodes have had time to learn of it."""
+        body = event.body
+        self.lookup.on_moved(body["group"], body["old"], body["new"], event.time + self.header.grace)
 
     def on_gap(self) -> None:
         """Nothing is known of coordinators and their steps."""

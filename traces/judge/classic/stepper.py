@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from fencepost.model.classic.messages.requests import EndTxn, JoinGroup, TxnOffsetCommit
 from fencepost.model.frozen import evolve
 from fencepost.traces.events import Order
-from fencepost.traces.judge.classic.failover import handle_during_failover, load_in_dialect, load_on_other_node
+from fencepost.traces.judge.classic.failover import (
+    handle_during_failover,
+    load_in_dialect,
+    move_group,
+    steps_of_a_move,
+)
 from fencepost.traces.judge.classic.fast_path import take_fast_path
 from fencepost.traces.judge.classic.nondeterminism import outcomes_over_dialects
 from fencepost.traces.judge.classic.offset_expiry import maybe_expired_offsets, states_after_cleanup
@@ -28,7 +33,7 @@ class ClassicStepper(CoordinatorStepper):
     """Takes single steps of one group of the classic protocol."""
 
     take_fast_path = take_fast_path
-    internal_steps = load_on_other_node
+    internal_steps = steps_of_a_move
 
     def handle_request(
         self, configuration: Configuration, part: GroupOperation, now: Instant
@@ -99,12 +104,22 @@ class ClassicStepper(CoordinatorStepper):
 
     def may_commute(self, configuration: Configuration, part: GroupOperation) -> bool:
         """The coordinator is ready, and the response is one that a request may get that commutes."""
-        return may_commute(part.operation.api, part.operation.response) and not unseen_of(configuration).loading
+        is_settled = not (unseen_of(configuration).loading or self.is_moving)
+        return is_settled and may_commute(part.operation.api, part.operation.response)
 
     def commutes(self, before: Configuration, part: GroupOperation, after: Configuration) -> bool:
         """The rule by which the request was handled says that it commutes."""
         rule = after.path.rule if after.path is not None else ""
         return is_commutative(before.world, part.request, rule, after.world)
+
+    def move(self, configuration: Configuration, time: int) -> Iterator[Configuration]:
+        """The configurations after another node has loaded the group, which it may have done unseen."""
+        unseen = unseen_of(configuration)
+        if unseen.is_moved:
+            yield evolve(configuration, unseen=evolve(unseen, is_moved=False))
+        else:
+            latest = time if self.order is Order.TOTAL else time + MAX_LOADING_MS
+            yield from move_group(self, configuration, latest)
 
     def restart(self, configuration: Configuration, time: int) -> Iterator[Configuration]:
         """The configurations after a new coordinator has loaded its log."""

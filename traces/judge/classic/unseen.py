@@ -15,6 +15,8 @@ class Unseen:
 
     loading: bool = False
     """The coordinator was restarted and has not yet shown that it is ready."""
+    is_moved: bool = False
+    """Since a move began, another node has taken the group over."""
     last_cleanup: int | None = None
     """The earliest that the last clean-up pass can have been; the next comes a period later."""
     maybe_expired: frozenset[Partition] = frozenset()

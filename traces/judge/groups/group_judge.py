@@ -15,7 +15,7 @@ from fencepost.traces.judge.groups.protocol import GroupProtocol
 from fencepost.traces.judge.groups.records import GroupFindings, OperationRecords
 from fencepost.traces.judge.groups.silence_watch import SilenceWatch, missing_response
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch, Path
-from fencepost.traces.judge.search.restart import configurations_after_restart
+from fencepost.traces.judge.search.restart import configurations_after_move, configurations_after_restart
 from fencepost.traces.judge.search.search import MAX_CONFIGURATIONS, Search, SearchLimitExceeded
 from fencepost.traces.operations import Operation
 from fencepost.traces.verdict import Violation
@@ -129,6 +129,26 @@ class GroupJudge:
             self.search.configurations = configurations_after_restart(self.search, time)
         except SearchLimitExceeded as reason:
             self.abandon("a restart", str(reason))
+
+    def on_move(self) -> None:
+        """Another node is about to coordinate the group, or others that belong with it."""
+        self.search.stepper.was_restarted = self.search.stepper.is_moving = True
+
+    def on_moved(self, time: int, *, is_certain: bool) -> None:
+        """Another node coordinates the group, if that `is_certain`. If the trace has a response that denies it, the
+        diagnosis of that response will tell."""
+        if self.stop_reason:
+            return
+        try:
+            moved = configurations_after_move(self.search, time)
+        except SearchLimitExceeded as reason:
+            self.abandon("a move", str(reason))
+            return
+        if not is_certain:
+            moved = list(dict.fromkeys((*self.search.configurations, *moved)))
+        if moved:
+            self.search.configurations = moved
+            self.search.stepper.is_moving = False
 
     def on_connection_closed(self, operation: Operation) -> None:
         """The target closed a connection instead of responding; the latest request left so is to blame."""

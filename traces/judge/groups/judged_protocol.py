@@ -92,6 +92,12 @@ class JudgedProtocol(GroupProtocol, Protocol):
     def on_restart(self) -> None:
         """The target was killed and started again."""
 
+    def on_move(self) -> None:
+        """Another node is about to coordinate groups."""
+
+    def on_moved(self, event: Event) -> None:
+        """Another node coordinates a group."""
+
     def on_gap(self) -> None:
         """The trace does not show what was before."""
 

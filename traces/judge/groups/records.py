@@ -27,6 +27,8 @@ class OperationRecord:
     tolerated: tuple[Violation, ...] = ()
     """Violations after which the rest of the response still means the same."""
     has_response: bool = False
+    is_closed: bool = False
+    """The target closed its connection."""
     undecided_reason: str = ""
 
     def add_rule(self, rule: str) -> None:

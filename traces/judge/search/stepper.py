@@ -52,6 +52,8 @@ class Stepper(ABC):
     open_operations: dict[int, GroupOperation] = field(default_factory=dict)
     """By handle, the operations whose response is still to be seen."""
     was_restarted: bool = False
+    is_moving: bool = False
+    """Another node may take the group over at any moment."""
     skip_dead_ends: bool = False
     """Leave out configurations that have no future, as not all of them are wanted."""
     has_skipped: bool = False
@@ -124,6 +126,10 @@ class Stepper(ABC):
 
     def restart(self, configuration: Configuration, time: int) -> Iterator[Configuration]:
         """The configurations after the target was killed and started again."""
+        yield configuration
+
+    def move(self, configuration: Configuration, time: int) -> Iterator[Configuration]:
+        """The configurations after another node has taken the group over, by `time`."""
         yield configuration
 
     def is_parked(self, state: State, handle: int) -> bool:

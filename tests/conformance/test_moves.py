@@ -1,0 +1,148 @@
+"""Runs on the bundled coordinator with two nodes: what a move shows of nodes that do it right, and of faulty ones."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fencepost.adapters.bundled.classic.coordinator import VERSIONS
+from fencepost.adapters.bundled.classic.messages import Request, Response
+from fencepost.adapters.bundled.nodes.leadership import NodeLeadership
+from fencepost.adapters.bundled.nodes.refusals import BODIES
+from fencepost.conformance.cli import main
+from fencepost.conformance.plan import BUNDLED, Plan
+from fencepost.conformance.profile import Profile
+from fencepost.conformance.results import Verdict
+from fencepost.conformance.run.bundled import BundledRun
+from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.wire.codec import decode_body, encode_body, fit_body
+from fencepost.model.wire.primitives import ZERO_UUID
+from fencepost.traces.events import Kind
+from fencepost.traces.files.trace_files import open_trace
+
+Patch = pytest.MonkeyPatch
+Capture = pytest.CaptureFixture[str]
+CLUSTER = ("FIND-04", "FIND-10", "FAILOVER-11", "FAILOVER-18", "FAILOVER-20")
+ACCEPTED_JOIN = {
+    "error_code": 0,
+    "generation_id": 2,
+    "protocol_type": "consumer",
+    "protocol_name": "range",
+    "leader": "",
+    "skip_assignment": False,
+    "member_id": "",
+    "members": [],
+}
+ACCEPTED_SYNC = {"error_code": 0, "protocol_type": "consumer", "protocol_name": "range", "assignment": b"early"}
+
+
+def verdicts_on_bundled() -> dict[str, Verdict]:
+    """The verdicts on the requirements that take a second node."""
+    run = BundledRun(Plan(BUNDLED), Profile())
+    report = asyncio.run(run.run([CATALOGUE[each] for each in CLUSTER], lambda event: None))
+    return {result.id: result.verdict for result in report.results}
+
+
+def failed_requirements() -> set[str]:
+    return {id for id, verdict in verdicts_on_bundled().items() if verdict is Verdict.FAIL}
+
+
+def test_two_nodes_that_do_it_right() -> None:
+    assert verdicts_on_bundled() == dict.fromkeys(CLUSTER, Verdict.PASS)
+
+
+# --- faulty nodes
+
+
+def refuse_but(*apis: str) -> Callable[[NodeLeadership, Request, int], Response | None]:
+    """A node that handles requests of these APIs whoever coordinates their group."""
+    rightly = NodeLeadership.refuse
+
+    def refuse(nodes: NodeLeadership, request: Request, node: int) -> Response | None:
+        return None if request.api in apis else rightly(nodes, request, node)
+
+    return refuse
+
+
+def succeed(nodes: NodeLeadership, request: Request) -> Response | None:
+    """Parked requests succeed when their group is moved."""
+    body = ACCEPTED_JOIN if request.api == "JoinGroup" else ACCEPTED_SYNC
+    member = {"member_id": request.body["member_id"], "leader": request.body["member_id"]}
+    return Response(request.handle, {"throttle_time_ms": 0, **body, **(member if request.api == "JoinGroup" else {})})
+
+
+TELL_TRULY = NodeLeadership.describe_offsets_topic
+
+
+def name_other_node(nodes: NodeLeadership, partitions: int) -> dict[str, Any]:
+    """Metadata names another leader than FindCoordinator."""
+    return TELL_TRULY(NodeLeadership(nodes.nodes[::-1]), partitions)
+
+
+@pytest.mark.parametrize(
+    ("function", "faulty", "failing"),
+    [
+        ("end_parked", succeed, {"FAILOVER-11"}),
+        ("end_parked", lambda nodes, request: None, {"FAILOVER-11"}),
+        ("refuse", refuse_but("Heartbeat", "SyncGroup", "OffsetFetch", "LeaveGroup"), {"FAILOVER-18"}),
+        ("refuse", refuse_but("OffsetCommit"), {"FAILOVER-20"}),
+        ("refuse", refuse_but("JoinGroup"), {"FIND-10"}),
+        ("describe_offsets_topic", name_other_node, {"FIND-04"}),
+    ],
+    ids=["parked-succeed", "parked-forgotten", "old-answers", "old-commits", "wrong-node", "another-leader"],
+)
+def test_what_faulty_nodes_violate(
+    function: str, faulty: Callable[..., Any], failing: set[str], monkeypatch: Patch
+) -> None:
+    monkeypatch.setattr(NodeLeadership, function, faulty)
+    assert failed_requirements() == failing
+
+
+def test_a_lookup_that_does_not_follow_a_move(monkeypatch: Patch) -> None:
+    monkeypatch.setattr(
+        NodeLeadership, "describe_offsets_topic", lambda nodes, count: TELL_TRULY(NodeLeadership(nodes.nodes), count)
+    )
+    assert failed_requirements() == {"FIND-04"}
+
+
+# --- replays
+
+
+def test_a_move_is_replayed(tmp_path: Path, capsys: Capture, monkeypatch: Patch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(NodeLeadership, "refuse", refuse_but("OffsetCommit"))
+        assert main(["test", "bundled", "--only", "FAILOVER-20", "--save", str(tmp_path)]) == 1
+        (trace,) = tmp_path.glob("*.jsonl*")
+        assert [event.api for event in open_trace(trace)[1] if event.kind is Kind.FAULT] == ["move", "moved"]
+        capsys.readouterr()
+        assert main(["replay", str(trace), "bundled"]) == 1
+        assert capsys.readouterr().out.endswith("STILL FAILS\n")
+    assert main(["replay", str(trace), "bundled"]) == 0
+    assert capsys.readouterr().out.endswith("FIXED\n")
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize("api", BODIES)
+def test_a_refusal_is_a_response_of_every_version(api: str) -> None:
+    nodes = NodeLeadership((0, 1))
+    body: dict[str, Any] = {
+        "group_id": "g",
+        "member_id": "m",
+        "groups": [{"group_id": "g"}] if api == "OffsetFetch" else ["g"],
+        "groups_names": ["g"],
+        "topics": [
+            {"name": "t", "topic_id": ZERO_UUID, "partitions": [{"partition_index": 0}], "partition_indexes": [0]}
+        ],
+    }
+    lowest, highest = VERSIONS[api]
+    for version in range(lowest, highest + 1):
+        request = Request(7, api, version, None, "/host", fit_body(f"{api}Request", version, body))
+        assert nodes.refuse(request, 0) is None
+        refusal = nodes.refuse(request, 1)
+        assert refusal is not None and refusal.handle == 7
+        assert fit_body(f"{api}Response", version, refusal.body) == refusal.body
+        assert decode_body(f"{api}Response", version, encode_body(f"{api}Response", version, refusal.body)).body
