@@ -4,7 +4,9 @@ A cluster is written `host:port`, `kafka://host:port` or `kafka+ssl://host:port`
 (`kafka://a:9092,b:9092`). Secrets are never part of an address.
 """
 
+import os
 import re
+import socket
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -58,6 +60,14 @@ def parse_bootstrap(text: str) -> Bootstrap | None:
 def format_address(host: str, port: int) -> str:
     """host:port, the host in brackets if it is IPv6."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def describe_listen_error(host: str, port: int, error: OSError | UnicodeError) -> str:
+    """Why nobody can listen on host:port, and what to do."""
+    if isinstance(error, UnicodeError | socket.gaierror):
+        return f"{format_address(host, port)}: no such host; choose an address of this machine"
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return f"{format_address(host, port)}: cannot listen: {reason}; choose another port, 0 for any, or another host"
 
 
 def format_url(address: Address, *, uses_tls: bool = False) -> str:

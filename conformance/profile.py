@@ -63,6 +63,12 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """The keys that each section may have."""
 
+LONG_SETTINGS = ("offsets_retention", "retention_check_interval")
+"""The settings that may be above `MAX_INT`: Kafka has minutes for one, and 64 bits for the other."""
+MAX_INT, MAX_LONG = 2**31 - 1, 2**53
+POSITIVE_SETTINGS = ("max_group_size", "offsets_partitions")
+"""The settings that Kafka does not let be 0."""
+
 DERIVED_CAPABILITIES: Mapping[str, str] = MappingProxyType(
     {
         "restart": "from [target] start",
@@ -116,19 +122,26 @@ class Profile:
 
 def load_profile(path: Path) -> Profile:
     """Read the profile at `path`. Raises `ProfileError` for the first mistake in it."""
+    document = _read_document(path)
     try:
-        return _parse_profile(path.parent.absolute(), tomllib.loads(path.read_text(encoding="utf-8")))
+        return _parse_profile(path.parent.absolute(), document)
+    except ProfileError as error:
+        raise ProfileError(f"{path}: {error}") from error
+
+
+def _read_document(path: Path) -> dict[str, Any]:
+    """The TOML in a file. Raises `ProfileError`."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ProfileError(f"{path}: {error.strerror}; name a readable TOML file") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also of numbers and nesting beyond all measure
         mark = path.read_bytes()[:3]
         if mark == BOM_UTF8:
             raise ProfileError(f"{path}: begins with a byte order mark; save it as UTF-8 without one") from error
         if mark.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
             raise ProfileError(f"{path}: is UTF-16; save it as UTF-8") from error
         raise ProfileError(f"{path}: not TOML: {error}") from error
-    except ProfileError as error:
-        raise ProfileError(f"{path}: {error}") from error
 
 
 def _parse_profile(folder: Path, document: Mapping[str, Any]) -> Profile:
@@ -176,11 +189,20 @@ def _unknown_key(section: str, key: str) -> str:
 
 
 def _read_settings(section: Mapping[str, object]) -> dict[str, int]:
-    found = {name: _read_number(f"[settings] {name}", value) for name, value in section.items() if name != "override"}
+    found = {name: _read_setting(name, value) for name, value in section.items() if name != "override"}
     low, high = found.get("min_session_timeout", 0), found.get("max_session_timeout")
     if high is not None and low > high:
         raise ProfileError(f"[settings] min_session_timeout: {low} is above max_session_timeout, {high}")
     return found
+
+
+def _read_setting(name: str, value: object) -> int:
+    where = f"[settings] {name}"
+    number, least = _read_number(where, value), int(name in POSITIVE_SETTINGS)
+    most = MAX_LONG if name in LONG_SETTINGS else MAX_INT
+    if not least <= number <= most:
+        raise ProfileError(f"{where}: {number} is not from {least} to {most}")
+    return number
 
 
 def _dotted_name(key: str, value: object) -> str:
@@ -215,7 +237,8 @@ def _read_bool(where: str, value: object) -> bool:
 
 def _read_number(where: str, value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ProfileError(f"{where}: {value!r} is not a whole number from 0 up")
+        shown = str(value).lower() if isinstance(value, bool) else repr(value)  # as TOML writes it
+        raise ProfileError(f"{where}: {shown} is not a whole number from 0 up")
     return value
 
 

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fencepost.adapters.address import Address, Bootstrap, format_url
+from fencepost.adapters.address import Address, Bootstrap, describe_listen_error, format_url
 from fencepost.adapters.record.proxy import Proxy
 from fencepost.adapters.security.loading import PLAINTEXT, Security
+from fencepost.adapters.target import TargetError
 from fencepost.adapters.wire import discovery
 from fencepost.adapters.wire.admin_client import AdminClient
 from fencepost.adapters.wire.cluster import Cluster
@@ -50,6 +51,7 @@ class RecordingOptions:
     settings: Mapping[str, int] | None = None
     overrides_broker: bool = False
     keep_all_bytes: bool = False
+    may_overwrite: bool = False
     security: Security = PLAINTEXT
 
 
@@ -109,7 +111,7 @@ class Recorder:
         self._trace = WireTrace(
             self._write, lambda: int((time.monotonic() - begun) * 1000), keep_all_bytes=job.keep_all_bytes
         )
-        self._recording = RotatingTraceWriter(job.path, header, job.max_file_bytes)
+        self._recording = RotatingTraceWriter(job.path, header, job.max_file_bytes, may_overwrite=job.may_overwrite)
         self._proxy = Proxy(self._trace, job.listen[0], show, job.security)
         self._trace.mark_gap("the recording begins")
 
@@ -118,10 +120,10 @@ class Recorder:
         host, port = self._job.listen
         try:
             port = await self._proxy.listen(self._upstream, port)
-        except OSError:
+        except (OSError, UnicodeError) as error:
             self._recording.close()
             self._recording.files[0].unlink()
-            raise
+            raise TargetError(describe_listen_error(host, port, error)) from None
         try:
             announce(host, port)
             writing = asyncio.create_task(self._sync_periodically())

@@ -82,6 +82,8 @@ async def connect_upstream(address: Address, security: Security, limit: int) -> 
             return Upstream(reader, writer, security, session)
     except TimeoutError:
         reason = f"no connection within {CONNECT_TIMEOUT_S:g} s"
+    except UnicodeError:  # a label that is empty or too long
+        reason = "no such host"
     except OSError as error:
         failure = describe_tls_failure(security, address[0], error) if security.uses_tls else None
         reason = "; ".join(failure) if failure else error.strerror or str(error)

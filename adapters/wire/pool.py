@@ -84,6 +84,8 @@ class ConnectionPool:
             raise ConnectionLossError(
                 ConnectionLoss(LossCause.UNREACHABLE, f"no connection within {self._timeout:g} s")
             ) from None
+        except UnicodeError:  # a label that is empty or too long
+            raise ConnectionLossError(ConnectionLoss(LossCause.NO_HOST, "no such host")) from None
         except OSError as cause:
             if cause.errno in (errno.EMFILE, errno.ENFILE):
                 raise self._too_many_connections() from None

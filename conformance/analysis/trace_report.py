@@ -15,6 +15,7 @@ from fencepost.conformance.analysis.root_cause import RequirementViolation, viol
 from fencepost.conformance.events import Progress
 from fencepost.conformance.results import Ending, EndKind, Report, Verdict
 from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.files.request_form import RequestFormError, check_request_form
 from fencepost.traces.files.rotating_writer import RecordingReader
 from fencepost.traces.files.trace_files import TraceError, open_trace
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
@@ -46,13 +47,15 @@ def judge_files(paths: Sequence[Path], progress: Callable[[Progress], None]) -> 
     reader = RecordingReader(paths, report.errors.append)
     try:
         for path, header, events in reader.traces():
+            known = len(report.errors)
             try:
                 report.add_trace(path, header, events)
             except TraceError as error:  # a message outside the wire format
                 report.errors.append(error)
                 continue
             report.done += len(reader.files)
-            report.report_progress(path)
+            if len(report.errors) == known:
+                report.report_progress(path)
     except KeyboardInterrupt:
         report.cut_short = True
     built = report.build_report()
@@ -78,6 +81,8 @@ class TraceJudging:
     def judge_event(self, moment: PairedEvent) -> None:
         """Judge one event. Raises `TraceError` if its body is not one that can be judged."""
         event = moment.event
+        if event.kind is Kind.REQUEST:
+            self.check_request(event)
         if event.kind in SHOWN_KINDS:
             self.recent_events.append(event)
         elif is_annotation(event) and event.api != "step":
@@ -91,6 +96,13 @@ class TraceJudging:
             raise
         if len(faults) > known and len(self.events_before) < MAX_DETAILED:
             self.events_before.update((fault.sequence, tuple(self.recent_events)) for fault in faults[known:])
+
+    def check_request(self, event: Event) -> None:
+        """Raises `TraceError` for a request that has not the form of its API: the trace is wrong, not the target."""
+        try:
+            check_request_form(event.api, event.version, event.body)
+        except RequestFormError as error:
+            raise TraceError(str(self.path), 0, f"event {event.sequence}: {error}") from None
 
     def finish(self) -> TraceVerdict:
         """The verdict on the trace as far as it was read. Raises as `judge_event`."""

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 from fencepost import __version__
-from fencepost.conformance.cli.console import Console
+from fencepost.conformance.cli.console import Console, printable_line
 from fencepost.conformance.cli.interruption import handle_signals, raise_interrupt
 from fencepost.conformance.cli.usage import UsageError
 
@@ -65,7 +65,7 @@ def run_command(options: argparse.Namespace, console: Console) -> int:
     except KeyboardInterrupt:
         return console.interrupt()
     except UsageError as error:
-        console.print_error(f"fencepost {error.command}: {error} (see fencepost {error.command} --help)\n")
+        console.complain(f"fencepost {error.command}: {error} (see fencepost {error.command} --help)")
         return 2
     except ModuleNotFoundError as error:
         return console.fail(missing_module(error))
@@ -113,7 +113,7 @@ class OneLineParser(argparse.ArgumentParser):
         similar = difflib.get_close_matches(wrong[1], COMMANDS, 1) if wrong is not None else []
         if wrong is not None and similar:
             message = f"argument COMMAND: invalid choice: {wrong[1]!r}; did you mean {similar[0]!r}?"
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        self.exit(2, printable_line(f"{self.prog}: {message} (see {self.prog} --help)") + "\n")
 
 
 def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:

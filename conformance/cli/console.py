@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from fencepost.conformance.reports.progress import ProgressDisplay, StatusLine
 
 
+MAX_LINE = 500
+"""The longest line about an error, in characters: ids and keys in a file may have any length."""
+_KEPT = MAX_LINE // 2 - 3
+
+
 class Console:
     """Standard output and standard error, as they are at the time of each call."""
 
@@ -40,7 +45,11 @@ class Console:
 
     def log(self, line: str) -> None:
         """Write `line` to standard error, after the name of the program."""
-        self.print_error(f"fencepost: {line}\n")
+        self.complain(f"fencepost: {line}")
+
+    def complain(self, line: str) -> None:
+        """Write `line` to standard error, whatever is in it, as one line."""
+        self.print_error(f"{printable_line(line)}\n")
 
     def fail(self, reason: str | BaseException) -> int:
         """Complain of `reason` in one line; returns the exit code of a command that could not run."""
@@ -81,6 +90,14 @@ class Console:
             and not os.environ.get("NO_COLOR")
             and os.environ.get("TERM") != "dumb"
         )
+
+
+def printable_line(text: str) -> str:
+    """`text` in one line that upsets no terminal; the middle of a very long one is left out."""
+    from fencepost.conformance.reports.layout import escape_unprintable
+
+    line = escape_unprintable(" ".join(text.split()))
+    return line if len(line) <= MAX_LINE else f"{line[:_KEPT]} ... {line[-_KEPT:]}"
 
 
 def error_line(error: BaseException) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fencepost.conformance.cli.argument_types import port
 from fencepost.conformance.cli.console import Console
-from fencepost.conformance.cli.record import EVERYTHING_HELP
+from fencepost.conformance.cli.record import EVERYTHING_HELP, FORCE_HELP
 
 if TYPE_CHECKING:
     from fencepost.model.settings import Settings
@@ -26,40 +26,46 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     capture.add_argument("--everything", action="store_true", help=EVERYTHING_HELP)
     for each in (log, capture):
         each.add_argument("-o", "--output", metavar="TRACE", type=Path, required=True, help="the trace to write")
+        each.add_argument("--force", action="store_true", help=FORCE_HELP)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    """Import the files and print how many events they gave; a trace that fails half-way is removed."""
+    """Import the files and print how many events they gave. A trace that fails half-way is removed, and one that was
+    there before is kept then."""
+    from fencepost.conformance.cli.outputs import refuse_existing
     from fencepost.conformance.results import ExitCode
     from fencepost.traces.files.trace_files import TraceError
 
     for file in options.files:
         if file.exists() and options.output.exists() and file.samefile(options.output):
             raise TraceError(str(file), 0, "would be written over; choose another name for the trace")
+    refuse_existing(options.output, may_overwrite=options.force)
+    partial = options.output.with_name(f".partial-{options.output.name}")
     try:
-        console.log(options.import_files(options))
-    except TraceError:
-        options.output.unlink(missing_ok=True)
-        raise
+        found = options.import_files(options, partial)
+        partial.replace(options.output)
+    finally:
+        partial.unlink(missing_ok=True)
+    console.log(found)
     return ExitCode.CONFORMANT
 
 
-def import_log_files(options: argparse.Namespace) -> str:
-    """Import broker logs; returns a line with the counts."""
+def import_log_files(options: argparse.Namespace, output: Path) -> str:
+    """Import broker logs into a file; returns a line with the counts."""
     from fencepost.traces.importers.broker_log import import_log
 
-    log = import_log(options.files, options.output)
+    log = import_log(options.files, output)
     writers = ", ".join(sorted(log.coordinators))
     unknown = f"; {log.unknown} lines of the coordinator are of no known kind" if log.unknown else ""
     return f"{log.events} events from {log.lines} lines of {writers} in {options.output}{unknown}"
 
 
-def import_capture_files(options: argparse.Namespace) -> str:
-    """Import packet captures; returns a line with the counts."""
+def import_capture_files(options: argparse.Namespace, output: Path) -> str:
+    """Import packet captures into a file; returns a line with the counts."""
     from fencepost.traces.importers.packet_capture import CaptureSource, import_capture
 
     source = CaptureSource(options.files, *cluster_options(options), keep_all_bytes=options.everything)
-    capture = import_capture(source, options.output)
+    capture = import_capture(source, output)
     gaps = f"; bytes are missing in {capture.gaps} places" if capture.gaps else ""
     undecoded = f"; {capture.undecoded} messages not decoded" if capture.undecoded else ""
     counts = f"{capture.events} events from {capture.packets} packets on {capture.connections} connections"

@@ -34,7 +34,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from fencepost.conformance.run import runner
 
     paths = tuple(find_traces(options.traces))
-    check_outputs(report_paths(options))
+    check_outputs(report_paths(options), inputs=paths)
     files = ReportFiles(console, report_paths(options))
     try:
         with console.progress() as progress:

@@ -1,7 +1,9 @@
 """The files and folders that a command writes: checked before it runs, and written whatever ends it."""
 
+import errno
+import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,13 +31,19 @@ class OutputError(FencepostError):
     """An output cannot be used; the message is one clear line."""
 
 
-def check_outputs(files: Mapping[str, Path | None], folders: Mapping[str, Path | None] | None = None) -> None:
+def check_outputs(
+    files: Mapping[str, Path | None],
+    folders: Mapping[str, Path | None] | None = None,
+    inputs: Iterable[Path | None] = (),
+) -> None:
     """Open every file and make every folder, each named by its option; None stands for an option that was not given.
 
-    Raises `OutputError` if two of them are one, and `OSError` for one that cannot be written.
+    Raises `OutputError` if two of them are one or a file is one of the `inputs`, and `OSError` for one that cannot be
+    written.
     """
     folders = folders or {}
     taken: dict[Path, str] = {}
+    read = {path.resolve() for path in inputs if path is not None and path != STDOUT}
     for option, path in {**files, **folders}.items():
         if path is None:
             continue
@@ -44,6 +52,8 @@ def check_outputs(files: Mapping[str, Path | None], folders: Mapping[str, Path |
             where = "standard output" if path == STDOUT else str(path)
             raise OutputError(f"{taken[place]} and {option} both write to {where}; give each a path of its own")
         taken[place] = option
+        if place in read:
+            raise OutputError(f"{option} would write over {path}, which is read; give it a path of its own")
     for path in filter(None, folders.values()):
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
@@ -51,6 +61,15 @@ def check_outputs(files: Mapping[str, Path | None], folders: Mapping[str, Path |
     for path in filter(None, files.values()):
         if path != STDOUT:
             path.open("a").close()
+
+
+def refuse_existing(path: Path, *, may_overwrite: bool) -> None:
+    """Raises `OutputError` if there is a file that must not be written over, and `OSError` if there is no folder for
+    one."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    if path.is_file() and not may_overwrite:
+        raise OutputError(f"{path}: File exists; choose another name, or write over it with --force")
 
 
 def write_output(path: Path, text: str, console: Console) -> bool:

@@ -124,11 +124,12 @@ def run_ingest(options: argparse.Namespace, console: Console) -> int:
     from fencepost.conformance.results import ExitCode
     from fencepost.traces.pipeline.corpus import Corpus
     from fencepost.traces.pipeline.ingest import ingest
-    from fencepost.traces.pipeline.sources import trace_files
+    from fencepost.traces.pipeline.sources import check_inputs, trace_files
     from fencepost.traces.pipeline.spark_session import spark_session
 
     with console.progress() as display:
         source = source_of(options)
+        check_inputs(options.traces)
         corpus = Corpus.create(options.to, options.buckets)
         paths = trace_files(options.traces, options.to / "made", source)
         progress = StageProgress(display, "MiB", 1 << 20)
@@ -223,7 +224,7 @@ def run_watch(options: argparse.Namespace, console: Console) -> int:
 
 def run_campaign(options: argparse.Namespace, console: Console) -> int:
     """Test a target with many seeds, and print and write one report of all."""
-    from fencepost.conformance.pipeline.campaign import run_seeds
+    from fencepost.conformance.pipeline.campaign import check_plan, run_seeds
     from fencepost.conformance.plan import Plan
     from fencepost.conformance.reports.text import render_report
     from fencepost.traces.pipeline.corpus import Corpus
@@ -231,6 +232,7 @@ def run_campaign(options: argparse.Namespace, console: Console) -> int:
 
     check_report_files(options)
     plan = Plan(options.target, smoke=not options.full, schedules=options.schedules, profile=options.profile)
+    check_plan(plan)
     corpus = Corpus.create(options.to, BUCKETS)
     with (
         console.progress() as display,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fencepost.adapters.record.recorder import RecordingOptions, RecordingResult
 
 UPSTREAM_HELP = "the cluster; kafka+ssl://H:P for TLS, and a,b for several addresses"
+FORCE_HELP = "write over a file that is there"
 EVERYTHING_HELP = "keep also bytes that may hold records or credentials"
 
 
@@ -29,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=Path, required=True, help="the trace to write (.gz: gzip)"
     )
+    parser.add_argument("--force", action="store_true", help=FORCE_HELP)
     parser.add_argument("--rotate", metavar="SIZE", type=size, help="begin a new file after SIZE bytes (50M, 1G)")
     parser.add_argument(
         "--sync",
@@ -46,12 +48,13 @@ def run(options: argparse.Namespace, console: Console) -> int:
     """Record until Ctrl-C or for --seconds; the proxy's address is printed once it listens."""
     import asyncio
 
-    from fencepost.adapters.target import TargetError
+    from fencepost.conformance.cli.outputs import refuse_existing
     from fencepost.conformance.results import ExitCode
+    from fencepost.traces.files.rotating_writer import part_path
 
     job = recording_options(options)
-    if not job.path.parent.is_dir():
-        raise TargetError(f"{job.path.parent}: no such folder")
+    first = job.path if job.max_file_bytes is None else part_path(job.path, 1)
+    refuse_existing(first, may_overwrite=options.force)
     result = asyncio.run(_record_until_signal(job, console))
     files = f"{result.files[0]}" + (f" and {len(result.files) - 1} more" if len(result.files) > 1 else "")
     undecoded = f", {result.undecoded} messages not decoded" if result.undecoded else ""
@@ -77,6 +80,7 @@ def recording_options(options: argparse.Namespace) -> "RecordingOptions":
         settings=profile.settings,
         overrides_broker=profile.overrides_broker,
         keep_all_bytes=options.everything,
+        may_overwrite=options.force,
         security=load_security(profile.security, wants_tls=options.upstream.wants_tls),
     )
 

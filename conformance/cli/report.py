@@ -49,7 +49,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     check_request(options.sources, options.compare, paths)
     reports = [*map(read_report, saved(options.sources)), *judge_traces(options, console)]
     old = read_report(options.compare) if options.compare is not None else None
-    check_outputs(paths)
+    check_outputs(paths, inputs=[*options.sources, options.compare])
     files = ReportFiles(console, paths)
     show = console.print_error if files.takes_stdout else console.print
     if len(reports) > 1:

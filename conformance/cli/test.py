@@ -108,7 +108,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     plan = plan_of(options)
     requirements = select_requirements(plan.patterns, plan.excluded)
     require_libraries(plan)
-    check_outputs(report_paths(options), {"--save": options.save, "--traces": options.traces})
+    check_outputs(report_paths(options), {"--save": options.save, "--traces": options.traces}, [options.profile])
     files = ReportFiles(console, report_paths(options))
 
     def print_report(event: "RunEvent") -> None:

@@ -75,9 +75,9 @@ def run_seeds(
     return merge_reports([from_json(report_path(corpus, seed).read_text(encoding="utf-8")) for seed in seeds])
 
 
-def check_same_campaign(folder: Path, plan: Plan) -> None:
-    """Raises `PipelineError` if the folder holds a campaign with another plan, or the plan cannot be a campaign, and
-    `TargetError` for an address that cannot be one, before it is written anywhere."""
+def check_plan(plan: Plan) -> None:
+    """Raises `PipelineError` if the plan cannot be a campaign, `ProfileError` for a profile that cannot be read, and
+    `TargetError` for an address that cannot be one."""
     profile = load_profile(plan.profile) if plan.profile is not None else Profile()
     if plan.target != BUNDLED:
         load_security(profile.security, wants_tls=parse_target(plan.target).wants_tls)
@@ -85,6 +85,12 @@ def check_same_campaign(folder: Path, plan: Plan) -> None:
         raise PipelineError(
             "a campaign cannot restart its target: other workers are using it (leave out [target] start)"
         )
+
+
+def check_same_campaign(folder: Path, plan: Plan) -> None:
+    """Raises `PipelineError` if the folder holds a campaign with another plan, and as `check_plan` before an address is
+    written anywhere."""
+    check_plan(plan)
     told = {key: value for key, value in asdict(plan).items() if key not in ("seed", "save", "traces")}
     text = json.dumps(told, default=str, sort_keys=True)
     mark = folder / PLAN_FILE

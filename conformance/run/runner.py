@@ -4,8 +4,9 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from fencepost.adapters.address import format_address
+from fencepost.adapters.address import describe_listen_error, format_address
 from fencepost.adapters.bundled.classic.log import CorruptLogError
+from fencepost.adapters.security.settings import SecuritySettings
 from fencepost.adapters.serve.server import serve_forever as run_server
 from fencepost.adapters.target import TargetError
 from fencepost.conformance.analysis import trace_report
@@ -39,8 +40,20 @@ def stream(plan: Plan) -> AsyncGenerator[RunEvent, None]:
 def make_run(plan: Plan, profile: Profile, scenarios: Sequence[Scenario] = ()) -> BundledRun | RemoteRun:
     """The run on the plan's target; `scenarios` are played besides those of the kit. Raises `TargetError`."""
     if plan.target == BUNDLED:
+        refuse_network_sections(profile)
         return BundledRun(plan, profile, scenarios=scenarios)
     return RemoteRun(plan, profile, scenarios=scenarios)
+
+
+def refuse_network_sections(profile: Profile) -> None:
+    """Raises `TargetError` for what a profile says in vain about the bundled coordinator."""
+    told = [("[target]", bool(profile.start)), ("[security]", profile.security != SecuritySettings())]
+    for section, is_there in told:
+        if is_there:
+            raise TargetError(
+                f"{section} of the profile is for a target that is reached over the network, not for {BUNDLED}; "
+                "name its address, or leave the section out"
+            )
 
 
 async def run(plan: Plan, *consumers: Callable[[RunEvent], None]) -> Report:
@@ -51,7 +64,10 @@ async def run(plan: Plan, *consumers: Callable[[RunEvent], None]) -> Report:
 
 async def replay(trace: Path, target: str, profile: Path | None) -> ReplayResult:
     """Drive the schedule of a trace against a target, judge the responses and compare them with the trace."""
-    return await replay_script(trace, target, profile_or_default(profile))
+    told = profile_or_default(profile)
+    if target == BUNDLED:
+        refuse_network_sections(told)
+    return await replay_script(trace, target, told)
 
 
 def judge_files(paths: Sequence[Path], progress: Callable[[Progress], None]) -> Report:
@@ -70,6 +86,10 @@ async def serve(host: str, port: int, storage: Path | None, announce: Callable[[
         await run_server(host, port, Settings(), storage, announce_address, slowness)
     except CorruptLogError as error:
         raise TargetError(str(error)) from error
+    except (OSError, UnicodeError) as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
+        raise TargetError(describe_listen_error(host, port, error)) from None
 
 
 def profile_or_default(path: Path | None) -> Profile:

@@ -1,6 +1,6 @@
 """`python -m tests.acceptance [SUITE] [NAME...]`: measure the thresholds of a suite, of all or of those named.
 
-Suites: conformance, targets, proofs, schedules, pipeline, verdicts, heldout. Results are written to
+Suites: conformance, targets, proofs, schedules, pipeline, verdicts, robustness, heldout. Results are written to
 `tests/acceptance/results`. All of them take many hours. The environment variable FENCEPOST_EVENTS makes the
 pipeline's corpus smaller than 10,000,000 events; with FENCEPOST_MUTANTS=rest, mutants that random schedules found
 before are taken from the record. For the held-out faults, FENCEPOST_SCHEDULES is the number of schedules of a seed,
@@ -20,6 +20,7 @@ SUITES = {
     "schedules": "Thresholds of random schedules",
     "pipeline": "Thresholds of the pipeline",
     "verdicts": "Thresholds of the verdict corpus",
+    "robustness": "Thresholds of robustness",
     "heldout": "Held-out faults under random schedules",
 }
 """The suites by name, with the titles of their results. Each is a module of `tests.acceptance.checks`."""

@@ -11,6 +11,8 @@ import pytest
 
 import fencepost
 from fencepost.conformance.cli import main
+from fencepost.conformance.cli.console import printable_line
+from fencepost.conformance.pages.html_page import to_html
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.reports.json_report import from_json
 from fencepost.conformance.reports.text import outcome_line, render_report
@@ -43,6 +45,42 @@ def test_two_outputs_on_one_path(
     assert main(["test", "bundled", *options.split()], runner) == 2
     assert runner.calls == []
     assert capsys.readouterr().err == f"fencepost: {line}\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("judge t.jsonl --json t.jsonl", "--json"),
+        ("judge . --junit ./t.jsonl", "--junit"),
+        ("report r.html --html r.html", "--html"),
+        ("test bundled --profile p.toml --markdown p.toml", "--markdown"),
+    ],
+)
+def test_an_output_is_no_input(
+    command: str, option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ("t.jsonl", "p.toml", "r.html")
+    for name in names:
+        Path(name).write_text(to_html(VIOLATED) if name == "r.html" else "")
+    before = [Path(name).read_text() for name in names]
+    path = command.rpartition(" ")[2].removeprefix("./")
+    assert main(command.split(), FakeRunner()) == 2
+    line = f"fencepost: {option} would write over {path}, which is read; give it a path of its own\n"
+    assert capsys.readouterr().err == line
+    assert [Path(name).read_text() for name in names] == before
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a\nb \x1b[31mred\u2028", "a b \\x1b[31mred"),
+        ("x" * 600, f"{'x' * 247} ... {'x' * 247}"),
+        ("x" * 500, "x" * 500),
+    ],
+)
+def test_a_complaint_is_one_line_that_upsets_no_terminal(text: str, line: str) -> None:
+    assert printable_line(text) == line
 
 
 @pytest.mark.parametrize("command", [["prove"], ["explore"], ["zoo"], ["judge", "t.jsonl"]])

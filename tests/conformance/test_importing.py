@@ -89,3 +89,29 @@ def test_what_cannot_be_imported(
     monkeypatch.chdir(tmp_path)
     assert reason in complaint(arguments, capsys)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_trace_that_is_there_is_written_over_only_if_asked(tmp_path: Path, capsys: Capture) -> None:
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text("precious")
+    words = ["import", "log", LOG, "-o", str(trace)]
+    expected = f"fencepost: {trace}: File exists; choose another name, or write over it with --force"
+    assert complaint(words[1:], capsys) == expected
+    bad = tmp_path / "bad.log"
+    bad.write_text("no coordinator")
+    assert main(["import", "log", str(bad), "--force", "-o", str(trace)]) == 2
+    assert trace.read_text() == "precious"
+    assert main([*words, "--force"]) == 0
+    assert main(["judge", str(trace)]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.log", "trace.jsonl"]
+
+
+@pytest.mark.extra("dpkt")
+def test_a_length_that_no_packet_has_is_damage(tmp_path: Path, capsys: Capture) -> None:
+    """The rest of the file would else be one packet."""
+    good = Path(CAPTURE).read_bytes()
+    capture = tmp_path / "x.pcap"
+    capture.write_bytes(good[:24] + good[24:32] + b"\xff\xff\xff\x7f" * 2 + good[40:])
+    assert complaint(["capture", str(capture), "-o", str(tmp_path / "x.jsonl")], capsys) == (
+        f"fencepost: {capture}: damaged after packet 0: a packet of 2147483647 bytes"
+    )

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from fencepost.conformance.cli import main
 from fencepost.conformance.profile import DERIVED_CAPABILITIES, SECTIONS, Profile, ProfileError, load_profile
 from fencepost.model.catalogue.classic import CAPABILITIES
 
@@ -77,7 +78,13 @@ def test_an_empty_profile_says_nothing(tmp_path: Path) -> None:
             "[settings]\nmax_group_size = '6'",
             "[settings] max_group_size: '6' is not a whole number from 0 up",
         ),
-        ("[settings]\nmax_group_size = true", "[settings] max_group_size: True is not a whole number from 0 up"),
+        ("[settings]\nmax_group_size = true", "[settings] max_group_size: true is not a whole number from 0 up"),
+        ("[settings]\nmax_group_size = 0", "[settings] max_group_size: 0 is not from 1 to 2147483647"),
+        ("[settings]\noffsets_partitions = 0", "[settings] offsets_partitions: 0 is not from 1 to 2147483647"),
+        (
+            "[settings]\nmin_session_timeout = 2147483648",
+            "[settings] min_session_timeout: 2147483648 is not from 0 to 2147483647",
+        ),
         (
             "[settings]\ngroup.max.size = 6",
             "[settings] group.max.size: this is Kafka's name; write max_group_size",
@@ -157,3 +164,26 @@ def test_byte_order_marks(encoding: str, reason: str, tmp_path: Path) -> None:
     with pytest.raises(ProfileError) as error:
         load_profile(path)
     assert str(error.value) == f"{path}: {reason}"
+
+
+@pytest.mark.parametrize(
+    "text", ["[settings]\nmax_group_size = " + "9" * 6_000, "[known]\nJOIN-29 = " + "[" * 5_000 + "]" * 5_000]
+)
+def test_what_the_parser_gives_up_on_is_not_toml(tmp_path: Path, text: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(ProfileError) as raised:
+        load_profile(path)
+    assert str(raised.value).startswith(f"{path}: not TOML: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "section"), [("[target]\nstart = 'x'", "[target]"), ("[security]\ntls = true", "[security]")]
+)
+def test_the_bundled_coordinator_has_no_start_command_and_no_security(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, section: str
+) -> None:
+    assert main(["test", "bundled", "--profile", str(write(tmp_path, text))]) == 2
+    assert capsys.readouterr().err == (
+        f"fencepost: {section} of the profile is for a target that is reached over the network, not for bundled; "
+        "name its address, or leave the section out\n"
+    )

@@ -35,7 +35,7 @@ def complaint(arguments: list[str], capsys: Capture) -> str:
         (["--upstream", "127.0.0.1:9", "-o", "x.jsonl", "--listen", "9092"], "'9092' is not host:port"),
         (["--upstream", "127.0.0.1:9", "-o", "x.jsonl", "--rotate", "0"], "'0' is not a size such as 50M"),
         (["--upstream", "127.0.0.1:9", "-o", "x.jsonl", "--sync", "0"], "'0' is not a number of seconds"),
-        (["--upstream", "127.0.0.1:9", "-o", "/nowhere/x.jsonl"], "/nowhere: no such folder"),
+        (["--upstream", "127.0.0.1:9", "-o", "/nowhere/x.jsonl"], "/nowhere/x.jsonl: No such file or directory"),
         (["--upstream", "127.0.0.1:9", "-o", "x.jsonl", "--profile", "no.toml"], "no.toml"),
     ],
 )
@@ -53,14 +53,21 @@ def test_a_file_that_is_there(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text("precious")
     with serve_in_thread() as upstream:
-        assert "File exists" in complaint(["--upstream", upstream, "-o", str(path)], capsys)
-    assert path.read_text() == "precious"
+        words = ["--upstream", upstream, "-o", str(path)]
+        reason = "File exists; choose another name, or write over it with --force"
+        assert complaint(words, capsys) == f"fencepost: {path}: {reason}"
+        assert path.read_text() == "precious"
+        assert main(["record", *words, "--force", "--seconds", "0.1"]) == 0
+    assert [event.api for event in open_trace(path)[1]] == ["unknown"]
 
 
 def test_an_address_that_is_taken_leaves_no_file(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "x.jsonl"
     with serve_in_thread() as upstream:
-        assert "use" in complaint(["--upstream", upstream, "--listen", upstream, "-o", str(path)], capsys)
+        assert complaint(["--upstream", upstream, "--listen", upstream, "-o", str(path)], capsys) == (
+            f"fencepost: {upstream}: cannot listen: Address already in use; "
+            "choose another port, 0 for any, or another host"
+        )
     assert not path.exists()
 
 

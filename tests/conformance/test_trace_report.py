@@ -197,7 +197,8 @@ def test_a_body_that_no_message_has(command: str, tmp_path: Path, capsys: Captur
     trace = save_trace(tmp_path / "t", odd())
     assert main([command, str(trace), *(["bundled"] if command == "replay" else [])]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"fencepost: {trace}: event 0: HeartbeatRequest v4 group_id: ")
+    reason = "'group_id' of Heartbeat v4 is not a string" if command == "judge" else "HeartbeatRequest v4 group_id: "
+    assert line.startswith(f"fencepost: {trace}: event 0: {reason}")
 
 
 def test_what_a_trace_leaves_open_is_told(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO, TypeAlias, cast
+from typing import BinaryIO, Literal, TypeAlias, cast
 
 from fencepost.traces.events import Event, Header
 from fencepost.traces.files.jsonl import encode_event, encode_header
@@ -25,15 +25,18 @@ class RotatingTraceWriter:
     """An open recording. A part is full at `max_part_bytes` bytes of lines; None means one part without a limit.
     With a limit, parts are numbered: NAME.0001.jsonl, NAME.0002.jsonl, ...
 
-    All methods raise `OSError`; an existing file is never overwritten, but raises `FileExistsError`.
+    All methods raise `OSError`; an existing file raises `FileExistsError`, unless it `may_overwrite`.
     """
 
-    def __init__(self, path: Path, header: Header, max_part_bytes: int | None = None) -> None:
+    def __init__(
+        self, path: Path, header: Header, max_part_bytes: int | None = None, *, may_overwrite: bool = False
+    ) -> None:
         self.part = 1
         self.files: list[Path] = []
         self._path = path
         self._header = header
         self._max_part_bytes = max_part_bytes
+        self._mode: Literal["wb", "xb"] = "wb" if may_overwrite else "xb"
         self._lines: list[bytes] = []
         self._size = 0
         self._begin_part()
@@ -80,7 +83,7 @@ class RotatingTraceWriter:
 
     def _begin_part(self) -> None:
         path = self._path if self._max_part_bytes is None else part_path(self._path, self.part)
-        self._raw: BinaryIO = path.open("xb")
+        self._raw: BinaryIO = path.open(self._mode)
         self._out: BinaryIO = self._raw
         if path.name.endswith(".gz"):
             self._out = cast(BinaryIO, gzip.GzipFile(filename="", mode="wb", fileobj=self._raw, mtime=0))

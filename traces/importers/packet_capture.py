@@ -23,6 +23,7 @@ from fencepost.traces.importers.tcp_reassembly import Address, Gap, Segment, Tcp
 
 DEFAULT_PORT = 9092
 DEFAULT_GRACE_MS = 1_000
+MAX_PACKET_BYTES = 16 * 1024 * 1024
 MAX_FRAME_BYTES = 128 * 1024 * 1024
 KNOWN_KEYS = range(100)
 KNOWN_VERSIONS = range(24)
@@ -230,7 +231,7 @@ def read_segments(path: Path, ports: frozenset[int], result: CaptureImportResult
     try:
         opened = gzip.open if path.suffix == ".gz" else open
         with opened(path, "rb") as file:
-            packets = open_capture(dpkt, path, file)
+            packets = open_capture(dpkt, path, BoundedReads(file))
             for stamp, data in packets:
                 number += 1
                 result.packets += 1
@@ -239,8 +240,28 @@ def read_segments(path: Path, ports: frozenset[int], result: CaptureImportResult
                     yield found
     except OSError as error:
         raise TraceError(str(path), 0, f"cannot be read: {error.strerror or error}") from None
+    except TraceError:
+        raise
     except (dpkt.Error, EOFError, ValueError) as error:
         raise TraceError(str(path), 0, f"damaged after packet {number}: {error or type(error).__name__}") from None
+
+
+class BoundedReads:
+    """A file whose lengths are not believed: one that no packet has raises `ValueError`. The rest of the file would
+    else be taken for a single packet, and be lost."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def seek(self, position: int) -> int:
+        """As of a file."""
+        return int(self._file.seek(position))
+
+    def read(self, count: int) -> bytes:
+        """As of a file."""
+        if not 0 <= count <= MAX_PACKET_BYTES:
+            raise ValueError(f"a packet of {count} bytes")
+        return bytes(self._file.read(count))
 
 
 def open_capture(dpkt: Any, path: Path, file: Any) -> Any:

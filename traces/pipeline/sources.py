@@ -72,11 +72,17 @@ SOURCES: Mapping[str, TraceSource] = {"traces": find_traces, "logs": import_logs
 def trace_files(paths: Sequence[Path], folder: Path, source: TraceSource = find_traces) -> list[Path]:
     """The trace files of `source` for all paths, each once. Raises `PipelineError` for a path without any."""
     found: dict[Path, None] = {}
+    check_inputs(paths)
     for path in paths:
-        if not path.exists():
-            raise PipelineError(f"{path}: there is no such file or folder")
         mine = list(source(path, folder))
         if not mine:
             raise PipelineError(f"{path}: no input found")
         found.update((each.resolve(), None) for each in mine)
     return list(found)
+
+
+def check_inputs(paths: Sequence[Path]) -> None:
+    """Raises `PipelineError` for a path that is not there."""
+    for path in paths:
+        if not path.exists():
+            raise PipelineError(f"{path}: there is no such file or folder")
