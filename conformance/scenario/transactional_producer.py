@@ -8,6 +8,7 @@ from fencepost.model.errors import TRANSIENT_ERRORS, error_name
 from fencepost.traces.events import Body
 
 MAX_ATTEMPTS = 40
+TRANSACTION_TIMEOUT_MS = 30_000
 LAST_EXPLICIT_VERSION = 4
 """The last version in which a producer adds the group to the transaction by a request of its own (KIP-890)."""
 
@@ -26,13 +27,17 @@ class TransactionalProducer:
         """The transactional id."""
         return f"{self.group_id}-producer"
 
-    async def begin(self) -> None:
-        """Get a producer id, and add the group to the transaction."""
+    async def begin(self, timeout: int = TRANSACTION_TIMEOUT_MS) -> None:
+        """Get a producer id, and add the group to the transaction, which may stay open for `timeout` milliseconds."""
+        await self.begin_epoch(timeout)
+        await self.send_when_ready("AddOffsetsToTxn", {**self.producer_fields(), "group_id": self.group_id})
+
+    async def begin_epoch(self, timeout: int = TRANSACTION_TIMEOUT_MS) -> None:
+        """Get a producer id and an epoch. That ends a transaction of an older epoch."""
         body = await self.send_when_ready(
-            "InitProducerId", {"transactional_id": self.name, "transaction_timeout_ms": 30_000}
+            "InitProducerId", {"transactional_id": self.name, "transaction_timeout_ms": timeout}
         )
         self.id, self.epoch = body["producer_id"], body["producer_epoch"]
-        await self.send_when_ready("AddOffsetsToTxn", {**self.producer_fields(), "group_id": self.group_id})
 
     def producer_fields(self) -> Body:
         """The fields by which a request names the producer."""

@@ -11,13 +11,14 @@ from multiprocessing.pool import Pool
 from typing import TypeVar
 
 from fencepost.conformance.events import Progress
-from fencepost.conformance.zoo.equivalence import find_difference
+from fencepost.conformance.zoo.comparison import find_difference
 from fencepost.conformance.zoo.faulty import FaultyCoordinator, faulty_coordinator, match_patterns
 from fencepost.conformance.zoo.hunt import HuntResult, HuntTask, run_hunt
-from fencepost.conformance.zoo.results import ResultTable, result_row
+from fencepost.conformance.zoo.results import ResultRow, ResultTable, result_row
 from fencepost.conformance.zoo.strategies import HYPOTHESIS, SCHEDULES, STRATEGIES, WALK
 
-EQUIVALENT = "equivalent: no answer differs from the shipped coordinator's"
+NO_DIFFERENCE = "no answer differs from the shipped coordinator's"
+NOT_TOLD_APART = f"not told apart: {NO_DIFFERENCE}"
 SURVIVES = "answers differ in {where}, and nothing was seen broken"
 NOTHING_FOUND = "nothing was seen broken"
 Result = TypeVar("Result")
@@ -68,7 +69,7 @@ class HuntPlan:
             self.run_hunts(pool, [task for task in tasks if is_first(task)], show)
             self.compare(pool, [each.name for each in self.not_found(coordinators) if each.mutant], show)
             self.run_hunts(
-                pool, [task for task in tasks if not is_first(task) and not self.is_equivalent(task.name)], show
+                pool, [task for task in tasks if not is_first(task) and not self.is_not_told_apart(task.name)], show
             )
             self.run_hunts(
                 pool, [task for each in self.not_found(coordinators) for task in self.fallback_tasks(each)], show
@@ -77,7 +78,7 @@ class HuntPlan:
         rows = tuple(
             result_row(each, self.hunt_results[each.name], self.reason_not_found(each.name))
             for each in coordinators
-            if not cut_short or is_found(self.hunt_results[each.name]) or self.is_equivalent(each.name)
+            if not cut_short or is_found(self.hunt_results[each.name]) or self.is_not_told_apart(each.name)
         )
         return ResultTable(self.seeds, self.baseline_seeds, self.seconds, rows, cut_short)
 
@@ -93,14 +94,14 @@ class HuntPlan:
         self.differences |= with_progress("comparisons", compared, len(names), lambda pair: pair[0], show)
 
     def not_found(self, coordinators: Sequence[FaultyCoordinator]) -> list[FaultyCoordinator]:
-        """The coordinators that no hunt found so far, without equivalent mutants."""
+        """The coordinators that no hunt found so far, without mutants that are not told apart."""
         return [
             each
             for each in coordinators
-            if not is_found(self.hunt_results[each.name]) and not self.is_equivalent(each.name)
+            if not is_found(self.hunt_results[each.name]) and not self.is_not_told_apart(each.name)
         ]
 
-    def is_equivalent(self, name: str) -> bool:
+    def is_not_told_apart(self, name: str) -> bool:
         """The mutant was compared, and its traces equal the shipped coordinator's."""
         return self.differences.get(name) == ""
 
@@ -108,7 +109,7 @@ class HuntPlan:
         """The reason why a faulty coordinator was not found."""
         if name not in self.differences:
             return NOTHING_FOUND
-        return SURVIVES.format(where=self.differences[name]) if self.differences[name] else EQUIVALENT
+        return SURVIVES.format(where=self.differences[name]) if self.differences[name] else NOT_TOLD_APART
 
 
 def with_progress(
@@ -144,6 +145,11 @@ def prepare_process() -> None:
 def is_found(results: Sequence[HuntResult]) -> bool:
     """One of the kit's strategies found it; baselines do not count."""
     return any(result.is_found and result.task.strategy not in (HYPOTHESIS, WALK) for result in results)
+
+
+def is_not_told_apart(row: ResultRow) -> bool:
+    """The mutant of this row was compared with the shipped coordinator, and no difference was found."""
+    return row.reason.endswith(NO_DIFFERENCE)
 
 
 def find_difference_of(name: str) -> str:

@@ -18,7 +18,7 @@ from fencepost.conformance.schedules.schedule import Move, Schedule
 from fencepost.conformance.zoo import cache, hunt_plan, timeouts
 from fencepost.conformance.zoo import hunt as hunt_module
 from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
-from fencepost.conformance.zoo.equivalence import find_difference, observe
+from fencepost.conformance.zoo.comparison import find_difference, observe
 from fencepost.conformance.zoo.faulty import (
     FaultyCoordinator,
     UnknownFaultyCoordinator,
@@ -27,7 +27,7 @@ from fencepost.conformance.zoo.faulty import (
     systematic_mutants,
 )
 from fencepost.conformance.zoo.hunt import DOES_NOT_START, HANGS, HuntResult, HuntTask, run_hunt
-from fencepost.conformance.zoo.hunt_plan import EQUIVALENT, SURVIVES, HuntPlan, is_found
+from fencepost.conformance.zoo.hunt_plan import NOT_TOLD_APART, SURVIVES, HuntPlan, is_found
 from fencepost.conformance.zoo.results import ResultRow
 from fencepost.conformance.zoo.strategies import REMARKS, SCENARIOS, SCHEDULES, TOURS
 
@@ -76,7 +76,7 @@ def test_a_mutant_leaves_the_shipped_coordinator_alone() -> None:
     assert find_difference(faulty_coordinator(DEAF))
 
 
-def equivalent_mutant() -> FaultyCoordinator:
+def same_mutant() -> FaultyCoordinator:
     """A mutant that is the same program: a comparison that cannot come out otherwise."""
     mutant = faulty_coordinator(DEAF).mutant
     assert mutant is not None and isinstance(mutant.replacement, ast.Constant)
@@ -86,7 +86,7 @@ def equivalent_mutant() -> FaultyCoordinator:
 
 @pytest.mark.slow
 def test_nothing_is_found_where_nothing_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hunt_module, "faulty_coordinator", lambda name: equivalent_mutant())
+    monkeypatch.setattr(hunt_module, "faulty_coordinator", lambda name: same_mutant())
     find = run_hunt(HuntTask("sound", SCENARIOS, seconds=60))
     assert not find.is_found and find.schedules > 300
 
@@ -185,7 +185,7 @@ def run_hunt_plan(
 
 def test_a_mutant_that_answers_as_it_should_is_hunted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     row, done = run_hunt_plan(monkeypatch, lambda task: False, "")
-    assert (row.found_by, row.reason) == ("", EQUIVALENT)
+    assert (row.found_by, row.reason) == ("", NOT_TOLD_APART)
     assert [(task.strategy, task.seed) for task in done] == [(SCHEDULES, 1)]
 
 
@@ -232,5 +232,5 @@ def test_an_answer_that_no_message_can_hold_is_the_end_of_a_coordinator() -> Non
 
 
 def test_a_mutant_that_hangs_in_the_comparison_is_different(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fencepost.conformance.zoo.equivalence.MAX_PLAY_SECONDS", 0.5)
+    monkeypatch.setattr("fencepost.conformance.zoo.comparison.MAX_PLAY_SECONDS", 0.5)
     assert find_difference(broken_mutant("all(True for _ in iter(int, 1))"))

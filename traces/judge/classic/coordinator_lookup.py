@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from fencepost.model.classic.messages.requests import EndTxn, ListGroups, Request
+from fencepost.model.classic.messages.requests import EndTxn, InitProducerId, ListGroups, Request
 from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.model.wire.java_hash import java_abs_hash
 from fencepost.traces.events import Body
@@ -62,7 +62,7 @@ class LookupCheck:
         if operation.broker is None or node is None:
             return False
         is_home = node == operation.broker
-        if operation.sent_at >= self.settled_at and not isinstance(request, ListGroups | EndTxn):
+        if operation.sent_at >= self.settled_at and not isinstance(request, ListGroups | EndTxn | InitProducerId):
             is_old = operation.broker == self.old_nodes.get(request.group)
             self.broken_by[operation.handle] = "" if is_home else "FAILOVER-18" if is_old else "FIND-10"
         return not is_home

@@ -1,8 +1,10 @@
-"""Equivalent mutants: comparison of a mutant with the shipped coordinator on the same requests.
+"""Comparison of a mutant with the shipped coordinator on the same requests.
+
+A mutant whose traces are all the same is not told apart. It may be wrong all the same, where nobody looked.
 
 Traces are compared whole: each response and its time, with member ids numbered in the order in which they were handed
 out, because ids are opaque. The requests are those of all tours (every state of one or two members under every input),
-all scenarios and some random schedules.
+all scenarios, some random schedules, and scenarios made for the comparison (`compared_scenarios`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,6 +14,7 @@ from itertools import islice
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.schedules.falsify import schedule_source
+from fencepost.conformance.zoo.classic.compared_scenarios import comparison_scenarios
 from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
 from fencepost.conformance.zoo.faulty import BUNDLED_SCHEDULES, FaultyCoordinator, MakeTarget
 from fencepost.conformance.zoo.hunt import bundled_run_on, scenarios_for
@@ -46,9 +49,16 @@ def find_difference(coordinator: FaultyCoordinator) -> str:
 
 def compared_scenarios() -> Iterator[Scenario]:
     """The scenarios, tours and random schedules whose traces are compared."""
+    yield from made_scenarios()
     yield from scenarios_for(SCENARIOS)
     yield from scenarios_for(TOURS)
     yield from random_schedules()
+
+
+@cache
+def made_scenarios() -> tuple[Scenario, ...]:
+    """The scenarios made for the comparison."""
+    return tuple(comparison_scenarios())
 
 
 @cache

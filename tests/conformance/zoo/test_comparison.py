@@ -1,0 +1,44 @@
+"""What the comparison of mutants with the shipped coordinator tells apart."""
+
+import pytest
+
+from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.analysis.root_cause import violated_requirements
+from fencepost.conformance.zoo import comparison
+from fencepost.conformance.zoo.classic.compared_scenarios import comparison_scenarios
+from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
+from fencepost.conformance.zoo.comparison import find_difference
+from fencepost.conformance.zoo.faulty import faulty_coordinator
+from fencepost.conformance.zoo.hunt import bundled_run_on
+
+TOLD_APART = {
+    "offset_store.OffsetStore.commit_offset: always: present is None or present.number < offset.number -> True": (
+        "transaction-0-True"
+    ),
+    "cleanup.Cleanup.base_time: always: group.protocol_type is not None and group.state is State.EMPTY -> True": (
+        "retention-in-parts-0"
+    ),
+    "cleanup.Cleanup.has_base_time: always: group.protocol_type == CONSUMER and group.subscribed is not None -> True": (
+        "retention-in-parts-3"
+    ),
+    "loading.Loading.start_group: comparison: len(group.members) > self._runtime.settings.max_group_size -> "
+    "len(group.members) >= self._runtime.settings.max_group_size": "6-members-3",
+    "rebalance.Rebalancer.extend_initial_delay: statement: group.remaining_delay -= step -> nothing": "initial-delay-3",
+    "commits.Commits.admit: never: commit.is_transactional and (not commit.group_id) -> False": "fenced-producers",
+    "commits.Commit.names_member: comparison: self.generation >= 0 -> self.generation > 0": "commits-of-every-kind-0",
+}
+"""Mutants that scenarios, tours and random schedules do not tell apart, and the scenario that does."""
+
+
+@pytest.mark.parametrize(("mutant", "where"), TOLD_APART.items(), ids=TOLD_APART.values())
+def test_a_mutant_is_told_apart(mutant: str, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    only = [each for each in comparison_scenarios() if each.name == f"compare-{where}"]
+    monkeypatch.setattr(comparison, "compared_scenarios", lambda: only)
+    assert find_difference(faulty_coordinator(mutant)) == f"compare-{where}"
+
+
+def test_the_scenarios_of_the_comparison_run_to_their_end_without_a_violation() -> None:
+    run = bundled_run_on(CrashingTarget, 0)
+    for play in comparison_scenarios():
+        played = run_virtual(run.play(play, "run"))
+        assert (played.blocked, played.unsupported, violated_requirements(played)) == ("", "", frozenset())
