@@ -57,6 +57,8 @@ class InProcessTarget:
         self._topics = FixedTopics(topics)
         self._log = log if log is not None else MemoryLog()
         self._make_coordinator = make_coordinator
+        self.versions = VERSIONS
+        """Lowest and highest version of every API that the coordinator handles."""
         self._coordinator: Coordinator | None = None
         self._pending: dict[int, _PendingRequest] = {}
         self._channels: list[_Channel] = []
@@ -73,7 +75,7 @@ class InProcessTarget:
             name="bundled",
             order=Order.TOTAL,
             clock="virtual",
-            versions=dict(VERSIONS),
+            versions=dict(self.versions),
             settings=self._settings,
             topic=self._topic,
             topic_id=self._topics.id_of(self._topic),
@@ -181,7 +183,7 @@ class _Channel:
 
         Raises `TargetError` for an API or version that the target does not have, and on a closed channel.
         """
-        lowest, highest = VERSIONS.get(api, (0, -1))
+        lowest, highest = self._target.versions.get(api, (0, -1))
         if self._closed or not lowest <= version <= highest:
             raise TargetError(f"{api} version {version} cannot be sent: " + self._refusal_reason(api))
         self._target.advance()
@@ -246,8 +248,8 @@ class _Channel:
     def _refusal_reason(self, api: str) -> str:
         if self._closed:
             return "the channel is closed"
-        lowest, highest = VERSIONS.get(api, (0, -1))
-        return f"the bundled coordinator has versions {lowest} to {highest}" if api in VERSIONS else "no such API"
+        lowest, highest = self._target.versions.get(api, (0, -1))
+        return f"the coordinator has versions {lowest} to {highest}" if highest >= 0 else "no such API"
 
 
 def _no_response() -> asyncio.Future[Body | None]:
