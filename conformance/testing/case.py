@@ -12,6 +12,7 @@ from fencepost.conformance.results import RequirementResult, Verdict
 from fencepost.conformance.testing.runs import Finding, SessionRun
 from fencepost.conformance.testing.violation import NextSteps, Undecided, make_violation
 from fencepost.model.catalogue.classic import CATALOGUE, Requirement
+from fencepost.model.errors import FencepostError
 
 _SAVE_LIMIT = 64
 
@@ -60,8 +61,15 @@ class Case:
 
     @property
     def result(self) -> RequirementResult | None:
-        """The result of the requirement; its scenarios are played if they were not. None for a batch."""
-        return self._get_run().result(self._id.requirement) if self._id.requirement else None
+        """The result of the requirement; its scenarios are played if they were not. None for a batch.
+
+        A target that cannot be used fails the test.
+        """
+        __tracebackhide__ = True
+        try:
+            return self._get_run().result(self._id.requirement) if self._id.requirement else None
+        except FencepostError as error:
+            pytest.fail(str(error), pytrace=False)
 
     def check(self) -> None:
         """Pass if the target keeps the requirement, or the schedules show nothing wrong.
@@ -72,12 +80,20 @@ class Case:
         __tracebackhide__ = True
         result = self.result
         if result is None:
-            self._raise_first(self._get_run().run_batch(self._id.batch, self._id.size, self._id.seed))
-        else:
-            self._raise_first([*self._own_findings(result), *self._get_run().findings_beside(self.id)])
-            self._weigh(result)
-            if doubt := self._get_run().doubt_beside(self.id):
-                raise Undecided(doubt)
+            self._raise_first(self._play_batch())
+            return
+        self._raise_first([*self._own_findings(result), *self._get_run().findings_beside(self.id)])
+        self._weigh(result)
+        if doubt := self._get_run().doubt_beside(self.id):
+            raise Undecided(doubt)
+
+    def _play_batch(self) -> tuple[Finding, ...]:
+        """What the random schedules of a batch show."""
+        __tracebackhide__ = True
+        try:
+            return self._get_run().run_batch(self._id.batch, self._id.size, self._id.seed)
+        except FencepostError as error:
+            pytest.fail(str(error), pytrace=False)
 
     def _own_findings(self, result: RequirementResult) -> list[Finding]:
         """The violation of the requirement itself, if it is violated."""
@@ -116,4 +132,5 @@ class Case:
             return ""
         path = folder / f"{finding.requirement[:_SAVE_LIMIT]}.jsonl"
         path.write_text(excerpt, encoding="ascii")
-        return str(path)
+        here = Path.cwd()
+        return str(path.relative_to(here) if path.is_relative_to(here) else path)

@@ -7,6 +7,8 @@ from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.bundled.classic.topics import Topics
 from fencepost.model.settings import Settings
 
+__all__ = ["AsyncCoordinator", "Coordinator", "MakeCoordinator", "Request", "Response", "Storage", "Topics"]
+
 Storage: TypeAlias = MutableMapping[str, Any]
 """What a coordinator has stored: empty at the first start, handed to its successor as it is at a restart."""
 

@@ -1,7 +1,7 @@
 """Schedules that a test writes step by step: members, requests and pauses; the model judges the responses."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import pytest
 
 from fencepost.conformance.analysis.failures import Origin, build_failure
-from fencepost.conformance.analysis.root_cause import violated_requirements, violations_in
+from fencepost.conformance.analysis.root_cause import RequirementViolation, violated_requirements, violations_in
 from fencepost.conformance.scenario.actors import Call, Member
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario
@@ -30,15 +30,14 @@ class SchedulePlayer(Protocol):
         """Play it in a group of its own, and judge its trace. Raises `TargetError`."""
         ...
 
-    @property
-    def errors(self) -> list[str]:
-        """Tracebacks of the exceptions that the target raised in this process."""
-        ...
+    errors: Sequence[str]
+    """Tracebacks of the exceptions that the target raised in this process."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberValue:
-    """A value that a member gets from the target while a schedule is played: its `id` or its `generation`."""
+    """A value that is known when a schedule is played: the `id` or the `generation` of a member, the `earlier id` that
+    it got as its number `offset`, or the `group` or the `topic id` of the schedule."""
 
     label: str
     name: str
@@ -58,24 +57,46 @@ class PlayedSchedule:
     context: ScenarioContext
     members: dict[str, Member] = field(default_factory=dict)
     calls: dict[int, Call] = field(default_factory=dict)
+    ids: dict[str, list[str]] = field(default_factory=dict)
+    """The ids that each member got, in order."""
 
     def resolve(self, value: Any) -> Any:
         """A field of a request with the values of members put in."""
         if isinstance(value, MemberValue):
-            found = getattr(self.members[value.label], value.name)
-            return found + value.offset if value.offset else found
+            return self.value_of(value)
         if isinstance(value, Mapping):
             return {name: self.resolve(each) for name, each in value.items()}
         if isinstance(value, list | tuple):
             return [self.resolve(each) for each in value]
         return value
 
+    def value_of(self, wanted: MemberValue) -> Any:
+        """A value of the target, as it is now."""
+        match wanted.name:
+            case "group":
+                return self.context.group_id
+            case "topic id":
+                return self.context.description.topic_id
+            case "earlier id":
+                known = self.ids.get(wanted.label, [])
+                return known[wanted.offset] if wanted.offset < len(known) else ""
+        found = getattr(self.members[wanted.label], wanted.name)
+        return found + wanted.offset if wanted.offset else found
+
     async def settle(self, call: Call, parks: bool) -> None:
         """Wait for the response of a request, unless the schedule goes on without it."""
         if not parks:
             await asyncio.wait([call.exchange.response], timeout=MAX_RESPONSE_MS / 1000)
-        for _ in range(3):  # what is due now happens now
+        await self.let_happen()
+
+    async def let_happen(self) -> None:
+        """Let happen what is due now, and learn the ids that members got."""
+        for _ in range(3):
             await asyncio.sleep(0)
+        for label, member in self.members.items():
+            known = self.ids.setdefault(label, [])
+            if member.id and member.id not in known:
+                known.append(member.id)
 
 
 ScheduleStep: TypeAlias = Callable[[PlayedSchedule], Awaitable[None]]
@@ -115,6 +136,10 @@ class ScheduleMember:
         """Its member id at that time, for fields of other requests."""
         return MemberValue(self._label, "id")
 
+    def earlier_id(self, number: int) -> Any:
+        """One of the member ids that it got, counted from 0."""
+        return MemberValue(self._label, "earlier id", number)
+
     @property
     def generation(self) -> Any:
         """Its generation at that time, for fields of other requests; `generation - 1` is an older one."""
@@ -133,12 +158,9 @@ class ScheduleMember:
 
         self._schedule._steps.append(step)
 
-    def send(self, api: str, *, parks: bool = False, share: int | None = None, **fields: Fields) -> SentRequest:
-        """Send one request of an API with the fields that the member would send; `version` chooses a version.
-
-        With a `share`, only so many percent of its bytes are sent before the connection is cut.
-        """
-        return self._schedule.send(api, member=self._label, parks=parks, share=share, **fields)
+    def send(self, api: str, **fields: Fields) -> SentRequest:
+        """Send one request of an API, with the fields that the member would send; see `GroupSchedule.send`."""
+        return self._schedule.send(api, member=self._label, **fields)
 
     def sync(self, *, parks: bool = False, **fields: Fields) -> SentRequest:
         """Send SyncGroup; a leader assigns each member of its generation the member's id."""
@@ -167,6 +189,16 @@ class GroupSchedule:
         self._steps: list[ScheduleStep] = []
         self._labels: set[str] = set()
         self._requests = 0
+
+    @property
+    def group(self) -> Any:
+        """The id of the group, for fields of requests."""
+        return MemberValue("", "group")
+
+    @property
+    def topic_id(self) -> Any:
+        """The id of the topic (KIP-516), for fields of requests."""
+        return MemberValue("", "topic id")
 
     def member(
         self,
@@ -207,8 +239,17 @@ class GroupSchedule:
 
         async def step(played: PlayedSchedule) -> None:
             await played.context.sleep(milliseconds)
-            for _ in range(3):
-                await asyncio.sleep(0)
+            await played.let_happen()
+
+        self._steps.append(step)
+
+    def wait_for_responses(self) -> None:
+        """Wait for the responses to all requests in flight, for each as long as it may be parked."""
+
+        async def step(played: PlayedSchedule) -> None:
+            for call in played.calls.values():
+                await asyncio.wait([call.exchange.response], timeout=call.timeout / 1000)
+            await played.let_happen()
 
         self._steps.append(step)
 
@@ -222,9 +263,21 @@ class GroupSchedule:
         self._steps.append(step)
 
     def send(
-        self, api: str, *, member: str = "", parks: bool = False, share: int | None = None, **fields: Fields
+        self,
+        api: str,
+        *,
+        member: str = "",
+        parks: bool = False,
+        share: int | None = None,
+        checks: Sequence[str] = (),
+        **fields: Fields,
     ) -> SentRequest:
-        """Send a request, of a member or of nobody in particular; see `ScheduleMember.send`."""
+        """Send one request, of the member with this label or of nobody in particular; `version` chooses a version.
+
+        With `parks` the schedule goes on without the response. With a `share`, only so many percent of the bytes are
+        sent before the connection is cut. `checks` is the id of the requirement that the response is about, and the
+        fields of the response that matter (none: all): if the response is wrong, this requirement is named.
+        """
         number = self._requests
         self._requests += 1
 
@@ -235,6 +288,8 @@ class GroupSchedule:
             finally:
                 played.context.share = None
             played.calls[number] = call
+            if checks:
+                played.context.add_check(checks[0], call, fields=tuple(checks[1:]))
             await played.settle(call, parks)
 
         self._steps.append(step)
@@ -249,7 +304,7 @@ class GroupSchedule:
         __tracebackhide__ = True
         scenario = Scenario("schedule", (), self._play)
         run = self._player.play(scenario)
-        first = min(violations_in(run.verdict), key=lambda each: each.sequence, default=None)
+        first = first_violation(run.verdict)
         if first is not None:
             if first.requirement not in violated_requirements(self._player.play(scenario)):
                 raise Undecided(f"{first.requirement} was violated once and not when the schedule was played again")
@@ -268,6 +323,11 @@ class GroupSchedule:
             await step(played)
 
 
+def first_violation(verdict: TraceVerdict) -> RequirementViolation | None:
+    """The first violation of a trace; of several in one response that which a check is about."""
+    return min(violations_in(verdict), key=lambda each: (each.sequence, not each.is_checked), default=None)
+
+
 def send_request(played: PlayedSchedule, api: str, label: str, fields: dict[str, Any]) -> Call:
     """Send a request of a member, or of nobody if the label is empty."""
     context, member = played.context, played.members.get(label)
@@ -279,7 +339,9 @@ def send_request(played: PlayedSchedule, api: str, label: str, fields: dict[str,
                 return context.join(member, **fields)
             case "SyncGroup":
                 ids = [row["member_id"] for row in member.members] if member.is_leader else []
-                return context.sync(member, {id: id.encode() for id in ids}, **fields)
+                usual = [{"member_id": id, "assignment": id.encode()} for id in ids]
+                rows = fields.pop("assignments", usual)
+                return context.sync(member, [(row["member_id"], row["assignment"]) for row in rows], **fields)
             case "Heartbeat":
                 return context.heartbeat(member, **fields)
             case "LeaveGroup":

@@ -19,6 +19,7 @@ from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.stream import stream_events
 from fencepost.conformance.testing.runs import Finding, RunChoices
 from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.errors import FencepostError
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +51,19 @@ class BrokerRun:
         self.schedules = schedules
         self.shrunk: list[ScheduleShrunk] = []
         self._report: Report | None = None
+        self._unusable: FencepostError | None = None
 
     def whole_report(self) -> Report:
-        """The report of the run, which is made now if it was not."""
+        """The report of the run, which is made now if it was not. Raises `TargetError`, each time."""
+        if self._unusable is not None:
+            raise self._unusable
         if self._report is None:
-            with hold_lock(self.broker):
-                self._report = self.play()
+            try:
+                with hold_lock(self.broker):
+                    self._report = self.play()
+            except FencepostError as error:
+                self._unusable = error
+                raise
         return self._report
 
     def play(self) -> Report:

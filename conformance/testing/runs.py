@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
 from fencepost.conformance.analysis.root_cause import UNCLASSIFIED, violated_requirements
+from fencepost.conformance.capabilities import REMEDIES
 from fencepost.conformance.events import RunEvent, ViolationConfirmed
 from fencepost.conformance.execution.saving import TraceSaver
 from fencepost.conformance.plan import Plan
@@ -25,6 +26,8 @@ from fencepost.model.catalogue.classic import CATALOGUE
 T = TypeVar("T")
 MakeRun: TypeAlias = Callable[[Plan, Profile], BundledRun]
 """Makes the run of a plan and a profile on a target."""
+RESTART_REMEDY = "in_memory(..., restart=True)"
+"""What a test suite does for restarts to be tested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,7 @@ class InProcessRun:
         self.run = make_run(self.plan, choices.profile)
         chosen = tuple(CATALOGUE[id] for id in requirements)
         self.description = in_thread(run_virtual_in_thread(self.run.describe_target()))
-        self.selection = self.run.select(chosen, self.description)
+        self.selection = with_own_remedies(self.run.select(chosen, self.description))
         self.saver = TraceSaver(choices.save)
         self.unclassified: dict[str, list[Failure]] = {}
         """Violations that no requirement speaks of, by scenario."""
@@ -237,6 +240,14 @@ class InProcessRun:
         full = len(asked) == len(CATALOGUE) and not self.choices.smoke
         scope = Scope.FULL if full else Scope.SMOKE if self.choices.smoke else Scope.SELECTED
         return replace(report, scope=scope, provenance=self.state.provenance)
+
+
+def with_own_remedies(selection: Selection) -> Selection:
+    """The selection with what a test suite can do about requirements that are left out, in the place of lines of a
+    profile."""
+    remedy = REMEDIES["restart"]
+    told = {id: reason.replace(remedy, RESTART_REMEDY) for id, reason in selection.left_out.items()}
+    return replace(selection, left_out=told)
 
 
 def batch_seed(seed: int, batch: int) -> int:

@@ -139,7 +139,7 @@ def declared_deviations(target: TestedTarget, profile: Profile, known: Mapping[s
 class InProcessPlayer:
     """Plays schedules on a target in this process, on virtual time, a fresh one for each."""
 
-    def __init__(self, run: BundledRun, errors: list[str]) -> None:
+    def __init__(self, run: BundledRun, errors: Sequence[str] = ()) -> None:
         self.run = run
         self.errors = errors
 
@@ -154,7 +154,7 @@ class BrokerPlayer:
     def __init__(self, broker: Broker, choices: RunChoices) -> None:
         self.broker = broker
         self.choices = choices
-        self.errors: list[str] = []
+        self.errors: Sequence[str] = ()
 
     def play(self, scenario: Scenario) -> ScenarioRun:
         """As `SchedulePlayer.play`."""
@@ -183,4 +183,4 @@ def schedule_player(target: TestedTarget, choices: RunChoices) -> InProcessPlaye
     if isinstance(made, BrokerRun):
         return BrokerPlayer(made.broker, choices)
     assert isinstance(made, InProcessRun)
-    return InProcessPlayer(made.run, list(made.errors))
+    return InProcessPlayer(made.run, made.errors)

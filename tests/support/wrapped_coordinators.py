@@ -13,7 +13,9 @@ from fencepost.conformance.testing.coordinators import Storage
 from fencepost.model.settings import Settings
 
 
-def make_wrapped(settings: Settings, topics: Topics, storage: Storage, kind: type[Coordinator] = Coordinator) -> Any:
+def make_wrapped(
+    settings: Settings, topics: Topics, storage: Storage, kind: type[Coordinator] = Coordinator
+) -> Coordinator:
     """The bundled coordinator, or one of its kind, as a `Coordinator`."""
     log = storage.setdefault("log", MemoryLog())
     ids = storage.setdefault("ids", count())
