@@ -36,7 +36,8 @@ class WrappedAsyncCoordinator:
     async def handle(self, api: str, version: int, body: Mapping[str, Any], client_id: str | None) -> Mapping[str, Any]:
         """Have a request handled, and wait for its response."""
         handle, now = next(self.handles), self.now()
-        waiting = self.parked[handle] = self.loop.create_future()
+        waiting: asyncio.Future[Mapping[str, Any]] = self.loop.create_future()
+        self.parked[handle] = waiting
         self.deliver(self.coordinator.advance(now))
         self.deliver(self.coordinator.handle(Request(handle, api, version, client_id, "/127.0.0.1", body), now))
         self.arm()

@@ -16,6 +16,8 @@ from tests.support.plugin_arguments import PLUGIN, plugin_arguments
 
 pytest_plugins = ["pytester"]
 ROOT = Path(__file__).parents[3]
+QUICK = ("-p", "no:hypothesispytest")
+"""The plugin of Hypothesis loads all of it at the end of every session."""
 SUITE = """
 import pytest
 from fencepost.testing import conformance, in_memory
@@ -75,7 +77,7 @@ def write_suite(
 
 def run_suite(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     """Run the test suite in this process, warnings being errors."""
-    return pytester.runpytest_inprocess(*plugin_arguments(), "-W", "error", "-p", "no:randomly", *arguments)
+    return pytester.runpytest_inprocess(*plugin_arguments(), "-W", "error", *QUICK, *arguments)
 
 
 def run_apart(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
@@ -117,6 +119,7 @@ def test_a_failure_shows_no_frame_of_the_kit(pytester: pytest.Pytester) -> None:
     assert "conformance/testing" not in text and "Traceback" not in text and "raise " not in text
 
 
+@pytest.mark.slow
 def test_all_requirements_on_the_bundled_coordinator(pytester: pytest.Pytester) -> None:
     write_suite(pytester, "make_right", "@conformance")
     result = run_suite(pytester)
@@ -292,6 +295,7 @@ def test_a_fixture_that_returns_no_target(pytester: pytest.Pytester) -> None:
 # --- random schedules
 
 
+@pytest.mark.slow
 def test_batches_of_random_schedules(pytester: pytest.Pytester) -> None:
     write_suite(pytester, "make_right", "@pytest.mark.fencepost_schedules(25, seed=3)\n@conformance('HB-05')")
     result = run_suite(pytester, "-v")
