@@ -66,6 +66,8 @@ class InProcessTarget:
         self._topics = FixedTopics(topics)
         self._log = log if log is not None else MemoryLog()
         self._make_coordinator = make_coordinator
+        self.versions = OFFERED
+        """Lowest and highest version of every API that the coordinator handles."""
         self._coordinator: Coordinator | None = None
         self._leadership = NodeLeadership([node.node_id for node in NODES])
         self._pending: dict[int, _PendingRequest] = {}
@@ -83,7 +85,7 @@ class InProcessTarget:
             name="bundled",
             order=Order.TOTAL,
             clock="virtual",
-            versions=dict(OFFERED),
+            versions=dict(self.versions),
             settings=self._settings,
             topic=self._topic,
             topic_id=self._topics.id_of(self._topic),
@@ -222,7 +224,7 @@ class _Channel:
 
         Raises `TargetError` for an API or version that the target does not have, and on a closed channel.
         """
-        lowest, highest = OFFERED.get(api, (0, -1))
+        lowest, highest = self._target.versions.get(api, (0, -1))
         if self._closed or not lowest <= version <= highest:
             raise TargetError(f"{api} version {version} cannot be sent: " + self._refusal_reason(api))
         self._target.advance()
@@ -287,8 +289,8 @@ class _Channel:
     def _refusal_reason(self, api: str) -> str:
         if self._closed:
             return "the channel is closed"
-        lowest, highest = OFFERED.get(api, (0, -1))
-        return f"the bundled coordinator has versions {lowest} to {highest}" if api in OFFERED else "no such API"
+        lowest, highest = self._target.versions.get(api, (0, -1))
+        return f"the coordinator has versions {lowest} to {highest}" if highest >= 0 else "no such API"
 
 
 def _request_of(handle: int, flight: _PendingRequest) -> Request:

@@ -47,7 +47,7 @@ ORDER = {
         conformance/scenarios/classic  conformance/protocols
         conformance/run  conformance/run/classic  conformance/reports  conformance/reports/classic
         conformance/diagrams  conformance/pages
-        conformance/api  conformance/pipeline
+        conformance/api  conformance/testing  conformance/pipeline
         conformance/zoo/mutation  conformance/zoo/classic  conformance/zoo/classic/bugs  conformance/zoo
         conformance/cli
     """,

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.plugin_arguments import PLUGIN
+
 pytestmark = [pytest.mark.extra("build"), pytest.mark.extra("hatchling")]
 
 ROOT = Path(__file__).parent.parent
@@ -52,8 +54,10 @@ def test_the_wheel_holds_fencepost_and_nothing_else(dist: Path) -> None:
     metadata = "-".join(wheel.name.split("-")[:2]) + ".dist-info"
     assert {name.partition("/")[0] for name in names} == {"fencepost", metadata}
     assert sorted(name for name in names if name.endswith(".py") and name.count("/") > 1) == CODE
-    root = {"__init__.py", "__main__.py", "_command.py", "py.typed"}
+    root = {"__init__.py", "__main__.py", "_command.py", "testing.py", "py.typed"}
     assert {f"fencepost/{name}" for name in root} <= set(names)
+    entry_points = zipfile.ZipFile(wheel).read(f"{metadata}/entry_points.txt").decode()
+    assert f"[pytest11]\nfencepost = {PLUGIN}\n" in entry_points
 
 
 def test_the_sdist_holds_no_links(dist: Path) -> None:

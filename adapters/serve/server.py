@@ -19,6 +19,7 @@ from fencepost.adapters.serve.cluster import NODE_ID, SingleNodeCluster, api_ver
 from fencepost.adapters.serve.connection import MAX_ARRAY_ITEMS, Disconnect, serve_connection
 from fencepost.adapters.serve.topics import TopicStore
 from fencepost.adapters.serve.versions import OFFERED_VERSIONS
+from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import Body, DecodedRequest, decode_request, encode_response, fit_body
 
@@ -28,9 +29,17 @@ _log = logging.getLogger(__name__)
 class Server:
     """The bundled coordinator as a broker. Made by `start_server`, for the event loop that runs then."""
 
-    def __init__(self, settings: Settings, storage: Path | None, storage_delay_ms: int = 0) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        storage: Path | None,
+        storage_delay_ms: int = 0,
+        observe: Callable[[DecodedRequest, Body], None] = lambda request, body: None,
+    ) -> None:
+        """`observe` gets each request to the coordinator with its response."""
         if storage is not None:
             storage.mkdir(parents=True, exist_ok=True)
+        self._observe = observe
         self._loop = asyncio.get_running_loop()
         self._began = time.time() - self._loop.time()
         self._topics = TopicStore(storage / "topics.json" if storage else None)
@@ -78,6 +87,14 @@ class Server:
         if self._file is not None:
             self._file.close()
 
+    async def ask(self, api: str, version: int, body: Body) -> Body:
+        """Have the coordinator handle a request of the program that it runs in; no connection is needed."""
+        return await self._coordinate(DecodedRequest(api, -1, version, -1, "fencepost", body, ()), self._node, "/")
+
+    def create_topic(self, name: str, partitions: int) -> Error:
+        """Create a topic; the error is NONE if that succeeded."""
+        return self._topics.create(name, partitions)
+
     # -- connections --------------------------------------------------------------------------------------------
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -108,7 +125,9 @@ class Server:
 
     async def _handle(self, request: DecodedRequest, node: Node, client_host: str) -> Body | None:
         if request.api in COORDINATED:
-            return await self._coordinate(request, node, client_host)
+            response = await self._coordinate(request, node, client_host)
+            self._observe(request, response)
+            return response
         match request.api:
             case "ApiVersions":
                 return api_versions(request.version)

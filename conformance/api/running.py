@@ -87,7 +87,11 @@ def stream(target: AnyTarget, **options: Unpack[RunOptions]) -> Generator[RunEve
     The run goes on in a thread of its own while an event is looked at. Closing the generator ends the run. Arguments
     and errors are those of `run`.
     """
-    start = run_starter(target, **options)
+    return iterate_in_thread(run_starter(target, **options))
+
+
+def iterate_in_thread(start: Callable[[], AsyncGenerator[RunEvent, None]]) -> Generator[RunEvent, None, None]:
+    """The events of a run that goes on in a thread of its own; closing the generator ends the run."""
     events: queue.SimpleQueue[RunEvent | BaseException | None] = queue.SimpleQueue()
     loop = asyncio.new_event_loop()
     work = loop.create_task(_forward(start, events.put))

@@ -13,6 +13,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("trace", metavar="TRACE", type=Path, help="a saved trace")
     parser.add_argument("target", metavar="TARGET", nargs="?", default="", help=TARGET_HELP)
     parser.add_argument("--profile", metavar="F", type=Path, help=PROFILE_HELP)
+    parser.add_argument(
+        "--as-test", action="store_true", help="write the schedule as a test for pytest, which needs no TARGET here"
+    )
+    parser.add_argument("-o", "--output", metavar="F", type=Path, help="the file for the test (default: print it)")
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -23,6 +27,10 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run import runner
 
+    if options.as_test:
+        return write_test(options.trace, options.output, console)
+    if options.output is not None:
+        raise UsageError("replay", "-o is for --as-test")
     if not options.target and options.profile is None:
         raise UsageError("replay", NO_TARGET)
     exit_codes = {
@@ -34,3 +42,18 @@ def run(options: argparse.Namespace, console: Console) -> int:
     result = run_interruptible((options.runner or runner).replay(options.trace, options.target, options.profile))
     console.print(render_replay(result, colour=console.has_colour()))
     return exit_codes[result.outcome]
+
+
+def write_test(trace: Path, output: Path | None, console: Console) -> int:
+    """Write the schedule of a trace as a test, and return the exit code."""
+    from fencepost.conformance.results import ExitCode
+    from fencepost.conformance.testing.regression_test import write_regression_test
+    from fencepost.traces.files.trace_files import open_trace
+
+    header, events = open_trace(trace)
+    text = write_regression_test(header, tuple(events))
+    if output is None:
+        console.print(text)
+    else:
+        output.write_text(text, encoding="utf-8")
+    return ExitCode.CONFORMANT

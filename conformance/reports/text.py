@@ -95,6 +95,11 @@ def render_report(report: Report, *, colour: bool = False) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
+def render_summary(report: Report) -> str:
+    """The target, the verdicts by families and the outcome, as a few lines."""
+    return "\n".join([_target_line(report), _family_table(report), _closing_lines(report, _no_paint)])
+
+
 def _open_questions(undecided: Sequence[str]) -> str:
     """What recorded traces leave open."""
     lines = [f"  {escape_unprintable(each)}" for each in undecided[:MAX_OPEN_SHOWN]]

@@ -1,6 +1,7 @@
 """Scenarios that show the known bugs of coordinators once they are put back."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.analysis.root_cause import violated_requirements
@@ -9,7 +10,9 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.zoo.classic.bug import Bug
+from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.conformance.zoo.classic.environments import Environment
+from fencepost.traces.files.trace_files import write_trace
 
 WITNESSES: Mapping[str, tuple[str, str]] = {
     "BUG-01": ("old-commit-to-an-unknown-group", "COMMIT-11"),
@@ -87,3 +90,14 @@ def shown_by(bug: Bug, scenario: str) -> frozenset[str]:
     with bug.activate():
         first, again = (run_virtual(bundled.play(chosen, attempt)) for attempt in ("run", "replay"))
     return violated_requirements(first) & violated_requirements(again)
+
+
+def record_bug(number: str, folder: Path) -> Path:
+    """The trace of the scenario that shows a bug, in a file."""
+    bug = COORDINATOR_BUGS[number]
+    (chosen,) = (one for one in ALL if one.name == WITNESSES[number][0])
+    with bug.activate():
+        played = run_virtual(run_under(bug.environment).play(chosen, "run"))
+    path = folder / f"{number}.jsonl"
+    write_trace(path, played.header, played.events)
+    return path

@@ -1,0 +1,274 @@
+"""The runs behind test cases: they play what the results of requirements that are asked for need."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from fencepost.adapters.virtual_clock import run_virtual_in_thread
+from fencepost.conformance.analysis.root_cause import UNCLASSIFIED, violated_requirements
+from fencepost.conformance.capabilities import REMEDIES
+from fencepost.conformance.events import RunEvent, ViolationConfirmed
+from fencepost.conformance.execution.saving import TraceSaver
+from fencepost.conformance.plan import Plan
+from fencepost.conformance.profile import Profile
+from fencepost.conformance.results import Ending, Failure, Report, RequirementResult, Scope
+from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.run.provenance import name_target, record_run
+from fencepost.conformance.run.run_state import RunState, order_scenarios
+from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.selection import Selection
+from fencepost.model.catalogue.classic import CATALOGUE
+
+T = TypeVar("T")
+MakeRun: TypeAlias = Callable[[Plan, Profile], BundledRun]
+"""Makes the run of a plan and a profile on a target."""
+RESTART_REMEDY = "in_memory(..., restart=True)"
+"""What a test suite does for restarts to be tested."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunChoices:
+    """What the test session chooses about a run: the profile, the seed, whether the smoke scenarios are enough, and the
+    folder for traces of failures."""
+
+    profile: Profile = field(default_factory=Profile)
+    seed: int = 0
+    smoke: bool = False
+    save: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A violation to be shown: the requirement, or `UNCLASSIFIED`, and its failure."""
+
+    requirement: str
+    failure: Failure
+
+
+class SessionRun(Protocol):
+    """A run of a test session on one target."""
+
+    def result(self, id: str) -> RequirementResult:
+        """The result for a requirement; what it needs is played if it was not."""
+        ...
+
+    def findings_beside(self, id: str) -> tuple[Finding, ...]:
+        """What the scenarios of a requirement show and no other test case reports."""
+        ...
+
+    def run_batch(self, batch: int, size: int, seed: int) -> tuple[Finding, ...]:
+        """Play a batch of random schedules; what they show."""
+        ...
+
+    def report(self) -> Report | None:
+        """The report on the requirements that were asked for; None if there were none."""
+        ...
+
+    def doubt_beside(self, id: str) -> str:
+        """What is no violation and yet no pass, and to be told with this requirement; "" if there is nothing."""
+        ...
+
+    @property
+    def ended(self) -> Ending | None:
+        """How the run ended before everything was played; None if it did not."""
+        ...
+
+    @property
+    def errors(self) -> Sequence[str]:
+        """Tracebacks of the exceptions that the target raised in this process."""
+        ...
+
+
+class InProcessRun:
+    """A run in this process, on virtual time: it plays the scenarios of a requirement when its result is asked for.
+
+    `requirements` are those of the session. Those in `expected` are asked for sooner or later, so that their scenarios
+    are played at once; it is empty where nobody knows. As soon as anything is wrong, the scenarios of all requirements
+    are played: what a violation follows from is found out with all of them.
+    """
+
+    ended: Ending | None = None
+
+    def __init__(
+        self,
+        make_run: MakeRun,
+        choices: RunChoices,
+        requirements: Sequence[str],
+        expected: Collection[str] = (),
+        errors: Sequence[str] = (),
+    ) -> None:
+        self.errors = errors
+        self.choices = choices
+        self.asked: set[str] = set()
+        self.expected = frozenset(expected)
+        self.plan = Plan("target", seed=choices.seed, smoke=choices.smoke, save=choices.save)
+        self.run = make_run(self.plan, choices.profile)
+        chosen = tuple(CATALOGUE[id] for id in requirements)
+        self.description = in_thread(run_virtual_in_thread(self.run.describe_target()))
+        self.selection = with_own_remedies(self.run.select(chosen, self.description))
+        self.saver = TraceSaver(choices.save)
+        self.unclassified: dict[str, list[Failure]] = {}
+        """Violations that no requirement speaks of, by scenario."""
+        self.state = self.new_state(self.plan, self.selection)
+        self.state.provenance = record_run(self.plan, choices.profile, self.description.implementation)
+        self.left = {each.name: each for each in self.selection.scenarios}
+        """The scenarios that were not played yet."""
+        self.is_clean = True
+        self.is_settled = False
+        """Something was wrong, and everything was played and replayed since."""
+        self._report: Report | None = None
+
+    # -- playing ------------------------------------------------------------------------------------------------
+
+    def new_state(self, plan: Plan, selection: Selection) -> RunState:
+        """The state of a run that begins."""
+        return RunState(plan, selection, self.on_event, self.run.deviations, protocol=self.run.protocol)
+
+    def on_event(self, event: RunEvent) -> None:
+        """Save traces, and keep violations that no requirement speaks of."""
+        self.saver(event)
+        if isinstance(event, ViolationConfirmed) and event.requirement == UNCLASSIFIED:
+            self.unclassified.setdefault(event.name, []).append(event.failure)
+
+    def result(self, id: str) -> RequirementResult:
+        """As `SessionRun.result`."""
+        self.asked.add(id)
+        self.play_for({id} | self.expected)
+        if not self.left:
+            return self.whole_report().result(id)
+        runs = [run for run in self.state.runs if id in run.scenario.requirements]
+        return self.report_on([id], runs).result(id)
+
+    def play_for(self, ids: Collection[str]) -> None:
+        """Play the scenarios of these requirements that were not played yet, and all others if anything is wrong."""
+        self.play([each for each in self.left.values() if not set(ids).isdisjoint(each.requirements)])
+        if not self.is_clean and not self.is_settled:
+            self.is_settled = True
+            self.play(list(self.left.values()))
+            in_thread(self.run.replay_failures(self.state))
+
+    def play(self, scenarios: Sequence[Scenario]) -> None:
+        """Play scenarios that were not played yet."""
+        if scenarios:
+            in_thread(self.play_in_turn(order_scenarios(scenarios, self.choices.seed)))
+
+    async def play_in_turn(self, scenarios: Sequence[Scenario]) -> None:
+        """Play scenarios one after the other."""
+        for scenario in scenarios:
+            run = await self.run.play_now(scenario, "run", self.state)
+            self.state.add_run(run)
+            self._report = None
+            del self.left[scenario.name]
+            if violated_requirements(run) or run.blocked or run.verdict.inconclusive:
+                self.is_clean = False
+
+    # -- results ------------------------------------------------------------------------------------------------
+
+    def report_on(self, ids: Iterable[str], runs: list[ScenarioRun]) -> Report:
+        """The report on some requirements by some of the runs."""
+        chosen = tuple(CATALOGUE[id] for id in ids)
+        state = replace(self.state, runs=runs, selection=replace(self.selection, requirements=chosen))
+        return state.build_report(self.target_name())
+
+    def whole_report(self) -> Report:
+        """The report on all requirements of the session by all runs."""
+        if self._report is None:
+            self._report = self.report_on([each.id for each in self.selection.requirements], self.state.runs)
+        return self._report
+
+    def target_name(self) -> dict[str, str]:
+        """The description of the target for reports."""
+        about = self.choices.profile.about
+        return name_target(self.description.name, self.description.implementation, about)
+
+    def findings_beside(self, id: str) -> tuple[Finding, ...]:
+        """As `SessionRun.findings_beside`: of the scenarios whose first requirement it is, the violations that no
+        requirement speaks of, and those of requirements whose own scenarios do not show them."""
+        if self.is_clean:
+            return ()
+        own = [run for run in self.state.runs if self.owner_of(run.scenario) == id]
+        names = {run.scenario.name for run in own}
+        found = [Finding(UNCLASSIFIED, each) for name in sorted(names) for each in self.unclassified.get(name, ())]
+        by_themselves = {
+            requirement
+            for run in self.state.runs
+            for requirement in violated_requirements(run) & set(run.scenario.requirements)
+        }
+        hidden = frozenset[str]().union(*map(violated_requirements, own)) - by_themselves - {id}
+        for result in self.whole_report().failed_results():
+            if result.id in hidden:
+                found.append(Finding(result.id, result.failures_by_length()[0]))
+        return tuple(found)
+
+    def doubt_beside(self, id: str) -> str:
+        """As `SessionRun.doubt_beside`: nothing."""
+        return ""
+
+    def owner_of(self, scenario: Scenario) -> str:
+        """The first requirement of a scenario that the session asks for."""
+        chosen = {each.id for each in self.selection.requirements}
+        return next((id for id in scenario.requirements if id in chosen), "")
+
+    def run_batch(self, batch: int, size: int, seed: int) -> tuple[Finding, ...]:
+        """As `SessionRun.run_batch`. The batch is drawn by itself: it does not depend on what was played before."""
+        plan = replace(self.plan, schedules=size, seed=batch_seed(seed, batch))
+        state = self.new_state(plan, replace(self.selection, scenarios=()))
+        in_thread(self.playing_schedules(plan, state))
+        report = state.build_report(self.target_name())
+        findings = [Finding(each.id, each.failures_by_length()[0]) for each in report.failed_results()]
+        findings += [Finding(UNCLASSIFIED, failure) for failure in report.unclassified]
+        return tuple(findings)
+
+    async def playing_schedules(self, plan: Plan, state: RunState) -> None:
+        """Play the random schedules of a plan."""
+        before, self.run.plan = self.run.plan, plan
+        try:
+            await self.run.play_schedules(state, self.description)
+        finally:
+            self.run.plan = before
+
+    def report(self) -> Report | None:
+        """As `SessionRun.report`."""
+        asked = [id for id in CATALOGUE if id in self.asked]
+        if not asked:
+            return None
+        report = self.report_on(asked, self.state.runs)
+        full = len(asked) == len(CATALOGUE) and not self.choices.smoke
+        scope = Scope.FULL if full else Scope.SMOKE if self.choices.smoke else Scope.SELECTED
+        return replace(report, scope=scope, provenance=self.state.provenance)
+
+
+def with_own_remedies(selection: Selection) -> Selection:
+    """The selection with what a test suite can do about requirements that are left out, in the place of lines of a
+    profile."""
+    remedy = REMEDIES["restart"]
+    told = {id: reason.replace(remedy, RESTART_REMEDY) for id, reason in selection.left_out.items()}
+    return replace(selection, left_out=told)
+
+
+def batch_seed(seed: int, batch: int) -> int:
+    """The seed of a batch of random schedules: each batch has one of its own, the first that of the session."""
+    return seed + 1_000_003 * batch
+
+
+def in_thread(main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in a thread of its own, as the caller may have an event loop running."""
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(asyncio.run(main))
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="fencepost", daemon=True)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
