@@ -106,7 +106,8 @@ class Failure:
 @dataclass(frozen=True, slots=True)
 class RequirementResult:
     """The verdict on one requirement. `note` gives the reason; `checks` counts the responses that were checked for it;
-    `causes` are the failed requirements that an inconclusive one follows from; a pass may have a `remark`."""
+    `causes` are the failed requirements that an inconclusive one follows from; a pass may have a `remark`.
+    `more_failures` counts those of recorded traces that `failures` leaves out."""
 
     id: str
     verdict: Verdict
@@ -115,6 +116,7 @@ class RequirementResult:
     failures: tuple[Failure, ...] = ()
     causes: tuple[str, ...] = ()
     remark: Remark | None = None
+    more_failures: int = 0
 
     @property
     def comment(self) -> str:
@@ -163,6 +165,8 @@ class EndKind(StrEnum):
     """The kit could not go on: an error in it, or a file that could not be written."""
     UNREADABLE = "unreadable"
     """Recorded traces that could not be read, or not to their end; the others were judged."""
+    QUARANTINED = "quarantined"
+    """The same of traces in a corpus: what could not be read of them is in its quarantine."""
     NOT_STARTED = "could-not-run"
     """Nothing was tested: the target could not be used, or the options are wrong."""
 

@@ -204,8 +204,11 @@ class ReportBuilder:
         nothing = RequirementFindings()
         results = self._doubt_passes(
             [
-                requirement_verdict(
-                    id, findings if id not in self.not_told else nothing, self.left_out, self.deviations, older
+                replace(
+                    requirement_verdict(
+                        id, findings if id not in self.not_told else nothing, self.left_out, self.deviations, older
+                    ),
+                    more_failures=self._count_more_failures(id),
                 )
                 for id, findings in self.findings.items()
             ],
@@ -253,6 +256,11 @@ class ReportBuilder:
             else result
             for result in results
         ]
+
+    def _count_more_failures(self, id: str) -> int:
+        """How many violations the recorded traces have beside the failures that are shown."""
+        shown = len(self.findings[id].failures)
+        return max(0, sum(trace.violations[id] for trace in self.traces.values()) - shown) if shown else 0
 
     def _count_trace(self, trace: RecordedTrace) -> None:
         """Count the violations of a trace. A rule that explained its responses counts as a passed check of the rule's
@@ -327,4 +335,5 @@ def merge_results(results: Sequence[RequirementResult]) -> RequirementResult:
     """One result of several on the same requirement."""
     first = min(results, key=lambda result: VERDICT_PRECEDENCE.index(result.verdict))
     failures = tuple(failure for result in results for failure in result.failures)
-    return replace(first, checks=sum(result.checks for result in results), failures=failures)
+    more = sum(result.more_failures for result in results)
+    return replace(first, checks=sum(result.checks for result in results), failures=failures, more_failures=more)

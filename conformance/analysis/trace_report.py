@@ -5,7 +5,7 @@ Memory stays flat: of the past only the last requests are kept, to show the sche
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.analysis.report_builder import ReportBuilder, summarize_trace
 from fencepost.conformance.analysis.root_cause import RequirementViolation, violations_in
 from fencepost.conformance.events import Progress
-from fencepost.conformance.results import Ending, EndKind, Report, Verdict
+from fencepost.conformance.results import Ending, EndKind, Failure, Report, Verdict
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.request_form import RequestFormError, check_request_form
 from fencepost.traces.files.rotating_writer import RecordingReader
@@ -58,6 +58,8 @@ def judge_files(paths: Sequence[Path], progress: Callable[[Progress], None]) -> 
                 report.report_progress(path)
     except KeyboardInterrupt:
         report.cut_short = True
+    places = {str(path): place for place, path in enumerate(paths)}
+    report.errors.sort(key=lambda error: places.get(error.path, len(places)))
     built = report.build_report()
     checked = {result.verdict for result in built.results} - {Verdict.NOT_OBSERVED}
     if report.errors and (not checked or (len(paths) == 1 and checked == {Verdict.PASS})):
@@ -72,11 +74,15 @@ class TraceJudging:
     path: Path
     judge: Judge
     minimized: int = 0
+    is_stored: bool = True
+    """Whether the file at `path` is this trace, so that it can be read again."""
     recent_events: deque[Event] = field(default_factory=lambda: deque(maxlen=MAX_SHOWN_EVENTS))
     annotations: list[Event] = field(default_factory=list)
     """What the trace states of the time before it."""
     events_before: dict[int, tuple[Event, ...]] = field(default_factory=dict)
     """The last events when a violation was found, by the sequence number of its request."""
+    found_at: dict[int, int] = field(default_factory=dict)
+    """The sequence numbers of the events at which violations were found, by those of their requests."""
 
     def judge_event(self, moment: PairedEvent) -> None:
         """Judge one event. Raises `TraceError` if its body is not one that can be judged."""
@@ -92,10 +98,13 @@ class TraceJudging:
         try:
             self.judge.on_event(event, moment.operation)
         except MALFORMED_ERRORS:
-            check_wire_format(self.path, self.judge.protocol)
+            if self.is_stored:
+                check_wire_format(self.path, self.judge.protocol)
             raise
-        if len(faults) > known and len(self.events_before) < MAX_DETAILED:
-            self.events_before.update((fault.sequence, tuple(self.recent_events)) for fault in faults[known:])
+        for fault in faults[known:]:
+            self.found_at.setdefault(fault.sequence, event.sequence)
+            if len(self.events_before) < MAX_DETAILED:
+                self.events_before[fault.sequence] = tuple(self.recent_events)
 
     def check_request(self, event: Event) -> None:
         """Raises `TraceError` for a request that has not the form of its API: the trace is wrong, not the target."""
@@ -109,8 +118,16 @@ class TraceJudging:
         try:
             return self.judge.finish()
         except MALFORMED_ERRORS:
-            check_wire_format(self.path, self.judge.protocol)
+            if self.is_stored:
+                check_wire_format(self.path, self.judge.protocol)
             raise
+
+    def failures(self, verdict: TraceVerdict) -> Iterator[tuple[RequirementViolation, Failure]]:
+        """Yield each violation of a requirement in the verdict on the trace, with the failure that shows it."""
+        origin = Origin(str(self.path), "")
+        for violation in violations_in(verdict):
+            events = self.events_leading_to(violation)
+            yield violation, build_failure(events, violation, origin, replayed=False, header=self.judge.header)
 
     def events_leading_to(self, violation: RequirementViolation) -> list[Event]:
         """The last events of the group up to a violation; of a short trace only those that it depends on."""
@@ -145,6 +162,11 @@ def check_wire_format(path: Path, protocol: JudgedProtocol) -> None:
                 raise TraceError(str(path), 0, f"event {event.sequence}: {error}") from None
 
 
+def describe_unreadable(errors: Sequence[TraceError], total: int) -> str:
+    """Why a report is not on all of `total` files, in words."""
+    return f"{len(errors)} of {total} files could not be read to the end; the first: {errors[0]}"
+
+
 class TraceReport:
     """The report on recorded traces while they are judged; `total` is the number of their files."""
 
@@ -167,29 +189,28 @@ class TraceReport:
 
     def add_trace(self, path: Path, header: Header, events: Iterable[Event]) -> None:
         """Judge a trace. Raises `TraceError`; interrupted, keep what was judged and raise `KeyboardInterrupt`."""
-        judging = TraceJudging(path, Judge(header))
+        judging, before = TraceJudging(path, Judge(header)), self.events
         try:
             for event in Lookahead(events).pair_operations():
                 judging.judge_event(event)
                 self.events += 1
                 if self.events % PROGRESS_INTERVAL == 0:
                     self.report_progress(path)
+            self.finish_trace(judging)
         except KeyboardInterrupt:
             self.finish_trace(judging)
             raise
-        self.finish_trace(judging)
+        except TraceError:
+            self.events = before
+            raise
 
     def finish_trace(self, judging: TraceJudging) -> None:
         """Add the findings of a trace, as far as it was read."""
         verdict = judging.finish()
-        origin = Origin(str(judging.path), "")
         self.builder.add_trace(len(self.builder.traces), summarize_trace(judging.judge.header, verdict))
-        self.builder.undecided += verdict.inconclusive
-        for violation in violations_in(verdict):
-            if violation.requirement in self.builder.findings:
-                events = judging.events_leading_to(violation)
-                failure = build_failure(events, violation, origin, replayed=False, header=judging.judge.header)
-                self.builder.show_failure(violation.requirement, failure)
+        self.builder.undecided += (f"{judging.path}: {reason}" for reason in verdict.inconclusive)
+        for violation, failure in judging.failures(verdict):
+            self.builder.show_failure(violation.requirement, failure)
         self.builder.add_checks(verdict.check_results)
 
     def build_report(self) -> Report:
@@ -197,9 +218,7 @@ class TraceReport:
         ended = None
         if self.errors:
             self.builder.undecided += (f"not judged: {error}" for error in self.errors)
-            reason = (
-                f"{len(self.errors)} of {self.total} files could not be read to the end; the first: {self.errors[0]}"
-            )
+            reason = describe_unreadable(self.errors, self.total)
             ended = Ending(EndKind.UNREADABLE, reason, time.monotonic() - self.started_at)
         elif self.cut_short:
             ended = Ending(EndKind.INTERRUPTED, "interrupted", time.monotonic() - self.started_at)

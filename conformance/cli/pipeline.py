@@ -162,15 +162,15 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
     from fencepost.conformance.reports.pipeline import query_lines, report_lines
     from fencepost.conformance.reports.text import render_report
     from fencepost.conformance.results import ExitCode
-    from fencepost.traces.pipeline.corpus import Corpus, Counts
+    from fencepost.conformance.run.provenance import record_judging
+    from fencepost.traces.pipeline.corpus import Corpus
     from fencepost.traces.pipeline.queries import INVARIANTS
     from fencepost.traces.pipeline.results import CorpusResults, create_folder, judge_corpus, query_corpus
     from fencepost.traces.pipeline.spark_session import spark_session
 
     check_report_files(options)
     corpus = Corpus.open(options.corpus)
-    counts = sum((batch.counts for batch in corpus.batches()), Counts())
-    begun = time.monotonic()
+    begun, provenance = time.monotonic(), record_judging()
     to = options.to or options.corpus / ("queried" if options.queries else "judged")
     with (
         console.progress() as display,
@@ -185,7 +185,7 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
     if options.queries:
         console.print_line("\n".join([*query_lines(results), f"The tables are in {to}"]))
         return ExitCode.VIOLATION if violated else ExitCode.CONFORMANT
-    report = merge_findings(results.report_findings(), counts.events, time.monotonic() - begun)
+    report = merge_findings(results.report_findings(), time.monotonic() - begun, provenance)
     console.print(render_report(report, colour=False))
     console.print_line("\n" + "\n".join(report_lines(results)) + f"\nThe tables are in {to}")
     exit_code = write_reports(options, report, console)
@@ -205,7 +205,7 @@ def run_watch(options: argparse.Namespace, console: Console) -> int:
     options.to.mkdir(parents=True, exist_ok=True)
     before = list(read_findings(options.to))
     seen = {name for name, _ in before}
-    violations = sum(row["kind"] == "fault" for _, row in before)
+    violations = sum(row["kind"] == "violation" for _, row in before)
     with spark_session("watch", options.master, dict(options.conf)) as spark, as_pipeline_error():
         query = watch_folder(spark, options.landing, options.to, options.buckets, once=options.once)
         try:
@@ -214,7 +214,7 @@ def run_watch(options: argparse.Namespace, console: Console) -> int:
                 ended = query.awaitTermination(1)
                 for name, row in list(read_findings(options.to, frozenset(seen))):
                     seen.add(name)
-                    violations += row["kind"] == "fault"
+                    violations += row["kind"] == "violation"
                     console.print_line(finding_line(row))
         except KeyboardInterrupt:
             query.stop()

@@ -2,52 +2,68 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fencepost.conformance.analysis.failures import Origin, build_failure
-from fencepost.conformance.analysis.root_cause import violations_in
-from fencepost.conformance.analysis.trace_report import TraceJudging
-from fencepost.traces.events import Header
-from fencepost.traces.files.trace_files import TraceError
+from fencepost.conformance.analysis.trace_report import MALFORMED_ERRORS, TraceJudging
+from fencepost.conformance.pipeline.merge import RankedFailure, shortest_failures
+from fencepost.conformance.reports.typed_json import to_plain
+from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.operations import PairedEvent
-from fencepost.traces.pipeline.judge_corpus import Finding, Shard
+from fencepost.traces.pipeline.judge_corpus import UNREADABLE, Finding, Shard
 from fencepost.traces.pipeline.shards import ShardJudge, StateHistory
 from fencepost.traces.verdict import CheckStatus, TraceVerdict
 
 MAX_SHOWN = 5
 """How many violations of a requirement are shown for one shard; all are counted."""
+FOUND_AT_THE_END = 1 << 62
+"""The place of a violation that came to light once the trace was over."""
 
 
-def shard_findings(unit: Shard, header: Header, judge: ShardJudge, moments: Iterator[PairedEvent]) -> Iterator[Finding]:
+def shard_findings(
+    shard: Shard, header: Header, judge: ShardJudge, moments: Iterator[PairedEvent]
+) -> Iterator[Finding]:
     """Judge the events of a shard and yield its findings."""
-    reading = TraceJudging(Path(unit.trace), judge.judge)
-    told = FindingRows(unit)
-    doubts: list[str] = []
+    judging = TraceJudging(Path(shard.trace), judge.judge, is_stored=False)
+    rows = FindingRows(shard)
     try:
         for moment in moments:
-            reading.judge_event(moment)
-            yield from told.new_findings(judge.history)
-    except TraceError as mistake:
-        doubts.append(str(mistake))
-    verdict = reading.finish() if not doubts else judge.judge.finish()
-    yield from told.new_findings(judge.history)
-    if unit.flaw is not None:
-        doubts.append(f"{unit.flaw} is in quarantine; what comes after it is not judged")
-    for doubt in (*verdict.inconclusive, *doubts):
-        yield told.finding("inconclusive", {"reason": doubt})
+            judging.judge_event(moment)
+            yield from rows.new_findings(judge.history)
+        verdict = judging.finish()
+    except MALFORMED_ERRORS as error:
+        later = (moment.event for moment in moments)
+        reason = describe_malformed(judging, later) or f"the judge cannot go on: {type(error).__name__}: {error}"
+        yield rows.finding(UNREADABLE, {"line": 0, "reason": reason, "files": shard.files, "malformed": True})
+        return
+    yield from rows.new_findings(judge.history)
+    for rank, doubt in enumerate(verdict.inconclusive):
+        yield rows.finding("inconclusive", {"reason": doubt, "rank": rank})
     for stuck in judge.history.stuck_rebalances():
-        yield told.finding("stuck", stuck._asdict(), time=stuck.since, group=stuck.group)
-    yield from told.final_findings(header, verdict, reading)
+        yield rows.finding("stuck", stuck._asdict(), time=stuck.since, group=stuck.group)
+    yield from rows.final_findings(header, verdict, judging, judge.own_events)
+
+
+def describe_malformed(judging: TraceJudging, later: Iterable[Event]) -> str:
+    """The first message of the last events and of `later` ones that does not fit the wire format, and why; "" if all
+    fit it."""
+    for events in (judging.recent_events, later):
+        for event in events:
+            if event.kind in (Kind.REQUEST, Kind.RESPONSE):
+                try:
+                    judging.judge.protocol.check_message(event)
+                except MALFORMED_ERRORS as error:
+                    return f"event {event.sequence}: {error}"
+    return ""
 
 
 class FindingRows:
     """Makes rows of the findings in a shard."""
 
-    def __init__(self, unit: Shard) -> None:
-        self.unit = unit
+    def __init__(self, shard: Shard) -> None:
+        self.shard = shard
 
     def finding(
         self,
@@ -59,7 +75,7 @@ class FindingRows:
     ) -> Finding:
         """A row with `value` as JSON."""
         named = None if group is None else group.encode("utf-8", "backslashreplace").decode("utf-8")
-        return Finding(self.unit.trace, self.unit.bucket, kind, sequence, time, named, json.dumps(value))
+        return Finding(self.shard.trace, self.shard.bucket, kind, sequence, time, named, json.dumps(value))
 
     def new_findings(self, history: StateHistory) -> Iterator[Finding]:
         """The changes of state and the rebalances since the last call."""
@@ -71,24 +87,28 @@ class FindingRows:
             history.state_changes.clear()
             history.rebalances.clear()
 
-    def final_findings(self, header: Header, verdict: TraceVerdict, reading: TraceJudging) -> Iterator[Finding]:
+    def final_findings(
+        self, header: Header, verdict: TraceVerdict, judging: TraceJudging, events: int
+    ) -> Iterator[Finding]:
         """Violations, failures of requirements, check results and counts, once the shard is over: before that, the
-        judge may still take a violation back."""
+        judge may still take a violation back. `events` are those of this shard alone."""
         for wrong in verdict.violations:
             yield self.finding("violation", asdict(wrong), sequence=wrong.sequence, group=wrong.group)
-        origin = Origin(self.unit.trace, "")
         count: Counter[str] = Counter()
-        for violation in violations_in(verdict):
+        failures: list[RankedFailure] = []
+        for number, (violation, failure) in enumerate(judging.failures(verdict)):
             count[violation.requirement] += 1
-            if count[violation.requirement] <= MAX_SHOWN:
-                events = reading.events_leading_to(violation)
-                shown = build_failure(events, violation, origin, replayed=False, header=header)
-                value = {"requirement": violation.requirement, "failure": asdict(shown)}
-                group = violation.violation.group if violation.violation is not None else None
-                yield self.finding("failure", value, sequence=violation.sequence, group=group)
-        for mark in verdict.check_results:
+            found_at = judging.found_at.get(violation.sequence, FOUND_AT_THE_END)
+            group = violation.violation.group if violation.violation is not None else None
+            rank = (int(violation.violation is not None and not violation.is_checked), found_at, number)
+            failures.append(RankedFailure(violation.requirement, rank, failure, group))
+        for each in shortest_failures(failures, MAX_SHOWN):
+            value = {"requirement": each.requirement, "rank": each.rank, "failure": to_plain(each.failure)}
+            yield self.finding("failure", value, sequence=each.failure.step, group=each.group)
+        for number, mark in enumerate(verdict.check_results):
             if mark.status is not CheckStatus.FAIL:
-                value = {"requirement": mark.requirement, "status": mark.status.value, "note": mark.note}
+                words = {"requirement": mark.requirement, "status": mark.status.value, "note": mark.note}
+                value = {**words, "rank": number}
                 yield self.finding("check", value, sequence=mark.sequence)
         summary = {
             "source": header.source,
@@ -97,7 +117,8 @@ class FindingRows:
             "rules": dict(verdict.rules),
             "transitions": {str(each): times for each, times in verdict.transitions.items()},
             "decisions": dict(verdict.decisions),
-            "events": verdict.events,
-            "inconclusive": len(verdict.inconclusive) + (self.unit.flaw is not None),
+            "events": events,
+            "files": self.shard.files,
+            "inconclusive": len(verdict.inconclusive),
         }
         yield self.finding("verdict", summary)

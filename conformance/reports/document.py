@@ -68,6 +68,7 @@ class RequirementEntry:
     causes: tuple[str, ...]
     checks: Count
     failures: tuple[Failure, ...]
+    more_failures: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,4 +170,5 @@ def make_entry(result: RequirementResult, requirement: Requirement) -> Requireme
         causes=result.causes,
         checks=result.checks,
         failures=result.failures,
+        more_failures=result.more_failures or None,
     )

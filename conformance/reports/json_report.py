@@ -86,7 +86,14 @@ def report_of(document: ReportDocument, specification: Specification) -> Report:
 def result_of(entry: RequirementEntry) -> RequirementResult:
     """The verdict of an entry."""
     return RequirementResult(
-        entry.id, entry.verdict, entry.note, entry.checks, entry.failures, entry.causes, entry.remark
+        entry.id,
+        entry.verdict,
+        entry.note,
+        entry.checks,
+        entry.failures,
+        entry.causes,
+        entry.remark,
+        entry.more_failures or 0,
     )
 
 

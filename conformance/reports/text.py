@@ -133,6 +133,8 @@ def outcome_line(report: Report) -> str:
         told = [f"{causes}, {violated} violated of {checked} checked"] if summary[Verdict.FAIL] else []
         told += [other] if report.unclassified else []
         return f"NOT CONFORMANT: {', '.join(told)}{part}.{cut}"
+    if report.ended is not None and report.ended.kind is EndKind.QUARANTINED:
+        return "INCONCLUSIVE: not all files could be read."
     if report.cut_short:
         return "INCONCLUSIVE: the run was cut short."
     if undecided := summary[Verdict.INCONCLUSIVE]:
@@ -190,8 +192,8 @@ def _failure_block(result: RequirementResult, requirement: Requirement, paint: _
     lines += _source_lines(result, requirement)
     for failure in shown:
         lines += _failure_lines(failure)
-        if len(result.failures) > 1:
-            lines += wrapped_lines("further", _pluralize(len(result.failures) - 1, "other failure", "other failures"))
+        if others := len(result.failures) + result.more_failures - 1:
+            lines += wrapped_lines("further", _pluralize(others, "other failure", "other failures"))
     return "\n".join(lines)
 
 

@@ -7,7 +7,7 @@ and broken there.
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -142,12 +142,11 @@ def check_sources(name: str, folder: Path) -> Iterator[Figure]:
 def pipeline_report(spark: SparkSession, folder: Path, path: Path, source: TraceSource) -> Report:
     """The report on a corpus of one source."""
     corpus = Corpus.create(folder, 16)
-    counts = ingest(spark, corpus, trace_files([path], folder / "made", source), ignore_progress).counts
+    ingest(spark, corpus, trace_files([path], folder / "made", source), ignore_progress)
     out = folder / "judged"
     out.mkdir()
     judge_corpus(spark, corpus, out, shard_findings, ignore_progress)
-    report = merge_findings(CorpusResults(out).report_findings(), counts.events, 0)
-    return replace(report, undecided=(*report.undecided, *["in quarantine"] * counts.quarantined))
+    return merge_findings(CorpusResults(out).report_findings(), 0)
 
 
 def shared_verdicts(*reports: Report) -> list[tuple[Verdict, ...]]:

@@ -8,7 +8,7 @@ import pytest
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.rotating_writer import RecordingReader, RotatingTraceWriter
-from fencepost.traces.files.trace_files import open_trace
+from fencepost.traces.files.trace_files import TraceError, open_trace
 
 HEADER = Header("here", Order.INTERVALS, "wall", Settings(), 1_000, {"recording": "r"})
 
@@ -80,6 +80,24 @@ def test_the_parts_of_a_recording_are_read_as_one_trace(tmp_path: Path) -> None:
     # A later part alone begins with what it repeats, and with the remark.
     alone = [list(events) for _, _, events in RecordingReader(paths[2:3]).traces()]
     assert [[event.sequence for event in events] for events in alone] == [[0, 2, 3]]
+
+
+def test_a_part_after_a_bad_line_is_a_trace_of_its_own(tmp_path: Path) -> None:
+    """What the part before has lost is not known, so that its events do not continue those before the bad line."""
+    recording = RotatingTraceWriter(tmp_path / "a.jsonl", HEADER, max_part_bytes=1)
+    recording.append(request(0))
+    recording.rotate([request(0)])
+    recording.append(Event(1, 1, 0, "", Kind.INTERNAL, "continued", 0, {}))
+    recording.append(response(2, 0))
+    recording.close()
+    with recording.files[0].open("ab") as out:
+        out.write(b"?\n")
+    errors: list[TraceError] = []
+    found = [
+        [event.sequence for event in events]
+        for _, _, events in RecordingReader(recording.files, errors.append).traces()
+    ]
+    assert found == [[0], [0, 1, 2]] and [error.line for error in errors] == [3]
 
 
 def test_a_file_is_not_written_over(tmp_path: Path) -> None:

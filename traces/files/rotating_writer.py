@@ -120,23 +120,23 @@ class RecordingReader:
                 self._open_next()
 
     def _events(self, header: Header) -> Iterator[Event]:
-        last, part = -1, recording_part_of(header)
+        last, part, is_whole = -1, recording_part_of(header), True
         while self._next is not None and (not self.files or is_next_part(part, recording_part_of(self._next[1]))):
             path, found, events = self._reading = self._next
             part = recording_part_of(found)
             self.files.append(path)
-            for event in self._readable(events):
-                # A part repeats the requests in flight and marks them by `continued`.
-                if event.sequence > last and not (len(self.files) > 1 and event.api == "continued"):
-                    yield event
-                    last = event.sequence
+            try:
+                for event in events:
+                    # A part repeats the requests in flight and marks them by `continued`.
+                    if event.sequence > last and not (len(self.files) > 1 and event.api == "continued"):
+                        yield event
+                        last = event.sequence
+            except TraceError as error:
+                self._report(error)
+                is_whole = False
             self._open_next()
-
-    def _readable(self, events: Iterator[Event]) -> Iterator[Event]:
-        try:
-            yield from events
-        except TraceError as error:
-            self._report(error)
+            if not is_whole:
+                return  # after a gap the next part is a trace of its own
 
     def _report(self, error: TraceError) -> None:
         if self._on_error is None:

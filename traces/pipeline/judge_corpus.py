@@ -15,23 +15,24 @@ from typing import NamedTuple, TypeAlias
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.events import Event, Header
 from fencepost.traces.files.jsonl import decode_event, decode_header
 from fencepost.traces.operations import PairedEvent
 from fencepost.traces.pipeline.arrow import to_record_batches
-from fencepost.traces.pipeline.corpus import EVENTS, TRACES, Corpus
-from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline.corpus import EVENTS, QUARANTINE, TRACES, Corpus
 from fencepost.traces.pipeline.parallel import split_evenly
 from fencepost.traces.pipeline.recordings import (
     RecordingFiles,
     TraceFile,
-    describe_flaw,
     group_recordings,
     line_offsets,
 )
-from fencepost.traces.pipeline.row_reader import SHARED_BUCKET
+from fencepost.traces.pipeline.row_reader import REPEATED_LINE, SHARED_BUCKET
+from fencepost.traces.pipeline.schema import PARTITION_COLUMNS, SCHEMAS
 from fencepost.traces.pipeline.shards import (
     LOOKUPS_SHARD,
     WHOLE_TRACE,
@@ -40,6 +41,8 @@ from fencepost.traces.pipeline.shards import (
     pair_shard_operations,
 )
 
+UNREADABLE = "unreadable"
+"""The kind of finding that says which file could not be read, or not to its end, and why."""
 DEFAULT_SPLIT_EVENTS = 50_000
 """A trace with more events is split into shards by bucket."""
 EVENTS_PER_PART = 250_000
@@ -78,14 +81,22 @@ FINDING_SCHEMA = pa.schema(
 class Shard:
     """A unit of work: a trace, and the bucket of its groups, or `WHOLE_TRACE`, or `LOOKUPS_SHARD`.
 
-    `size` is its number of events. `flaw` is the place after which events of the trace are missing; only one shard of a
-    trace has it, so that it is reported once.
+    `size` is its number of events. `files` is the number of the trace's files; only one shard of a trace has it, so
+    that each file is counted once.
     """
 
     trace: str
     bucket: int
     size: int
-    flaw: str | None
+    files: int
+
+
+class ShardLine(NamedTuple):
+    """A line of a shard: its number in the trace, and whether it belongs to no other shard."""
+
+    number: int
+    text: bytes
+    is_own: bool
 
 
 ShardAnalysis: TypeAlias = Callable[[Shard, Header, ShardJudge, Iterator[PairedEvent]], Iterator[Finding]]
@@ -95,15 +106,17 @@ ShardAnalysis: TypeAlias = Callable[[Shard, Header, ShardJudge, Iterator[PairedE
 def corpus_findings(
     spark: SparkSession, corpus: Corpus, analyze: ShardAnalysis, split: int = DEFAULT_SPLIT_EVENTS
 ) -> DataFrame:
-    """The findings in all shards, as a lazy data frame. Raises `PipelineError` if the corpus is empty."""
+    """The findings in all shards, as a lazy data frame."""
     wholes = group_recordings(corpus_files(spark, corpus))
-    found = [unit for whole in wholes for unit in shards_of(whole, split)]
+    found = [shard for whole in wholes for shard in shards_of(whole, split)]
+    if not found:
+        return spark.createDataFrame([], FINDING_COLUMNS)
     lines = sorted_lines(spark, corpus, wholes, found)
 
     def shard_findings(batches: Iterator[pa.RecordBatch]) -> Iterator[Finding]:
         rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch), strict=True))
         for number, stream in groupby(rows, key=itemgetter(0)):
-            yield from judge_shard(found[number], corpus, ((row[1], row[2]) for row in stream), analyze)
+            yield from judge_shard(found[number], corpus, (ShardLine(*row[1:]) for row in stream), analyze)
 
     def judge_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from to_record_batches(shard_findings(batches), FINDING_SCHEMA, FINDINGS_PER_BATCH)
@@ -111,12 +124,10 @@ def corpus_findings(
     return lines.mapInArrow(judge_batches, FINDING_COLUMNS)
 
 
-def judge_shard(
-    shard: Shard, corpus: Corpus, lines: Iterable[tuple[int, bytes]], analyze: ShardAnalysis
-) -> Iterator[Finding]:
+def judge_shard(shard: Shard, corpus: Corpus, lines: Iterable[ShardLine], analyze: ShardAnalysis) -> Iterator[Finding]:
     """Yield the findings of one shard; `lines` are the header's and those of its events, in order."""
     stream = iter(lines)
-    header = decode_header(next(stream)[1])
+    header = decode_header(next(stream).text)
     if shard.bucket == LOOKUPS_SHARD:
         judge = ShardJudge(header, owns_no_group)
     elif shard.bucket == WHOLE_TRACE:
@@ -125,7 +136,8 @@ def judge_shard(
         judge = ShardJudge(header, lambda group: corpus.bucket_of(group) == shard.bucket)
 
     def events() -> Iterator[tuple[int, Event]]:
-        for number, text in stream:
+        for number, text, is_own in stream:
+            judge.own_events += is_own
             yield number, decode_event(text)
 
     yield from analyze(shard, header, judge, pair_shard_operations(events()))
@@ -134,7 +146,7 @@ def judge_shard(
 
 
 def corpus_files(spark: SparkSession, corpus: Corpus) -> list[TraceFile]:
-    """The trace files of a corpus. Raises `PipelineError` if it is empty."""
+    """The trace files of a corpus."""
     found = []
     for row in read_table(spark, corpus, TRACES).drop("source", "order", "header", "quarantined").collect():
         fields = row.asDict()
@@ -145,34 +157,62 @@ def corpus_files(spark: SparkSession, corpus: Corpus) -> list[TraceFile]:
 
 def shards_of(files: RecordingFiles, split: int) -> Iterator[Shard]:
     """The shards of a trace: a single one if it has checks, one group bucket, or at most `split` events."""
-    trace, flawed, events = files[0].trace, describe_flaw(files), sum(file.events for file in files)
+    trace, events = files[0].trace, sum(file.events for file in files)
     sizes: Counter[int] = Counter()
     for file in files:
         sizes.update(file.sizes)
     if any(file.marked for file in files) or events <= split or len(sizes) < 2:
-        yield Shard(trace, WHOLE_TRACE, events, flawed)
+        yield Shard(trace, WHOLE_TRACE, events, len(files))
         return
     shared = events - sizes.total()
     for bucket, size in sizes.items():
-        yield Shard(trace, bucket, size + shared, None)
-    yield Shard(trace, LOOKUPS_SHARD, shared, flawed)
+        yield Shard(trace, bucket, size + shared, 0)
+    yield Shard(trace, LOOKUPS_SHARD, shared, len(files))
 
 
 def read_table(spark: SparkSession, corpus: Corpus, table: str) -> DataFrame:
-    """A table of a corpus. Raises `PipelineError` if it is empty."""
+    """A table of a corpus."""
+    schema = spark_schema(table)
     files = corpus.files(table)
     if not files:
-        raise PipelineError(f"{corpus.folder} has no {table}")
-    return spark.read.option("basePath", str(Path(corpus.folder, table))).parquet(*files)
+        return spark.createDataFrame([], schema)
+    return spark.read.schema(schema).option("basePath", str(Path(corpus.folder, table))).parquet(*files)
+
+
+def spark_schema(table: str) -> StructType:
+    """The schema of a table, with the columns that are in the paths of its files."""
+    found = from_arrow_schema(SCHEMAS[table])
+    for name, kind in PARTITION_COLUMNS.items() if table == EVENTS else ():
+        found = found.add(name, kind)
+    return found
+
+
+def unreadable_files(spark: SparkSession, corpus: Corpus) -> DataFrame:
+    """A finding for each file that could not be read, or not to its end, with the first reason."""
+    flaws = read_table(spark, corpus, QUARANTINE).where(F.col("reason") != REPEATED_LINE)
+    first = flaws.groupBy("trace").agg(F.min("line").alias("line"), F.min_by("reason", "line").alias("reason"))
+    known = read_table(spark, corpus, TRACES).select("trace", F.lit(0).alias("files"))
+    files = F.coalesce("files", F.lit(1)).alias("files")  # a file without a header is in no trace
+    value = F.to_json(F.struct("line", "reason", files, F.lit(False).alias("malformed")))
+    return first.join(known, "trace", "left").select(
+        "trace",
+        F.lit(WHOLE_TRACE).alias("bucket"),
+        F.lit(UNREADABLE).alias("kind"),
+        F.lit(None).cast("long").alias("sequence"),
+        F.lit(None).cast("long").alias("time"),
+        F.lit(None).cast("string").alias("group"),
+        value.alias("value"),
+    )
 
 
 def sorted_lines(
     spark: SparkSession, corpus: Corpus, recordings: Sequence[RecordingFiles], shards: Sequence[Shard]
 ) -> DataFrame:
-    """The lines of all shards (number of the shard, line, text): each shard in one task and in order, header first."""
+    """The lines of all shards (number of the shard, line, text, whether it is the shard's own): each shard in one task
+    and in order, header first."""
     cores = spark.sparkContext.defaultParallelism
-    total = sum(unit.size for unit in shards)
-    numbers = {unit: number for number, unit in enumerate(shards)}
+    total = sum(shard.size for shard in shards)
+    numbers = {shard: number for number, shard in enumerate(shards)}
     parts = split_evenly(
         shards, max(1, 3 * cores if len(shards) >= 3 * cores else len(shards), -(-total // EVENTS_PER_PART))
     )
@@ -181,20 +221,21 @@ def sorted_lines(
         (
             file.trace,
             bucket,
-            numbers[unit],
+            numbers[shard],
             begins,
             before,
             part,
-            unit.bucket == LOOKUPS_SHARD and bucket != SHARED_BUCKET,
+            shard.bucket == LOOKUPS_SHARD and bucket != SHARED_BUCKET,
+            shard.bucket in (WHOLE_TRACE, bucket),
         )
         for part, each in enumerate(parts)
-        for unit in each
-        for file, begins, before in by_name[unit.trace]
-        for bucket in buckets_of(unit, corpus)
+        for shard in each
+        for file, begins, before in by_name[shard.trace]
+        for bucket in buckets_of(shard, corpus)
     ]
-    columns = "file string, bucket int, unit int, begins long, before long, part int, partly boolean"
+    columns = "file string, bucket int, shard int, begins long, before long, part int, partly boolean, own boolean"
     where = spark.createDataFrame(rows, columns)
-    begun = [(unit.trace, numbers[unit], part) for part, each in enumerate(parts) for unit in each]
+    begun = [(shard.trace, numbers[shard], part) for part, each in enumerate(parts) for shard in each]
     events = read_table(spark, corpus, EVENTS).where("intact").withColumnRenamed("trace", "file")
     told = (F.col("kind") == "response") & F.col("error").isin(sorted(map(int, COORDINATOR_NOT_READY)))
     place = (F.col("line") - F.col("begins") + F.col("before")).alias("line")
@@ -202,17 +243,19 @@ def sorted_lines(
         events.join(F.broadcast(where), ["file", "bucket"])
         .where(~F.col("partly") | told)
         .where("line > begins")
-        .select("unit", place, "text", "part")
+        .select("shard", place, "text", "own", "part")
     )
     first = F.lit(1).cast("long").alias("line")
     headers = read_table(spark, corpus, TRACES).select("trace", first, F.col("header").alias("text"))
-    each_unit = spark.createDataFrame(begun, "trace string, unit int, part int")
-    firsts = headers.join(F.broadcast(each_unit), "trace").select("unit", "line", "text", "part")
+    each_shard = spark.createDataFrame(begun, "trace string, shard int, part int")
+    firsts = headers.join(F.broadcast(each_shard), "trace").select(
+        "shard", "line", "text", F.lit(False).alias("own"), "part"
+    )
     return (
         lines.unionByName(firsts)
         .repartitionById(len(parts), F.col("part"))
-        .sortWithinPartitions("unit", "line")
-        .select("unit", "line", "text")
+        .sortWithinPartitions("shard", "line")
+        .select("shard", "line", "text", "own")
     )
 
 

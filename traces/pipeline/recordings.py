@@ -5,7 +5,6 @@ A part begins by repeating the requests in flight; they are skipped after the pa
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeAlias
 
 from fencepost.traces.files.rotating_writer import is_next_part
@@ -56,11 +55,3 @@ def line_offsets(whole: RecordingFiles) -> list[tuple[TraceFile, int, int]]:
         found.append((file, begins, before))
         before += file.lines - begins
     return found
-
-
-def describe_flaw(whole: RecordingFiles) -> str | None:
-    """The place after which events are missing, as text; None if the trace is intact."""
-    last = whole[-1]
-    if last.flawed is None:
-        return None
-    return f"line {last.flawed}" if len(whole) == 1 else f"line {last.flawed} of {Path(last.trace).name}"

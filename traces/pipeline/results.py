@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,18 +15,18 @@ from fencepost.traces.pipeline.corpus import EVENTS, Corpus, write_atomically
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.judge_corpus import (
     DEFAULT_SPLIT_EVENTS,
+    UNREADABLE,
     Finding,
     ShardAnalysis,
     corpus_findings,
     read_table,
+    unreadable_files,
 )
 from fencepost.traces.pipeline.parallel import as_pipeline_error, job_progress
 from fencepost.traces.pipeline.queries import INVARIANTS, VIEWS
 
 RESULTS_FILE = "judged.json"
 FINDINGS_FOLDER = "findings"
-MAX_SHOWN_FAILURES = 20
-"""How many failures of a requirement are read for the report; all are counted."""
 StageProgress = Callable[[int, int, str], None]
 
 
@@ -55,8 +54,9 @@ def judge_corpus(
 ) -> None:
     """Judge a corpus, and write the findings into `folder` by kind. Raises `PipelineError`."""
     with job_progress(spark, 1, lambda done, total: progress(done, total, "judging")), as_pipeline_error():
-        found = corpus_findings(spark, corpus, analyze, split)
-        found.write.partitionBy("kind").parquet(str(folder / FINDINGS_FOLDER))
+        to = str(folder / FINDINGS_FOLDER)
+        corpus_findings(spark, corpus, analyze, split).write.partitionBy("kind").parquet(to)
+        unreadable_files(spark, corpus).write.mode("append").partitionBy("kind").parquet(to)
 
 
 def query_corpus(spark: SparkSession, corpus: Corpus, folder: Path, progress: StageProgress) -> None:
@@ -89,16 +89,9 @@ class CorpusResults:
             yield {**json.loads(row["value"]), "trace": row["trace"]}
 
     def report_findings(self) -> Iterator[Finding]:
-        """The findings that a report is built from: counts, check results, reasons for an inconclusive verdict, and at
-        most `MAX_SHOWN_FAILURES` failures of each requirement."""
-        for kind in ("verdict", "check", "inconclusive"):
+        """The findings that a report is built from."""
+        for kind in ("verdict", "check", "inconclusive", UNREADABLE, "failure"):
             yield from (Finding(**row) for row in self.findings(kind))
-        shown: Counter[str] = Counter()
-        for row in self.findings("failure"):
-            requirement = json.loads(row["value"])["requirement"]
-            shown[requirement] += 1
-            if shown[requirement] <= MAX_SHOWN_FAILURES:
-                yield Finding(**row)
 
     def rebalances(self) -> Iterator[dict[str, Any]]:
         """Yield every rebalance that ended within its trace, with its `duration` in milliseconds."""

@@ -72,6 +72,8 @@ SCHEMAS: Mapping[str, pa.Schema] = {
         ]
     ),
 }
+PARTITION_COLUMNS: Mapping[str, str] = {"source": "string", "date": "date", "bucket": "int"}
+"""The columns of events that are in the paths of the files."""
 ROW_GROUP_SIZE = 16_384
 """Number of rows in a row group."""
 MAX_HELD_ROWS = 32_768

@@ -153,6 +153,8 @@ class ShardJudge:
 
     def __init__(self, header: Header, owns_group: Callable[[str], bool] | None = None) -> None:
         self.history = StateHistory()
+        self.own_events = 0
+        """The number of events that were read and belong to no other shard."""
         self.judge = Judge(
             header,
             only=owns_group,

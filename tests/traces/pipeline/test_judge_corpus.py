@@ -13,23 +13,24 @@ from pyspark.sql import SparkSession
 from fencepost.conformance.analysis.trace_report import judge_files
 from fencepost.conformance.pipeline.merge import merge_findings
 from fencepost.conformance.pipeline.shard_findings import shard_findings
-from fencepost.model.errors import COORDINATOR_NOT_READY
+from fencepost.conformance.results import ExitCode
 from fencepost.traces.events import Header
 from fencepost.traces.files.jsonl import decode_event
-from fencepost.traces.files.rotating_writer import RecordingReader, recording_part_of
+from fencepost.traces.files.rotating_writer import RecordingReader
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.operations import Lookahead, PairedEvent
 from fencepost.traces.pipeline.corpus import EVENTS, TRACES, Corpus
 from fencepost.traces.pipeline.ingest import ingest
-from fencepost.traces.pipeline.judge_corpus import Finding, Shard, buckets_of, judge_shard, shards_of, sorted_lines
+from fencepost.traces.pipeline.judge_corpus import Finding, Shard, shards_of, sorted_lines
 from fencepost.traces.pipeline.queries import INVARIANTS
-from fencepost.traces.pipeline.recordings import TraceFile, group_recordings, line_offsets
+from fencepost.traces.pipeline.recordings import group_recordings
 from fencepost.traces.pipeline.results import CorpusResults, judge_corpus, query_corpus
 from fencepost.traces.pipeline.row_reader import SHARED_BUCKET, Row, RowReader
-from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, ShardJudge, pair_shard_operations
+from fencepost.traces.pipeline.shards import ShardJudge, pair_shard_operations
 from fencepost.traces.verdict import FieldDifference, TraceVerdict, Violation
 from tests.support.altered_traces import altered_trace, judge_alone, summarize_verdicts, write_in_parts
+from tests.support.shards import file_of, findings_in, is_in_shard, is_own
 
 TRACES_IN_CI = 40
 BUCKETS = 3
@@ -39,45 +40,18 @@ def quiet(done: int, total: int, doing: str) -> None:
     """Nobody wants to know."""
 
 
-def file_of(corpus: Corpus, reader: RowReader) -> TraceFile:
-    """What a corpus knows of a trace file that was read."""
-    assert reader.header is not None
-    sizes = Counter({corpus.bucket_of(group): 0 for group in reader.groups})
-    for group, size in reader.groups.items():
-        sizes[corpus.bucket_of(group)] += size
-    counts = (reader.trace, reader.events, reader.lines, reader.flawed, reader.marked, dict(sizes))
-    return TraceFile(*counts, *recording_part_of(reader.header), reader.continued)
-
-
 def verdicts(corpus: Corpus, paths: Sequence[Path], split: int) -> Iterator[TraceVerdict]:
-    """The verdicts on all units of a trace, without Spark."""
-    readers = {str(path): RowReader(str(path)) for path in paths}
-    rows = {name: [row for row in reader.rows() if isinstance(row, Row)] for name, reader in readers.items()}
+    """The verdicts on all shards of a trace, without Spark."""
     found: list[TraceVerdict] = []
 
-    def keep(unit: Shard, header: Header, judge: ShardJudge, events: Iterator[PairedEvent]) -> Iterator[Finding]:
+    def keep(shard: Shard, header: Header, judge: ShardJudge, events: Iterator[PairedEvent]) -> Iterator[Finding]:
         for moment in events:
             judge.judge.on_event(moment.event, moment.operation)
         found.append(judge.judge.finish())
         yield from ()
 
-    (whole,) = group_recordings(file_of(corpus, reader) for reader in readers.values())
-    for unit in shards_of(whole, split):
-        mine = [
-            (row.line - begins + before, row.text)
-            for file, begins, before in line_offsets(whole)
-            for row in rows[file.trace]
-            if row.line > begins and is_in_shard(row, unit, corpus)
-        ]
-        list(judge_shard(unit, corpus, [(1, readers[unit.trace].header_line), *mine], keep))
+    list(findings_in(corpus, paths, split, keep))
     return iter(found)
-
-
-def is_in_shard(row: Row, unit: Shard, corpus: Corpus) -> bool:
-    """The event is one of this unit."""
-    bucket = SHARED_BUCKET if row.group is None else corpus.bucket_of(row.group)
-    told = row.kind == "response" and row.error in COORDINATOR_NOT_READY
-    return bucket in buckets_of(unit, corpus) and (unit.bucket != LOOKUPS_SHARD or bucket == SHARED_BUCKET or told)
 
 
 @pytest.mark.parametrize("seed", range(TRACES_IN_CI))
@@ -175,22 +149,19 @@ def test_violations_equal_those_of_the_judge(corpus: Corpus, corpus_results: Cor
 
 
 def test_the_report_is_the_one_of_fencepost_judge(corpus: Corpus, corpus_results: CorpusResults) -> None:
-    flawed = [row["trace"] for row in corpus_results.finding_values("inconclusive") if "quarantine" in row["reason"]]
-    assert len(flawed) == 1
-    whole = [each for each in corpus_results.report_findings() if each.trace not in flawed]
-    report = merge_findings(whole, 0, 0)
-    expected = judge_files([path for path in paths_of(corpus) if str(path) not in flawed], lambda _: None)
-    assert report.rules == expected.rules
+    report = merge_findings(corpus_results.report_findings(), 0)
+    expected = judge_files(paths_of(corpus), lambda _: None)
+    assert (report.rules, report.events, report.schedules) == (expected.rules, expected.events, expected.schedules)
+    assert report.undecided == expected.undecided and report.exit_code() is ExitCode.VIOLATION
+    assert report.ended is not None and expected.ended is not None and report.ended.reason == expected.ended.reason
     for mine, theirs in zip(report.results, expected.results, strict=True):
         assert (mine.id, mine.verdict, mine.checks) == (theirs.id, theirs.verdict, theirs.checks)
+        assert len(mine.failures) + mine.more_failures == len(theirs.failures) + theirs.more_failures
         whole_of = {(each.trace, each.step, each.observed): each.schedule for each in theirs.failures}
         for each in mine.failures:
             # A part of a split trace shows of its past what it has of it.
             assert set(each.schedule) <= set(whole_of[each.trace, each.step, each.observed])
             assert each.schedule
-    everything = merge_findings(corpus_results.report_findings(), 0, 0)
-    assert everything.cut_short
-    assert [each for each in everything.undecided if flawed[0] in each and "in quarantine" in each]
 
 
 def test_queries_find_only_violations_of_the_judge(corpus_results: CorpusResults) -> None:
@@ -203,14 +174,14 @@ def test_lines_of_a_shard_are_together_and_in_order(spark: SparkSession, corpus:
     readers = [RowReader(str(path)) for path in paths_of(corpus)[:3]]
     rows = {reader.trace: [row for row in reader.rows() if isinstance(row, Row) and row.intact] for reader in readers}
     wholes = group_recordings(file_of(corpus, reader) for reader in readers)
-    found = [unit for whole in wholes for unit in shards_of(whole, 0)]
-    seen: dict[int, list[int]] = {}
+    found = [shard for whole in wholes for shard in shards_of(whole, 0)]
+    seen: dict[int, list[tuple[int, bool]]] = {}
     for row in sorted_lines(spark, corpus, wholes, found).collect():
-        seen.setdefault(row.unit, []).append(row.line)
+        seen.setdefault(row.shard, []).append((row.line, row.own))
     assert seen.keys() == set(range(len(found)))
-    for number, unit in enumerate(found):
-        mine = [row.line for row in rows[unit.trace] if is_in_shard(row, unit, corpus)]
-        assert seen[number] == [1, *mine]
+    for number, shard in enumerate(found):
+        mine = [(row.line, is_own(row, shard, corpus)) for row in rows[shard.trace] if is_in_shard(row, shard, corpus)]
+        assert seen[number] == [(1, False), *mine]
 
 
 def test_states_and_rebalances_are_findings(corpus_results: CorpusResults) -> None:

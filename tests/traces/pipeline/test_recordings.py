@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from fencepost.traces.pipeline.recordings import TraceFile, describe_flaw, group_recordings, line_offsets
+from fencepost.traces.pipeline.recordings import TraceFile, group_recordings, line_offsets
 
 ALONE = TraceFile("a", 10, 11, None, False, {0: 10})
 FIRST, SECOND, THIRD = (
@@ -31,8 +31,6 @@ def test_the_same_part_twice_is_no_next_part() -> None:
 def test_after_a_flaw_another_trace_begins() -> None:
     flawed = replace(SECOND, flawed=7)
     assert names(FIRST, flawed, THIRD) == [["/r/1", "/r/2"], ["/r/3"]]
-    assert [describe_flaw(whole) for whole in group_recordings([FIRST, flawed, THIRD])] == ["line 7 of 2", None]
-    assert describe_flaw([replace(ALONE, flawed=5)]) == "line 5"
 
 
 def test_the_lines_of_a_trace_are_counted_on() -> None:

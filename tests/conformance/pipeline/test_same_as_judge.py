@@ -1,0 +1,143 @@
+"""`fencepost pipeline judge` reports on traces what `fencepost judge` does: verdicts, causes, counts, and the text."""
+
+import gzip
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from fencepost.conformance.analysis.trace_report import judge_files
+from fencepost.conformance.pipeline.merge import merge_findings
+from fencepost.conformance.pipeline.shard_findings import shard_findings
+from fencepost.conformance.reports.text import render_report
+from fencepost.conformance.results import ExitCode, Report
+from fencepost.traces.events import Kind
+from fencepost.traces.files.trace_files import write_trace
+from fencepost.traces.judge.minimize import minimize_trace
+from fencepost.traces.pipeline.corpus import Corpus
+from tests.acceptance.verdict_corpus.conversion import convert_trace
+from tests.support.altered_traces import altered_trace, write_in_parts
+from tests.support.shards import findings_in
+
+RECORDINGS = Path(__file__).parents[2] / "acceptance/verdict_corpus/recordings/traces"
+RECORDINGS_IN_CI = 24
+OUTCOMES = {ExitCode.COULD_NOT_RUN: ExitCode.INCONCLUSIVE}
+"""Exit codes of `pipeline judge` by those of `judge`, where they differ: a corpus can be read, whatever is in it."""
+
+
+@pytest.fixture(autouse=True)
+def _minimize_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes of minimizing in limited time depends on the machine."""
+    patient = partial(minimize_trace, seconds=1_000)
+    monkeypatch.setattr("fencepost.conformance.analysis.trace_report.minimize_trace", patient)
+
+
+def pipeline_report(paths: Sequence[Path], split: int = 10**9) -> Report:
+    """The report of the pipeline, whose findings come in any order."""
+    rows = list(findings_in(Corpus(Path(), 3), paths, split, shard_findings))
+    random.Random(1).shuffle(rows)
+    return merge_findings(rows, 0)
+
+
+def text_of(report: Report) -> str:
+    """The report as text, without times, and without its last line, which depends on the exit code."""
+    ended = None if report.ended is None else replace(report.ended, seconds=0)
+    text = render_report(replace(report, seconds=0, provenance=None, ended=ended))
+    return text.rstrip("\n").rpartition("\n")[0]
+
+
+def expect_same(paths: Sequence[Path]) -> Report:
+    """Compares both reports on some traces, and returns the pipeline's."""
+    expected, found = judge_files(sorted(paths), lambda _: None), pipeline_report(paths)
+    assert text_of(found) == text_of(expected)
+    for mine, theirs in zip(found.results, expected.results, strict=True):
+        assert replace(mine, failures=(), more_failures=0) == replace(theirs, failures=())
+        assert set(mine.failures) <= set(theirs.failures)
+        assert len(mine.failures) + mine.more_failures == len(theirs.failures)
+    assert found.exit_code() is OUTCOMES.get(expected.exit_code(), expected.exit_code())
+    return found
+
+
+def recordings(folder: Path, count: int) -> list[Path]:
+    """So many of the recorded traces, spread over all of them, as this version reads them."""
+    every = sorted(RECORDINGS.glob("*.jsonl.gz"))
+    found = []
+    for path in every[:: len(every) // count][:count]:
+        found.append(folder / path.name.removesuffix(".gz"))
+        with gzip.open(path) as lines:
+            found[-1].write_bytes(b"".join(convert_trace(lines)))
+    return found
+
+
+@pytest.mark.slow
+def test_recorded_traces_have_the_same_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fencepost.conformance.analysis.trace_report.MAX_MINIMIZED", 0)
+    together = expect_same(recordings(tmp_path, RECORDINGS_IN_CI))
+    assert together.schedules == RECORDINGS_IN_CI and together.failed_results()
+
+
+def damage_traces(folder: Path) -> list[Path]:
+    """Traces of which some cannot be read, or not to their end, or not be judged; one is in parts."""
+    for seed in range(8):
+        write_trace(folder / f"{seed}.jsonl", *altered_trace(seed))
+    lines = (folder / "1.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "1.jsonl").write_bytes(b"".join([*lines[:30], b"?\n", *lines[31:]]))
+    header, events = altered_trace(2)
+    odd = next(event for event in events if event.kind is Kind.REQUEST and event.api == "JoinGroup")
+    body = {**odd.body, "group_id": []}
+    write_trace(folder / "2.jsonl", header, (replace(each, body=body) if each is odd else each for each in events))
+    (folder / "3.jsonl").write_bytes(b"")
+    (folder / "4.jsonl").write_bytes(b"\xef\xbb\xbf" + (folder / "5.jsonl").read_bytes())
+    (folder / "6.jsonl.gz").write_bytes(gzip.compress((folder / "5.jsonl").read_bytes())[:-40])
+    parts = write_in_parts(folder, *altered_trace(14), 4)
+    lines = parts[1].read_bytes().splitlines(keepends=True)
+    parts[1].write_bytes(b"".join([*lines[:-3], b"{}\n", *lines[-2:]]))
+    return sorted(folder.iterdir())
+
+
+def test_traces_that_cannot_be_read_are_told_alike(tmp_path: Path) -> None:
+    found = expect_same(damage_traces(tmp_path))
+    assert found.ended is not None and found.ended.reason.startswith("6 of 13 files could not be read to the end")
+    assert len(found.undecided) >= 6 and found.exit_code() is ExitCode.VIOLATION
+
+
+@pytest.mark.parametrize("seed", [0, 8])
+def test_a_corpus_without_a_violation_is_inconclusive_if_a_file_could_not_be_read(seed: int, tmp_path: Path) -> None:
+    write_trace(tmp_path / "good.jsonl", *altered_trace(seed))
+    (tmp_path / "empty.jsonl").touch()
+    found = expect_same(sorted(tmp_path.iterdir()))
+    assert found.exit_code() is ExitCode.INCONCLUSIVE
+    assert render_report(found).endswith("INCONCLUSIVE: not all files could be read.\n")
+
+
+def test_nothing_that_could_be_read_is_not_conformant(tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    report = pipeline_report([tmp_path / "empty.jsonl"])
+    assert (
+        report.exit_code() is ExitCode.INCONCLUSIVE and f"not judged: {tmp_path}/empty.jsonl:1: " in report.undecided[0]
+    )
+
+
+@pytest.mark.parametrize("seed", [1, 2, 5, 6])
+def test_parts_of_a_trace_count_its_events_and_files_once(seed: int, tmp_path: Path) -> None:
+    paths = write_in_parts(tmp_path, *altered_trace(seed), 3)
+    split, whole = pipeline_report(paths, 0), judge_files(paths, lambda _: None)
+    assert (split.events, split.schedules, split.rules) == (whole.events, whole.schedules, whole.rules)
+    assert [(each.id, each.verdict, each.checks) for each in split.results] == [
+        (each.id, each.verdict, each.checks) for each in whole.results
+    ]
+
+
+def test_a_part_of_a_malformed_trace_says_nothing(tmp_path: Path) -> None:
+    """One shard meets the malformed message; what the others found is dropped, as `fencepost judge` drops the trace."""
+    header, events = altered_trace(2)
+    odd = next(event for event in events if event.kind is Kind.REQUEST and event.api == "JoinGroup")
+    body = {**odd.body, "session_timeout_ms": "x"}
+    write_trace(tmp_path / "t.jsonl", header, (replace(each, body=body) if each is odd else each for each in events))
+    report = pipeline_report([tmp_path / "t.jsonl"], 0)
+    assert (report.schedules, report.checked_count()) == (0, 0)
+    (line,) = report.undecided
+    assert line.startswith(f"not judged: {tmp_path}/t.jsonl: event {odd.sequence}: ")

@@ -1,0 +1,72 @@
+"""The pipeline's shards without Spark: the lines of each, and the findings in them."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from fencepost.model.errors import COORDINATOR_NOT_READY
+from fencepost.traces.files.rotating_writer import recording_part_of
+from fencepost.traces.pipeline.corpus import Corpus
+from fencepost.traces.pipeline.judge_corpus import (
+    UNREADABLE,
+    Finding,
+    Shard,
+    ShardAnalysis,
+    ShardLine,
+    buckets_of,
+    judge_shard,
+    shards_of,
+)
+from fencepost.traces.pipeline.recordings import TraceFile, group_recordings, line_offsets
+from fencepost.traces.pipeline.row_reader import REPEATED_LINE, SHARED_BUCKET, BadLine, Row, RowReader
+from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, WHOLE_TRACE
+
+
+def file_of(corpus: Corpus, reader: RowReader) -> TraceFile:
+    """What a corpus knows of a trace file that was read."""
+    assert reader.header is not None
+    sizes = Counter({corpus.bucket_of(group): 0 for group in reader.groups})
+    for group, size in reader.groups.items():
+        sizes[corpus.bucket_of(group)] += size
+    counts = (reader.trace, reader.events, reader.lines, reader.flawed, reader.marked, dict(sizes))
+    return TraceFile(*counts, *recording_part_of(reader.header), reader.continued)
+
+
+def is_in_shard(row: Row, shard: Shard, corpus: Corpus) -> bool:
+    """Whether the event is one of this shard."""
+    bucket = SHARED_BUCKET if row.group is None else corpus.bucket_of(row.group)
+    told = row.kind == "response" and row.error in COORDINATOR_NOT_READY
+    return bucket in buckets_of(shard, corpus) and (shard.bucket != LOOKUPS_SHARD or bucket == SHARED_BUCKET or told)
+
+
+def findings_in(corpus: Corpus, paths: Sequence[Path], split: int, analyze: ShardAnalysis) -> Iterator[Finding]:
+    """Yield the findings in all shards of the traces in some files."""
+    readers = {str(path): RowReader(str(path)) for path in paths}
+    rows: dict[str, list[Row]] = {}
+    for name, reader in readers.items():
+        rows[name], bad = [], []
+        for row in reader.rows():
+            if isinstance(row, BadLine):
+                bad += [row] if row.reason != REPEATED_LINE else []
+            elif row.intact:
+                rows[name].append(row)
+        if bad:
+            first = min(bad, key=lambda each: each.line)
+            value = {"line": first.line, "reason": first.reason, "files": int(reader.header is None)}
+            yield Finding(name, WHOLE_TRACE, UNREADABLE, None, None, None, json.dumps({**value, "malformed": False}))
+    for whole in group_recordings(file_of(corpus, each) for each in readers.values() if each.header is not None):
+        for shard in shards_of(whole, split):
+            mine = [
+                ShardLine(row.line - begins + before, row.text, is_own(row, shard, corpus))
+                for file, begins, before in line_offsets(whole)
+                for row in rows[file.trace]
+                if row.line > begins and is_in_shard(row, shard, corpus)
+            ]
+            header = ShardLine(1, readers[shard.trace].header_line, False)
+            yield from judge_shard(shard, corpus, [header, *mine], analyze)
+
+
+def is_own(row: Row, shard: Shard, corpus: Corpus) -> bool:
+    """Whether the event is in this shard alone."""
+    return shard.bucket in (WHOLE_TRACE, SHARED_BUCKET if row.group is None else corpus.bucket_of(row.group))
