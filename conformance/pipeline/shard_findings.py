@@ -12,9 +12,10 @@ from fencepost.conformance.analysis.root_cause import violations_in
 from fencepost.conformance.analysis.trace_report import TraceJudging
 from fencepost.traces.events import Header
 from fencepost.traces.files.trace_files import TraceError
+from fencepost.traces.history.state_history import StateHistory
 from fencepost.traces.operations import PairedEvent
 from fencepost.traces.pipeline.judge_corpus import Finding, Shard
-from fencepost.traces.pipeline.shards import ShardJudge, StateHistory
+from fencepost.traces.pipeline.shards import ShardJudge
 from fencepost.traces.verdict import CheckStatus, TraceVerdict
 
 MAX_SHOWN = 5
