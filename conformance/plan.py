@@ -10,6 +10,7 @@ from fencepost.conformance.events import Progress, RunEvent
 from fencepost.conformance.results import Failure, Report, Scope
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.catalogue.specification import Specification
+from fencepost.traces.history.observer import MakeObserver
 
 BUNDLED = "bundled"
 """The target that needs no address."""
@@ -92,8 +93,11 @@ class Runner(Protocol):
         """Drive the schedule of a trace against a target and judge the responses."""
         ...
 
-    def judge_files(self, paths: Sequence[Path], progress: Callable[[Progress], None]) -> Report:
-        """Judge recorded traces. When interrupted, return what was judged so far, with `cut_short` set."""
+    def judge_files(
+        self, paths: Sequence[Path], progress: Callable[[Progress], None], observe: MakeObserver | None = None
+    ) -> Report:
+        """Judge recorded traces, each watched by an observer that `observe` makes. When interrupted, return what was
+        judged so far, with `cut_short` set."""
         ...
 
     async def serve(

@@ -35,6 +35,7 @@ ORDER = {
     "traces": """
         traces  traces/files  traces/importers
         traces/judge/search  traces/judge/diagnosis  traces/judge/groups  traces/judge/classic  traces/judge
+        traces/history
         traces/pipeline
     """,
     "adapters": """

@@ -32,7 +32,7 @@ def runnable_command(command: str, broker: str, profile: Path) -> list[str]:
         case ["fencepost", "report", *rest]:
             saved = profile / "saved.json"
             saved.write_text(to_json(KEPT))
-            files = {".json": saved, ".html": profile / "report.html"}
+            files = {".json": saved, ".html": profile / "report.html", ".jsonl": DATA / "group.jsonl"}
             words = [str(files.get(Path(word).suffix, word)) for word in rest]
             return [sys.executable, "-m", "fencepost", "report", *words]
         case ["fencepost", *rest]:

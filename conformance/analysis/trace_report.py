@@ -18,6 +18,7 @@ from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.request_form import RequestFormError, check_request_form
 from fencepost.traces.files.rotating_writer import RecordingReader
 from fencepost.traces.files.trace_files import TraceError, open_trace
+from fencepost.traces.history.observer import MakeObserver, TraceObserver
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.minimize import is_annotation, minimize_trace
@@ -37,13 +38,16 @@ MALFORMED_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, Val
 SHOWN_KINDS = frozenset({Kind.REQUEST, Kind.RESPONSE, Kind.FAULT})
 
 
-def judge_files(paths: Sequence[Path], progress: Callable[[Progress], None]) -> Report:
-    """Judge traces one after the other. A file that cannot be read, or not to its end, is told in the report.
+def judge_files(
+    paths: Sequence[Path], progress: Callable[[Progress], None], observe: MakeObserver | None = None
+) -> Report:
+    """Judge traces one after the other; `observe` makes an observer for each. A file that cannot be read, or not to
+    its end, is told in the report.
 
     Raises `TraceError` if nothing was checked then, or if it is the only file and shows no violation. Interrupted,
     report on what was judged so far.
     """
-    report = TraceReport(len(paths), progress)
+    report = TraceReport(len(paths), progress, observe)
     reader = RecordingReader(paths, report.errors.append)
     try:
         for path, header, events in reader.traces():
@@ -73,6 +77,7 @@ class TraceJudging:
 
     path: Path
     judge: Judge
+    observer: TraceObserver | None = None
     minimized: int = 0
     is_stored: bool = True
     """Whether the file at `path` is this trace, so that it can be read again."""
@@ -95,12 +100,16 @@ class TraceJudging:
             self.annotations.append(event)
         faults = self.judge.found
         known = len(faults)
+        if self.observer is not None:
+            self.observer.before_event(moment, self.judge)
         try:
             self.judge.on_event(event, moment.operation)
         except MALFORMED_ERRORS:
             if self.is_stored:
                 check_wire_format(self.path, self.judge.protocol)
             raise
+        if self.observer is not None:
+            self.observer.after_event(moment, self.judge)
         for fault in faults[known:]:
             self.found_at.setdefault(fault.sequence, event.sequence)
             if len(self.events_before) < MAX_DETAILED:
@@ -170,9 +179,10 @@ def describe_unreadable(errors: Sequence[TraceError], total: int) -> str:
 class TraceReport:
     """The report on recorded traces while they are judged; `total` is the number of their files."""
 
-    def __init__(self, total: int, progress: Callable[[Progress], None]) -> None:
+    def __init__(self, total: int, progress: Callable[[Progress], None], observe: MakeObserver | None = None) -> None:
         self.total = total
         self.progress = progress
+        self.observe = observe
         self.started_at = time.monotonic()
         self.done = 0
         self.events = 0
@@ -189,7 +199,9 @@ class TraceReport:
 
     def add_trace(self, path: Path, header: Header, events: Iterable[Event]) -> None:
         """Judge a trace. Raises `TraceError`; interrupted, keep what was judged and raise `KeyboardInterrupt`."""
-        judging, before = TraceJudging(path, Judge(header)), self.events
+        observer = self.observe(str(path), header) if self.observe is not None else None
+        judge = Judge(header, on_step=observer.on_step if observer is not None else None)
+        judging, before = TraceJudging(path, judge, observer), self.events
         try:
             for event in Lookahead(events).pair_operations():
                 judging.judge_event(event)
@@ -207,6 +219,8 @@ class TraceReport:
     def finish_trace(self, judging: TraceJudging) -> None:
         """Add the findings of a trace, as far as it was read."""
         verdict = judging.finish()
+        if judging.observer is not None:
+            judging.observer.finish()
         self.builder.add_trace(len(self.builder.traces), summarize_trace(judging.judge.header, verdict))
         self.builder.undecided += (f"{judging.path}: {reason}" for reason in verdict.inconclusive)
         for violation, failure in judging.failures(verdict):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "test": ("test", "test a target and report"),
-    "report": ("report", "show and compare reports, as text, page or summary"),
+    "report": ("report", "show and compare reports; tell the story of traces"),
     "replay": ("replay", "run a recorded failure again"),
     "judge": ("judge", "judge recorded traces, without a target"),
     "record": ("record", "record real clients on a real cluster"),
@@ -83,12 +83,13 @@ def user_errors() -> tuple[type[Exception], ...]:
     """The exceptions that a user can avoid; their messages are one clear line."""
     from fencepost.adapters.target import TargetError
     from fencepost.conformance.cli.outputs import OutputError
+    from fencepost.conformance.cli.report_sources import SourceError
     from fencepost.conformance.profile import ProfileError
     from fencepost.conformance.reports.json_report import ReportError
     from fencepost.model.catalogue.classic import UnknownRequirement
     from fencepost.traces.files.trace_files import TraceError
 
-    return (TargetError, TraceError, ProfileError, UnknownRequirement, OutputError, ReportError, OSError)
+    return (TargetError, TraceError, ProfileError, UnknownRequirement, OutputError, ReportError, SourceError, OSError)
 
 
 def missing_module(error: ModuleNotFoundError) -> str:

@@ -4,7 +4,7 @@ import errno
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fencepost.conformance.cli.console import Console, error_line
@@ -101,6 +101,7 @@ class ReportFiles:
 
     console: Console
     paths: Mapping[str, Path | None]
+    renderers: Mapping[str, Callable[[Report], str]] = field(default_factory=lambda: RENDERERS)
     failed: bool = False
     """A file could not be written."""
     written: bool = False
@@ -118,7 +119,7 @@ class ReportFiles:
     def write(self, report: Report) -> None:
         """Write a report, the other files also if one fails."""
         for option, path in self.paths.items():
-            if path is not None and not write_output(path, RENDERERS[option](report), self.console):
+            if path is not None and not write_output(path, self.renderers[option](report), self.console):
                 self.failed = True
         self.written = True
 

@@ -1,4 +1,4 @@
-"""`fencepost report`: saved reports or recorded traces in; text, pages and comparisons out."""
+"""`fencepost report`: saved reports in, or traces with the history of their groups; text, pages and comparisons out."""
 
 import argparse
 from collections.abc import Sequence
@@ -12,8 +12,6 @@ from fencepost.conformance.cli.usage import UsageError
 if TYPE_CHECKING:
     from fencepost.conformance.results import Report
 
-_SAVED = (".json", ".html")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `fencepost report`."""
@@ -22,12 +20,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SOURCE",
         nargs="*",
         type=Path,
-        help="a report (.json, or the .html made of one), or traces to judge (.jsonl, .jsonl.gz, a folder of them)",
+        help="a report (JSON, or the page made of one), or traces whose story is told (a folder: all in it)",
     )
     add_report_options(parser)
     parser.add_argument("--compare", metavar="OLD", type=Path, help="say what changed since this older report")
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of reports")
     parser.epilog = (
+        "Of traces it tells the story of each group: generations, members, who left and why, how long each rebalance "
+        "took and who held it up; --json and --junit have the report that `fencepost judge` gives. "
         "Several reports make one page with a column for each. The exit code is that of the report, 0 for several; "
         "with --compare it is 1 if a requirement is newly broken or no longer checked."
     )
@@ -46,8 +46,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.print(report_schema())
         return ExitCode.CONFORMANT
     paths = report_paths(options)
-    check_request(options.sources, options.compare, paths)
-    reports = [*map(read_report, saved(options.sources)), *judge_traces(options, console)]
+    saved, traces = split_sources(options.sources)
+    check_request(saved, traces, options.compare, paths)
+    if traces and options.compare is None and not saved:
+        return tell_traces(traces, options, console)
+    reports = [*map(read_report, saved), *judge_traces(traces, options, console)]
     old = read_report(options.compare) if options.compare is not None else None
     check_outputs(paths, inputs=[*options.sources, options.compare])
     files = ReportFiles(console, paths)
@@ -68,11 +71,22 @@ def run(options: argparse.Namespace, console: Console) -> int:
     return ExitCode.COULD_NOT_RUN if files.failed else code
 
 
-def check_request(sources: Sequence[Path], old: Path | None, paths: dict[str, Path | None]) -> None:
+def split_sources(sources: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """The saved reports and the traces among the sources, by their content. Raises `SourceError` and `OSError`."""
+    from fencepost.conformance.cli.report_sources import SourceKind, kind_of
+
+    kinds = [(path, kind_of(path)) for path in sources]
+    traces = [path for path, kind in kinds if kind is SourceKind.TRACE]
+    return [path for path, kind in kinds if kind is not SourceKind.TRACE], traces
+
+
+def check_request(
+    saved: Sequence[Path], traces: Sequence[Path], old: Path | None, paths: dict[str, Path | None]
+) -> None:
     """Raises `UsageError` for arguments that do not go together."""
-    if not sources:
+    if not saved and not traces:
         raise UsageError("report", "name a report or traces")
-    count = len(list(saved(sources))) + (len(list(saved(sources))) < len(sources))
+    count = len(saved) + bool(traces)
     if count > 1 and old is not None:
         raise UsageError("report", "--compare takes one report beside the older one")
     single = [option for option, path in paths.items() if path is not None and option != "--html"]
@@ -80,33 +94,66 @@ def check_request(sources: Sequence[Path], old: Path | None, paths: dict[str, Pa
         raise UsageError("report", f"{single[0]} takes one report; several make a page with --html")
 
 
-def saved(sources: Sequence[Path]) -> list[Path]:
-    """The sources that are saved reports."""
-    return [path for path in sources if path.suffix in _SAVED]
-
-
 def read_report(path: Path) -> "Report":
     """A saved report. Raises `ReportError`, which names the file, and `OSError`."""
+    from fencepost.conformance.cli.report_sources import SourceKind, kind_of
     from fencepost.conformance.pages.html_page import from_html
     from fencepost.conformance.reports.json_report import ReportError, from_json
 
     try:
         text = path.read_text(encoding="utf-8")
-        return from_html(text) if path.suffix == ".html" else from_json(text)
+        return from_html(text) if kind_of(path) is SourceKind.PAGE else from_json(text)
     except (ReportError, UnicodeDecodeError) as error:
         raise ReportError(f"{path}: {error}") from None
 
 
-def judge_traces(options: argparse.Namespace, console: Console) -> list["Report"]:
-    """The report on those sources that are traces, if there are any."""
+def judge_traces(traces: Sequence[Path], options: argparse.Namespace, console: Console) -> list["Report"]:
+    """The report on the traces, if there are any."""
     from fencepost.conformance.cli.judge import find_traces
     from fencepost.conformance.run import runner
 
-    traces = [path for path in options.sources if path.suffix not in _SAVED]
     if not traces:
         return []
     with console.progress() as progress:
         return [(options.runner or runner).judge_files(tuple(find_traces(traces)), progress)]
+
+
+def tell_traces(traces: Sequence[Path], options: argparse.Namespace, console: Console) -> int:
+    """Tell what happened to the groups of the traces, and write it and the report on them to files."""
+    from fencepost.conformance.cli.judge import find_traces
+    from fencepost.conformance.cli.outputs import RENDERERS, ReportFiles, check_outputs, ending_of
+    from fencepost.conformance.pages.incident_markdown import to_incident_markdown
+    from fencepost.conformance.pages.incident_page import to_incident_html
+    from fencepost.conformance.pages.markdown import to_markdown
+    from fencepost.conformance.reports.incident_text import render_histories, render_verdict
+    from fencepost.conformance.results import ExitCode
+    from fencepost.conformance.run import runner
+    from fencepost.traces.history.timeline import TraceHistory
+    from fencepost.traces.history.trace_history import HistoryRecorder
+
+    paths = report_paths(options)
+    found = tuple(find_traces(traces))
+    check_outputs(paths)
+    histories: list[TraceHistory] = []
+    renderers = {
+        **RENDERERS,
+        "--html": lambda report: to_incident_html(histories, report),
+        "--markdown": lambda report: to_incident_markdown(histories, to_markdown(report)),
+    }
+    files = ReportFiles(console, paths, renderers)
+    try:
+        with console.progress() as progress:
+            report = (options.runner or runner).judge_files(
+                found, progress, lambda path, header: HistoryRecorder(path, header, histories)
+            )
+    except BaseException as error:
+        files.write_failure("recorded traces", (), ending_of(error))
+        raise
+    files.write(report)
+    colour = console.has_colour() and not files.takes_stdout
+    text = f"{render_histories(histories)}\n{render_verdict(report, colour=colour)}"
+    (console.print_error if files.takes_stdout else console.print)(text)
+    return ExitCode.COULD_NOT_RUN if files.failed else report.exit_code()
 
 
 def compared_code(old: "Report", new: "Report") -> int:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from fencepost.conformance.diagrams.sequence import Step
 from fencepost.traces.events import Event, Header
+from fencepost.traces.history.state_history import StateChange, StateHistory
+from fencepost.traces.judge.judge import Judge
 from fencepost.traces.operations import Lookahead
-from fencepost.traces.pipeline.shards import ShardJudge, StateChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +26,15 @@ def follow_phases(header: Header, events: Sequence[Event], steps: Sequence[Step]
 
     Nothing is said of a trace that the judge cannot read.
     """
-    shard = ShardJudge(header)
+    history = StateHistory()
+    judge = Judge(header, on_advance=history.record_state)
     try:
         for moment in Lookahead(events).pair_operations():
-            shard.judge.on_event(moment.event, moment.operation)
-        shard.judge.finish()
+            judge.on_event(moment.event, moment.operation)
+        judge.finish()
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return ()
-    changes = shard.history.state_changes
+    changes = history.state_changes
     if not changes:
         return ()
     group, _ = Counter(change.group for change in changes).most_common(1)[0]

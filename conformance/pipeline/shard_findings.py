@@ -11,9 +11,10 @@ from fencepost.conformance.analysis.trace_report import MALFORMED_ERRORS, TraceJ
 from fencepost.conformance.pipeline.merge import RankedFailure, shortest_failures
 from fencepost.conformance.reports.typed_json import to_plain
 from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.history.state_history import StateHistory
 from fencepost.traces.operations import PairedEvent
 from fencepost.traces.pipeline.judge_corpus import UNREADABLE, Finding, Shard
-from fencepost.traces.pipeline.shards import ShardJudge, StateHistory
+from fencepost.traces.pipeline.shards import ShardJudge
 from fencepost.traces.verdict import CheckStatus, TraceVerdict
 
 MAX_SHOWN = 5

@@ -23,6 +23,7 @@ from fencepost.conformance.run.stream import consume, stream_events
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.selection import select_requirements
 from fencepost.model.settings import Settings
+from fencepost.traces.history.observer import MakeObserver
 
 
 def stream(plan: Plan) -> AsyncGenerator[RunEvent, None]:
@@ -70,10 +71,13 @@ async def replay(trace: Path, target: str, profile: Path | None) -> ReplayResult
     return await replay_script(trace, target, told)
 
 
-def judge_files(paths: Sequence[Path], progress: Callable[[Progress], None]) -> Report:
-    """Judge recorded traces. When interrupted, return the report on those judged so far, with `cut_short` set."""
+def judge_files(
+    paths: Sequence[Path], progress: Callable[[Progress], None], observe: MakeObserver | None = None
+) -> Report:
+    """Judge recorded traces, each watched by an observer that `observe` makes. When interrupted, return the report on
+    those judged so far, with `cut_short` set."""
     provenance = record_judging()
-    return replace(trace_report.judge_files(paths, progress), provenance=provenance)
+    return replace(trace_report.judge_files(paths, progress, observe), provenance=provenance)
 
 
 async def serve(host: str, port: int, storage: Path | None, announce: Callable[[str], None], slowness: int = 0) -> None:

@@ -40,7 +40,8 @@ def test_a_page_is_a_report(violated: Path, tmp_path: Path, capsys: Capture) -> 
 def test_traces_are_judged_and_shown(tmp_path: Path, capsys: Capture) -> None:
     run("bundled", only=["HB-05"], traces=tmp_path)
     assert main(["report", str(tmp_path), "--markdown", "-"]) == 0
-    assert capsys.readouterr().out.startswith("## NO VIOLATION")
+    text = capsys.readouterr().out
+    assert text.startswith("## ") and "\n## NO VIOLATION" in text
 
 
 def test_a_run_and_a_judgement_write_pages(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
 
@@ -15,44 +14,10 @@ from fencepost.conformance.reports.json_report import ReportError, from_json, to
 from fencepost.conformance.results import Ending, EndKind, Scope, Verdict
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from tests.support.faulty_coordinators import FORGIVING
+from tests.support.html_reader import HtmlReader
 from tests.support.sample_reports import JOIN_29, KEPT, VIOLATED
 
-VOID = {"meta", "input", "br"}
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)> \u202e \x1b[31m | `x` **b** [a](http://x)"
-
-
-class Reader(HTMLParser):
-    """Reads a page: its elements, each closed where it should be, and its links."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[str] = []
-        self.ids: list[str] = []
-        self.links: list[str] = []
-        self.loaded: list[str] = []
-        self.handlers: list[str] = []
-        self.feed(page)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        values = dict(attrs)
-        self.ids += filter(None, [values.get("id")])
-        self.links += filter(None, [values.get("href")])
-        self.loaded += filter(None, [values.get("src")])
-        self.handlers += [name for name in values if name.startswith("on")]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)
-        if tag not in VOID:
-            self.open.pop()
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +35,7 @@ def report() -> Report:
     ],
 )
 def test_every_report_makes_a_page(sample: Report) -> None:
-    page = Reader(to_html(sample))
+    page = HtmlReader(to_html(sample))
     assert len(page.ids) == len(set(page.ids))
     assert {link.removeprefix("#") for link in page.links} <= set(page.ids) | {"JOIN-29"} | {
         id for rule in sample.rules.values() for id in rule.requirements
@@ -79,7 +44,7 @@ def test_every_report_makes_a_page(sample: Report) -> None:
 
 def test_a_page_shows_outcome_map_cause_diagram_and_how_it_was_run(report: Report) -> None:
     text = to_html(report)
-    page = Reader(text)
+    page = HtmlReader(text)
     assert page.tags.count("h1") == 1 and {"map", "violations", "reasons", "requirements", "coverage", "run"} <= {
         *page.ids
     }
@@ -91,7 +56,7 @@ def test_a_page_shows_outcome_map_cause_diagram_and_how_it_was_run(report: Repor
 
 def test_a_page_loads_nothing(report: Report) -> None:
     text = to_html(report)
-    page = Reader(text)
+    page = HtmlReader(text)
     assert page.loaded == [] and page.handlers == []
     assert all(link.startswith("#") for link in page.links)
     assert f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">' in text
@@ -111,7 +76,7 @@ def test_texts_of_a_target_do_no_harm() -> None:
     )
     hostile = replace(VIOLATED, target={"name": HOSTILE, "x": HOSTILE}, results=results, undecided=(HOSTILE,))
     text = to_html(hostile)
-    page = Reader(text)
+    page = HtmlReader(text)
     assert page.tags.count("script") == 2 and "img" not in page.tags and page.handlers == []
     assert "\u202e" not in text and "\x1b" not in text
     assert from_html(text) == hostile
@@ -131,7 +96,7 @@ def test_a_summary_has_outcome_tiers_diagram_and_reasons(report: Report) -> None
 
 def test_several_reports_stand_side_by_side(report: Report) -> None:
     other = replace(VIOLATED, target={"name": HOSTILE, "version": "2"}, scope=Scope.FULL)
-    page = Reader(to_overview_html([report, other]))
+    page = HtmlReader(to_overview_html([report, other]))
     assert page.tags.count("table") == 2
     assert len(render_overview([report, other]).splitlines()) == 2
 

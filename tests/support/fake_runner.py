@@ -9,6 +9,7 @@ from pathlib import Path
 from fencepost.conformance.events import Progress, RunEvent, RunFinished
 from fencepost.conformance.plan import Plan, ReplayOutcome, ReplayResult
 from fencepost.conformance.results import Report
+from fencepost.traces.history.observer import MakeObserver
 from tests.support.sample_reports import KEPT
 
 
@@ -40,7 +41,9 @@ class FakeRunner:
         self._record_call((trace, target, profile))
         return self.outcome
 
-    def judge_files(self, paths: Sequence[Path], progress: Callable[[Progress], None]) -> Report:
+    def judge_files(
+        self, paths: Sequence[Path], progress: Callable[[Progress], None], observe: MakeObserver | None = None
+    ) -> Report:
         self._record_call(tuple(paths))
         progress(Progress(len(paths), len(paths), 1.0))
         return self.report

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from fencepost.traces.events import Header
 from fencepost.traces.files.rotating_writer import recording_part_of
+from fencepost.traces.message_fields import encodable_text
 from fencepost.traces.pipeline.corpus import (
     EVENTS,
     QUARANTINE,
@@ -23,7 +24,6 @@ from fencepost.traces.pipeline.corpus import (
     partition_path,
 )
 from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.message_fields import encodable_text
 from fencepost.traces.pipeline.parallel import map_parallel
 from fencepost.traces.pipeline.row_reader import SHARED_BUCKET, Row, RowReader
 from fencepost.traces.pipeline.schema import TableWriter

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import MalformedLine, read_lines
-from fencepost.traces.pipeline.incarnations import Incarnations
-from fencepost.traces.pipeline.message_fields import (
+from fencepost.traces.message_fields import (
     accepted_offsets,
     assigned_partitions,
     common_error,
@@ -23,6 +22,7 @@ from fencepost.traces.pipeline.message_fields import (
     poll_counts,
     topic_names,
 )
+from fencepost.traces.pipeline.incarnations import Incarnations
 
 SHARED_BUCKET = -1
 """The bucket of events that concern no single group."""

@@ -17,6 +17,9 @@ from tests.targets.process import MissingDependencyError, ProcessFolder, StartEr
 VERSIONS = {"4": "4.4.0", "3": "3.9.2", "3.4": "3.4.1", "2.8": "2.8.2"}
 """The one place where the broker versions are pinned."""
 
+TOOLS_VERSION = "4.3.0"
+"""The newest release whose command-line tools are published to Maven Central."""
+
 HERE = Path(__file__).parent
 COPY_JARS = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 CLUSTER_ID = "ZmVuY2Vwb3N0LXRhcmdldA"
@@ -43,11 +46,20 @@ def run_quietly(command: list[str]) -> None:
 
 def install(version: str) -> Path:
     """Fetch the jars of `version`, once per machine; return the folder that has them in `jars`."""
+    return _install(f"kafka-{version}", version, "pom.xml")
+
+
+def install_tools() -> Path:
+    """Fetch the jars of Kafka's command-line tools, once per machine; return the folder that has them in `jars`."""
+    return _install(f"kafka-tools-{TOOLS_VERSION}", TOOLS_VERSION, "tools.pom.xml")
+
+
+def _install(name: str, version: str, pom: str) -> Path:
     find_java()  # a missing Java is told before anything is downloaded
-    home = cache_folder() / f"kafka-{version}"
+    home = cache_folder() / name
     with _locked(home):
         if not (home / "jars").exists():
-            fetch_jars(version, home / "jars.part")
+            fetch_jars(version, home / "jars.part", pom)
             (home / "jars.part").rename(home / "jars")
     return home
 
@@ -78,11 +90,11 @@ def _locked(home: Path) -> Iterator[None]:
         yield
 
 
-def fetch_jars(version: str, target: Path) -> None:
-    """Have Maven put the broker's jars into `target`."""
+def fetch_jars(version: str, target: Path, pom_name: str = "pom.xml") -> None:
+    """Have Maven put the jars that a project asks for into `target`."""
     if shutil.which("mvn") is None:
-        raise MissingDependencyError("mvn: not found; install Apache Maven, which fetches the broker")
-    pom = ["-f", str(HERE / "pom.xml"), f"-Dkafka.version={version}"]
+        raise MissingDependencyError("mvn: not found; install Apache Maven, which fetches Kafka")
+    pom = ["-f", str(HERE / pom_name), f"-Dkafka.version={version}"]
     try:
         run_quietly(["mvn", "-q", "-B", *pom, COPY_JARS, f"-DoutputDirectory={target}"])
     except StartError as error:

@@ -14,7 +14,7 @@ from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files import trace_files
 from fencepost.traces.files.trace_files import write_trace
-from fencepost.traces.pipeline.message_fields import accepted_offsets, assigned_partitions, double_assigned, poll_counts
+from fencepost.traces.message_fields import accepted_offsets, assigned_partitions, double_assigned, poll_counts
 from fencepost.traces.pipeline.row_reader import REPEATED_LINE, BadLine, Row, RowReader
 from tests.support.trace_builder import ASSIGNMENT, exchange_events, heartbeat_events, join_events
 

@@ -206,6 +206,8 @@ STEP_HANDLERS = {
     "unregister": on_unregister,
     "replace": on_replace,
     "forget": on_unchecked_step,
+    "expel": on_unchecked_step,
+    "expel-unsynced": on_unchecked_step,
 }
 
 

@@ -1,0 +1,181 @@
+"""The history of a group as inline SVG: a band of phases, and the life of each member below it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fencepost.conformance.diagrams.svg import clean
+from fencepost.conformance.reports.incident_words import Clock, MemberNames, describe_cause, format_span
+from fencepost.traces.history.timeline import CauseKind, GroupTimeline, MemberSpan, TimelineRebalance
+
+WIDTH, LEFT, RIGHT = 960, 190, 16
+AXIS_Y, BAND_Y, BAND_HEIGHT, ROW, FIRST_ROW = 18, 34, 26, 22, 84
+MAX_MEMBERS = 20
+"""How many members are drawn."""
+MAX_WAITED = 20
+"""Of how many rebalances, the longest, it is drawn for whom they waited."""
+TICKS = 5
+MIN_WIDTH = 2.0
+"""The narrowest that a rebalance is drawn, so that it is seen."""
+LABEL_WIDTH = 7.2
+"""About the width of a character."""
+MAX_NAME = 24
+FAILURES = frozenset({CauseKind.SESSION, CauseKind.NOT_BACK, CauseKind.NO_SYNC, CauseKind.UNKNOWN_TO_COORDINATOR})
+"""Ends of a membership that the member did not ask for."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeScale:
+    """Places times from `since` to `until`, in milliseconds, on the drawing."""
+
+    since: int
+    until: int
+
+    def x(self, time: int) -> float:
+        """The place of a time; times outside are at the edges."""
+        share = (min(max(time, self.since), self.until) - self.since) / max(1, self.until - self.since)
+        return LEFT + share * (WIDTH - LEFT - RIGHT)
+
+    def shows(self, since: int, until: int) -> bool:
+        """Whether any of this time is on the drawing."""
+        return since <= self.until and until >= self.since
+
+
+def draw_timeline(
+    timeline: GroupTimeline, names: MemberNames, clock: Clock, title: str, window: tuple[int, int] | None = None
+) -> str:
+    """The timeline as an SVG element, of the whole history or of a window of it."""
+    scale = TimeScale(*(window or lively_window(timeline)))
+    members = shown_members(timeline, scale)
+    rebalances = [each for each in timeline.rebalances if scale.shows(each.began, end_of(each, timeline))]
+    drawn = members[:MAX_MEMBERS]
+    height = FIRST_ROW + ROW * len(drawn) + (ROW if len(members) > len(drawn) else 0)
+    parts = [
+        f'<svg class="timeline" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img">',
+        f"<title>{clean(title)}</title><desc>The rebalances follow in words.</desc>",
+        *axis_elements(scale, clock, height),
+        *phase_elements(timeline, scale),
+    ]
+    for rebalance in rebalances:
+        parts += rebalance_elements(rebalance, timeline, scale, height)
+    waited = sorted(rebalances, key=lambda each: -each.duration(timeline.last))[:MAX_WAITED]
+    for number, member in enumerate(drawn):
+        parts += member_elements(member, waited, scale, names, FIRST_ROW + ROW * number)
+    if len(members) > len(drawn):
+        more = f"{len(members) - len(drawn)} more members are not drawn"
+        parts.append(f'<text class="soft" x="{LEFT}" y="{height - 7}">{more}</text>')
+    return "".join([*parts, "</svg>"])
+
+
+def lively_window(timeline: GroupTimeline) -> tuple[int, int]:
+    """The time in which something happened to the group: one that is empty or gone in the end is not drawn to there."""
+    if timeline.members or timeline.open_rebalance is not None or not timeline.rebalances:
+        return timeline.first, timeline.last
+    begun = min(each.began for each in timeline.rebalances)
+    over = max(end_of(each, timeline) for each in timeline.rebalances)
+    over = max([over, *(each.until or 0 for each in timeline.past_members)])
+    margin = max(1, (over - begun) // 10)
+    return max(timeline.first, begun - margin), min(timeline.last, over + margin)
+
+
+def end_of(rebalance: TimelineRebalance, timeline: GroupTimeline) -> int:
+    """When a rebalance ended, or the trace."""
+    return timeline.last if rebalance.ended is None else rebalance.ended
+
+
+def shown_members(timeline: GroupTimeline, scale: TimeScale) -> list[MemberSpan]:
+    """The members in the window: present ones first in the order of coming, then those that went, the last first."""
+    past = [each for each in reversed(timeline.past_members) if scale.shows(each.since or 0, each.until or 0)]
+    present = [each for each in timeline.members if (each.since or 0) <= scale.until]
+    return [*present, *past]
+
+
+def axis_elements(scale: TimeScale, clock: Clock, height: int) -> Iterator[str]:
+    """The axis of time."""
+    for number in range(TICKS + 1):
+        time = scale.since + (scale.until - scale.since) * number // TICKS
+        x = scale.x(time)
+        anchor = "start" if number == 0 else "end" if number == TICKS else "middle"
+        yield f'<text class="time" x="{x:.1f}" y="{AXIS_Y}" text-anchor="{anchor}">{clean(clock.time(time))}</text>'
+        yield f'<line class="lane" x1="{x:.1f}" x2="{x:.1f}" y1="{AXIS_Y + 6}" y2="{height}"/>'
+
+
+def phase_elements(timeline: GroupTimeline, scale: TimeScale) -> Iterator[str]:
+    """The band of phases, without the rebalances."""
+    yield f'<text x="{LEFT - 8}" y="{BAND_Y + 17}" text-anchor="end">group</text>'
+    for span in timeline.spans:
+        if span.phase and scale.shows(span.since, span.until):
+            label = f"{span.phase} g{span.generation}"
+            title = f"{label}, {format_span(span.until - span.since)}"
+            yield from band(label, span.phase, span.since, span.until, scale, title)
+
+
+def band(label: str, phase: str, since: int, until: int, scale: TimeScale, title: str, mark: str = "") -> Iterator[str]:
+    """A part of the band of phases, with its label where there is room."""
+    x, width = scale.x(since), max(MIN_WIDTH, scale.x(until) - scale.x(since))
+    box = f'x="{x:.1f}" y="{BAND_Y}" width="{width:.1f}" height="{BAND_HEIGHT}"'
+    yield f'<rect class="phase-{clean(phase.lower())}{mark}" {box}><title>{clean(title)}</title></rect>'
+    if width > len(label) * LABEL_WIDTH + 6:
+        yield f'<text class="phase-name" x="{x + 4:.1f}" y="{BAND_Y + 17}">{clean(label)}</text>'
+
+
+def rebalance_elements(
+    rebalance: TimelineRebalance, timeline: GroupTimeline, scale: TimeScale, height: int
+) -> Iterator[str]:
+    """A rebalance in the band, and a line down to the members where it began."""
+    end = end_of(rebalance, timeline)
+    joined = end if rebalance.joined is None else rebalance.joined
+    mark = " stuck" if rebalance.ended is None else ""
+    x = scale.x(rebalance.began)
+    yield f'<line class="began" x1="{x:.1f}" x2="{x:.1f}" y1="{BAND_Y}" y2="{height}"/>'
+    title = f"Preparing, {format_span(joined - rebalance.began)}"
+    yield from band("Preparing", "Preparing", rebalance.began, joined, scale, title, mark)
+    if rebalance.joined is not None and end > joined:
+        title = f"Completing g{rebalance.generation}, {format_span(end - joined)}"
+        yield from band(f"Completing g{rebalance.generation}", "Completing", joined, end, scale, title, mark)
+    if rebalance.ended is None:
+        place = f'x="{scale.x(end):.1f}" y="{BAND_Y + BAND_HEIGHT + 14}" text-anchor="end"'
+        yield f'<text class="stuck-label" {place}>not over</text>'
+
+
+def member_elements(
+    member: MemberSpan, rebalances: Sequence[TimelineRebalance], scale: TimeScale, names: MemberNames, y: int
+) -> Iterator[str]:
+    """The life of a member: dashed while a rebalance waits for it."""
+    name = names.name(member.member)
+    short = name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
+    since = scale.since if member.since is None else member.since
+    until = scale.until if member.until is None else member.until
+    start, end = scale.x(since), scale.x(until)
+    yield f'<g class="member"><title>{clean(member_title(member, names))}</title>'
+    yield f'<text x="{LEFT - 8}" y="{y + 4}" text-anchor="end">{clean(short)}</text>'
+    yield f'<line x1="{start:.1f}" x2="{end:.1f}" y1="{y}" y2="{y}"/>'
+    for rebalance in rebalances:
+        yield from waiting_elements(member, rebalance, scale, y)
+    if member.since is not None and member.since >= scale.since:
+        yield f'<circle cx="{start:.1f}" cy="{y}" r="4"/>'
+    if member.until is not None and member.until <= scale.until:
+        failed = member.end is not None and member.end.kind in FAILURES
+        shape = "l8,8 m0,-8 l-8,8" if failed else "l0,8 m4,-8 l0,8"
+        yield f'<path class="{"failed" if failed else "went"}" d="M{end - 4:.1f},{y - 4} {shape}"/>'
+    yield "</g>"
+
+
+def waiting_elements(member: MemberSpan, rebalance: TimelineRebalance, scale: TimeScale, y: int) -> Iterator[str]:
+    """The time for which a rebalance waited for a member to join again."""
+    came = member.since is not None and member.since >= rebalance.began
+    gone = member.until is not None and member.until <= rebalance.began
+    if came or gone or (not rebalance.back and rebalance.ended is not None):
+        return
+    limits = [each for each in (rebalance.joined, rebalance.ended, member.until) if each is not None]
+    back = dict(rebalance.back).get(member.member)
+    until = back if back is not None else min(limits, default=scale.until)
+    start, end = scale.x(rebalance.began), scale.x(until)
+    if end - start >= MIN_WIDTH:
+        yield f'<rect class="awaited" x="{start:.1f}" y="{y - 5}" width="{end - start:.1f}" height="10"/>'
+
+
+def member_title(member: MemberSpan, names: MemberNames) -> str:
+    """A member in words, for a pointer over it and for a screen reader."""
+    instance = f" (instance {member.instance})" if member.instance is not None else ""
+    end = f": {describe_cause(member.end, names)}" if member.end is not None else ""
+    return f"{member.member}{instance}{end}"

@@ -1,0 +1,225 @@
+"""The history of groups by the steps of the model that explain a trace."""
+
+from typing import Any
+
+from fencepost.model.classic.coordinator.state import GroupState
+from fencepost.model.classic.core.state import Group, Holder, Phase, Slot
+from fencepost.model.classic.messages.requests import JoinGroup, LeaveGroup
+from fencepost.model.classic.rules import RULES
+from fencepost.traces.history.builder import NOT_SHOWN, TimelineBuilder
+from fencepost.traces.history.state_history import awaited_members
+from fencepost.traces.history.timeline import CauseKind, ChangeCause, HoldKind, PhaseHold
+from fencepost.traces.judge.search.configuration import Path
+from fencepost.traces.judge.search.time_interval import low
+
+REMOVAL_KINDS = {
+    "timer.session": CauseKind.SESSION,
+    "timer.parked": CauseKind.SESSION,
+    "timer.rebalance": CauseKind.NOT_BACK,
+    "timer.sync": CauseKind.NO_SYNC,
+}
+"""Why members are gone after a timer."""
+REBALANCING = (Phase.PREPARING, Phase.COMPLETING)
+
+
+class ModelSteps:
+    """Tells the history of one group by the steps that the judge has settled."""
+
+    def __init__(self, builder: TimelineBuilder) -> None:
+        self.builder = builder
+        self.last: Group | None = None
+        self.is_following = False
+        """Whether the state before the next step is known."""
+
+    def add_step(self, path: Path, time: int) -> None:
+        """Tell a step; `time` is that of its request, or the latest it can be if it is a timer's."""
+        if path.start is None or path.outcome is None:
+            self.is_following = False
+            return
+        before, after = group_of(path.start), group_of(path.outcome.state)
+        if not self.is_following or (before is not self.last and not is_alike(before, self.last)):
+            self.adopt_state(before, time)
+        self.last, self.is_following = after, True
+        if before is after or is_alike(before, after):
+            return
+        moment = time if path.handle else min(time, timer_deadline(before, after, path.rule, time))
+        self.tell_change(before, after, path, moment)
+
+    def adopt_state(self, group: Group | None, time: int) -> None:
+        """Take over the state of a group that was not followed until now."""
+        if group is None:
+            if self.builder.phase:
+                self.builder.forget_group(time)
+            return
+        self.builder.set_members(
+            time, {name_of(slot): (text(slot.instance), text(slot.client)) for slot in members_of(group)}
+        )
+        self.builder.set_phase(time, phase_name(group), group.generation)
+        self.builder.protocol = text(group.protocol)
+
+    def tell_change(self, before: Group | None, after: Group | None, path: Path, time: int) -> None:
+        """Tell what a step changed: a rebalance begins, members come and go, a phase ends."""
+        builder = self.builder
+        removed = removal_causes(before, after, path)
+        if begins_rebalance(before, after):
+            builder.begin_rebalance(time, rebalance_cause(before, after, path, removed))
+        missed = [name for name in removed if builder.open is not None and name not in builder.open.back]
+        for name, cause in removed.items():
+            builder.remove_member(time, name, cause)
+        if after is None:
+            builder.forget_group(time)
+            return
+        self.tell_arrivals(before, after, time)
+        if isinstance(path.request, JoinGroup) and path.request.core.member in {slot.id for slot in members_of(after)}:
+            builder.mark_back(time, str(path.request.core.member))  # it may end the join phase at once
+        builder.protocol = text(after.protocol)
+        old_phase = before.phase if before is not None else None
+        if after.generation != (before.generation if before is not None else 0):
+            if after.phase is Phase.EMPTY:
+                builder.generation = after.generation
+            else:
+                builder.end_join_phase(time, after.generation, join_hold(path.rule, missed, time, builder))
+        if after.phase in (Phase.STABLE, Phase.EMPTY) and after.phase is not old_phase:
+            hold = sync_hold(path, builder, time) if after.phase is Phase.STABLE else None
+            builder.end_rebalance(time, phase_name(after), hold)
+            builder.generation = after.generation
+
+    def tell_arrivals(self, before: Group | None, after: Group, time: int) -> None:
+        """Tell which members are new, and which have joined again."""
+        old = {name_of(slot): slot for slot in members_of(before)}
+        for slot in members_of(after):
+            name = name_of(slot)
+            known = old.get(name)
+            if known is None:
+                self.builder.add_member(time, name, text(slot.instance), text(slot.client))
+            if slot.join and (known is None or not known.join):
+                self.builder.mark_back(time, name)
+
+    def awaited(self) -> tuple[str, ...]:
+        """The members that the present rebalance waits for."""
+        group = self.last if self.is_following else None
+        return tuple(awaited_members(group)) if group is not None and group.phase in REBALANCING else ()
+
+
+def group_of(state: GroupState) -> Group | None:
+    """The group in a state of the world."""
+    return state.group
+
+
+def members_of(group: Group | None) -> list[Slot]:
+    """The slots of the members of a group."""
+    return [] if group is None else [slot for slot in group.slots if slot.holder is Holder.MEMBER]
+
+
+def name_of(slot: Slot) -> str:
+    """The member id in a slot."""
+    return str(slot.id)
+
+
+def text(value: Any) -> str | None:
+    """The value as text; None stays None."""
+    return None if value is None else str(value)
+
+
+def phase_name(group: Group) -> str:
+    """The phase as it is called in reports."""
+    return Phase(group.phase).name.capitalize()
+
+
+def is_alike(one: Group | None, other: Group | None) -> bool:
+    """Whether two states differ in nothing that a history tells."""
+    if one is None or other is None:
+        return one is other
+    if (one.phase, one.generation, len(one.slots)) != (other.phase, other.generation, len(other.slots)):
+        return False
+    return all(
+        (a.id, a.holder, bool(a.join)) == (b.id, b.holder, bool(b.join))
+        for a, b in zip(one.slots, other.slots, strict=True)
+    )
+
+
+def begins_rebalance(before: Group | None, after: Group | None) -> bool:
+    """Whether a rebalance begins in a step: a new join phase, which the same step may also end."""
+    if after is None:
+        return False
+    old_phase = before.phase if before is not None else Phase.EMPTY
+    if after.phase is Phase.PREPARING:
+        return old_phase is not Phase.PREPARING
+    counted = after.generation != (before.generation if before is not None else 0)
+    return counted and old_phase is not Phase.PREPARING
+
+
+def removal_causes(before: Group | None, after: Group | None, path: Path) -> dict[str, ChangeCause]:
+    """The members that a step removed, each with the reason."""
+    left = {name_of(slot) for slot in members_of(after)}
+    gone = [slot for slot in members_of(before) if name_of(slot) not in left]
+    return {name_of(slot): removal_cause(slot, path) for slot in gone}
+
+
+def removal_cause(slot: Slot, path: Path) -> ChangeCause:
+    """Why a step removed the member in a slot."""
+    member = (name_of(slot),)
+    if isinstance(path.request, LeaveGroup):
+        return ChangeCause(CauseKind.LEFT, member)
+    if isinstance(path.request, JoinGroup):
+        return ChangeCause(CauseKind.REPLACED, member)
+    kind = REMOVAL_KINDS.get(path.rule)
+    if kind is not None:
+        timeout = slot.session_timeout if kind is CauseKind.SESSION else slot.rebalance_timeout
+        return ChangeCause(kind, member, timeout)
+    return ChangeCause(CauseKind.OTHER, member, detail=guard_of(path.rule))
+
+
+def guard_of(rule: str) -> str:
+    """The guard of a rule, in words."""
+    return RULES[rule].guard if rule in RULES else rule
+
+
+def rebalance_cause(
+    before: Group | None, after: Group | None, path: Path, removed: dict[str, ChangeCause]
+) -> ChangeCause:
+    """Why a step began a rebalance."""
+    if isinstance(path.request, JoinGroup):
+        known = {name_of(slot) for slot in members_of(before)}
+        new = tuple(name_of(slot) for slot in members_of(after) if name_of(slot) not in known)
+        if removed:
+            return ChangeCause(CauseKind.REPLACED, (*removed, *new))
+        if new:
+            return ChangeCause(CauseKind.CAME, new)
+        return ChangeCause(CauseKind.REJOINED, (str(path.request.core.member),))
+    if removed:
+        first = next(iter(removed.values()))
+        return ChangeCause(first.kind, tuple(removed), first.timeout, first.detail)
+    return ChangeCause(CauseKind.OTHER, detail=guard_of(path.rule)) if path.rule else NOT_SHOWN
+
+
+def join_hold(rule: str, missed: list[str], time: int, builder: TimelineBuilder) -> PhaseHold | None:
+    """What held a join phase up that ends in a step; None if it was the one who joined last."""
+    waited = time - builder.open.began if builder.open is not None else 0
+    if missed:
+        return PhaseHold(HoldKind.GONE, tuple(missed), waited)
+    if rule == "timer.initial-delay":
+        return PhaseHold(HoldKind.INITIAL_DELAY, (), waited)
+    return None
+
+
+def sync_hold(path: Path, builder: TimelineBuilder, time: int) -> PhaseHold | None:
+    """What held a sync phase up: the leader, whose assignment ends it."""
+    joined = builder.open.joined if builder.open is not None else None
+    core = getattr(path.request, "core", None)
+    if joined is None or core is None:
+        return None
+    return PhaseHold(HoldKind.LEADER, (str(core.member),), time - joined)
+
+
+def timer_deadline(before: Group | None, after: Group | None, rule: str, latest: int) -> int:
+    """When the timer of a step was due; `latest` if the step was none of a timer."""
+    if before is None:
+        return latest
+    if rule in ("timer.rebalance", "timer.initial-delay", "timer.initial-delay-grows"):
+        return low(before.join_deadline)
+    if rule.startswith("timer.sync"):
+        return low(before.sync_deadline)
+    left = {name_of(slot) for slot in members_of(after)}
+    due = [low(slot.deadline) for slot in members_of(before) if name_of(slot) not in left and slot.armed]
+    return min(due, default=latest)
