@@ -11,6 +11,7 @@ from fencepost.conformance.analysis.trace_report import MALFORMED_ERRORS, TraceJ
 from fencepost.conformance.pipeline.merge import RankedFailure, shortest_failures
 from fencepost.conformance.reports.typed_json import to_plain
 from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.files.trace_files import TraceError
 from fencepost.traces.history.state_history import StateHistory
 from fencepost.traces.operations import PairedEvent
 from fencepost.traces.pipeline.judge_corpus import UNREADABLE, Finding, Shard
@@ -34,10 +35,13 @@ def shard_findings(
             judging.judge_event(moment)
             yield from rows.new_findings(judge.history)
         verdict = judging.finish()
+    except TraceError as error:
+        yield rows.unreadable(error.reason)
+        return
     except MALFORMED_ERRORS as error:
         later = (moment.event for moment in moments)
         reason = describe_malformed(judging, later) or f"the judge cannot go on: {type(error).__name__}: {error}"
-        yield rows.finding(UNREADABLE, {"line": 0, "reason": reason, "files": shard.files, "malformed": True})
+        yield rows.unreadable(reason)
         return
     yield from rows.new_findings(judge.history)
     for rank, doubt in enumerate(verdict.inconclusive):
@@ -77,6 +81,11 @@ class FindingRows:
         """A row with `value` as JSON."""
         named = None if group is None else group.encode("utf-8", "backslashreplace").decode("utf-8")
         return Finding(self.shard.trace, self.shard.bucket, kind, sequence, time, named, json.dumps(value))
+
+    def unreadable(self, reason: str) -> Finding:
+        """The row of a trace that cannot be judged."""
+        value = {"line": 0, "reason": reason, "files": self.shard.files, "malformed": True}
+        return self.finding(UNREADABLE, value)
 
     def new_findings(self, history: StateHistory) -> Iterator[Finding]:
         """The changes of state and the rebalances since the last call."""

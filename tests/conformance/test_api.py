@@ -51,7 +51,7 @@ TYPES = {
         *("provenance", "kit"),
     ),
     "Requirement": ("id", "level", "title", "sentence", "source", "testability", "needs", "why", "since"),
-    "RequirementResult": ("id", "verdict", "note", "checks", "failures", "causes", "remark"),
+    "RequirementResult": ("id", "verdict", "note", "checks", "failures", "causes", "remark", "more_failures"),
     "Scenario": ("name", "requirements", "play", "needs", "smoke"),
     "TraceVerdict": (
         *("violations", "check_results", "rules", "decisions", "inconclusive", "events", "transitions"),

@@ -13,6 +13,7 @@ from fencepost.adapters.target import Exchange, SendOptions, TraceBuilder
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
+from fencepost.model.wire.compiler import schema_of
 from fencepost.traces.events import Event, Header, Kind, Order
 
 Body = dict[str, Any]
@@ -118,6 +119,8 @@ class RandomClient:
         """Send a request in the name of an actor."""
         if actor is not None and actor.instance is not None and version >= INSTANCE_SINCE.get(api, 99):
             body = {"group_instance_id": actor.instance, **body}
+        known = {field.name for field in schema_of(f"{api}Request", version).fields if version in field.versions}
+        body = {name: value for name, value in body.items() if name in known}
         exchange = self.channel.send(api, version, body, SendOptions(actor.label if actor else ""))
         self.open.append((exchange, actor))
         return exchange
@@ -320,7 +323,8 @@ class RandomClient:
         actor, version = self.pick_member(), self.pick_version("TxnOffsetCommit")
         if not self.producers or self.is_likely(0.2):
             name = f"producer {len(self.producers)}"
-            response = self.send("InitProducerId", 4, {"transactional_id": name}).response.result()
+            started: Body = {"transactional_id": name, "transaction_timeout_ms": 60_000}
+            response = self.send("InitProducerId", 4, started).response.result()
             assert response is not None
             self.producers.append((name, response["producer_id"], response["producer_epoch"]))
         name, producer, epoch = self.source.choice(self.producers)
@@ -334,6 +338,9 @@ class RandomClient:
         if version >= 3 and self.is_likely(0.6):
             body |= {"generation_id": self.pick_generation(actor), "member_id": self.pick_member_id(actor)}
             self.send("TxnOffsetCommit", version, body | self.pick_instance(), actor)
+        elif version >= 3:
+            nobody: Body = {"generation_id": -1, "member_id": "", "group_instance_id": None}
+            self.send("TxnOffsetCommit", version, body | nobody)
         else:
             self.send("TxnOffsetCommit", version, body)
 
@@ -347,7 +354,11 @@ class RandomClient:
 
     def describe(self) -> None:
         groups = self.source.sample(("g", "h", "nothing"), self.source.choice((1, 1, 2)))
-        self.send("DescribeGroups", self.pick_version("DescribeGroups"), {"groups": groups})
+        version = self.pick_version("DescribeGroups")
+        body: Body = {"groups": groups}
+        if version >= 3:
+            body["include_authorized_operations"] = False
+        self.send("DescribeGroups", version, body)
 
     def list_groups(self) -> None:
         version, body = self.pick_version("ListGroups"), Body()
