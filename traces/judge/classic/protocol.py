@@ -54,13 +54,25 @@ class ClassicProtocol(JudgedProtocol):
         self.lookup = LookupCheck()
         self.log_steps = LogStepCheck()
         self.lifetimes = GroupLifetimes()
+        self.producers: dict[str, int] = {}
+        """Producer ids by transactional id."""
 
     # --- groups -------------------------------------------------------------------------------------------------
 
     def requests_in(self, operation: Operation, groups: Iterable[str]) -> Sequence[Request]:
         """The request as each group sees it that it concerns."""
         names = self.topics.names
+        if operation.api == "InitProducerId":
+            return self.aborts_in(operation, groups)
         return read_requests(operation.api, operation.version, operation.body, operation.handle, groups, names)
+
+    def aborts_in(self, operation: Operation, groups: Iterable[str]) -> Sequence[Request]:
+        """The end of the open transaction of a producer that starts again (KIP-360), in each group."""
+        response, name = operation.response or {}, str(operation.body.get("transactional_id"))
+        if response.get("error_code") == 0:
+            self.producers[name] = response["producer_id"]
+        producer = self.producers.get(name)
+        return [] if producer is None else [EndTxn(group, operation.handle, producer, False) for group in groups]
 
     def new_stepper(self, group: str, settings: Settings) -> ClassicStepper:
         """A stepper in a cluster with the topics known; names learned later count, too."""

@@ -50,7 +50,14 @@ class ClassicStepper(CoordinatorStepper):
         )
         if unsettled or (isinstance(request, EndTxn) and (operation.response or {}).get("error_code")):
             # The transaction coordinator is not what is judged here.
-            yield evolve(configuration, matched=configuration.matched | {operation.handle})
+            answered = evolve(configuration, matched=configuration.matched | {operation.handle})
+            yield answered
+            if isinstance(request, EndTxn) and operation.api == "InitProducerId":
+                # The producer's open transaction is being aborted, or another is.
+                ended = (request.producer, False, now)
+                world = configuration.world
+                if request.producer in world.pending:
+                    yield evolve(answered, world=evolve(world, ended_transactions=(*world.ended_transactions, ended)))
             return
         ready = finish_loading(configuration, now)
         found = self.step_request(ready, part, request, now)
