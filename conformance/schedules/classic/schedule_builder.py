@@ -15,7 +15,7 @@ MAX_RESTARTS = 3
 HEARTBEAT_INTERVAL_MS = 25_000
 """How often members with long sessions heartbeat while much time passes."""
 PLANS = ("", "", "", "", "part", "last")
-GROUP_SIZES = (0, 1, 2, 3, 3, 4)
+GROUP_SIZES = (0, 0, 1, 2, 3, 3, 4)
 """How many members a group has before interactions; one of none has members only if an interaction makes them join."""
 NO_OPTIONS: Mapping[str, Value] = {}
 

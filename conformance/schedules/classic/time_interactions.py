@@ -5,15 +5,17 @@ from fencepost.conformance.schedules.classic.membership_interactions import ask_
 from fencepost.conformance.schedules.classic.moves.cast import SHORT
 from fencepost.conformance.schedules.classic.offset_interactions import (
     PARTITIONS,
+    WITHOUT_MEMBER,
     draw_offset,
     draw_sender,
     leave_all,
     transact,
 )
 from fencepost.conformance.schedules.classic.schedule_builder import ScheduleBuilder
+from fencepost.conformance.schedules.schedule import Value
 from fencepost.model.settings import NEW_MEMBER_TIMEOUT_MS
 
-RETENTION_SHARES = (40, 50, 60, 90)
+RETENTION_SHARES = (25, 40, 55, 70)
 """Parts of the retention of offsets that pass at a time, in percent."""
 MAX_WAITS = 16
 """How many waits a schedule may have before one of minutes."""
@@ -133,21 +135,25 @@ def wait_for_retention(builder: ScheduleBuilder) -> None:
 @interaction(Family.TIME, is_virtual)
 def renew_retention(builder: ScheduleBuilder) -> None:
     """Offsets are committed; between two parts of their retention something happens that may begin it anew."""
-    options = draw_offset(builder)
-    builder.make_move("commit", builder.pick_member(), {**options, **draw_sender(builder)})
-    if builder.flag():
+    options, how = draw_offset(builder), builder.draw.choose(("stay", "leave", "delete"))
+    if how == "delete":
+        leave_all(builder)
+        builder.act("delete")
+    sender = WITHOUT_MEMBER if how == "delete" else draw_sender(builder)
+    builder.make_move("commit", builder.pick_member(), {**options, **sender})
+    if how == "leave":
         leave_all(builder)
     retain(builder)
-    further = {"partition": (int(options["partition"]) + 1) % PARTITIONS, "offset": builder.draw.number(0, 90)}
+    further: dict[str, Value] = {"partition": (int(options["partition"]) + 1) % PARTITIONS, **sender}
     match builder.draw.choose(("commit", "leave", "rebalance", "transact", "restart")):
         case "commit":
-            builder.make_move("commit", builder.pick_member(), {**further, **draw_sender(builder)})
+            builder.make_move("commit", builder.pick_member(), {**further, "offset": builder.draw.number(0, 90)})
         case "leave":
             leave_all(builder)
         case "rebalance":
             builder.rebalance(builder.pick_actors(2))
         case "transact" if builder.scope.transactions:
-            transact(builder, 0, further)
+            transact(builder, 0, {**further, "offset": builder.draw.number(0, 90)})
             builder.act("end", {"producer": 0})
         case "restart" if builder.can_restart():
             builder.act("restart")
@@ -247,13 +253,17 @@ def restart_target_twice(builder: ScheduleBuilder) -> None:
 
 @interaction(Family.RESTARTS, lambda builder: builder.can_restart() and builder.scope.transactions)
 def restart_in_transaction(builder: ScheduleBuilder) -> None:
-    """The target restarts while a transaction is open; then it may end."""
+    """The target restarts while a transaction is open or when it has just ended."""
     options = draw_offset(builder)
     transact(builder, 2, options)
     if builder.flag():
         builder.make_move("commit", builder.pick_member(), {**options, "offset": builder.draw.number(0, 90)})
+    end = {"producer": 2, **({"abort": 1} if builder.draw.number(0, 2) == 0 else {})}
+    when = builder.draw.choose(("before", "after", "never"))
+    if when == "before":
+        builder.act("end", end)
     builder.act("restart")
     builder.fetch_all()
-    if builder.flag():
-        builder.act("end", {"producer": 2, **({"abort": 1} if builder.draw.number(0, 2) == 0 else {})})
+    if when == "after":
+        builder.act("end", end)
         builder.fetch_all()
