@@ -36,7 +36,7 @@ class ScheduleDraft:
     def __init__(self, draw: Draw, scope: ScheduleScope) -> None:
         self.predicted: Counter[Transition] = Counter()
         self.families = choose_families(draw, scope)
-        groups = draw.choose((2, 2, 3)) if Family.GROUPS in self.families else 1
+        groups = draw.choose((2, 2, 3) if Family.GROUPS in self.families else (1, 1, 2))
         self.simulation = Simulation(
             draw_roles(draw, groups),
             scope.settings,
