@@ -29,6 +29,7 @@ GROUP_CHANGING_APIS = frozenset(
         "LeaveGroup",
         "OffsetCommit",
         "TxnOffsetCommit",
+        "InitProducerId",
         "EndTxn",
         "DeleteGroups",
         "OffsetDelete",

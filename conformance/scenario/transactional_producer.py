@@ -8,16 +8,14 @@ from fencepost.model.errors import TRANSIENT_ERRORS, error_name
 from fencepost.traces.events import Body
 
 MAX_ATTEMPTS = 40
+TRANSACTION_TIMEOUT_MS = 30_000
 LAST_EXPLICIT_VERSION = 4
 """The last version in which a producer adds the group to the transaction by a request of its own (KIP-890)."""
 
 
 @dataclass(slots=True)
 class TransactionalProducer:
-    """A transactional producer and its one transaction, which commits offsets of a group.
-
-    `timeout` is that of the transaction, in milliseconds.
-    """
+    """A transactional producer and its one transaction, which commits offsets of a group."""
 
     sender: RequestSender
     group_id: str
@@ -25,20 +23,19 @@ class TransactionalProducer:
     """The transactional id; one by the group if none is given."""
     id: int = -1
     epoch: int = -1
-    timeout: int = 30_000
 
     def __post_init__(self) -> None:
         self.name = self.name or f"{self.group_id}-producer"
 
-    async def begin(self) -> None:
-        """Get a producer id, and add the group to the transaction."""
-        await self.initialize()
+    async def begin(self, timeout: int = TRANSACTION_TIMEOUT_MS) -> None:
+        """Get a producer id, and add the group to the transaction, which may stay open for `timeout` milliseconds."""
+        await self.begin_epoch(timeout)
         await self.add_group(self.group_id)
 
-    async def initialize(self) -> None:
-        """Get a producer id; an open transaction of the name is aborted."""
+    async def begin_epoch(self, timeout: int = TRANSACTION_TIMEOUT_MS) -> None:
+        """Get a producer id and an epoch. That ends a transaction of an older epoch."""
         body = await self.send_when_ready(
-            "InitProducerId", {"transactional_id": self.name, "transaction_timeout_ms": self.timeout}
+            "InitProducerId", {"transactional_id": self.name, "transaction_timeout_ms": timeout}
         )
         self.id, self.epoch = body["producer_id"], body["producer_epoch"]
 

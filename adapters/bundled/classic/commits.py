@@ -10,6 +10,7 @@ from fencepost.adapters.bundled.classic.messages import Body, Error, Request
 from fencepost.adapters.bundled.classic.offset_store import OffsetStore
 from fencepost.adapters.bundled.classic.rebalance import Rebalancer
 from fencepost.adapters.bundled.classic.records import OffsetRecord
+from fencepost.adapters.bundled.classic.transactions import Transactions
 
 _NO_GENERATION = -1
 _NO_RETENTION = -1
@@ -60,10 +61,13 @@ Results = dict[tuple[str | None, int], Error]
 class Commits:
     """Handles OffsetCommit and TxnOffsetCommit."""
 
-    def __init__(self, runtime: CoordinatorState, rounds: Rebalancer, ledger: OffsetStore) -> None:
+    def __init__(
+        self, runtime: CoordinatorState, rounds: Rebalancer, ledger: OffsetStore, transactions: Transactions
+    ) -> None:
         self._runtime = runtime
         self._rounds = rounds
         self._ledger = ledger
+        self._transactions = transactions
 
     def handle(self, request: Request) -> None:
         """Respond for every partition; the group is checked only if the cluster has one of them (COMMIT-14)."""
@@ -104,6 +108,8 @@ class Commits:
         """Return NONE for an accepted commit, which extends the member's session (COMMIT-19), else the error."""
         if commit.is_transactional and not commit.group_id:
             return Error.INVALID_GROUP_ID
+        if commit.is_transactional and self._transactions.is_fenced(commit.request):
+            return Error.INVALID_PRODUCER_EPOCH
         group = self._runtime.groups.get(commit.group_id)
         if group is None:
             return self.check_unknown_group(commit)

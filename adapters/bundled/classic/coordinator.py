@@ -68,7 +68,7 @@ class Coordinator:
         rounds = Rebalancer(self._runtime)
         self._transactions = Transactions(self._runtime, ledger)
         self._cleanup = Cleanup(self._runtime, ledger)
-        commits = Commits(self._runtime, rounds, ledger)
+        commits = Commits(self._runtime, rounds, ledger, self._transactions)
         offsets = Offsets(self._runtime, ledger)
         admin = Admin(self._runtime, ledger, coordinator_of)
         self._handlers: Mapping[str, Callable[[Request], None]] = {

@@ -63,6 +63,13 @@ class Transactions:
         current = present.epoch == request.body.get("producer_epoch", 0)
         return Error.NONE if current else Error.INVALID_PRODUCER_EPOCH
 
+    def is_fenced(self, request: Request) -> bool:
+        """Whether the epoch of a transactional commit is older than that of its transactional id (COMMIT-31)."""
+        present = self._producers.get(request.body.get("transactional_id", ""))
+        if present is None or present.producer != request.body.get("producer_id", 0):
+            return False
+        return bool(request.body.get("producer_epoch", 0) < present.epoch)
+
     def end_transaction(self, producer: int, committed: bool) -> Error:
         """Write the end of the transaction to the log, then apply it."""
         record = TransactionEnd(producer, committed)

@@ -5,6 +5,7 @@ from fencepost.conformance.scenario.scenario import ScenarioFamily
 from fencepost.conformance.scenarios.classic.commits import is_commit_accepted
 from fencepost.conformance.scenarios.classic.neighbours import check_bystander, commit_in_bystander, find_neighbours
 from fencepost.conformance.scenarios.classic.partitions import ABSENT_TOPIC
+from fencepost.traces.judge.classic.overdue_cleanup import MAX_CLEANUP_PASSES
 
 deletions = ScenarioFamily()
 
@@ -52,6 +53,33 @@ async def delete_an_emptied_group(group: ScenarioContext) -> None:
     await group.check("ADMIN-18", group.describe_groups(), fields="state", reached=stored)
     await group.check("ADMIN-18", group.fetch(), fields="offset", reached=stored)
     await group.check("ADMIN-20", group.delete_groups(), reached=stored)
+
+
+async def describe_until_gone(group: ScenarioContext) -> Call:
+    """Describe the group after each clean-up pass until it is gone; returns the last call."""
+    call = group.describe_groups()
+    for _ in range(MAX_CLEANUP_PASSES + 1):
+        if (await call)["groups"][0]["group_state"] == "Dead":
+            break
+        await group.sleep_past(group.settings.retention_check_interval)
+        call = group.describe_groups()
+    return call
+
+
+@deletions.add("ADMIN-35", needs=("retention",))
+async def emptied_group_goes_away(group: ScenarioContext) -> None:
+    """A group that its members have left, and that has no offsets, is gone after some clean-up passes."""
+    (a,) = await group.form_stable_group(group.member("A"))
+    await group.leave(a)
+    await group.check("ADMIN-35", await describe_until_gone(group), fields="state")
+
+
+@deletions.add("ADMIN-35", needs=("retention",))
+async def simple_group_without_offsets_goes_away(group: ScenarioContext) -> None:
+    """A simple group whose last offset was deleted is gone after some clean-up passes."""
+    stored = await is_commit_accepted(group.commit(None, {0: 7}))
+    await group.delete_offsets([0])
+    await group.check("ADMIN-35", await describe_until_gone(group), fields="state", reached=stored)
 
 
 @deletions.add("ADMIN-19")

@@ -99,15 +99,15 @@ class ModelCoordinator:
         return list(given.values())
 
     def initialize_producer(self, request: Request, now: int) -> Response:
-        """Give a transactional id its producer id with the next epoch, and abort its open transaction."""
+        """Give a transactional id its producer id with the next epoch, and tell the groups that know the producer."""
         name = request.body["transactional_id"]
         producer, epoch = self.producers.get(name, (len(self.producers) + 1, -1))
         self.producers[name] = producer, epoch + 1
         for group, state in self.group_states.items():
-            abort = model.EndTxn(group, request.handle, producer, committed=False)
-            if producer in state.pending:
-                result = handle_request(state, abort, self.step_context(now), self.cluster)
-                self.apply_result(group, state, abort, result)
+            if producer in state.epochs:
+                begin = model.InitProducerId(group, request.handle, producer, epoch + 1)
+                result = handle_request(state, begin, self.step_context(now), self.cluster)
+                self.apply_result(group, state, begin, result)
         fields = {"error_code": 0, "producer_id": producer, "producer_epoch": epoch + 1}
         return Response(request.handle, fields)
 

@@ -170,12 +170,15 @@ def transact_with_two_producers(builder: ScheduleBuilder) -> None:
 
 @interaction(Family.TRANSACTIONS)
 def restart_producer(builder: ScheduleBuilder) -> None:
-    """A producer starts again, which aborts its transaction and leaves those of others open."""
+    """A producer starts again, which aborts its transaction alone; its predecessor may go on."""
     producer = builder.draw.number(0, PRODUCERS - 1)
-    if builder.flag():
+    if is_open := builder.flag():
         transact(builder, producer, draw_offset(builder))
     builder.act("init-producer", {"producer": producer})
     builder.in_each_group(builder.fetch_all)
+    if is_open and builder.flag():
+        transact(builder, producer, {**draw_offset(builder), "epoch": -1})
+        builder.fetch_all()
 
 
 @interaction(Family.TRANSACTIONS, has_open_transaction)

@@ -218,4 +218,19 @@ ADMIN: tuple[Requirement, ...] = (
         "A group that has issued member ids and never had a member is described and listed without a protocol type.",
         "Apache Kafka source",
     ),
+    must(
+        "ADMIN-35",
+        "Groups with nothing to keep go away",
+        "An Empty group without offsets and without an open transaction is removed by one of the next clean-up passes.",
+        "GroupCoordinatorTest, GroupCoordinatorShardTest",
+        needs=("retention",),
+    ),
+    must(
+        "ADMIN-36",
+        "Open transaction keeps the group",
+        "An Empty group without offsets stays while a transaction that commits offsets of it is open, and they are "
+        "there when the transaction has committed.",
+        "KAFKA-14505, OffsetMetadataManagerTest, Apache Kafka source",
+        needs=("retention", "transactions"),
+    ),
 )

@@ -194,4 +194,27 @@ COMMIT: tuple[Requirement, ...] = (
         "A member that left, expired, was dropped or was fenced cannot commit with its id again.",
         "consumer group protocol chapter, OffsetMetadataManagerTest",
     ),
+    should(
+        "COMMIT-30",
+        "Open transaction protects the offset",
+        "While a transaction with an offset of a partition is open, the committed offset of that partition should not "
+        "expire.",
+        "KAFKA-14505, OffsetMetadataManagerTest",
+        needs=("retention", "transactions"),
+    ),
+    must(
+        "COMMIT-31",
+        "Old epoch of a producer",
+        "Once a newer epoch of a producer has ended the transaction of an older one, a transactional commit of the "
+        "older epoch is refused with INVALID_PRODUCER_EPOCH and stores nothing.",
+        "KIP-360, KIP-447, Apache Kafka source",
+        needs=("transactions",),
+    ),
+    must(
+        "COMMIT-32",
+        "Epochs survive a failover",
+        "A transactional commit of an older epoch is refused after a failover, too.",
+        "KIP-360, Apache Kafka source",
+        needs=("restart", "transactions"),
+    ),
 )

@@ -98,4 +98,12 @@ FETCH: tuple[Requirement, ...] = (
         "A fetch does not create a group.",
         "OffsetFetchRequestTest",
     ),
+    must(
+        "FETCH-16",
+        "Stable again after a transaction",
+        "Soon after the end of a transaction was accepted, a fetch that requires stable offsets no longer gets "
+        "UNSTABLE_OFFSET_COMMIT because of it.",
+        "KIP-447, OffsetMetadataManagerTest",
+        needs=("transactions",),
+    ),
 )

@@ -20,6 +20,7 @@ from fencepost.model.classic.messages.requests import (
     DescribeGroup,
     EndTxn,
     Heartbeat,
+    InitProducerId,
     JoinGroup,
     LeaveGroup,
     ListGroups,
@@ -143,7 +144,7 @@ def error_response_to(request: Request, error: Error, dialect: Dialect, cluster:
             return DescribeGroupResponse(error, "")
         case ListGroups():
             return ListGroupsResponse(False, error=error)
-        case DeleteGroup() | EndTxn():
+        case DeleteGroup() | EndTxn() | InitProducerId():
             return ErrorResponse(error)
 
 

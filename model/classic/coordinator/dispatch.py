@@ -29,6 +29,7 @@ from fencepost.model.classic.messages.requests import (
     DescribeGroup,
     EndTxn,
     Heartbeat,
+    InitProducerId,
     JoinGroup,
     LeaveGroup,
     ListGroups,
@@ -60,6 +61,8 @@ def handle_request(state: GroupState, request: Request, context: Context, cluste
             return on_leave(state, request, context)
         case TxnOffsetCommit():
             return offsets.on_transactional_commit(state, request, context, cluster)
+        case InitProducerId():
+            return offsets.on_init_producer(state, request, context)
         case EndTxn():
             return offsets.on_end_transaction(state, request, context)
         case OffsetFetch():

@@ -113,7 +113,14 @@ def restart_coordinator(state: GroupState, context: Context) -> StepResult:
     group = load_group(stored, context)
     subscribed = subscribed_topics(group) if group.generation else None
     after = GroupState(
-        group, subscribed, state.offsets, state.pending, state.ended_transactions, state.emptied_at, stored
+        group,
+        subscribed,
+        state.offsets,
+        state.pending,
+        state.ended_transactions,
+        state.emptied_at,
+        stored,
+        state.epochs,
     )
     if member_count(group) > context.max_group_size:
         group, outputs = trigger_rebalance(group, context)

@@ -9,6 +9,7 @@ from fencepost.model.classic.dialect import dialect_of
 from fencepost.model.classic.messages.requests import (
     MIN_TOPIC_ID_VERSION,
     EndTxn,
+    InitProducerId,
     Offset,
     OffsetCommit,
     OffsetDelete,
@@ -111,7 +112,11 @@ def on_transactional_commit(
         return respond(state, request, errors, rule)
     kept, results = split_by_metadata_size(asked, cluster.settings.max_offset_metadata)
     mine = {where: evolve(offset, committed=context.now, number=next_number(state, where)) for where, offset in kept}
-    after = evolve(state, pending=add_pending(state.pending, request.producer, mine))
+    after = evolve(
+        state,
+        pending=add_pending(state.pending, request.producer, mine),
+        epochs={**state.epochs, request.producer: request.epoch} if mine else state.epochs,
+    )
     return respond(after, request, PartitionErrors(results | unknown), rule)
 
 
@@ -133,6 +138,8 @@ def check_transactional_commit(
     core = request.core
     if request.group == "":
         return Error.INVALID_GROUP_ID, "transaction.invalid-group", state
+    if request.epoch < state.epochs.get(request.producer, request.epoch):
+        return Error.INVALID_PRODUCER_EPOCH, "transaction.old-epoch", state
     if state.group is None:
         if core.generation >= 0 and dialect_of(context).unknown_group_fences_transaction:
             return Error.ILLEGAL_GENERATION, "transaction.unknown-group", state
@@ -145,6 +152,21 @@ def check_transactional_commit(
     step = commit(evolve(state.group, phase=seen_as), core, context)
     error = membership_error(step.outputs)
     return error, "transaction.fenced" if error else "transaction.member", state
+
+
+def on_init_producer(state: GroupState, request: InitProducerId, context: Context) -> StepResult:
+    """InitProducerId: the producer's open transaction is aborted, and commits of older epochs are refused (COMMIT-31).
+
+    A group that has no offsets of an open transaction does not hear of the new epoch.
+    """
+    after = state
+    is_ended = any(producer == request.producer for producer, _, _ in state.ended_transactions)
+    if request.producer in state.pending and not is_ended:
+        epoch = max(request.epoch, state.epochs.get(request.producer, 0))
+        ended = (request.producer, False, context.now)
+        epochs = {**state.epochs, request.producer: epoch}
+        after = evolve(state, ended_transactions=(*state.ended_transactions, ended), epochs=epochs)
+    return respond(after, request, ErrorResponse(Error.NONE), "transaction.init-producer")
 
 
 def on_end_transaction(state: GroupState, request: EndTxn, context: Context) -> StepResult:

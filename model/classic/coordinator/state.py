@@ -30,6 +30,8 @@ class GroupState:
     """When the group last became Empty."""
     stored: Group | None = None
     """The group as its log has it (coordinator.md 5.1)."""
+    epochs: Mapping[int, int] = field(default_factory=dict)
+    """By producer id, the latest epoch by which the group knows the producer."""
 
     def __hash__(self) -> int:
         """The hash of what distinguishes most states; all of a state takes too long."""

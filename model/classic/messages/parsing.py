@@ -150,7 +150,9 @@ def read_transactional_commit(version: int, body: Body, handle: Handle) -> tuple
     """TxnOffsetCommit."""
     member, instance = id_token(body.get("member_id")), body.get("group_instance_id")
     core = CommitRequest(handle, member, instance, body.get("generation_id", -1))
-    return (TxnOffsetCommit(body["group_id"], core, body["producer_id"], read_offsets(body)),)
+    return (
+        TxnOffsetCommit(body["group_id"], core, body["producer_id"], read_offsets(body), body.get("producer_epoch", 0)),
+    )
 
 
 def read_fetch(version: int, body: Body, handle: int, names: TopicNames) -> tuple[Request, ...]:

@@ -77,12 +77,24 @@ class OffsetCommit:
 @fast_frozen
 @dataclass(frozen=True, slots=True)
 class TxnOffsetCommit:
-    """TxnOffsetCommit as sent."""
+    """TxnOffsetCommit as sent. `epoch` is the producer's."""
 
     group: str
     core: CommitRequest
     producer: int
     offsets: tuple[tuple[Partition, Offset], ...]
+    epoch: int = 0
+
+
+@fast_frozen
+@dataclass(frozen=True, slots=True)
+class InitProducerId:
+    """InitProducerId of a producer that is known to one group, with the epoch that the response gives it."""
+
+    group: str
+    handle: int
+    producer: int
+    epoch: int
 
 
 @fast_frozen
@@ -155,6 +167,7 @@ Request = (
     | LeaveGroup
     | OffsetCommit
     | TxnOffsetCommit
+    | InitProducerId
     | EndTxn
     | OffsetFetch
     | DescribeGroup

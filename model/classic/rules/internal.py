@@ -32,6 +32,13 @@ INTERNAL = (
     rule("timer.sync-idle", "", None, "everyone synced in time", "TIMER-15"),
     rule("transaction.marker", "", None, "the end of a transaction reaches the group", "FETCH-12"),
     rule("clean-up", "", None, "clean-up removes expired offsets or an expired group", "COMMIT-26"),
+    rule(
+        "clean-up.overdue",
+        "",
+        None,
+        "the group has been Empty, without offsets and transactions, for several clean-up intervals",
+        "ADMIN-35",
+    ),
     rule("load.nothing", "", None, "the log knows nothing of the group", "FAILOVER-15 FAILOVER-08"),
     rule("load.group", "", None, "the group is loaded from the log", "FAILOVER-02 FAILOVER-14"),
     rule("load.oversized", "", None, "the group loaded is above the size limit", "FAILOVER-17"),

@@ -90,6 +90,20 @@ COMMIT = (
     ),
     rule("transaction.member", "TxnOffsetCommit", Error.NONE, "a member commits in its generation", "FETCH-10"),
     rule("transaction.fenced", "TxnOffsetCommit", UNKNOWN, "the member or its generation is not current", "FETCH-10"),
+    rule(
+        "transaction.old-epoch",
+        "TxnOffsetCommit",
+        Error.INVALID_PRODUCER_EPOCH,
+        "the group knows a newer epoch of the producer",
+        "COMMIT-31",
+    ),
+    rule(
+        "transaction.init-producer",
+        "InitProducerId",
+        Error.NONE,
+        "a producer begins an epoch, which ends its open transaction",
+        "FETCH-12",
+    ),
     rule("transaction.end", "EndTxn", Error.NONE, "a transaction ends", "FETCH-12"),
 )
 FETCH_RESPONSE_FIELDS = MappingProxyType(

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from fencepost.model.classic.core.state import Group, Holder, Phase
 from fencepost.model.classic.messages.parsing import NO_TOPIC_NAMES
 from fencepost.model.classic.messages.requests import TopicNames
-from fencepost.model.classic.messages.responses import PartitionErrors
+from fencepost.model.classic.messages.responses import OffsetFetchResponse, PartitionErrors
 from fencepost.model.classic.rules import RULES, Rule
 from fencepost.model.errors import Error
 from fencepost.traces.judge.classic.field_differences import describe_differences
@@ -63,7 +63,11 @@ def build_violation(
         allowed = "an answer"
     elif "time" in mismatch.fields and mismatch.expected is not None:
         allowed += " at once"
-    requirements = partition_requirements(applied, part, mismatch, names) or violated_requirements(applied, mismatch)
+    requirements = (
+        partition_requirements(applied, part, mismatch, names)
+        or stability_requirements(mismatch, errors_in(body))
+        or violated_requirements(applied, mismatch)
+    )
     if is_overdue(mismatch):
         requirements = overdue_requirements(operation.api, mismatch, rules)
     wait = f" after {(operation.responded_at or 0) - operation.sent_at} ms" if "time" in mismatch.fields else ""
@@ -104,6 +108,14 @@ def partition_requirements(
         if wrong and all(errors & set(each) for each in wrong):
             return (requirement,)
     return ()
+
+
+def stability_requirements(mismatch: Mismatch, errors: set[int]) -> tuple[str, ...]:
+    """The requirement about the end of transactions, where nothing is wrong but that a fetch still waits for one."""
+    expected = mismatch.expected
+    if not isinstance(expected, OffsetFetchResponse) or Error.UNSTABLE_OFFSET_COMMIT not in errors:
+        return ()
+    return () if None in expected.offsets.values() else ("FETCH-16",)
 
 
 def violation_kind(operation: Operation, mismatch: Mismatch, rule: str, requirements: tuple[str, ...]) -> str:

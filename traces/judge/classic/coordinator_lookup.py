@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from fencepost.model.classic.messages.requests import EndTxn, ListGroups, Request
+from fencepost.model.classic.messages.requests import EndTxn, InitProducerId, ListGroups, Request
 from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.model.wire.java_hash import java_abs_hash
 from fencepost.traces.events import Body
@@ -39,7 +39,7 @@ class LookupCheck:
         if operation.broker is None or node is None:
             return False
         home = node == operation.broker
-        if not isinstance(request, ListGroups | EndTxn):
+        if not isinstance(request, ListGroups | EndTxn | InitProducerId):
             self.at_coordinator[operation.handle] = home
         return not home
 

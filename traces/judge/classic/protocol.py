@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fencepost.model.classic.messages.parsing import read_requests
-from fencepost.model.classic.messages.requests import EndTxn, ListGroups, Request
+from fencepost.model.classic.messages.requests import EndTxn, InitProducerId, ListGroups, Request
 from fencepost.model.classic.rules import RULES
 from fencepost.model.classic.rules.specification import CLASSIC
 from fencepost.model.errors import COORDINATOR_NOT_READY
@@ -14,7 +14,9 @@ from fencepost.traces.judge.classic.attribution import build_violation
 from fencepost.traces.judge.classic.coordinator_lookup import LookupCheck, unusual_lookup_fields
 from fencepost.traces.judge.classic.group_lifetimes import GroupLifetimes
 from fencepost.traces.judge.classic.log_steps import LogStepCheck
+from fencepost.traces.judge.classic.overdue_cleanup import CleanupWatch
 from fencepost.traces.judge.classic.partial_trace import ClassicPartialGroup
+from fencepost.traces.judge.classic.producers import KnownProducers
 from fencepost.traces.judge.classic.recovery import recover
 from fencepost.traces.judge.classic.stepper import ClassicStepper
 from fencepost.traces.judge.classic.topics import KnownTopics
@@ -54,29 +56,34 @@ class ClassicProtocol(JudgedProtocol):
         self.lookup = LookupCheck()
         self.log_steps = LogStepCheck()
         self.lifetimes = GroupLifetimes()
-        self.producers: dict[str, int] = {}
-        """Producer ids by transactional id."""
+        self.producers = KnownProducers()
+        self.cleanups = CleanupWatch(header)
 
     # --- groups -------------------------------------------------------------------------------------------------
 
     def requests_in(self, operation: Operation, groups: Iterable[str]) -> Sequence[Request]:
         """The request as each group sees it that it concerns."""
-        names = self.topics.names
         if operation.api == "InitProducerId":
-            return self.aborts_in(operation, groups)
-        return read_requests(operation.api, operation.version, operation.body, operation.handle, groups, names)
-
-    def aborts_in(self, operation: Operation, groups: Iterable[str]) -> Sequence[Request]:
-        """The end of the open transaction of a producer that starts again (KIP-360), in each group."""
-        response, name = operation.response or {}, str(operation.body.get("transactional_id"))
-        if response.get("error_code") == 0:
-            self.producers[name] = response["producer_id"]
-        producer = self.producers.get(name)
-        return [] if producer is None else [EndTxn(group, operation.handle, producer, False) for group in groups]
+            return self.producers.requests_in(operation)
+        if operation.api == "TxnOffsetCommit":
+            self.producers.learn_commit(operation.body)
+        names, handle = self.topics.names, operation.handle
+        found = read_requests(operation.api, operation.version, operation.body, handle, groups, names)
+        for request in found:
+            self.cleanups.observe(request, operation)
+        return found
 
     def new_stepper(self, group: str, settings: Settings) -> ClassicStepper:
         """A stepper in a cluster with the topics known; names learned later count, too."""
-        return ClassicStepper(group, self.header.order, self.header.grace, cluster=self.topics.cluster(settings))
+        cluster = self.topics.cluster(settings)
+        return ClassicStepper(
+            group,
+            self.header.order,
+            self.header.grace,
+            cluster=cluster,
+            producers=self.producers,
+            cleanups=self.cleanups,
+        )
 
     def build_violation(self, group: str, part: GroupOperation, mismatch: Mismatch, rules: frozenset[str]) -> Violation:
         """The mismatch in words, and the requirements that it violates."""
@@ -101,7 +108,7 @@ class ClassicProtocol(JudgedProtocol):
         """Transactions end elsewhere, and any node lists groups."""
         if isinstance(part.request, ListGroups):
             return self.header.order is Order.TOTAL
-        return not isinstance(part.request, EndTxn)
+        return not isinstance(part.request, EndTxn | InitProducerId)
 
     def is_sign_of_life(self, part: GroupOperation) -> bool:
         """A coordinator that is not ready may have forgotten what was parked."""
@@ -141,6 +148,8 @@ class ClassicProtocol(JudgedProtocol):
                 self.topics.learn_from_metadata(operation.response)
             elif operation.api == "FindCoordinator":
                 record.unusual_fields |= unusual_lookup_fields(operation.response)
+            elif operation.api == "InitProducerId":
+                self.producers.learn_epoch(operation.response)
             self.lifetimes.on_response(operation)
         return self.lookup.check_response(operation)
 

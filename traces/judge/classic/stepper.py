@@ -1,24 +1,29 @@
 """The classic protocol for the search: requests and timers of the model, and the actions around them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from fencepost.model.classic.messages.requests import EndTxn, JoinGroup, TxnOffsetCommit
+from fencepost.model.classic.messages.requests import InitProducerId, JoinGroup, TxnOffsetCommit
 from fencepost.model.frozen import evolve
 from fencepost.traces.events import Order
 from fencepost.traces.judge.classic.failover import handle_during_failover, load_in_dialect, load_on_other_node
 from fencepost.traces.judge.classic.fast_path import take_fast_path
 from fencepost.traces.judge.classic.nondeterminism import outcomes_over_dialects
 from fencepost.traces.judge.classic.offset_expiry import maybe_expired_offsets, states_after_cleanup
+from fencepost.traces.judge.classic.overdue_cleanup import CleanupWatch, keep_overdue_group
+from fencepost.traces.judge.classic.producers import (
+    KnownProducers,
+    begin_epoch,
+    ignore_request,
+    is_decided_elsewhere,
+    refuse_by_epoch,
+)
 from fencepost.traces.judge.classic.reduction import is_commutative, may_commute
 from fencepost.traces.judge.classic.stepping import CoordinatorStepper
 from fencepost.traces.judge.classic.unseen import Unseen, finish_loading, unseen_of
-from fencepost.traces.judge.diagnosis.wording import errors_in
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch, Path
 from fencepost.traces.judge.search.time_interval import Instant, TimeInterval, high
 
-CONCURRENT_TRANSACTIONS = frozenset({51})
-"""The transaction coordinator, asked beforehand, is still ending the producer's last transaction (KIP-890)."""
 MAX_LOADING_MS = 120_000
 """How long after the kill a group may be loaded, as long as no response shows that it is."""
 
@@ -27,6 +32,9 @@ MAX_LOADING_MS = 120_000
 class ClassicStepper(CoordinatorStepper):
     """Takes single steps of one group of the classic protocol."""
 
+    producers: KnownProducers = field(default_factory=KnownProducers)
+    cleanups: CleanupWatch | None = None
+
     take_fast_path = take_fast_path
     internal_steps = load_on_other_node
 
@@ -34,7 +42,14 @@ class ClassicStepper(CoordinatorStepper):
         self, configuration: Configuration, part: GroupOperation, now: Instant
     ) -> Iterator[Configuration]:
         """The configurations after a request is handled: also after a clean-up, or by a coordinator that fails."""
-        yield from self.handle_in_state(configuration, part, now)
+        kept = [configuration]
+        if self.cleanups is not None and self.cleanups.is_overdue(
+            configuration, self.group, self.cluster.settings, now
+        ):
+            # A group that is still there is no explanation; a diagnosis may go on from it.
+            kept = list(keep_overdue_group(self, configuration, part, now)) if self.allow_mismatches else []
+        for start in kept:
+            yield from self.handle_in_state(start, part, now)
         for start in self.after_cleanup(configuration, part, now):
             yield from self.handle_in_state(start, part, now)
         if self.was_restarted:
@@ -44,22 +59,15 @@ class ClassicStepper(CoordinatorStepper):
         self, configuration: Configuration, part: GroupOperation, now: Instant
     ) -> Iterator[Configuration]:
         """The configurations after a request is handled in this very state."""
-        request, operation = part.request, part.operation
-        unsettled = (
-            isinstance(request, TxnOffsetCommit) and errors_in(operation.response or {}) == CONCURRENT_TRANSACTIONS
-        )
-        if unsettled or (isinstance(request, EndTxn) and (operation.response or {}).get("error_code")):
-            # The transaction coordinator is not what is judged here.
-            answered = evolve(configuration, matched=configuration.matched | {operation.handle})
-            yield answered
-            if isinstance(request, EndTxn) and operation.api == "InitProducerId":
-                # The producer's open transaction is being aborted, or another is.
-                ended = (request.producer, False, now)
-                world = configuration.world
-                if request.producer in world.pending:
-                    yield evolve(answered, world=evolve(world, ended_transactions=(*world.ended_transactions, ended)))
+        if is_decided_elsewhere(part):
+            yield ignore_request(configuration, part)
             return
-        ready = finish_loading(configuration, now)
+        request, ready = part.request, finish_loading(configuration, now)
+        if isinstance(request, InitProducerId):
+            yield from begin_epoch(self, ready, part, now)
+            return
+        if isinstance(request, TxnOffsetCommit):
+            yield from refuse_by_epoch(self, self.producers, ready, part, now)
         found = self.step_request(ready, part, request, now)
         if not (self.allow_mismatches and self.is_admitted_without_id(part)):
             yield from found
@@ -116,6 +124,8 @@ class ClassicStepper(CoordinatorStepper):
     def restart(self, configuration: Configuration, time: int) -> Iterator[Configuration]:
         """The configurations after a new coordinator has loaded its log."""
         now: Instant = TimeInterval(time, time + MAX_LOADING_MS) if self.order is Order.INTERVALS else time
+        if self.cleanups is not None:
+            self.cleanups.restarted_at = high(now)
         retention = self.cluster.settings.offsets_retention
         load = load_in_dialect(self, configuration.world, now)
         for outcome, decisions in outcomes_over_dialects(load, configuration.decisions):

@@ -18,9 +18,9 @@ async def initialize_transaction(cast: Cast, number: int) -> Transaction:
     """A producer with an id and no open transaction. Raises `Blocked`."""
     context = cast.context
     name = f"{context.group_id}-producer" + (f"-{number}" if number else "")
-    producer = TransactionalProducer(context, context.group_id, name, timeout=TRANSACTION_TIMEOUT_MS)
+    producer = TransactionalProducer(context, context.group_id, name)
     cast.transactions.pop(number, None)
-    await producer.initialize()
+    await producer.begin_epoch(TRANSACTION_TIMEOUT_MS)
     cast.transactions[number] = transaction = Transaction(producer)
     return transaction
 
@@ -32,10 +32,10 @@ async def initialize_producer(cast: Cast, move: Move) -> None:
         await initialize_transaction(cast, move.number("producer"))
 
 
-@move_kind("transact", *SENDER_OPTIONS, "partition", "further", "offset", "note", "producer")
+@move_kind("transact", *SENDER_OPTIONS, "partition", "further", "offset", "note", "producer", "epoch")
 async def commit_in_transaction(cast: Cast, move: Move) -> None:
-    """TxnOffsetCommit in the actor's group of one partition, and of a `further` one; the transaction begins if none is
-    open. Left out if it cannot begin."""
+    """TxnOffsetCommit in the actor's group of one partition, and of a `further` one; `epoch` is the distance from the
+    producer's own. The transaction begins if none is open; left out if it cannot begin."""
     actor, number = cast.actor_at(move.who), move.number("producer")
     group_id = actor.context.group_id
     try:
@@ -49,14 +49,16 @@ async def commit_in_transaction(cast: Cast, move: Move) -> None:
     if "further" in dict(move.options):
         rows[move.number("further")] = {"committed_offset": move.number("offset", 1) + 1}
     defaults = {"committed_leader_epoch": -1, "committed_metadata": str(move.get("note"))}
+    producer = transaction.producer
     sender: dict[str, Any] = {
+        "producer_epoch": producer.epoch + move.number("epoch"),
         "generation_id": actor.member.generation,
         "member_id": actor.member.id,
         "group_instance_id": actor.member.instance,
     }
     sender |= cast.identity_fields(actor, move, "generation_id")
     topics = cast.context.partitions_by_topic(rows, defaults)
-    await cast.track_request(transaction.producer.send_commit(topics, group_id=group_id, **sender), None, {})
+    await cast.track_request(producer.send_commit(topics, group_id=group_id, **sender), None, {})
 
 
 @move_kind("end", "producer", "abort", "version")

@@ -1,0 +1,182 @@
+"""Coordinators that do wrong with open transactions, old epochs of producers and groups with nothing to keep."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from fencepost.adapters.bundled.classic.cleanup import Cleanup
+from fencepost.adapters.bundled.classic.coordinator import Coordinator
+from fencepost.adapters.bundled.classic.offset_store import OffsetStore
+from fencepost.adapters.bundled.classic.transactions import Transactions
+from fencepost.adapters.in_process import InProcessTarget
+from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.execution.play import play_scenario
+from fencepost.conformance.plan import BUNDLED, Plan
+from fencepost.conformance.profile import Profile
+from fencepost.conformance.results import RequirementResult, Verdict
+from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
+from fencepost.conformance.scenario.context import ScenarioContext
+from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.scenarios.classic.transactions import Producer, begin_transaction
+from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.traces.judge.classic.overdue_cleanup import MAX_CLEANUP_PASSES
+from fencepost.traces.verdict import TraceVerdict
+
+Script = Callable[[ScenarioContext], Coroutine[Any, Any, None]]
+INTERVAL = BUNDLED_SETTINGS.retention_check_interval
+
+
+def result_of(requirement: str) -> RequirementResult:
+    """The result for one requirement on the bundled coordinator, as it is patched."""
+    run = BundledRun(Plan(BUNDLED), Profile())
+    (result,) = asyncio.run(run.run([CATALOGUE[requirement]], lambda event: None)).results
+    return result
+
+
+def verdict_on(script: Script) -> TraceVerdict:
+    """The verdict on a script without checks, played on the bundled coordinator, as it is patched."""
+
+    async def play() -> TraceVerdict:
+        target = InProcessTarget(BUNDLED_SETTINGS, make_coordinator=Coordinator)
+        return (await play_scenario(Scenario("s", (), script), target, await target.open(), "g", grace=0)).verdict
+
+    return run_virtual(play())
+
+
+def violated(verdict: TraceVerdict) -> list[tuple[str, ...]]:
+    """The requirements of each violation."""
+    return [violation.requirements for violation in verdict.violations]
+
+
+def is_never(*given: Any) -> bool:
+    """Nothing is ever so."""
+    return False
+
+
+def is_always(*given: Any) -> bool:
+    """Everything is always so."""
+    return True
+
+
+def end_nothing(*given: Any) -> None:
+    """A transaction does not end for the group."""
+
+
+# --- old epochs ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("requirement", ["COMMIT-31", "COMMIT-32"])
+def test_a_commit_of_an_old_epoch_that_is_accepted_is_a_failure(
+    requirement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert result_of(requirement).verdict is Verdict.PASS
+    monkeypatch.setattr(Transactions, "is_fenced", is_never)
+    assert result_of(requirement).verdict is Verdict.FAIL
+
+
+async def commit_after_a_newer_epoch(group: ScenarioContext) -> None:
+    """A transaction is ended by a newer epoch; both epochs commit, and the newer one ends."""
+    older, _ = await begin_transaction(group)
+    newer = Producer(group)
+    await newer.begin()
+    await older.commit(0, 71)
+    await newer.commit(0, 72)
+    await older.commit(0, 73)
+    await newer.end(committed=True)
+    await group.fetch(stable=True)
+
+
+def test_a_newer_epoch_aborts_the_transaction_of_the_older_one() -> None:
+    verdict = verdict_on(commit_after_a_newer_epoch)
+    assert (verdict.violations, verdict.inconclusive) == ((), ())
+    assert verdict.rules["transaction.old-epoch"] == 2
+
+
+def test_a_violation_of_epochs_is_named_without_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Transactions, "is_fenced", is_never)
+    assert violated(verdict_on(commit_after_a_newer_epoch))[0] == ("COMMIT-31",)
+
+
+async def commit_of_an_epoch_unknown_to_the_group(group: ScenarioContext) -> None:
+    """The newer epoch begins while the older one has no transaction in the group."""
+    older = Producer(group)
+    await older.begin()
+    await Producer(group).begin_epoch()
+    await older.commit(0, 71)
+
+
+@pytest.mark.parametrize("asks_beforehand", [True, False])
+def test_an_epoch_that_the_group_has_not_seen_may_be_refused_or_not(
+    asks_beforehand: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not asks_beforehand:
+        monkeypatch.setattr(Transactions, "is_fenced", is_never)
+    assert violated(verdict_on(commit_of_an_epoch_unknown_to_the_group)) == []
+
+
+# --- the end of transactions ---------------------------------------------------------------------------------------
+
+
+def test_a_transaction_that_never_ends_for_the_group_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OffsetStore, "end_transaction", end_nothing)
+    assert result_of("FETCH-16").verdict is Verdict.FAIL
+
+
+async def fetch_after_the_end(group: ScenarioContext) -> None:
+    """A transaction ends, and an offset is fetched a moment later."""
+    producer, _ = await begin_transaction(group)
+    await producer.end(committed=True)
+    await group.sleep(group.short_pause)
+    await group.fetch(stable=True)
+
+
+def test_an_offset_that_stays_unstable_is_named_without_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OffsetStore, "end_transaction", end_nothing)
+    assert violated(verdict_on(fetch_after_the_end)) == [("FETCH-16",)]
+
+
+# --- clean-up passes -----------------------------------------------------------------------------------------------
+
+
+def test_a_group_that_goes_in_spite_of_a_transaction_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert result_of("ADMIN-36").verdict is Verdict.PASS
+    monkeypatch.setattr(Cleanup, "is_removable", is_always)
+    assert result_of("ADMIN-36").verdict is Verdict.FAIL
+
+
+def test_an_offset_that_expires_under_a_transaction_is_unusual(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert result_of("COMMIT-30").note == ""
+    monkeypatch.setattr("fencepost.adapters.bundled.classic.group.Group.has_uncommitted", is_never)
+    result = result_of("COMMIT-30")
+    assert (result.verdict, "although a transaction" in str(result)) == (Verdict.PASS, True)
+
+
+def test_a_group_with_nothing_to_keep_that_stays_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert result_of("ADMIN-35").verdict is Verdict.PASS
+    monkeypatch.setattr(Cleanup, "is_removable", is_never)
+    result = result_of("ADMIN-35")
+    assert result.verdict is Verdict.FAIL
+    assert result.failures[0].rule.startswith("clean-up.overdue")
+
+
+def leave_and_look(milliseconds: int) -> Script:
+    """A script in which the only member leaves, and the group is described so much later."""
+
+    async def script(group: ScenarioContext) -> None:
+        (a,) = await group.form_stable_group(group.member("A"))
+        await group.leave(a)
+        await group.sleep(milliseconds)
+        await group.describe_groups()
+        await group.join_new(group.member("B"))
+
+    return script
+
+
+@pytest.mark.parametrize(("passes", "expected"), [(MAX_CLEANUP_PASSES, []), (MAX_CLEANUP_PASSES + 1, [("ADMIN-35",)])])
+def test_a_group_that_stays_is_named_without_a_check_once_it_is_overdue(
+    passes: int, expected: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Cleanup, "is_removable", is_never)
+    assert violated(verdict_on(leave_and_look(passes * INTERVAL))) == expected
