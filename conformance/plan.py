@@ -1,6 +1,6 @@
 """The options of a run, the result of a replay, and the interface of the runner behind the command line."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -16,6 +16,15 @@ BUNDLED = "bundled"
 """The target that needs no address."""
 DEFAULT_SHRINK_SECONDS = 60.0
 """How long all failing schedules of a run are shrunk together."""
+DEFAULT_SCHEDULES, DEFAULT_REMOTE_SCHEDULES = 60, 20
+"""How many random schedules a full run plays: on a target in this process, and over the network."""
+
+
+def default_schedules(*, remote: bool, smoke: bool, patterns: Collection[str]) -> int:
+    """How many random schedules a run plays that does not say: none if it is for some requirements or scenarios."""
+    if smoke or patterns:
+        return 0
+    return DEFAULT_REMOTE_SCHEDULES if remote else DEFAULT_SCHEDULES
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +57,11 @@ class Plan:
     seconds: float | None = None
     shrink_seconds: float | None = DEFAULT_SHRINK_SECONDS
     intrusive: bool = False
+
+    @property
+    def default_schedules(self) -> int:
+        """How many random schedules the command line plays for this plan unless it says how many."""
+        return default_schedules(remote=self.target != BUNDLED, smoke=self.smoke, patterns=self.patterns)
 
     @property
     def scope(self) -> Scope:

@@ -13,7 +13,7 @@ from typing import Any, TypedDict, Unpack
 from fencepost.conformance.api.targets import AnyTarget, KafkaTarget, target_factory
 from fencepost.conformance.events import RunEvent
 from fencepost.conformance.execution.saving import TraceSaver
-from fencepost.conformance.plan import DEFAULT_SHRINK_SECONDS, Plan
+from fencepost.conformance.plan import BUNDLED, DEFAULT_SHRINK_SECONDS, Plan, default_schedules
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.remote import RemoteRun
@@ -31,8 +31,9 @@ class RunOptions(TypedDict, total=False):
 
     - `only`: ids of requirements or patterns such as "JOIN-*"; all requirements by default.
     - `smoke`: play the smoke scenarios alone. `slow`: also wait out the fixed timer of 300 s on a real clock.
-    - `seed`: of everything random, 0 by default. `schedules`: how many random schedules are played after the scenarios.
-      `tours`: how many transition tours are played besides them.
+    - `seed`: of everything random, 0 by default. `schedules`: how many random schedules are played after the scenarios,
+      by default 60 in this process, 20 over the network, none with `smoke` or `only`. `tours`: how many transition
+      tours are played besides them.
     - `profile`: the path of a profile; that of a `KafkaTarget` comes first.
     - `scenarios`: further scenarios, made with `scenario`.
     - `exclude`: ids or patterns of requirements that are left out. `max_failures`, `seconds`: end the run after so many
@@ -44,7 +45,7 @@ class RunOptions(TypedDict, total=False):
     smoke: bool
     slow: bool
     seed: int
-    schedules: int
+    schedules: int | None
     tours: int
     profile: Folder | None
     scenarios: Sequence[Scenario]
@@ -144,7 +145,7 @@ def run_starter(
     smoke: bool = False,
     slow: bool = False,
     seed: int = 0,
-    schedules: int = 0,
+    schedules: int | None = None,
     tours: int = 0,
     profile: Folder | None = None,
     scenarios: Sequence[Scenario] = (),
@@ -158,6 +159,9 @@ def run_starter(
     """Check the arguments of a run and return a function that starts it. Raises as `run` for what can be checked."""
     if isinstance(only, str) or isinstance(exclude, str):
         raise TypeError("only and exclude take lists of patterns, as in only=['JOIN-*']")
+    if schedules is None:
+        is_remote = isinstance(target, KafkaTarget) or (isinstance(target, str) and target != BUNDLED)
+        schedules = default_schedules(remote=is_remote, smoke=smoke, patterns=only)
     plan = Plan(
         target if isinstance(target, str) else "target",
         tuple(only),

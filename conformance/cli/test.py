@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,8 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--schedules",
         metavar="N",
         type=whole,
-        default=0,
-        help="also run N random schedules, judged by the requirements of --only (default: 0)",
+        help="run N random schedules, judged by the requirements of --only (default: 60 in this process, 20 over the "
+        "network, none with --smoke or --only)",
     )
     parser.add_argument(
         "--tours",
@@ -139,13 +140,13 @@ def plan_of(options: argparse.Namespace) -> "Plan":
     """The plan that the options describe. Raises `UsageError` without a target."""
     from fencepost.conformance.plan import Plan
 
-    return Plan(
+    plan = Plan(
         target=take_target(options),
         patterns=tuple(options.only),
         smoke=options.smoke,
         slow=options.slow,
         seed=options.seed,
-        schedules=options.schedules,
+        schedules=options.schedules or 0,
         tours=options.tours,
         profile=options.profile,
         save=options.save,
@@ -156,6 +157,7 @@ def plan_of(options: argparse.Namespace) -> "Plan":
         shrink_seconds=options.shrink_seconds,
         intrusive=options.intrusive,
     )
+    return plan if options.schedules is not None else replace(plan, schedules=plan.default_schedules)
 
 
 def take_target(options: argparse.Namespace) -> str:
@@ -178,6 +180,5 @@ def is_target(word: str) -> bool:
 
 def require_libraries(plan: "Plan") -> None:
     """Raises `ModuleNotFoundError` now if the plan needs a library that is not installed."""
-    for is_needed, library in ((plan.schedules, "hypothesis"), (plan.schedules or plan.tours, "networkx")):
-        if is_needed and find_spec(library) is None:
-            raise ModuleNotFoundError(name=library)
+    if plan.tours and find_spec("networkx") is None:
+        raise ModuleNotFoundError(name="networkx")

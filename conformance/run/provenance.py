@@ -77,7 +77,7 @@ def command_of(plan: Plan) -> tuple[str, ...]:
     words = ["fencepost", "test", *([plan.target] if plan.target else [])]
     values = {
         "--seed": (plan.seed, default.seed),
-        "--schedules": (plan.schedules, default.schedules),
+        "--schedules": (plan.schedules, plan.default_schedules),
         "--tours": (plan.tours, default.tours),
         "--max-failures": (plan.max_failures, default.max_failures),
         "--seconds": (plan.seconds, default.seconds),

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
+from typing import Self
 
 from fencepost.adapters.target import Channel, Description, SendOptions, TraceBuilder
 from fencepost.conformance.scenario.actors import RESPONSE_TIMEOUT_MS, Blocked, Call, Check, Unsupported
@@ -46,6 +48,12 @@ class RequestSender:
         if description.topic_id is not None:
             topics["ids"] = {description.topic: description.topic_id}
         recorder.record(Kind.INTERNAL, "topics", 0, topics)
+
+    def for_group(self, number: int) -> Self:
+        """A sender beside this one for another group, whose id ends in the number; it shares all else."""
+        other = copy(self)
+        other.group_id = f"{self.group_id}-{number}"
+        return other
 
     # --- time ---------------------------------------------------------------------------------------------------
 

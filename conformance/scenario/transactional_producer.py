@@ -19,18 +19,18 @@ class TransactionalProducer:
 
     sender: RequestSender
     group_id: str
+    name: str = ""
+    """The transactional id; one by the group if none is given."""
     id: int = -1
     epoch: int = -1
 
-    @property
-    def name(self) -> str:
-        """The transactional id."""
-        return f"{self.group_id}-producer"
+    def __post_init__(self) -> None:
+        self.name = self.name or f"{self.group_id}-producer"
 
     async def begin(self, timeout: int = TRANSACTION_TIMEOUT_MS) -> None:
         """Get a producer id, and add the group to the transaction, which may stay open for `timeout` milliseconds."""
         await self.begin_epoch(timeout)
-        await self.send_when_ready("AddOffsetsToTxn", {**self.producer_fields(), "group_id": self.group_id})
+        await self.add_group(self.group_id)
 
     async def begin_epoch(self, timeout: int = TRANSACTION_TIMEOUT_MS) -> None:
         """Get a producer id and an epoch. That ends a transaction of an older epoch."""
@@ -38,6 +38,10 @@ class TransactionalProducer:
             "InitProducerId", {"transactional_id": self.name, "transaction_timeout_ms": timeout}
         )
         self.id, self.epoch = body["producer_id"], body["producer_epoch"]
+
+    async def add_group(self, group_id: str) -> None:
+        """Add a group to the transaction, which begins if none is open."""
+        await self.send_when_ready("AddOffsetsToTxn", {**self.producer_fields(), "group_id": group_id})
 
     def producer_fields(self) -> Body:
         """The fields by which a request names the producer."""
@@ -59,14 +63,11 @@ class TransactionalProducer:
         self.sender.require(response["error_code"] == 0, f"{api} got {error_name(response['error_code'])}")
         return response
 
-    def send_commit(self, topics: list[Body], **member: object) -> Call:
-        """Send TxnOffsetCommit, for no member unless fields of one are given."""
-        version = self.commit_version()
-        body = {"generation_id": -1, "member_id": "", "group_instance_id": None, **member}
+    def send_commit(self, topics: list[Body], **changes: object) -> Call:
+        """Send TxnOffsetCommit, for no member unless `changes` have the fields of one."""
+        body = {"group_id": self.group_id, "generation_id": -1, "member_id": "", "group_instance_id": None, **changes}
         return self.sender.send(
-            "TxnOffsetCommit",
-            {**self.producer_fields(), "group_id": self.group_id, "topics": topics, **body},
-            version=version,
+            "TxnOffsetCommit", {**self.producer_fields(), "topics": topics, **body}, version=self.commit_version()
         )
 
     async def end(self, *, committed: bool) -> None:

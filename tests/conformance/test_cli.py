@@ -29,7 +29,27 @@ Capture = pytest.CaptureFixture[str]
 def test_a_plain_test_asks_for_everything() -> None:
     runner = FakeRunner()
     assert main(["test", "bundled"], runner) == 0
-    assert runner.calls == [Plan("bundled")]
+    assert runner.calls == [Plan("bundled", schedules=60)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "schedules"),
+    [
+        (["bundled"], 60),
+        (["kafka://127.0.0.1:9092"], 20),
+        (["--profile", "p.toml"], 20),
+        (["bundled", "--smoke"], 0),
+        (["bundled", "--only", "HB-*"], 0),
+        (["bundled", "--schedules", "0"], 0),
+        (["bundled", "--smoke", "--schedules", "7"], 7),
+    ],
+)
+def test_only_full_runs_play_random_schedules_unless_told_otherwise(arguments: list[str], schedules: int) -> None:
+    runner = FakeRunner()
+    assert main(["test", *arguments], runner) == 0
+    (plan,) = runner.calls
+    assert isinstance(plan, Plan)
+    assert plan.schedules == schedules
 
 
 def test_every_option_reaches_the_plan(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -144,7 +145,8 @@ def test_a_target_behind_patterns_is_a_target(
 ) -> None:
     runner = FakeRunner()
     assert main(["test", *arguments.split()], runner) == 0
-    assert runner.calls == [Plan(target, patterns, excluded=excluded)]
+    plan = Plan(target, patterns, excluded=excluded)
+    assert runner.calls == [replace(plan, schedules=plan.default_schedules)]
 
 
 def test_limits_reach_the_plan() -> None:
@@ -152,8 +154,8 @@ def test_limits_reach_the_plan() -> None:
     assert main(["test", "bundled", "-x", "--seconds", "5", "--shrink-seconds", "0"], runner) == 0
     assert main(["test", "bundled", "--max-failures", "3"], runner) == 0
     assert runner.calls == [
-        Plan("bundled", max_failures=1, seconds=5.0, shrink_seconds=0.0),
-        Plan("bundled", max_failures=3),
+        Plan("bundled", schedules=60, max_failures=1, seconds=5.0, shrink_seconds=0.0),
+        Plan("bundled", schedules=60, max_failures=3),
     ]
 
 
@@ -179,10 +181,10 @@ def test_version(option: str, capsys: Capture) -> None:
 def test_a_missing_library_gets_one_line(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr("fencepost.conformance.cli.test.find_spec", lambda name: None)
     runner = FakeRunner(error=ModuleNotFoundError("No module named 'z3'", name="z3"))
-    assert main(["test", "bundled", "--schedules", "1"], runner) == 2
+    assert main(["test", "bundled", "--tours", "1"], runner) == 2
     assert main(["judge", "t.jsonl"], runner) == 2
     assert capsys.readouterr().err.splitlines() == [
-        "fencepost: this command needs hypothesis, which is not installed: pip install hypothesis",
+        "fencepost: this command needs networkx, which is not installed: pip install networkx",
         "fencepost: this command needs z3, which is not installed: pip install z3-solver",
     ]
 

@@ -20,7 +20,7 @@ def premature_sync_trace() -> ScenarioRun:
     """Followers are answered before the leader has assigned anything."""
     scope = ScheduleScope(BUNDLED_SETTINGS)
     make_target = partial(InProcessTarget, BUNDLED_SETTINGS, make_coordinator=EagerSyncCoordinator)
-    for drawn in generate_schedules(scope, 3, 0, 20):
+    for drawn in generate_schedules(scope, 4, 0, 20):
         played = Bench(ClassicSchedules(scope), make_target).play(drawn.schedule)
         if played.verdict.violations and len(played.events) > 60:
             return played

@@ -1,4 +1,4 @@
-"""Random schedules of classic groups: the Hypothesis state machine that draws them, its rules, and the interpreter.
+"""Random schedules of classic groups: the interactions they are drawn from, and the interpreter of their moves.
 
 The run hands `protocol.ClassicSchedules` to the schedule engine. Nothing of the engine belongs here.
 """

@@ -1,15 +1,16 @@
-"""Generates schedules with Hypothesis: a seed and a batch number give the same schedules in every process."""
+"""Generates schedules: a seed and a batch number give the same schedules in every process."""
 
-import random
 from collections import Counter
-from dataclasses import replace
-from typing import Any
 
-from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
-from hypothesis.stateful import run_state_machine_as_test
-
-from fencepost.conformance.schedules.classic.moves.cast import MemberRole
-from fencepost.conformance.schedules.classic.multi_step_rules import ConnectionCutRules, MultiStepRules
+from fencepost.conformance.schedules.classic import (
+    membership_interactions,
+    offset_interactions,
+    request_interactions,
+    time_interactions,
+)
+from fencepost.conformance.schedules.classic.draw import Draw, RandomDraw
+from fencepost.conformance.schedules.classic.interactions import Family, add_interaction, choose_families
+from fencepost.conformance.schedules.classic.schedule_builder import ScheduleBuilder, draw_roles
 from fencepost.conformance.schedules.classic.simulation import Simulation
 from fencepost.conformance.schedules.schedule import GeneratedSchedule, Schedule
 from fencepost.conformance.schedules.scope import ScheduleScope
@@ -18,50 +19,64 @@ from fencepost.model.classic.messages.requests import Request
 from fencepost.traces.judge.classic.transitions import transition_of
 from fencepost.traces.model_transitions import Transition
 
-SCHEDULE_LENGTHS = (4, 8, 8, 12, 16)
-"""How many rules a schedule has; one of these is chosen for each batch."""
+INTERACTION_MODULES = (
+    membership_interactions,
+    request_interactions,
+    offset_interactions,
+    time_interactions,
+)
+"""The modules whose interactions are registered."""
+SCHEDULE_LENGTHS = (12, 18, 24)
+"""How many interactions a schedule has."""
+
+
+class ScheduleDraft:
+    """One schedule being drawn: the families of its interactions, its moves so far and the model's prediction."""
+
+    def __init__(self, draw: Draw, scope: ScheduleScope) -> None:
+        self.predicted: Counter[Transition] = Counter()
+        self.families = choose_families(draw, scope)
+        groups = draw.choose((2, 2, 3) if Family.GROUPS in self.families else (1, 1, 2))
+        self.simulation = Simulation(
+            draw_roles(draw, groups),
+            scope.settings,
+            self.count_transition,
+            grace=scope.grace,
+            virtual=scope.virtual_time,
+        )
+        self.builder = ScheduleBuilder(draw, scope, self.simulation)
+        self.builder.in_each_group(self.form_group)
+
+    def count_transition(self, before: GroupState, request: Request | None, result: StepResult) -> None:
+        """Count a transition of the model."""
+        self.predicted[transition_of(before, request, result)] += 1
+
+    def form_group(self) -> None:
+        """The first actors form the group, if it is to have members."""
+        if size := self.builder.sizes[self.builder.group]:
+            self.builder.rebalance(self.builder.actors()[:size])
+
+    def add_interaction(self) -> None:
+        """Add the moves of one interaction."""
+        add_interaction(self.builder, self.families)
+
+    def finish(self, name: str) -> GeneratedSchedule:
+        """The schedule, with this name and the prediction."""
+        self.builder.finish()
+        self.simulation.close()
+        schedule = Schedule(name, self.builder.roles, tuple(self.builder.moves))
+        return GeneratedSchedule(schedule, self.predicted, self.simulation.duration, self.simulation.restart_at)
+
+
+def generate_schedule(draw: Draw, scope: ScheduleScope, name: str) -> GeneratedSchedule:
+    """A schedule of these values."""
+    draft = ScheduleDraft(draw, scope)
+    for _ in range(draw.choose(SCHEDULE_LENGTHS)):
+        draft.add_interaction()
+    return draft.finish(name)
 
 
 def generate_schedules(scope: ScheduleScope, run: int, batch: int, size: int) -> list[GeneratedSchedule]:
     """`size` schedules, named by the seed of the run, the number of the batch and their number in it."""
-    found: list[GeneratedSchedule] = []
-    length = random.Random(f"{run} {batch}").choice(SCHEDULE_LENGTHS)
-
-    class GeneratingMachine(ConnectionCutRules if scope.cuts else MultiStepRules):  # type: ignore[misc]
-        restarts = scope.restarts
-        transactions = scope.transactions
-        virtual_time = scope.virtual_time
-
-        def start_simulation(self, cast: tuple[MemberRole, ...]) -> Simulation:
-            self.predicted: Counter[Transition] = Counter()
-
-            def count_transition(before: GroupState, request: Request | None, result: StepResult) -> None:
-                self.predicted[transition_of(before, request, result)] += 1
-
-            return Simulation(cast, scope.settings, count_transition, grace=scope.grace, virtual=scope.virtual_time)
-
-        def collect(self, schedule: Schedule, simulation: Simulation) -> None:
-            simulation.close()
-            name = f"schedule-{run}-{batch}-{len(found)}"
-            found.append(
-                GeneratedSchedule(
-                    replace(schedule, name=name), self.predicted, simulation.duration, simulation.restart_at
-                )
-            )
-
-        def _pretty_print(self, value: Any) -> str:
-            return ""
-
-    options = settings(
-        max_examples=size,
-        stateful_step_count=length,
-        phases=[Phase.generate],
-        database=None,
-        deadline=None,
-        derandomize=False,
-        verbosity=Verbosity.quiet,
-        suppress_health_check=list(HealthCheck),
-        print_blob=False,
-    )
-    run_state_machine_as_test(seed(f"{run} {batch}")(GeneratingMachine), settings=options)
-    return found[:size]
+    numbered = [f"{run}-{batch}-{number}" for number in range(size)]
+    return [generate_schedule(RandomDraw(each), scope, f"schedule-{each}") for each in numbered]

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from fencepost.conformance.scenario.actors import Unsupported
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.schedules.classic.moves import failures, groups, membership, offsets, time
+from fencepost.conformance.schedules.classic.moves import failures, groups, membership, offsets, time, transactions
 from fencepost.conformance.schedules.classic.moves.cast import Cast, MemberRole
 from fencepost.conformance.schedules.classic.moves.registry import KINDS
 from fencepost.conformance.schedules.schedule import Move, Schedule
 
-MOVE_MODULES = (membership, offsets, groups, failures, time)
+MOVE_MODULES = (membership, offsets, transactions, groups, failures, time)
 """The modules whose moves are registered."""
 
 
@@ -27,11 +27,10 @@ class ScheduleInterpreter:
 
     async def make_move(self, move: Move) -> None:
         """Make one move; a move that the target does not support is left out."""
-        context = self.cast.context
-        context.share = move.number("sent") or None
+        self.cast.send_partly(move.number("sent") or None)
         with suppress(Unsupported):
             await KINDS[move.kind].make(self.cast, move)
-        context.share = None
+        self.cast.send_partly(None)
 
 
 def scenario_of(schedule: Schedule) -> Scenario:

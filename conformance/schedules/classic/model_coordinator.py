@@ -39,6 +39,8 @@ class ModelCoordinator:
     def __init__(self, observer: StepObserver) -> None:
         self.observer = observer
         self.group_states: dict[str, GroupState] = {}
+        self.producers: dict[str, tuple[int, int]] = {}
+        """Producer id and epoch by transactional id."""
         self.started = False
 
     def __call__(
@@ -81,6 +83,8 @@ class ModelCoordinator:
 
     def handle(self, request: Request, now: int) -> list[Response]:
         """Handle a request in every group that it is about, and return the responses."""
+        if request.api == "InitProducerId":
+            return [self.initialize_producer(request, now)]
         given: dict[int, Response] = {}
         member_id = self.new_id("member") if request.api == "JoinGroup" else None
         read = read_requests(
@@ -91,8 +95,21 @@ class ModelCoordinator:
             result = handle_request(state, one, self.step_context(now, member_id), self.cluster)
             given |= {response.handle: response for response in self.apply_result(one.group, state, one, result)}
         if not read:
-            given[request.handle] = Response(request.handle, {"error_code": 0, "producer_id": 1, "producer_epoch": 0})
+            given[request.handle] = Response(request.handle, {"error_code": 0})
         return list(given.values())
+
+    def initialize_producer(self, request: Request, now: int) -> Response:
+        """Give a transactional id its producer id with the next epoch, and tell the groups that know the producer."""
+        name = request.body["transactional_id"]
+        producer, epoch = self.producers.get(name, (len(self.producers) + 1, -1))
+        self.producers[name] = producer, epoch + 1
+        for group, state in self.group_states.items():
+            if producer in state.epochs:
+                begin = model.InitProducerId(group, request.handle, producer, epoch + 1)
+                result = handle_request(state, begin, self.step_context(now), self.cluster)
+                self.apply_result(group, state, begin, result)
+        fields = {"error_code": 0, "producer_id": producer, "producer_epoch": epoch + 1}
+        return Response(request.handle, fields)
 
     def advance(self, now: int) -> list[Response]:
         """Fire the timers that are due by `now`, in the order of their deadlines, and return the responses."""

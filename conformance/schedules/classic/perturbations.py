@@ -1,7 +1,8 @@
-"""Perturbed requests: the options by which a request differs from that of a well-behaved member, as strategies."""
+"""Perturbed requests: the options by which a request differs from that of a well-behaved member."""
 
-from hypothesis import strategies as st
+from collections.abc import Sequence
 
+from fencepost.conformance.schedules.classic.draw import Draw
 from fencepost.conformance.schedules.classic.moves.cast import LONG, SHORT
 from fencepost.conformance.schedules.schedule import Value
 
@@ -19,14 +20,14 @@ PERTURBATIONS: dict[str, tuple[tuple[str, tuple[Value, ...]], ...]] = {
         ("session", ("too-short", "too-long", SHORT, LONG)),
         ("rebalance", (SHORT, LONG, "zero")),
         ("offer", OFFERS),
-        ("metadata", (0, 1, 2, 3, 4)),
+        ("metadata", (0, 1, 2, 3, 4, 5)),
     ),
     "sync": (
         *IDENTITY,
         ("version", tuple(range(5))),
         ("type", ("none", "other")),
         ("protocol", ("none", "other")),
-        ("plan", ("none", "part", "stranger", "twice", "full")),
+        ("plan", ("none", "part", "last", "stranger", "twice", "full")),
     ),
     "heartbeat": (*IDENTITY, ("version", tuple(range(4)))),
     "leave": (
@@ -47,36 +48,35 @@ PERTURBATIONS: dict[str, tuple[tuple[str, tuple[Value, ...]], ...]] = {
     ),
     "fetch": (
         ("partition", (0, 1, 9)),
+        ("further", (1, 2, 9)),
         ("stable", (1,)),
-        ("groups", (1,)),
+        ("groups", (1, "all")),
         ("version", tuple(range(1, 10))),
         ("topic", ("absent",)),
     ),
-    "describe": (("version", tuple(range(6))), ("groups", (1,))),
+    "describe": (("version", tuple(range(6))), ("groups", (1, "all"))),
     "list": (
         ("version", tuple(range(5))),
         ("states", ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "nonsense")),
         ("types", ("classic", "consumer")),
     ),
     "delete": (("version", (0, 1)), ("groups", (1,))),
-    "delete-offsets": (("partition", (0, 1, 9)), ("topic", ("absent",))),
+    "delete-offsets": (("partition", (0, 1, 9)), ("further", (1, 2, 9)), ("topic", ("absent",))),
+    "transact": (*IDENTITY, ("partition", (0, 1, 2)), ("offset", (0, 7, 9)), ("further", (1, 2)), ("note", ("note",))),
 }
 """For each kind of request, options with the values that differ from those of a well-behaved member."""
 
 
-def perturbed_options(kind: str, most: int = 2) -> st.SearchStrategy[tuple[tuple[str, Value], ...]]:
-    """One to `most` options of a kind of request."""
-    one = st.sampled_from(PERTURBATIONS[kind]).flatmap(
-        lambda found: st.tuples(st.just(found[0]), st.sampled_from(found[1]))
-    )
-    return st.lists(one, min_size=1, max_size=most, unique_by=lambda pair: pair[0]).map(
-        lambda pairs: tuple(sorted(pairs, key=str))
-    )
+MAX_OPTIONS = 2
 
 
-PERTURBED = st.sampled_from(sorted(PERTURBATIONS)).flatmap(
-    lambda kind: st.tuples(st.just(kind), perturbed_options(kind))
-)
-MEMBER_PERTURBED = st.sampled_from(("join", "sync", "heartbeat", "leave", "commit")).flatmap(
-    lambda kind: st.tuples(st.just(kind), perturbed_options(kind))
-)
+def draw_options(draw: Draw, kind: str) -> dict[str, Value]:
+    """One option of a kind of request, or two."""
+    options = draw.choose_some(PERTURBATIONS[kind], MAX_OPTIONS)
+    return {name: draw.choose(values) for name, values in sorted(options)}
+
+
+def draw_perturbed(draw: Draw, kinds: Sequence[str]) -> tuple[str, dict[str, Value]]:
+    """One of these kinds of requests, and its options."""
+    kind = draw.choose(kinds)
+    return kind, draw_options(draw, kind)

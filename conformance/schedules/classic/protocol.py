@@ -8,7 +8,7 @@ from pathlib import Path
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.schedules.classic import interpreter
 from fencepost.conformance.schedules.classic.generation import generate_schedules
-from fencepost.conformance.schedules.classic.moves.cast import LONG, SHORT, MemberRole
+from fencepost.conformance.schedules.classic.moves.cast import LONG, NEWEST, SHORT, MemberRole
 from fencepost.conformance.schedules.protocol import CoverageGoals
 from fencepost.conformance.schedules.schedule import GeneratedSchedule, Move, Schedule
 from fencepost.conformance.schedules.scope import ScheduleScope
@@ -48,6 +48,12 @@ class ClassicSchedules:
         """The role with one of its fields as in the default role."""
         if role.instance != 0:
             yield replace(role, instance=0)
+        if role.group != 0:
+            yield replace(role, group=0)
+        if role.client != NEWEST:
+            yield replace(role, client=NEWEST)
+        if role.subscription != 0:
+            yield replace(role, subscription=0)
         if role.offer != "a":
             yield replace(role, offer="a")
         if role.session != LONG:

@@ -11,6 +11,7 @@ from fencepost.conformance.schedules.classic.model_coordinator import ModelCoord
 from fencepost.conformance.schedules.classic.moves.cast import MemberRole
 from fencepost.conformance.schedules.schedule import Move
 from fencepost.model.classic.core.member_table import is_member
+from fencepost.model.classic.core.state import Phase
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Kind
 
@@ -43,13 +44,14 @@ class Simulation:
 
     def __init__(
         self,
-        cast: tuple[MemberRole, ...],
+        roles: tuple[MemberRole, ...],
         settings: Settings,
         observer: StepObserver,
         *,
         grace: int = 0,
         virtual: bool = True,
     ) -> None:
+        self.roles = roles
         self.restart_at = 0
         """The time of the first restart of the target in milliseconds; 0 without one."""
         self.clock = VirtualClock()
@@ -62,7 +64,7 @@ class Simulation:
         context = ScenarioContext(
             description, target.channel(recorder), recorder, GROUP, grace=grace, restart=target.restart
         )
-        self.interpreter = ScheduleInterpreter(context, cast)
+        self.interpreter = ScheduleInterpreter(context, roles)
         self.cast = self.interpreter.cast
 
     def make_move(self, move: Move) -> None:
@@ -93,17 +95,28 @@ class Simulation:
         return self.cast.actors[who].member.is_leader
 
     def is_member(self, who: int) -> bool:
-        """The actor is in the group."""
-        return self.cast.actors[who].member.id in self.member_ids()
+        """The actor is in its group."""
+        actor = self.cast.actors[who]
+        return actor.member.id in self.member_ids(actor.context.group_id)
 
-    def members(self) -> list[int]:
-        """The actors in the group."""
-        ids = self.member_ids()
-        return [number for number, actor in enumerate(self.cast.actors) if actor.member.id in ids]
+    def members(self, group: int) -> list[int]:
+        """The actors in the group with this number."""
+        ids = self.member_ids(self.cast.contexts[group].group_id)
+        actors = enumerate(self.cast.actors)
+        return [number for number, actor in actors if actor.group == group and actor.member.id in ids]
 
-    def member_ids(self) -> frozenset[object]:
-        """The ids of the group's members on the model."""
-        state = self.coordinator.group_states.get(GROUP)
+    def is_stable(self, group: int) -> bool:
+        """The group with this number is Stable."""
+        state = self.coordinator.group_states.get(self.cast.contexts[group].group_id)
+        return state is not None and state.group is not None and state.group.phase is Phase.STABLE
+
+    def member_ids(self, group_id: str) -> frozenset[object]:
+        """The ids of a group's members on the model."""
+        state = self.coordinator.group_states.get(group_id)
         if state is None or state.group is None:
             return frozenset()
         return frozenset(slot.id for slot in state.group.slots if is_member(slot))
+
+    def open_transactions(self) -> list[int]:
+        """The producers that have a transaction open, by number."""
+        return sorted(number for number, each in self.cast.transactions.items() if each.groups)

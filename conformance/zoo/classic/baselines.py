@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from fencepost.conformance.schedules.classic.moves.cast import LONG, SHORT, MemberRole
-from fencepost.conformance.schedules.classic.perturbations import PERTURBATIONS, PERTURBED
-from fencepost.conformance.schedules.classic.state_machine import API, MEMBERS, ROLE
+from fencepost.conformance.schedules.classic.perturbations import MAX_OPTIONS, PERTURBATIONS
+from fencepost.conformance.schedules.classic.request_interactions import APIS
 from fencepost.conformance.schedules.falsify import ScheduleSource
 from fencepost.conformance.schedules.guidance import BATCH_SIZE
 from fencepost.conformance.schedules.schedule import Move, Schedule, Value
@@ -19,7 +19,28 @@ MAX_STEPS = 40
 WAIT_KINDS = ("session", "rebalance", "delay", "new-member", "retention", "step")
 REQUEST_KINDS = ("join", "sync", "heartbeat", "leave", "commit", "fetch", "describe")
 OTHER_KINDS = ("crash", "drop", "again", "transact", "end", "restart", "wait")
+MEMBERS = 5
 ACTOR = st.integers(0, MEMBERS - 1)
+ROLE = st.builds(
+    MemberRole,
+    session=st.sampled_from((LONG, LONG, LONG, SHORT)),
+    rebalance=st.sampled_from((SHORT, SHORT, SHORT, LONG)),
+    offer=st.sampled_from(("a", "a", "ab", "ab", "ba")),
+    instance=st.sampled_from((0, 0, 0, 1, 1, 2)),
+)
+
+
+def perturbed_options(kind: str) -> st.SearchStrategy[tuple[tuple[str, Value], ...]]:
+    """Some options of a kind of request."""
+    option = st.sampled_from(PERTURBATIONS[kind]).flatmap(
+        lambda found: st.tuples(st.just(found[0]), st.sampled_from(found[1]))
+    )
+    return st.lists(option, min_size=1, max_size=MAX_OPTIONS, unique_by=lambda pair: pair[0]).map(tuple)
+
+
+PERTURBED = st.sampled_from(sorted(PERTURBATIONS)).flatmap(
+    lambda kind: st.tuples(st.just(kind), perturbed_options(kind))
+)
 
 
 def random_walks(run: int) -> ScheduleSource:
@@ -74,22 +95,22 @@ class PlainMachine(RuleBasedStateMachine):
         raise NotImplementedError
 
     @rule(who=ACTOR, kind=st.sampled_from(REQUEST_KINDS))
-    def plainly(self, who: int, kind: str) -> None:
+    def send_request(self, who: int, kind: str) -> None:
         """A request."""
         self.moves.append(Move(kind, who))
 
     @rule(who=ACTOR, found=PERTURBED)
-    def oddly(self, who: int, found: tuple[str, tuple[tuple[str, Value], ...]]) -> None:
+    def send_perturbed_request(self, who: int, found: tuple[str, tuple[tuple[str, Value], ...]]) -> None:
         """A request with an option."""
         self.moves.append(Move(found[0], who, found[1]))
 
     @rule(who=ACTOR, kind=st.sampled_from(("crash", "transact", "end", "restart")))
-    def otherwise(self, who: int, kind: str) -> None:
+    def fail_or_transact(self, who: int, kind: str) -> None:
         """A crash, a transaction or a restart."""
         self.moves.append(Move(kind, who))
 
-    @rule(who=ACTOR, kind=st.sampled_from(("again", "drop")), api=API)
-    def meddle(self, who: int, kind: str, api: str) -> None:
+    @rule(who=ACTOR, kind=st.sampled_from(("again", "drop")), api=st.sampled_from(APIS))
+    def repeat_or_cut(self, who: int, kind: str, api: str) -> None:
         """A request is sent again, or its connection is cut."""
         self.moves.append(Move(kind, who, (("api", api),)))
 

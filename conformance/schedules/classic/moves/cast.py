@@ -22,17 +22,30 @@ MAX_WAIT_MS = 25_000
 """How long a schedule waits in all for deadlines and responses of a target on real time."""
 ABSENT_TOPIC = "absent"
 """A topic that does not exist."""
+NEWEST = ""
+"""The client with the highest version of each request."""
+CLIENTS: Mapping[str, Mapping[str, int]] = {
+    "0.9": {"JoinGroup": 0, "SyncGroup": 0, "Heartbeat": 0, "LeaveGroup": 0, "OffsetCommit": 2},
+    "1.0": {"JoinGroup": 2, "SyncGroup": 1, "Heartbeat": 1, "LeaveGroup": 1, "OffsetCommit": 3},
+    "2.0": {"JoinGroup": 3, "SyncGroup": 2, "Heartbeat": 2, "LeaveGroup": 2, "OffsetCommit": 4},
+    "2.4": {"JoinGroup": 6, "SyncGroup": 4, "Heartbeat": 4, "LeaveGroup": 4, "OffsetCommit": 7},
+}
+"""The versions of requests that older clients of Apache Kafka send at most, by release."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberRole:
     """The offer of a member when it begins. Timeouts are "short" or "long", as the target's bounds have it; `offer` has
-    a letter for each protocol; actors of one `instance` other than 0 claim the same static member."""
+    a letter for each protocol; actors of one `instance` other than 0 claim the same static member of their `group`,
+    which is a number. `client` is a release in `CLIENTS`, `subscription` a number that `Cast.metadata_of` explains."""
 
     session: str = LONG
     rebalance: str = SHORT
     offer: str = "a"
     instance: int = 0
+    group: int = 0
+    client: str = NEWEST
+    subscription: int = 0
 
 
 @dataclass(slots=True)
@@ -40,8 +53,12 @@ class Actor:
     """A member of the cast: its offer, its knowledge of the group, and its requests so far."""
 
     member: Member
+    context: ScenarioContext
+    """Of its group."""
+    group: int = 0
     metadata: int = 0
     offer: str = "a"
+    client: str = NEWEST
     previous_id: str = ""
     last_contact: int = 0
     """When it last sent a request or got a response, in milliseconds."""
@@ -51,35 +68,55 @@ class Actor:
     """Version and body of every request so far, by API."""
 
 
+@dataclass(slots=True)
+class Transaction:
+    """A transactional producer, and the groups that its open transaction commits offsets of; none: it has none open."""
+
+    producer: TransactionalProducer
+    groups: set[int] = field(default_factory=set)
+
+
 class Cast:
-    """The actors of a schedule in the context of a scenario."""
+    """The actors of a schedule, in groups of their own, in the context of a scenario."""
 
     def __init__(self, context: ScenarioContext, roles: tuple[MemberRole, ...]) -> None:
         self.context = context
-        self.group_id = context.group_id
+        groups = sorted({0, *(role.group for role in roles)})
+        self.contexts = {number: context.for_group(number) if number else context for number in groups}
         self.actors = [self.create_actor(number, role) for number, role in enumerate(roles)]
         self.wait_budget = MAX_WAIT_MS
-        self.producer: TransactionalProducer | None = None
+        self.transactions: dict[int, Transaction] = {}
+        """Of each producer that was initialized, by number."""
         self.joining_since: dict[int, int] = {}
         """The time at which each actor sent the JoinGroup that is in flight."""
-        self.last_join_response = 0
-        """The time of the last response to JoinGroup."""
+        self.last_join_response: dict[int, int] = {}
+        """The time of the last response to JoinGroup, by group."""
 
     def create_actor(self, number: int, role: MemberRole) -> Actor:
         """An actor with nothing but its role."""
-        member = self.context.member(
+        context = self.contexts[role.group]
+        member = context.member(
             actor_label(number),
             session_timeout=self.session_timeout(role.session),
             rebalance_timeout=self.rebalance_timeout(role.rebalance),
             instance=f"i{role.instance}" if role.instance else None,
         )
-        actor = Actor(member, offer=role.offer)
+        actor = Actor(member, context, role.group, role.subscription, role.offer, role.client)
         self.update_protocols(actor)
         return actor
 
     def actor_at(self, number: object) -> Actor:
         """The actor with this number, modulo the size of the cast."""
         return self.actors[number % len(self.actors) if isinstance(number, int) else 0]
+
+    def joining_in(self, group: int) -> list[int]:
+        """The actors of a group that wait for a response to JoinGroup."""
+        return [number for number in self.joining_since if self.actors[number].group == group]
+
+    def send_partly(self, share: int | None) -> None:
+        """Send so many percent of each request before its connection is cut (None: requests are sent whole)."""
+        for context in self.contexts.values():
+            context.share = share
 
     # --- names of values ----------------------------------------------------------------------------------------
 
@@ -100,7 +137,8 @@ class Cast:
         actor.member.protocols = tuple((PROTOCOLS[letter], metadata) for letter in actor.offer)
 
     def metadata_of(self, actor: Actor) -> bytes:
-        """The actor's subscription by its number: 3 is to a topic that does not exist, 4 is malformed."""
+        """The actor's subscription by its number: 3 is to a topic that does not exist, 4 is malformed, 5 is to that
+        topic and the kit's, all others are to the kit's with different user data."""
         name = actor.member.label
         match actor.metadata:
             case 0:
@@ -109,6 +147,8 @@ class Cast:
                 return self.context.metadata(name, ABSENT_TOPIC)
             case 4:
                 return b""
+            case 5:
+                return self.context.metadata(name, self.context.topic, ABSENT_TOPIC)
             case variant:
                 return self.context.metadata(f"{name} {variant}")
 
@@ -132,7 +172,7 @@ class Cast:
             case "none":
                 changes["group_instance_id"] = None
             case "stranger":
-                changes["group_instance_id"] = f"{UNKNOWN_ID}-{self.group_id}"
+                changes["group_instance_id"] = f"{UNKNOWN_ID}-{actor.context.group_id}"
             case other:
                 changes["group_instance_id"] = self.actor_at(other).member.instance
         offset = move.get("generation")
@@ -142,10 +182,13 @@ class Cast:
             changes[generation_field] = actor.member.generation + offset
         return changes
 
-    def version_for(self, api: str, move: Move) -> int:
-        """The version that the move asks for, or the nearest that the target has; the highest if it asks for none."""
-        asked = move.get("version", None)  # type: ignore[arg-type]
-        if not isinstance(asked, int):
+    def version_for(self, api: str, move: Move, actor: Actor | None = None) -> int:
+        """The version that the move asks for, else that of the actor's client, or the nearest that the target has; the
+        highest if neither says one."""
+        asked = move.number("version", -1)
+        if asked < 0 and actor is not None:
+            asked = CLIENTS.get(actor.client, {}).get(api, -1)
+        if asked < 0:
             return self.context.highest_version(api)
         lowest, highest = self.context.description.versions.get(api, (0, -1))
         return self.context.highest_version(api, at_most=max(lowest, min(asked, highest)))

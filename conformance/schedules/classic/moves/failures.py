@@ -16,9 +16,9 @@ async def repeat_request(cast: Cast, move: Move) -> None:
     if not body:
         return
     member = actor.member
-    call = cast.context.send(api, body, version=version, member=member.label)
+    call = actor.context.send(api, body, version=version, member=member.label)
     if api == "JoinGroup":
-        call.exchange.response.add_done_callback(lambda response: cast.context.learn_from_join(member, response))
+        call.exchange.response.add_done_callback(lambda response: actor.context.learn_from_join(member, response))
     await cast.track_request(call, actor, body)
 
 

@@ -7,12 +7,15 @@ from fencepost.conformance.schedules.schedule import Move
 
 def absent_group(cast: Cast) -> str:
     """The id of a group that does not exist."""
-    return f"{cast.group_id}-nothing"
+    return f"{cast.context.group_id}-nothing"
 
 
 def groups_of(cast: Cast, move: Move) -> tuple[str, ...]:
-    """The groups that a move is about: the one under test, with `groups` also one that does not exist."""
-    return (cast.group_id, absent_group(cast)) if move.get("groups") else (cast.group_id,)
+    """The groups that a move is about: the actor's; with `groups` also one that does not exist, or "all" there are."""
+    own = cast.actor_at(move.who).context.group_id
+    if move.get("groups") == "all":
+        return tuple(context.group_id for context in cast.contexts.values())
+    return (own, absent_group(cast)) if move.get("groups") else (own,)
 
 
 @move_kind("describe", "version", "groups")

@@ -10,12 +10,13 @@ from fencepost.model.errors import Error
 from fencepost.traces.events import Body
 
 
-@move_kind("join", *SENDER_OPTIONS, "type", "session", "rebalance", "offer", "metadata")
+@move_kind("join", *SENDER_OPTIONS, "type", "session", "rebalance", "offer", "metadata", "client")
 async def join(cast: Cast, move: Move) -> None:
-    """JoinGroup. Later requests keep the offer, the metadata and the timeouts that a target can accept."""
+    """JoinGroup. Later requests keep the offer, the metadata, the client and timeouts that a target can accept."""
     actor = cast.actor_at(move.who)
     actor.offer = str(move.get("offer", actor.offer))
     actor.metadata = move.number("metadata", actor.metadata)
+    actor.client = str(move.get("client", actor.client))
     cast.update_protocols(actor)
     changes = cast.identity_fields(actor, move)
     session, rebalance = str(move.get("session")), str(move.get("rebalance"))
@@ -29,8 +30,8 @@ async def join(cast: Cast, move: Move) -> None:
         changes["protocol_type"] = "" if move.get("type") == "none" else "other"
     if actor.member.id and changes.get("member_id") == "":
         actor.previous_id = actor.member.id
-    version = cast.version_for("JoinGroup", move)
-    await track_join(cast, actor, cast.context.join(actor.member, version=version, **changes))
+    version = cast.version_for("JoinGroup", move, actor)
+    await track_join(cast, actor, actor.context.join(actor.member, version=version, **changes))
 
 
 async def track_join(cast: Cast, actor: Actor, call: Call) -> None:
@@ -41,7 +42,7 @@ async def track_join(cast: Cast, actor: Actor, call: Call) -> None:
 
     def on_join_response(response: "asyncio.Future[Body | None]") -> None:
         cast.joining_since.pop(number, None)
-        cast.last_join_response = cast.context.now_ms
+        cast.last_join_response[actor.group] = cast.context.now_ms
         body = {} if response.cancelled() else response.result() or {}
         is_unknown = body.get("error_code") == Error.UNKNOWN_MEMBER_ID
         if is_unknown and sent_body(call).get("member_id") == actor.member.id:
@@ -65,16 +66,22 @@ async def sync(cast: Cast, move: Move) -> None:
             plan = []
         case "part":
             plan = plan[1:]
+        case "last":
+            plan = plan[:-1]
         case "stranger":
             plan.append((UNKNOWN_ID, b"nothing"))
         case "twice":
             plan += [(name, assignment + b" again") for name, assignment in plan[:1]]
         case "full":
-            plan = [(each.member.id, each.member.label.encode()) for each in cast.actors if each.member.id]
+            plan = [
+                (each.member.id, each.member.label.encode())
+                for each in cast.actors
+                if each.member.id and each.group == actor.group
+            ]
     for name, field in (("type", "protocol_type"), ("protocol", "protocol_name")):
         if move.get(name):
             changes[field] = None if move.get(name) == "none" else "other"
-    call = cast.context.sync(member, plan, version=cast.version_for("SyncGroup", move), **changes)
+    call = actor.context.sync(member, plan, version=cast.version_for("SyncGroup", move, actor), **changes)
     await cast.track_request(call, actor, sent_body(call))
 
 
@@ -83,7 +90,8 @@ async def heartbeat(cast: Cast, move: Move) -> None:
     """Heartbeat with the actor's generation."""
     actor = cast.actor_at(move.who)
     changes = cast.identity_fields(actor, move, "generation_id")
-    call = cast.context.heartbeat(actor.member, version=cast.version_for("Heartbeat", move), **changes)
+    version = cast.version_for("Heartbeat", move, actor)
+    call = actor.context.heartbeat(actor.member, version=version, **changes)
     await cast.track_request(call, actor, sent_body(call))
 
 
@@ -98,7 +106,7 @@ async def leave(cast: Cast, move: Move) -> None:
         rows = []
     elif move.get("entries") == "twice":
         rows += rows[:1]
-    call = cast.context.leave(*rows, version=cast.version_for("LeaveGroup", move))
+    call = actor.context.leave(*rows, version=cast.version_for("LeaveGroup", move, actor))
     await cast.track_request(call, actor, sent_body(call))
 
 

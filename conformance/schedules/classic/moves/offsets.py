@@ -1,15 +1,15 @@
-"""Moves around offsets: OffsetCommit, OffsetFetch, OffsetDelete, and the one transaction of a schedule."""
+"""Moves around committed offsets: OffsetCommit, OffsetFetch, OffsetDelete."""
 
-from contextlib import suppress
 from typing import Any
 
-from fencepost.conformance.scenario.actors import Blocked
-from fencepost.conformance.scenario.transactional_producer import TransactionalProducer
 from fencepost.conformance.schedules.classic.moves.cast import ABSENT_TOPIC, Cast, sent_body
-from fencepost.conformance.schedules.classic.moves.groups import absent_group
+from fencepost.conformance.schedules.classic.moves.groups import groups_of
 from fencepost.conformance.schedules.classic.moves.registry import SENDER_OPTIONS, move_kind
 from fencepost.conformance.schedules.schedule import Move
 from fencepost.traces.events import Body
+
+FIRST_BATCHED_VERSION = 8
+"""The first version of OffsetFetch with several groups."""
 
 
 @move_kind("commit", *SENDER_OPTIONS, "partition", "offset", "further", "note", "retention", "topic")
@@ -27,7 +27,8 @@ async def commit(cast: Cast, move: Move) -> None:
     rows: dict[tuple[str, int] | int, int | Body] = {partition_of(move): row}
     if "further" in dict(move.options):
         rows[move.number("further")] = move.number("offset", 1) + 1
-    call = cast.context.commit(actor.member, rows, version=cast.version_for("OffsetCommit", move), **changes)
+    version = cast.version_for("OffsetCommit", move, actor)
+    call = actor.context.commit(actor.member, rows, version=version, **changes)
     await cast.track_request(call, actor, sent_body(call))
 
 
@@ -37,50 +38,25 @@ def partition_of(move: Move) -> tuple[str, int] | int:
     return (ABSENT_TOPIC, number) if move.get("topic") == "absent" else number
 
 
-@move_kind("fetch", "partition", "stable", "groups", "version", "topic")
+@move_kind("fetch", "partition", "further", "stable", "groups", "version", "topic")
 async def fetch(cast: Cast, move: Move) -> None:
-    """OffsetFetch of all partitions unless one is named; with `groups`, of a group that does not exist too."""
+    """OffsetFetch of all partitions unless one or two are named; `groups` are those of `groups_of`."""
+    context = cast.actor_at(move.who).context
     partitions = None if "partition" not in dict(move.options) else [partition_of(move)]
+    if partitions is not None and "further" in dict(move.options):
+        partitions.append(move.number("further"))
     version = cast.version_for("OffsetFetch", move)
     if partitions is None and version < 2:
         partitions = [0, 1]
-    groups = None if "groups" not in dict(move.options) else [cast.group_id, absent_group(cast)]
-    call = cast.context.fetch(partitions, stable=bool(move.get("stable")), groups=groups, version=version)
+    groups = groups_of(cast, move) if version >= FIRST_BATCHED_VERSION else [context.group_id]
+    call = context.fetch(partitions, stable=bool(move.get("stable")), groups=groups, version=version)
     await cast.track_request(call, None, {})
 
 
-@move_kind("delete-offsets", "partition", "topic")
+@move_kind("delete-offsets", "partition", "further", "topic")
 async def delete_offsets(cast: Cast, move: Move) -> None:
-    """OffsetDelete."""
-    await cast.track_request(cast.context.delete_offsets([partition_of(move)]), None, {})
-
-
-@move_kind("transact", *SENDER_OPTIONS, "partition", "offset", "again")
-async def commit_in_transaction(cast: Cast, move: Move) -> None:
-    """TxnOffsetCommit; the transaction begins if none is open. Left out if it cannot begin."""
-    actor = cast.actor_at(move.who)
-    try:
-        if cast.producer is None:
-            producer = TransactionalProducer(cast.context, cast.group_id)
-            await producer.begin()
-            cast.producer = producer
-    except Blocked:
-        return
-    row = {"committed_offset": move.number("offset", 1), "committed_metadata": "", "committed_leader_epoch": -1}
-    sender: dict[str, Any] = {
-        "generation_id": actor.member.generation,
-        "member_id": actor.member.id,
-        "group_instance_id": actor.member.instance,
-    }
-    sender |= cast.identity_fields(actor, move, "generation_id")
-    topics = cast.context.partitions_by_topic({move.number("partition"): row}, {})
-    await cast.track_request(cast.producer.send_commit(topics, **sender), None, {})
-
-
-@move_kind("end", "abort", "version")
-async def end_transaction(cast: Cast, move: Move) -> None:
-    """EndTxn, if a transaction is open."""
-    if cast.producer is not None:
-        producer, cast.producer = cast.producer, None
-        with suppress(Blocked):
-            await producer.end(committed=not move.get("abort"))
+    """OffsetDelete of one partition, and of a `further` one."""
+    partitions = [partition_of(move)]
+    if "further" in dict(move.options):
+        partitions.append(move.number("further"))
+    await cast.track_request(cast.actor_at(move.who).context.delete_offsets(partitions), None, {})
