@@ -114,9 +114,10 @@ def test_a_move_is_replayed(tmp_path: Path, capsys: Capture, monkeypatch: Patch)
     with monkeypatch.context() as patch:
         patch.setattr(NodeLeadership, "refuse", refuse_but("OffsetCommit"))
         assert main(["test", "bundled", "--only", "FAILOVER-20", "--save", str(tmp_path)]) == 1
+        told = capsys.readouterr().out
+        assert "ms moved from node 0 to node 1\n" in told and "ms A: OffsetCommit v10 to node 0 member_id=A" in told
         (trace,) = tmp_path.glob("*.jsonl*")
         assert [event.api for event in open_trace(trace)[1] if event.kind is Kind.FAULT] == ["move", "moved"]
-        capsys.readouterr()
         assert main(["replay", str(trace), "bundled"]) == 1
         assert capsys.readouterr().out.endswith("STILL FAILS\n")
     assert main(["replay", str(trace), "bundled"]) == 0
