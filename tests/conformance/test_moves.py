@@ -1,6 +1,9 @@
 """Runs on the bundled coordinator with two nodes: what a move shows of nodes that do it right, and of faulty ones."""
 
 import asyncio
+import json
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,9 +24,11 @@ from fencepost.model.wire.codec import decode_body, encode_body, fit_body
 from fencepost.model.wire.primitives import ZERO_UUID
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import open_trace
+from tests.targets.running import RunningTarget
 
 Patch = pytest.MonkeyPatch
 Capture = pytest.CaptureFixture[str]
+TARGETS = Path(__file__).parent.parent / "targets"
 CLUSTER = ("FIND-04", "FIND-10", "FAILOVER-11", "FAILOVER-18", "FAILOVER-20")
 ACCEPTED_JOIN = {
     "error_code": 0,
@@ -122,6 +127,23 @@ def test_a_move_is_replayed(tmp_path: Path, capsys: Capture, monkeypatch: Patch)
         assert capsys.readouterr().out.endswith("STILL FAILS\n")
     assert main(["replay", str(trace), "bundled"]) == 0
     assert capsys.readouterr().out.endswith("FIXED\n")
+
+
+# --- Apache Kafka
+
+
+@pytest.mark.kafka_cluster
+@pytest.mark.parametrize(("profile", "ids"), [("kafka_cluster", CLUSTER), ("kafka_cluster_kill", ("FAILOVER-20",))])
+def test_apache_kafka_with_three_nodes(
+    profile: str, ids: tuple[str, ...], kafka_cluster: RunningTarget, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    monkeypatch.setenv("FENCEPOST_RUN", str(kafka_cluster.folder))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    path, report = TARGETS / f"{profile}.toml", tmp_path / "r.json"
+    options = ["--profile", str(path), "--json", str(report), "--only", *ids]
+    assert main(["test", f"kafka://{kafka_cluster.bootstrap}", *options]) == 0
+    verdicts = {row["id"]: row["verdict"] for row in json.loads(report.read_text())["requirements"]}
+    assert verdicts == dict.fromkeys(ids, "pass")
 
 
 # --- refusals
