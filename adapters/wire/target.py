@@ -239,8 +239,8 @@ class KafkaTarget:
         self._cluster.replace_brokers(self._cluster.brokers)
 
     async def _await_coordinator(self, group: str, old: int | None) -> int:
-        """Wait until all nodes name the same coordinator of a group, another than `old`. One that goes on naming
-        another is for the judge, if most do not name `old`."""
+        """Wait until all nodes name the same coordinator of a group, another than `old`, and return it. If some go on
+        naming `old`, and the others agree, it is for the judge to say what is wrong. Raises `TargetError`."""
         loop = asyncio.get_running_loop()
         limit = min(self._ready_timeout, MAX_AGREEING_S)
         deadline = loop.time() + limit
