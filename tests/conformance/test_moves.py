@@ -157,6 +157,7 @@ def test_a_refusal_is_a_response_of_every_version(api: str) -> None:
         "member_id": "m",
         "groups": [{"group_id": "g"}] if api == "OffsetFetch" else ["g"],
         "groups_names": ["g"],
+        "transactional_id": "t",
         "topics": [
             {"name": "t", "topic_id": ZERO_UUID, "partitions": [{"partition_index": 0}], "partition_indexes": [0]}
         ],
@@ -169,3 +170,8 @@ def test_a_refusal_is_a_response_of_every_version(api: str) -> None:
         assert refusal is not None and refusal.handle == 7
         assert fit_body(f"{api}Response", version, refusal.body) == refusal.body
         assert decode_body(f"{api}Response", version, encode_body(f"{api}Response", version, refusal.body)).body
+
+
+def test_any_node_gives_out_producer_ids() -> None:
+    request = Request(7, "InitProducerId", 2, None, "/host", {"transactional_id": None, "transaction_timeout_ms": 1})
+    assert NodeLeadership((0, 1)).refuse(request, 1) is None
