@@ -1,7 +1,7 @@
 """Lookups of coordinators, checked against each other and against the nodes' later responses (coordinator.md 2.1)."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fencepost.model.classic.messages.requests import EndTxn, ListGroups, Request
@@ -67,19 +67,20 @@ class LookupCheck:
             self.broken_by[operation.handle] = "" if is_home else "FAILOVER-18" if is_old else "FIND-10"
         return not is_home
 
-    def check_response(self, operation: Operation) -> Iterator[Violation]:
+    def check_response(self, operation: Operation) -> Iterable[Violation]:
         """What is wrong with a response."""
         if operation.response is None:
-            return
+            return ()
+        if operation.api == "FindCoordinator":
+            is_settled = operation.sent_at >= self.settled_at
+            return self.check_find_coordinator(operation, operation.response) if is_settled else ()
+        if operation.handle in self.broken_by:
+            return self.check_coordinator(operation, operation.response, self.broken_by.pop(operation.handle))
         if operation.api == "Metadata":
             self.learn_leaders(operation.response)
-        elif operation.api == "FindCoordinator":
-            if operation.sent_at >= self.settled_at:
-                yield from self.check_find_coordinator(operation, operation.response)
-        elif operation.handle in self.broken_by:
-            yield from self.check_coordinator(operation, operation.response, self.broken_by.pop(operation.handle))
         elif operation.response.get("error_code") in COORDINATOR_NOT_READY:
             self.reset()
+        return ()
 
     def check_coordinator(self, operation: Operation, response: Body, broken_by: str) -> Iterator[Violation]:
         """The response of a known node: it coordinates the group, or it says that it does not. One that does not, and
