@@ -115,11 +115,17 @@ class Runner(Protocol):
         ...
 
     async def serve(
-        self, host: str, port: int, storage: Path | None, announce: Callable[[str], None], slowness: int = 0
+        self,
+        host: str,
+        port: int,
+        storage: Path | None,
+        announce: Callable[[str], None],
+        slowness: int = 0,
+        nodes: int = 1,
     ) -> None:
         """Serve the bundled coordinator until cancelled; `announce` gets the bootstrap address once it listens.
 
         Port 0 picks a free port; without `storage` nothing outlives the server; storing takes `slowness` ms
-        longer. Raises `OSError` if it cannot listen.
+        longer; each of `nodes` has a port of its own. Raises `OSError` if it cannot listen.
         """
         ...

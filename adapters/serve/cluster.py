@@ -1,11 +1,12 @@
 """Responses about the cluster: versions, topics, settings."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from fencepost.adapters.bundled.classic.admin import Node
+from fencepost.adapters.bundled.nodes.leadership import OFFSETS_TOPIC, NodeLeadership
 from fencepost.adapters.serve.partition import LEADER_EPOCH
 from fencepost.adapters.serve.topics import DEFAULT_PARTITIONS, Topic, TopicStore
 from fencepost.adapters.serve.versions import OFFERED_VERSIONS
@@ -39,14 +40,15 @@ def api_versions(version: int) -> Body:
 
 
 @dataclass(frozen=True, slots=True)
-class SingleNodeCluster:
-    """One node that leads every partition of its topics."""
+class ServedCluster:
+    """Nodes of which the first leads every partition of its topics; of several nodes one leads the offsets topic."""
 
     settings: Settings
     topics: TopicStore
+    leadership: NodeLeadership
 
-    def metadata(self, body: Body, version: int, node: Node) -> Body:
-        """Respond to Metadata with `node` as the only broker. A missing topic requested by name is created."""
+    def metadata(self, body: Body, version: int, nodes: Sequence[Node]) -> Body:
+        """Respond to Metadata with `nodes` as the brokers. A missing topic requested by name is created."""
         wanted = body["topics"]
         if wanted is None or (version == 0 and not wanted):
             found = [_describe_topic(topic) for topic in self.topics.by_name.values()]
@@ -56,9 +58,9 @@ class SingleNodeCluster:
                 self._find_or_create(topic["name"], topic.get("topic_id", ZERO_UUID), may_create) for topic in wanted
             ]
         return {
-            "brokers": [{"node_id": node.node_id, "host": node.host, "port": node.port}],
+            "brokers": [{"node_id": node.node_id, "host": node.host, "port": node.port} for node in nodes],
             "cluster_id": CLUSTER_ID,
-            "controller_id": node.node_id,
+            "controller_id": NODE_ID,
             "topics": found,
         }
 
@@ -81,6 +83,8 @@ class SingleNodeCluster:
         if name is None:
             by_id = self.topics.topic_with_id(topic_id)
             return _describe_topic(by_id) if by_id else {"error_code": Error.UNKNOWN_TOPIC_ID, "topic_id": topic_id}
+        if name == OFFSETS_TOPIC and len(self.leadership.nodes) > 1:
+            return {"topic_id": ZERO_UUID, **self.leadership.describe_offsets_topic(self.settings.offsets_partitions)}
         if name not in self.topics.by_name:
             error = self.topics.create(name) if may_create else Error.UNKNOWN_TOPIC_OR_PARTITION
             if error is not Error.NONE:
@@ -112,7 +116,7 @@ class SingleNodeCluster:
             if name not in self.topics.by_name:
                 response["error_code"] = Error.UNKNOWN_TOPIC_OR_PARTITION
             return response
-        if kind != _BROKER_RESOURCE or name not in ("", str(NODE_ID)):
+        if kind != _BROKER_RESOURCE or name not in ("", *map(str, self.leadership.nodes)):
             return response | {"error_code": Error.INVALID_REQUEST, "error_message": "No such resource."}
         return response | {
             "configs": [

@@ -2,9 +2,12 @@
 
 import asyncio
 import logging
+import signal
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -14,8 +17,9 @@ from fencepost.adapters.bundled.classic.coordinator import Coordinator
 from fencepost.adapters.bundled.classic.log import FileLog, Log, MemoryLog, SlowLog
 from fencepost.adapters.bundled.classic.messages import Request as Question
 from fencepost.adapters.bundled.classic.messages import Response
+from fencepost.adapters.bundled.nodes.leadership import NodeLeadership
 from fencepost.adapters.serve import record_apis
-from fencepost.adapters.serve.cluster import NODE_ID, SingleNodeCluster, api_versions
+from fencepost.adapters.serve.cluster import NODE_ID, ServedCluster, api_versions
 from fencepost.adapters.serve.connection import MAX_ARRAY_ITEMS, Disconnect, serve_connection
 from fencepost.adapters.serve.topics import TopicStore
 from fencepost.adapters.serve.versions import OFFERED_VERSIONS
@@ -26,14 +30,26 @@ from fencepost.model.wire.codec import Body, DecodedRequest, decode_request, enc
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class ParkedRequest:
+    """A request in the coordinator, and the future that gets the body of its response."""
+
+    question: Question
+    response: asyncio.Future[Body]
+
+
 class Server:
-    """The bundled coordinator as a broker. Made by `start_server`, for the event loop that runs then."""
+    """The bundled coordinator as a broker of one or more nodes, each with a port of its own.
+
+    Made by `start_server`, for the event loop that runs then.
+    """
 
     def __init__(
         self,
         settings: Settings,
         storage: Path | None,
         storage_delay_ms: int = 0,
+        nodes: int = 1,
         observe: Callable[[DecodedRequest, Body], None] = lambda request, body: None,
     ) -> None:
         """`observe` gets each request to the coordinator with its response."""
@@ -43,41 +59,61 @@ class Server:
         self._loop = asyncio.get_running_loop()
         self._began = time.time() - self._loop.time()
         self._topics = TopicStore(storage / "topics.json" if storage else None)
-        self._cluster = SingleNodeCluster(settings, self._topics)
+        self._settings = settings
+        self._leadership = NodeLeadership(range(NODE_ID, NODE_ID + nodes))
+        self._cluster = ServedCluster(settings, self._topics, self._leadership)
         self._file = FileLog(storage / "coordinator.log") if storage else None
         log: Log = self._file or MemoryLog()
+        self._log = SlowLog(log, lambda: time.sleep(storage_delay_ms / 1000)) if storage_delay_ms else log
         self._node = Node(NODE_ID, "", -1)
-        self._coordinator = Coordinator(
-            settings,
-            SlowLog(log, lambda: time.sleep(storage_delay_ms / 1000)) if storage_delay_ms else log,
+        """The node that coordinates, as the client of the present request reaches it."""
+        self._coordinator = self._start_coordinator()
+        self._handles = count()
+        self._parked: dict[int, ParkedRequest] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._appended = asyncio.Event()
+        self._connections: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self._others: list[asyncio.Server] = []
+        """Where the nodes after the first listen, in their order."""
+
+    def _start_coordinator(self) -> Coordinator:
+        return Coordinator(
+            self._settings,
+            self._log,
             lambda prefix: f"{prefix}-{uuid.uuid4()}",
             self._topics,
             now=self._now(),
             coordinator_of=lambda key: self._node,
         )
-        self._handles = count()
-        self._parked: dict[int, asyncio.Future[Body]] = {}
-        self._timer: asyncio.TimerHandle | None = None
-        self._appended = asyncio.Event()
-        self._connections: set[asyncio.Task[None]] = set()
-        self._server: asyncio.Server | None = None
+
+    def move(self) -> None:
+        """Have the next node coordinate all groups, as it loads them from the log; parked requests end."""
+        self._deliver(self._coordinator.advance(self._now()))
+        self._leadership.move()
+        ends = (self._leadership.end_parked(parked.question) for parked in tuple(self._parked.values()))
+        self._deliver(filter(None, ends))
+        self._coordinator = self._start_coordinator()
+        self._arm_timer()
 
     @property
     def address(self) -> tuple[str, int]:
-        """The host and the port that it listens on."""
+        """The host and the port that its first node listens on."""
         assert self._server is not None
-        host, port = self._server.sockets[0].getsockname()[:2]
-        return host, port
+        return listening_address(self._server)
 
     async def listen(self, host: str, port: int) -> None:
-        """Begin to take connections. Raises `OSError` if the address is taken."""
+        """Begin to take connections, further nodes at free ports. Raises `OSError` if the address is taken."""
         self._server = await asyncio.start_server(self._accept, host, port)
+        for node_id in self._leadership.nodes[1:]:
+            self._others.append(await asyncio.start_server(partial(self._accept, node_id=node_id), host, 0))
         self._arm_timer()
 
     async def close(self) -> None:
         """Stop at once: connections are closed, parked requests stay unanswered."""
-        if self._server is not None:
-            self._server.close()
+        for listener in (self._server, *self._others):
+            if listener is not None:
+                listener.close()
         if self._timer is not None:
             self._timer.cancel()
         for conversation in self._connections:
@@ -97,16 +133,22 @@ class Server:
 
     # -- connections --------------------------------------------------------------------------------------------
 
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, node_id: int = NODE_ID) -> None:
         host, port = writer.get_extra_info("sockname")[:2]
         # The address by which the client came is the one it can come back to.
-        node = Node(NODE_ID, host, port)
+        node = Node(node_id, host, port)
         client_host = "/" + (writer.get_extra_info("peername") or ("unknown",))[0]
         conversation = asyncio.create_task(
             serve_connection(reader, writer, lambda frame: self._respond(frame, node, client_host))
         )
         self._connections.add(conversation)
         conversation.add_done_callback(self._connections.discard)
+
+    def _nodes_beside(self, node: Node) -> tuple[Node, ...]:
+        """All nodes, as a client that came to `node` reaches them."""
+        ports = (listening_address(each)[1] for each in (self._server, *self._others) if each is not None)
+        nodes = (Node(node_id, node.host, port) for node_id, port in zip(self._leadership.nodes, ports, strict=True))
+        return tuple(node if each.node_id == node.node_id else each for each in nodes)
 
     async def _respond(self, frame: bytes, node: Node, client_host: str) -> bytes | None:
         request = decode_request(frame, MAX_ARRAY_ITEMS)
@@ -132,7 +174,7 @@ class Server:
             case "ApiVersions":
                 return api_versions(request.version)
             case "Metadata":
-                return self._cluster.metadata(request.body, request.version, node)
+                return self._cluster.metadata(request.body, request.version, self._nodes_beside(node))
             case "CreateTopics":
                 return self._cluster.create_topics(request.body)
             case "DescribeConfigs":
@@ -175,15 +217,17 @@ class Server:
     # -- the coordinator ----------------------------------------------------------------------------------------
 
     async def _coordinate(self, request: DecodedRequest, node: Node, client_host: str) -> Body:
-        handle = next(self._handles)
+        handle, api = next(self._handles), request.api or ""
+        question = Question(handle, api, request.version, request.client_id, client_host, request.body)
+        refusal = self._leadership.refuse(question, node.node_id)
+        if refusal is not None:
+            return refusal.body
         response: asyncio.Future[Body] = self._loop.create_future()
-        self._parked[handle] = response
+        self._parked[handle] = ParkedRequest(question, response)
         try:
             now = self._now()
             self._deliver(self._coordinator.advance(now))
-            self._node = node
-            api = request.api or ""
-            question = Question(handle, api, request.version, request.client_id, client_host, request.body)
+            self._node = next(each for each in self._nodes_beside(node) if each.node_id == self._leadership.leader)
             self._deliver(self._coordinator.handle(question, now))
             self._arm_timer()
             body = await response
@@ -204,9 +248,9 @@ class Server:
 
     def _deliver(self, responses: Iterable[Response]) -> None:
         for response in responses:
-            waiting = self._parked.get(response.handle)
-            if waiting is not None and not waiting.done():
-                waiting.set_result(response.body)
+            parked = self._parked.get(response.handle)
+            if parked is not None and not parked.response.done():
+                parked.response.set_result(response.body)
 
     def _now(self) -> int:
         """Milliseconds since 1970, on a clock that does not go back while the server runs."""
@@ -226,16 +270,27 @@ class Server:
         self._arm_timer()
 
 
+def listening_address(listener: asyncio.Server) -> tuple[str, int]:
+    """The host and the port that it listens on."""
+    host, port = listener.sockets[0].getsockname()[:2]
+    return host, port
+
+
 async def start_server(
-    host: str, port: int, settings: Settings, storage_path: Path | None = None, storage_delay_ms: int = 0
+    host: str,
+    port: int,
+    settings: Settings,
+    storage_path: Path | None = None,
+    storage_delay_ms: int = 0,
+    nodes: int = 1,
 ) -> Server:
-    """Start a server in the running event loop; port 0 picks a free one.
+    """Start a server of so many nodes in the running event loop; port 0 picks a free one.
 
     `storage_path` is a folder that keeps groups, offsets and names of topics across restarts, but not records. Every
     write is delayed by `storage_delay_ms` milliseconds. Raises `OSError` if the address or the folder cannot be used,
     and `CorruptLogError`.
     """
-    server = Server(settings, storage_path, storage_delay_ms)
+    server = Server(settings, storage_path, storage_delay_ms, nodes)
     try:
         await server.listen(host, port)
     except BaseException:
@@ -251,10 +306,16 @@ async def serve_forever(
     storage_path: Path | None,
     announce: Callable[[str, int], None],
     storage_delay_ms: int = 0,
+    nodes: int = 1,
 ) -> None:
-    """Serve until cancelled. `announce` gets host and port once clients can connect. Raises as `start_server`."""
-    server = await start_server(host, port, settings, storage_path, storage_delay_ms)
+    """Serve until cancelled. `announce` gets host and port once clients can connect.
+
+    With several nodes, SIGUSR1 has the next one coordinate all groups. Raises as `start_server`.
+    """
+    server = await start_server(host, port, settings, storage_path, storage_delay_ms, nodes)
     try:
+        if nodes > 1:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, server.move)
         announce(*server.address)
         await asyncio.Event().wait()
     finally:

@@ -24,6 +24,9 @@ from fencepost.traces.events import Order
 MAX_CONNECTING = 4
 """Connections that are being opened at the same time: the accept queue of some targets is that short."""
 
+MAX_AGREEING_S = 20.0
+"""How long nodes may take to agree on who coordinates a group, in seconds."""
+
 IDLE_WINDOWS_S = ((0.5, 1.0), (0.0, 2.0))
 """Pauses before each look at an idle target, and how long it takes; the second follows if the first is striking."""
 
@@ -80,6 +83,8 @@ class KafkaTarget:
         self._made_topic = False
         self._process_control = process_control
         self._move_command = move_command
+        self._move_failure = ""
+        """Why the last move failed."""
         self._topic = topic
         self._timeout = timeout
         self._ready_timeout = ready_timeout
@@ -214,23 +219,31 @@ class KafkaTarget:
         await self._start(self._process_control)
 
     async def move(self, group: str) -> None:
-        """As `Target.move`, once all nodes name another one as the group's coordinator. Raises `TargetError`."""
+        """As `Target.move`, once all nodes name another one as the group's coordinator. Raises `TargetError`, and after
+        that at once: a command that does not move groups is not tried again."""
         if self._move_command is None:
             raise TargetError("the target cannot move groups: its profile has no move command")
+        if self._move_failure:
+            raise TargetError(self._move_failure)
         old = await self._await_coordinator(group, None)
         for channel in self._channels:
             channel.record_move("move", {"group": group})
-        await self._move_command.run(group)
-        new = await self._await_coordinator(group, old)
+        try:
+            await self._move_command.run(group)
+            new = await self._await_coordinator(group, old)
+        except TargetError as failure:
+            self._move_failure = str(failure)
+            raise
         for channel in self._channels:
             channel.record_move("moved", {"group": group, "old": old, "new": new})
         self._cluster.replace_brokers(self._cluster.brokers)
 
     async def _await_coordinator(self, group: str, old: int | None) -> int:
-        """Wait until all nodes name the same coordinator of a group, another than `old`. One that goes on naming
-        another is for the judge, if most do not name `old`."""
+        """Wait until all nodes name the same coordinator of a group, another than `old`, and return it. If some go on
+        naming `old`, and the others agree, it is for the judge to say what is wrong. Raises `TargetError`."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._ready_timeout
+        limit = min(self._ready_timeout, MAX_AGREEING_S)
+        deadline = loop.time() + limit
         while True:
             named = await self._cluster.find_coordinators((GROUP_KEY, group))
             others = named - {-1, old}
@@ -243,7 +256,7 @@ class KafkaTarget:
             return others.pop()
         if old is None or not others:
             held = f"node {old} still coordinates" if old in named else "no node coordinates"
-            raise TargetError(f"after {self._ready_timeout:g} s {held} group {group!r}; it cannot be moved")
+            raise TargetError(f"after {limit:g} s {held} group {group!r}; it cannot be moved")
         raise TargetError(f"the nodes name {sorted(others)} as the coordinator of group {group!r}")
 
     async def _start(self, process_control: ProcessControl) -> Description:

@@ -49,20 +49,28 @@ def schedule_lines(events: Sequence[Event], last: int, labels: MemberLabels) -> 
     `last` among them, counted from 1 (0 if it is not there)."""
     lines: list[str] = []
     place = 0
+    routes = {event.of: f" to node {event.body['broker']}" for event in events if event.api == "routed"}
     for event in events:
         if event.sequence > last:
             continue
         if event.kind is Kind.REQUEST:
             who = f"{event.member}: " if event.member else ""
-            told = f"at {event.time} ms {who}{event.api} v{event.version} {describe_fields(event)}".rstrip()
-            lines.append(labels.rename(told))
+            sent = f"{event.api} v{event.version}{routes.get(event.sequence, '')}"
+            lines.append(labels.rename(f"at {event.time} ms {who}{sent} {describe_fields(event)}".rstrip()))
         elif event.kind is Kind.FAULT:
-            lines.append(f"at {event.time} ms {event.api}")
+            lines.append(f"at {event.time} ms {describe_fault(event)}")
         else:
             continue
         if event.sequence == last:
             place = len(lines)
     return tuple(lines), place
+
+
+def describe_fault(fault: Event) -> str:
+    """A fault by its name, with the nodes between which a group was moved."""
+    if fault.api != "moved":
+        return fault.api
+    return f"moved from node {fault.body['old']} to node {fault.body['new']}"
 
 
 def describe_fields(request: Event, hidden: frozenset[str] = HIDDEN_FIELDS) -> str:

@@ -35,6 +35,8 @@ MAX_MINIMIZED = 3
 """How many violations of one trace are shown with the events they depend on alone."""
 MALFORMED_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """Errors of the judge that a message outside the wire format can cause."""
+COMMON_FAULTS = frozenset({"restart", "move", "moved"})
+"""Faults that concern every group."""
 SHOWN_KINDS = frozenset({Kind.REQUEST, Kind.RESPONSE, Kind.FAULT})
 
 
@@ -147,7 +149,7 @@ class TraceJudging:
             events = minimize_trace(self.judge.header, whole, violation.violation, protocol=self.judge.make_protocol)
         group = violation.violation.group if violation.violation is not None else ""
         mine = {event.sequence for event in events if event.kind is Kind.REQUEST and self.concerns_group(event, group)}
-        return [event for event in events if event.sequence in mine or event.of in mine or event.api == "restart"]
+        return [event for event in events if event.sequence in mine or event.of in mine or event.api in COMMON_FAULTS]
 
     def concerns_group(self, request: Event, group: str) -> bool:
         """The request names this group; every request does if `group` is ""."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fencepost.adapters.address import Bootstrap
 
+MAX_NODES = 9
 _MAX_PORT = 65_535
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -23,6 +24,13 @@ def count(text: str) -> int:
     """An integer of at least 1."""
     if not _is_number(text) or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} is not a number above 0")
+    return int(text)
+
+
+def node_count(text: str) -> int:
+    """The number of nodes of a cluster."""
+    if not _is_number(text) or not 1 <= int(text) <= MAX_NODES:
+        raise ArgumentTypeError(f"{text!r} is not a number from 1 to {MAX_NODES}")
     return int(text)
 
 

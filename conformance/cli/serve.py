@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from fencepost.conformance.cli.argument_types import listening_port, whole
+from fencepost.conformance.cli.argument_types import listening_port, node_count, whole
 from fencepost.conformance.cli.console import Console
 
 
@@ -17,6 +17,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--slow-storage", metavar="MS", type=whole, default=0, help="delay every write by MS milliseconds (default: 0)"
     )
+    parser.add_argument(
+        "--nodes",
+        type=node_count,
+        default=1,
+        metavar="N",
+        help="serve N nodes, all but the first at free ports; SIGUSR1 has the next one coordinate all groups",
+    )
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -27,7 +34,10 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     serve = (options.runner or runner).serve
     try:
-        run_interruptible(serve(options.host, options.port, options.storage, console.print_line, options.slow_storage))
+        serving = serve(
+            options.host, options.port, options.storage, console.print_line, options.slow_storage, options.nodes
+        )
+        run_interruptible(serving)
     except KeyboardInterrupt:
         console.log("stopped")
     return ExitCode.CONFORMANT

@@ -5,7 +5,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from fencepost.conformance.analysis.schedule_text import HIDDEN_FIELDS, MemberLabels, describe_fields, describe_value
+from fencepost.conformance.analysis.schedule_text import (
+    HIDDEN_FIELDS,
+    MemberLabels,
+    describe_fault,
+    describe_fields,
+    describe_value,
+)
 from fencepost.model.errors import error_name
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.judge.diagnosis.wording import HIDDEN_FIELDS as HIDDEN_IN_RESPONSES
@@ -110,7 +116,7 @@ def step_of(event: Event, requests: dict[int, Event], lanes: Sequence[str], labe
         text = labels.rename(describe_answer(event))
         return Step(StepKind.RESPONSE, event.time, lanes.index(sender(request)), shorten(text), event.of)
     if event.kind is Kind.FAULT:
-        return Step(StepKind.FAULT, event.time, 0, event.api, event.sequence)
+        return Step(StepKind.FAULT, event.time, 0, describe_fault(event), event.sequence)
     return None
 
 

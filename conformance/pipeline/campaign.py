@@ -85,6 +85,8 @@ def check_plan(plan: Plan) -> None:
         raise PipelineError(
             "a campaign cannot restart its target: other workers are using it (leave out [target] start)"
         )
+    if plan.target != BUNDLED and profile.move:
+        raise PipelineError("a campaign cannot move groups: those of other workers move too (leave out [target] move)")
 
 
 def check_same_campaign(folder: Path, plan: Plan) -> None:

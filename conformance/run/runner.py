@@ -80,14 +80,21 @@ def judge_files(
     return replace(trace_report.judge_files(paths, progress, observe), provenance=provenance)
 
 
-async def serve(host: str, port: int, storage: Path | None, announce: Callable[[str], None], slowness: int = 0) -> None:
+async def serve(
+    host: str,
+    port: int,
+    storage: Path | None,
+    announce: Callable[[str], None],
+    slowness: int = 0,
+    nodes: int = 1,
+) -> None:
     """Serve the bundled coordinator until cancelled; `announce` gets the bootstrap address once it listens."""
 
     def announce_address(at: str, listening: int) -> None:
         announce(format_address(at, listening))
 
     try:
-        await run_server(host, port, Settings(), storage, announce_address, slowness)
+        await run_server(host, port, Settings(), storage, announce_address, slowness, nodes)
     except CorruptLogError as error:
         raise TargetError(str(error)) from error
     except (OSError, UnicodeError) as error:

@@ -73,6 +73,9 @@ async def test_a_move_that_fails(program: str, complaint: str, tmp_path: Path) -
         with pytest.raises(TargetError, match=complaint):
             await target.move("g")
         assert [event.api for event in recorder.events] == ["move"]
+        with pytest.raises(TargetError, match=complaint):
+            await target.move("g")
+        assert len(recorder.events) == 1  # it is not tried again
 
 
 async def test_a_lone_node_has_nowhere_to_move_a_group_to() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer as ConfluentConsumer
@@ -11,6 +12,8 @@ from confluent_kafka import ConsumerGroupState, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from fencepost.adapters.serve.server import Server
+from fencepost.model.settings import Settings
 from tests.support.real_clients import CLIENTS, PARTITIONS, TIMEOUT_S, TOPIC, RealClientGroup, produce
 from tests.support.served_coordinator import serve_in_thread
 
@@ -35,6 +38,28 @@ def test_a_client_alone_consumes_commits_and_goes_on_where_it_was(
     room.add_member(client)
     room.wait_until(lambda: room.has_consumed(second))
     room.remove_member(room.members[0])
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_clients_follow_their_group_to_another_node(client: str) -> None:
+    made: list[Server] = []
+
+    def make_server(settings: Settings, storage: Path | None, delay: int) -> Server:
+        made.append(Server(settings, storage, delay, nodes=2))
+        return made[0]
+
+    with serve_in_thread(make_server=make_server) as bootstrap:
+        room = RealClientGroup(bootstrap, "followers")
+        first = produce(bootstrap, range(40))
+        room.add_member(client)
+        room.wait_until(lambda: room.is_fully_assigned() and room.has_consumed(first))
+        made[0]._loop.call_soon_threadsafe(made[0].move)
+        room.add_member(client)
+        room.wait_until(lambda: room.is_fully_assigned() and all(member.assigned for member in room.members))
+        later = produce(bootstrap, range(40, 80))
+        room.wait_until(lambda: room.has_consumed(first | later))
+        while room.members:
+            room.remove_member(room.members[0])
 
 
 def test_all_three_in_one_group(bootstrap: str) -> None:

@@ -1,6 +1,9 @@
 """Runs on the bundled coordinator with two nodes: what a move shows of nodes that do it right, and of faulty ones."""
 
 import asyncio
+import json
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,9 +24,11 @@ from fencepost.model.wire.codec import decode_body, encode_body, fit_body
 from fencepost.model.wire.primitives import ZERO_UUID
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import open_trace
+from tests.targets.running import RunningTarget
 
 Patch = pytest.MonkeyPatch
 Capture = pytest.CaptureFixture[str]
+TARGETS = Path(__file__).parent.parent / "targets"
 CLUSTER = ("FIND-04", "FIND-10", "FAILOVER-11", "FAILOVER-18", "FAILOVER-20")
 ACCEPTED_JOIN = {
     "error_code": 0,
@@ -114,13 +119,31 @@ def test_a_move_is_replayed(tmp_path: Path, capsys: Capture, monkeypatch: Patch)
     with monkeypatch.context() as patch:
         patch.setattr(NodeLeadership, "refuse", refuse_but("OffsetCommit"))
         assert main(["test", "bundled", "--only", "FAILOVER-20", "--save", str(tmp_path)]) == 1
+        told = capsys.readouterr().out
+        assert "ms moved from node 0 to node 1\n" in told and "ms A: OffsetCommit v10 to node 0 member_id=A" in told
         (trace,) = tmp_path.glob("*.jsonl*")
         assert [event.api for event in open_trace(trace)[1] if event.kind is Kind.FAULT] == ["move", "moved"]
-        capsys.readouterr()
         assert main(["replay", str(trace), "bundled"]) == 1
         assert capsys.readouterr().out.endswith("STILL FAILS\n")
     assert main(["replay", str(trace), "bundled"]) == 0
     assert capsys.readouterr().out.endswith("FIXED\n")
+
+
+# --- Apache Kafka
+
+
+@pytest.mark.kafka_cluster
+@pytest.mark.parametrize(("profile", "ids"), [("kafka_cluster", CLUSTER), ("kafka_cluster_kill", ("FAILOVER-20",))])
+def test_apache_kafka_with_three_nodes(
+    profile: str, ids: tuple[str, ...], kafka_cluster: RunningTarget, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    monkeypatch.setenv("FENCEPOST_RUN", str(kafka_cluster.folder))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    path, report = TARGETS / f"{profile}.toml", tmp_path / "r.json"
+    options = ["--profile", str(path), "--json", str(report), "--only", *ids]
+    assert main(["test", f"kafka://{kafka_cluster.bootstrap}", *options]) == 0
+    verdicts = {row["id"]: row["verdict"] for row in json.loads(report.read_text())["requirements"]}
+    assert verdicts == dict.fromkeys(ids, "pass")
 
 
 # --- refusals
@@ -134,6 +157,7 @@ def test_a_refusal_is_a_response_of_every_version(api: str) -> None:
         "member_id": "m",
         "groups": [{"group_id": "g"}] if api == "OffsetFetch" else ["g"],
         "groups_names": ["g"],
+        "transactional_id": "t",
         "topics": [
             {"name": "t", "topic_id": ZERO_UUID, "partitions": [{"partition_index": 0}], "partition_indexes": [0]}
         ],
@@ -146,3 +170,8 @@ def test_a_refusal_is_a_response_of_every_version(api: str) -> None:
         assert refusal is not None and refusal.handle == 7
         assert fit_body(f"{api}Response", version, refusal.body) == refusal.body
         assert decode_body(f"{api}Response", version, encode_body(f"{api}Response", version, refusal.body)).body
+
+
+def test_any_node_gives_out_producer_ids() -> None:
+    request = Request(7, "InitProducerId", 2, None, "/host", {"transactional_id": None, "transaction_timeout_ms": 1})
+    assert NodeLeadership((0, 1)).refuse(request, 1) is None

@@ -49,9 +49,15 @@ class FakeRunner:
         return self.report
 
     async def serve(
-        self, host: str, port: int, storage: Path | None, announce: Callable[[str], None], slowness: int = 0
+        self,
+        host: str,
+        port: int,
+        storage: Path | None,
+        announce: Callable[[str], None],
+        slowness: int = 0,
+        nodes: int = 1,
     ) -> None:
-        self._record_call((host, port, storage, slowness))
+        self._record_call((host, port, storage, slowness, nodes))
         announce(f"{host}:{port}")
         await _interrupt()
         raise asyncio.CancelledError

@@ -169,8 +169,8 @@ class GuardedServer(Server):
         self._server = await asyncio.start_server(self._accept, host, port, ssl=self.door.make_context())
         self._arm_timer()
 
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        node = Node(NODE_ID, *writer.get_extra_info("sockname")[:2])
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, node_id: int = NODE_ID) -> None:
+        node = Node(node_id, *writer.get_extra_info("sockname")[:2])
         guard = Guard(self.door)
         conversation = asyncio.create_task(
             serve_connection(

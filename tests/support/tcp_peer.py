@@ -62,9 +62,9 @@ class RunningServer:
         """The host and port that it listens on."""
         return self.server.address
 
-    async def connect(self) -> RawClient:
-        """A new connection."""
-        self._clients.append(RawClient(*await asyncio.open_connection(*self.address)))
+    async def connect(self, address: tuple[str, int] | None = None) -> RawClient:
+        """A new connection, to the first node unless an address is given."""
+        self._clients.append(RawClient(*await asyncio.open_connection(*(address or self.address))))
         return self._clients[-1]
 
     async def close(self) -> None:
@@ -75,9 +75,9 @@ class RunningServer:
 
 
 @asynccontextmanager
-async def running_server(storage: Path | None = None) -> AsyncIterator[RunningServer]:
-    """A server on a free port, closed at the end."""
-    place = RunningServer(await start_server("127.0.0.1", 0, SETTINGS, storage))
+async def running_server(storage: Path | None = None, nodes: int = 1) -> AsyncIterator[RunningServer]:
+    """A server of so many nodes on free ports, closed at the end."""
+    place = RunningServer(await start_server("127.0.0.1", 0, SETTINGS, storage, nodes=nodes))
     try:
         yield place
     finally:

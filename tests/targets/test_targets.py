@@ -138,6 +138,18 @@ def test_the_server(tmp_path: Path) -> None:
         server.kill()
 
 
+@pytest.mark.slow
+def test_the_server_with_two_nodes(tmp_path: Path) -> None:
+    server = load_target("serve_nodes", tmp_path)
+    server.start()
+    try:
+        assert probe.heartbeat_error(server.port, "a") == probe.UNKNOWN_MEMBER_ID
+        server.run("serve/move", "a", "--nodes", "2")
+        assert probe.heartbeat_error(server.port, "a") == probe.NOT_COORDINATOR
+    finally:
+        server.kill()
+
+
 @pytest.mark.parametrize(("group", "partition"), [("a", 47), ("", 0), ("polygenelubricants", 0), ("\N{SNOWMAN}", 31)])
 def test_a_group_belongs_to_the_partition_of_its_hash(group: str, partition: int) -> None:
     assert partition_of(group, 50) == partition

@@ -162,14 +162,14 @@ class Judge:
             judge.on_restart(event.time)
 
     def on_move(self, event: Event, operation: Operation | None) -> None:
-        """Another node is about to coordinate the groups that belong together with one."""
+        """Another node is about to coordinate a group; others may go with it."""
         self.protocol.on_move()
         self.trace.restarts += 1
         for judge in self.judges():
             judge.on_move()
 
     def on_moved(self, event: Event, operation: Operation | None) -> None:
-        """Another node coordinates a group; others may have gone with it."""
+        """Another node coordinates the group; others may have gone with it."""
         self.protocol.on_moved(event)
         for judge in self.judges():
             judge.on_moved(event.time, is_certain=judge.group == event.body["group"])

@@ -14,7 +14,8 @@ FIRST_FETCH_OF_GROUPS = 8
 def refuse_elsewhere(request: Request) -> Response | None:
     """The response of a node that does not coordinate what the request is about; None if any node handles it."""
     make_body = BODIES.get(request.api)
-    if make_body is None:
+    # Without a transactional id, any node gives out a producer id.
+    if make_body is None or (request.api == "InitProducerId" and request.body.get("transactional_id") is None):
         return None
     return Response(request.handle, responses.trim_to_version(request.api, request.version, make_body(request)))
 

@@ -68,6 +68,13 @@ def test_another_campaign_needs_another_folder(tmp_path: Path) -> None:
         check_same_campaign(tmp_path, replace(PLAN, schedules=4))
 
 
+def test_a_campaign_moves_no_groups(tmp_path: Path) -> None:
+    profile = tmp_path / "profile.toml"
+    profile.write_text("[target]\nmove = 'move {group}'\n")
+    with pytest.raises(PipelineError, match=r"a campaign cannot move groups: .* \(leave out \[target\] move\)$"):
+        check_same_campaign(tmp_path, replace(PLAN, target="kafka://127.0.0.1:1", profile=profile))
+
+
 def test_a_target_that_is_shared_is_not_restarted(tmp_path: Path) -> None:
     profile = tmp_path / "p.toml"
     profile.write_text('[target]\nstart = "true"\nkill = "true"\n')

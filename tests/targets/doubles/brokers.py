@@ -7,7 +7,7 @@ from fencepost.adapters.bundled.classic.coordinator import Coordinator
 from fencepost.adapters.bundled.classic.messages import Error, Request, Response
 from fencepost.adapters.bundled.classic.responses import join_refused, sync_refused, trim_to_version
 from fencepost.adapters.serve import server
-from fencepost.adapters.serve.cluster import Body, SingleNodeCluster
+from fencepost.adapters.serve.cluster import Body, ServedCluster
 from fencepost.adapters.serve.connection import Disconnect
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.model.settings import Settings
@@ -24,10 +24,10 @@ class Double:
 def hang_up_on_describe_configs() -> None:
     """DescribeConfigs is offered, and ends the connection."""
 
-    def hang_up(cluster: SingleNodeCluster, body: Body) -> Body:
+    def hang_up(cluster: ServedCluster, body: Body) -> Body:
         raise Disconnect("DescribeConfigs")
 
-    setattr(SingleNodeCluster, "describe_configs", hang_up)  # noqa: B010
+    setattr(ServedCluster, "describe_configs", hang_up)  # noqa: B010
 
 
 class WipingCoordinator(Coordinator):
