@@ -62,6 +62,7 @@ def test_advice_is_what_should_be() -> None:
     assert [id for id in CATALOGUE if is_recommendation(id)] == [
         "FIND-09",
         "COMMIT-26",
+        "COMMIT-30",
         "ADMIN-33",
         "TIMER-17",
         "TIMER-23",
