@@ -67,6 +67,12 @@ def name_requirement(found: Evidence, scenarios: Iterable[Evidence]) -> str:
     return nearest.requirement
 
 
+def is_specific(violation: Violation, rules: Mapping[str, Rule]) -> bool:
+    """Whether the judge has more to say of a violation than which rule it departs from."""
+    rule = rules.get(violation.rule)
+    return rule is None or violation.requirements != rule.requirements[:1]
+
+
 def nearness(found: Evidence, other: Evidence) -> float:
     """How near a violation of a scenario is to that of a schedule."""
     one, two = found.violation, other.violation

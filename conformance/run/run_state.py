@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from fencepost.conformance.analysis.aggregation import confirmed_requirements
-from fencepost.conformance.analysis.diagnosis import Evidence, family_of, neighbouring_families
+from fencepost.conformance.analysis.diagnosis import Evidence, family_of, is_specific, neighbouring_families
 from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.analysis.root_cause import (
@@ -188,7 +188,7 @@ class RunState:
             self.selection = self.selection.with_scenarios(neighbours)
             await play(neighbours)
         shrinking = RunLimits(self.plan.shrink_seconds)
-        left = self.unconfirmed_requirements()
+        left = self.order_of_shrinking()
         for done, requirement in enumerate(left):
             if requirement in self.unconfirmed_requirements():
                 self.work.stage = f"shrinking a schedule that violates {requirement}"
@@ -200,6 +200,22 @@ class RunState:
                 confirmed = requirement in again
                 self.emit(ScheduleShrunk(run.scenario.name, requirement, run.header, run.events, confirmed))
                 self.emit_confirmed(run, again & {requirement})
+
+    def order_of_shrinking(self) -> list[str]:
+        """The unconfirmed requirements: first those whose violations follow from no scenario's, then the specific ones.
+
+        What says most is shrunk while there is time.
+        """
+        runs = self.runs_not_replayed()
+        causes = RootCauses([*self.runs, *runs], self.protocol.specification)
+        order: dict[str, tuple[bool, bool, str]] = {}
+        for run in runs:
+            for each in violations_in(run.verdict):
+                rules = self.protocol.specification.rules
+                is_vague = each.violation is not None and not is_specific(each.violation, rules)
+                place = bool(causes.cause_of(each, run)), is_vague, each.requirement
+                order[each.requirement] = min(place, order.get(each.requirement, place))
+        return sorted(self.unconfirmed_requirements(), key=lambda id: order.get(id, (True, True, id)))
 
     def neighbouring_scenarios(self) -> list[Scenario]:
         """The scenarios that were left out and may say more of what random schedules violate."""

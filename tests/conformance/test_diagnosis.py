@@ -14,11 +14,13 @@ from fencepost.conformance.analysis.diagnosis import (
     name_requirement,
     nearness,
 )
+from fencepost.conformance.analysis.root_cause import RequirementViolation
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.scenario.selection import select_requirements
+from fencepost.conformance.schedules.falsify import most_specific
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.conformance.zoo.hunt import HuntTask, run_hunt
 from fencepost.conformance.zoo.results import load_results
@@ -67,6 +69,13 @@ def test_of_many_violated_requirements_one_has_to_be_nearer() -> None:
 
 def test_one_that_many_scenarios_look_at_is_less_specific() -> None:
     assert nearness(FOUND, replace(near("COMMIT-19"), breadth=9)) < nearness(FOUND, near("COMMIT-20"))
+
+
+def test_a_violation_of_which_the_judge_says_more_than_its_rule_is_shrunk_first() -> None:
+    of_the_rule = RequirementViolation("COMMIT-01", 1, COMMIT)
+    of_a_field = RequirementViolation("COMMIT-22", 2, replace(COMMIT, requirements=("COMMIT-22",)))
+    assert most_specific([of_the_rule, of_a_field]) == "COMMIT-22"
+    assert most_specific([of_the_rule, replace(of_the_rule, requirement="COMMIT-02")]) == "COMMIT-01"
 
 
 # --- in a run ------------------------------------------------------------------------------------------------------
