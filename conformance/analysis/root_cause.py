@@ -4,9 +4,11 @@ A coordinator that does one thing wrong gives wrong answers in many situations, 
 else. Only the requirement that speaks of the wrong thing is to be reported for it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from fencepost.conformance.analysis.diagnosis import Evidence, name_requirement
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.catalogue.specification import Rule, Specification
@@ -64,7 +66,10 @@ def violated_requirements(run: ScenarioRun) -> frozenset[str]:
 
 
 class RootCauses:
-    """The violations of all runs, and their causes."""
+    """The violations of all runs, and their causes.
+
+    A random schedule has no requirements of its own: its violations follow from those of the nearest scenario.
+    """
 
     def __init__(self, runs: Sequence[ScenarioRun], specification: Specification = DEFAULT_SPECIFICATION) -> None:
         self.specification = specification
@@ -76,6 +81,8 @@ class RootCauses:
         """The requirements whose checks a crash of the target failed."""
         self.independent: frozenset[str] = frozenset()
         """The requirements with a violation that follows from no other one."""
+        self.scenario_evidence: tuple[Evidence, ...] = ()
+        """The independent violations of the scenarios' own requirements."""
         found = [(each, played) for played in runs for each in violations_in(played.verdict)]
         for each, played in found:
             if each.is_checked and each.violation is not None:
@@ -83,6 +90,19 @@ class RootCauses:
                 if is_crash(each.violation, played):
                     self.crash_violations.append(each.requirement)
         self.independent = frozenset(each.requirement for each, played in found if not self.cause_of(each, played))
+        self.scenario_evidence = tuple(self.find_evidence(found, runs))
+        self.independent = frozenset(each.requirement for each, played in found if not self.cause_of(each, played))
+
+    def find_evidence(
+        self, found: Iterable[tuple[RequirementViolation, ScenarioRun]], runs: Iterable[ScenarioRun]
+    ) -> Iterator[Evidence]:
+        """The independent violations of the scenarios' own requirements, in the order of the runs."""
+        breadth = Counter(id for run in runs for id in dict.fromkeys(run.scenario.requirements))
+        for each, run in found:
+            fault, id = each.violation, each.requirement
+            is_own = each.is_checked or id in run.scenario.requirements
+            if fault is not None and run.scenario.requirements and is_own and not self.cause_of(each, run):
+                yield Evidence(id, fault, run.verdict.rules, breadth[id])
 
     def cause_of(self, violation: RequirementViolation, run: ScenarioRun) -> str:
         """The other violations that a violation follows from, in words; "" if it is independent."""
@@ -91,10 +111,18 @@ class RootCauses:
             return INCIDENTAL_NOTE
         return "blocked by " + ", ".join(sorted(causes)) if causes else ""
 
+    def name_cause(self, violation: RequirementViolation, run: ScenarioRun) -> str:
+        """The requirement that says most of a violation: the first that it follows from, or its own."""
+        return min(self.causes_of(violation, run) or {violation.requirement})
+
     def causes_of(self, violation: RequirementViolation, run: ScenarioRun) -> frozenset[str] | None:
         """The requirements that a violation follows from: none if it is independent, None if it follows from another
         one of no requirement in particular."""
         id, fault = violation.requirement, violation.violation
+        if fault is not None and not run.scenario.requirements:
+            named = name_requirement(Evidence(id, fault, run.verdict.rules), self.scenario_evidence)
+            if named != id:
+                return frozenset({named})
         others: Iterable[str] = prerequisites_of(id, self.specification.prerequisites) & self.independent
         if fault is not None:
             owner = self.owners.get(fault.kind, id)

@@ -83,13 +83,17 @@ class BundledRun:
 
     async def play_all(self, state: RunState, description: Description) -> None:
         """Play the scenarios, replay what failed, then play random schedules."""
-        for scenario in order_scenarios(state.selection.scenarios, self.plan.seed):
+        await self.play_scenarios(state, order_scenarios(state.selection.scenarios, self.plan.seed))
+        if self.plan.schedules:
+            await self.play_schedules(state, description)
+
+    async def play_scenarios(self, state: RunState, scenarios: Sequence[Scenario]) -> None:
+        """Play scenarios one after the other, and replay what failed."""
+        for scenario in scenarios:
             state.add_run(await self.play_now(scenario, "run", state))
             if self.plan.max_failures is not None:
                 await self.replay_failures(state)
         await self.replay_failures(state)
-        if self.plan.schedules:
-            await self.play_schedules(state, description)
 
     async def replay_failures(self, state: RunState) -> None:
         """Replay the scenarios that failed until nothing is left to confirm."""
@@ -144,7 +148,7 @@ class BundledRun:
             may_start_processes=self.can_configure,
         )
         try:
-            await state.run_schedules(engine)
+            await state.run_schedules(engine, partial(self.play_scenarios, state))
         finally:
             engine.close()
 

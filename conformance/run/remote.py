@@ -104,7 +104,7 @@ class RemoteRun:
         """Play the scenarios, replay what failed, then play random schedules."""
         await self.play_and_confirm(state, pool, versions_run)
         if self.plan.schedules:
-            await self.play_schedules(state, pool, offered)
+            await self.play_schedules(state, pool, versions_run, offered)
         await self.target.watch_idle()
 
     async def clean_up(self, state: RunState, pool: ScenarioPool) -> None:
@@ -181,7 +181,9 @@ class RemoteRun:
                 state.confirm_run(await whole.play(versions_run.scenario, "replay"))
             await pool.play_all(again, "replay", state.confirm_run)
 
-    async def play_schedules(self, state: RunState, pool: ScenarioPool, offered: frozenset[str]) -> None:
+    async def play_schedules(
+        self, state: RunState, pool: ScenarioPool, versions_run: ScenarioRun, offered: frozenset[str]
+    ) -> None:
         """Play random schedules."""
         from fencepost.conformance.schedules.scope import ScheduleScope
 
@@ -193,7 +195,12 @@ class RemoteRun:
             grace=self.grace,
             cuts=True,
         )
-        await state.run_schedules(self.schedule_engine(pool, scope, state.decisions))
+
+        async def play(scenarios: Sequence[Scenario]) -> None:
+            await pool.play_all(scenarios, "run", state.add_run)
+            await self.replay_failures(state, pool, versions_run)
+
+        await state.run_schedules(self.schedule_engine(pool, scope, state.decisions), play)
 
 
 def kafka_target(address: str, profile: Profile) -> KafkaTarget:

@@ -2,13 +2,14 @@
 
 import random
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from fencepost.conformance.analysis.aggregation import confirmed_requirements
+from fencepost.conformance.analysis.diagnosis import Evidence, family_of, is_specific, neighbouring_families
 from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.analysis.root_cause import (
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from fencepost.conformance.schedules.engine import ScheduleEngine
     from fencepost.conformance.schedules.statistics import RunStatistics, ScheduleResult
 
+PlayScenarios = Callable[[Sequence[Scenario]], Awaitable[None]]
+"""Plays scenarios, adds their runs, and replays those that fail."""
 MAX_REPLAYS = 3
 """How many scenarios are replayed at most to confirm one violation."""
 
@@ -170,16 +173,22 @@ class RunState:
         total = len(self.selection.scenarios) + self.plan.schedules
         self.emit(Progress(done, total, self.limits.elapsed_seconds(), len(self.violated), name))
 
-    async def run_schedules(self, engine: "ScheduleEngine") -> None:
+    async def run_schedules(self, engine: "ScheduleEngine", play: PlayScenarios) -> None:
         """Play random schedules, then shrink and replay those that violate what no scenario violates.
 
+        Before that, scenarios that were left out are asked what they say of it: `play` plays and replays them.
         Shrinking shares the seconds that the plan gives it among the violations that are left.
         """
         self.statistics = engine.statistics
         self.work.stage = "random schedules"
         await engine.run(self.add_schedule)
+        neighbours = self.neighbouring_scenarios()
+        if neighbours:
+            self.work.stage = "scenarios beside what random schedules have found"
+            self.selection = self.selection.with_scenarios(neighbours)
+            await play(neighbours)
         shrinking = RunLimits(self.plan.shrink_seconds)
-        left = self.unconfirmed_requirements()
+        left = self.order_of_shrinking()
         for done, requirement in enumerate(left):
             if requirement in self.unconfirmed_requirements():
                 self.work.stage = f"shrinking a schedule that violates {requirement}"
@@ -191,6 +200,34 @@ class RunState:
                 confirmed = requirement in again
                 self.emit(ScheduleShrunk(run.scenario.name, requirement, run.header, run.events, confirmed))
                 self.emit_confirmed(run, again & {requirement})
+
+    def order_of_shrinking(self) -> list[str]:
+        """The unconfirmed requirements: first those whose violations follow from no scenario's, then the specific ones.
+
+        What says most is shrunk while there is time.
+        """
+        runs = self.runs_not_replayed()
+        causes = RootCauses([*self.runs, *runs], self.protocol.specification)
+        order: dict[str, tuple[bool, bool, str]] = {}
+        for run in runs:
+            for each in violations_in(run.verdict):
+                rules = self.protocol.specification.rules
+                is_vague = each.violation is not None and not is_specific(each.violation, rules)
+                place = bool(causes.cause_of(each, run)), is_vague, each.requirement
+                order[each.requirement] = min(place, order.get(each.requirement, place))
+        return sorted(self.unconfirmed_requirements(), key=lambda id: order.get(id, (True, True, id)))
+
+    def neighbouring_scenarios(self) -> list[Scenario]:
+        """The scenarios that were left out and may say more of what random schedules violate."""
+        asked, families = self.reportable_ids(), set[str]()
+        for requirement, candidates in self.statistics.candidate_failures.items() if self.statistics else ():
+            for violation in violations_in(candidates[0].run.verdict) if requirement in asked else ():
+                if violation.violation is not None:
+                    rules = candidates[0].run.verdict.rules
+                    evidence = Evidence(violation.requirement, violation.violation, rules)
+                    families |= neighbouring_families(evidence, self.protocol.specification.rules)
+        left = self.selection.left_scenarios
+        return [each for each in left if not families.isdisjoint(map(family_of, each.requirements))]
 
     def add_schedule(self, result: "ScheduleResult") -> None:
         """Emit the result of a random schedule; the engine has counted it."""

@@ -26,6 +26,8 @@ class Selection:
     scenarios: tuple[Scenario, ...]
     left_out: Mapping[str, str]
     not_told: frozenset[str] = frozenset()
+    left_scenarios: tuple[Scenario, ...] = ()
+    """Scenarios that could be played too, but are not among the shortest."""
 
     def with_scenarios(self, scenarios: Iterable[Scenario]) -> "Selection":
         """A copy of the selection with more scenarios to play."""
@@ -54,13 +56,14 @@ def select_scenarios(
     ids = {requirement.id for requirement in requirements}
     relevant = [scenario for scenario in scenarios if ids & set(scenario.requirements)]
     playable = tuple(one for one in relevant if required_capabilities(one) <= offered and (one.smoke or not smoke))
+    left = tuple(one for one in relevant if required_capabilities(one) <= offered and one not in playable)
     shown = {requirement for scenario in playable for requirement in scenario.requirements}
     left_out = {
         requirement.id: reason_left_out(requirement, relevant, offered)
         for requirement in requirements
         if requirement.id not in shown
     }
-    return Selection(tuple(requirements), playable, left_out)
+    return Selection(tuple(requirements), playable, left_out, left_scenarios=left)
 
 
 def required_capabilities(scenario: Scenario) -> set[str]:

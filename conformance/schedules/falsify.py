@@ -1,18 +1,20 @@
 """Falsification of one target in this process: generate and play schedules until one fails twice, then shrink it."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
 
-from fencepost.conformance.analysis.root_cause import violations_in
+from fencepost.conformance.analysis.diagnosis import is_specific
+from fencepost.conformance.analysis.root_cause import RequirementViolation, violations_in
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.guidance import BATCH_SIZE
 from fencepost.conformance.schedules.protocol import ScheduleProtocol
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.schedules.simplify import build_schedule, shrinkable_items, simplifications
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.traces.events import Kind
 from fencepost.traces.shrinker import shrink
 
@@ -37,6 +39,13 @@ class Counterexample:
         """The number of requests of the shrunk run, up to the one with the wrong response."""
         last = min(each.sequence for each in violations_in(self.run.verdict) if each.requirement == self.requirement)
         return count_requests(self.run, last)
+
+
+def most_specific(violations: Sequence[RequirementViolation]) -> str:
+    """The requirement of the first violation of which the judge says more than its rule, else of the first."""
+    rules = DEFAULT_SPECIFICATION.rules
+    specific = (each for each in violations if each.violation is None or is_specific(each.violation, rules))
+    return next(specific, violations[0]).requirement
 
 
 def count_requests(run: ScenarioRun, sequence: int) -> int:
@@ -87,11 +96,12 @@ def find_counterexample(
 def shrink_counterexample(
     bench: Bench, schedule: Schedule, played: int, taken: float, seconds: float, clock: Callable[[], float]
 ) -> Counterexample:
-    """Shrink a failing schedule for at most `seconds`, keeping the first requirement that it violates."""
+    """Shrink a failing schedule for at most `seconds`, keeping the most specific requirement that it violates."""
     deadline = clock() + seconds
     found = bench.violated_by(schedule)
-    named = (each.requirement for each in violations_in(bench.play(schedule).verdict))
-    requirement = next(each for each in named if each in found)
+    requirement = most_specific(
+        [each for each in violations_in(bench.play(schedule).verdict) if each.requirement in found]
+    )
     kept = shrink(
         shrinkable_items(bench.protocol, schedule),
         lambda candidate: requirement in bench.violated_by(build_schedule(bench.protocol, schedule, candidate)),

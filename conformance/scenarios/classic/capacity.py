@@ -47,7 +47,9 @@ async def parked_joins_are_counted(group: ScenarioContext) -> None:
     )
     calls = [group.join(leader)]
     await group.sleep(group.short_pause)
-    calls += [await group.join_new(newcomer), *(group.join(follower) for follower in followers)]
+    if group.highest_version("JoinGroup") >= 4:
+        await group.check("JOIN-48", group.join(newcomer), fields="error")
+    calls += [group.join(newcomer), *(group.join(follower) for follower in followers)]
     await group.sleep(group.short_pause)
     refused = group.join(last)
     is_full = (await refused)["error_code"] == Error.GROUP_MAX_SIZE_REACHED

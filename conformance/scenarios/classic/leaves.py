@@ -99,7 +99,7 @@ async def last_member_leaves(group: ScenarioContext) -> None:
     await group.check("LEAVE-06", again, fields="generation", reached=a.generation != before)
 
 
-@leaves.add("LEAVE-07", "LEAVE-17")
+@leaves.add("LEAVE-04", "LEAVE-07", "LEAVE-17")
 async def leave_completes_the_join_phase(group: ScenarioContext) -> None:
     """The departure of the last absent member completes the join phase; it led, so the other becomes leader."""
     a, b = await form_pair(group)
@@ -109,7 +109,7 @@ async def leave_completes_the_join_phase(group: ScenarioContext) -> None:
     parked = group.join(b)
     await group.sleep(group.short_pause)
     is_parked = not parked.done
-    await group.leave(a)
+    await group.check("LEAVE-04", group.leave(a), reached=is_parked)
 
     await group.check("LEAVE-07", parked, fields=("error", "time", "generation"), reached=is_parked)
     await group.check("LEAVE-17", parked, fields="leader", reached=is_parked)

@@ -115,7 +115,8 @@ def stability_requirements(mismatch: Mismatch, errors: set[int]) -> tuple[str, .
     expected = mismatch.expected
     if not isinstance(expected, OffsetFetchResponse) or Error.UNSTABLE_OFFSET_COMMIT not in errors:
         return ()
-    return () if None in expected.offsets.values() else ("FETCH-16",)
+    had_transactions = bool(mismatch.world.epochs) and None not in expected.offsets.values()
+    return ("FETCH-16",) if had_transactions else ()
 
 
 def violation_kind(operation: Operation, mismatch: Mismatch, rule: str, requirements: tuple[str, ...]) -> str:

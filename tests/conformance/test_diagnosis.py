@@ -1,0 +1,113 @@
+"""Random schedules diagnose: what they find is named after the requirement whose own scenario shows it."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from fencepost.conformance.analysis.diagnosis import (
+    FEW_REQUIREMENTS,
+    MIN_NEARNESS,
+    MIN_NEARNESS_AMONG_MANY,
+    Evidence,
+    name_requirement,
+    nearness,
+)
+from fencepost.conformance.analysis.root_cause import RequirementViolation
+from fencepost.conformance.plan import BUNDLED, Plan
+from fencepost.conformance.profile import Profile
+from fencepost.conformance.results import Verdict
+from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.scenario.selection import select_requirements
+from fencepost.conformance.schedules.falsify import most_specific
+from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
+from fencepost.conformance.zoo.hunt import HuntTask, run_hunt
+from fencepost.conformance.zoo.results import load_results
+from fencepost.traces.judge.groups.silence_watch import MISSING
+from fencepost.traces.verdict import Violation
+
+COMMIT = Violation(0, "g", "OffsetCommit", ("error",), "", (), "commit.stable", "", ("COMMIT-01",), "refused")
+PATH: Mapping[str, int] = {"join.new": 1, "commit.stable": 2}
+FOUND = Evidence("COMMIT-01", COMMIT, PATH)
+FAR = Evidence(
+    "ADMIN-09", replace(COMMIT, api="DescribeGroups", rule="describe.group", fields=("members",), kind=""), {}
+)
+RECORDED = {row.name: row for row in load_results().rows}
+
+
+def near(requirement: str) -> Evidence:
+    """A violation of another requirement by the same response."""
+    return replace(FOUND, requirement=requirement)
+
+
+def test_the_nearest_scenario_names_what_a_schedule_finds() -> None:
+    assert name_requirement(FOUND, [FAR, near("COMMIT-19")]) == "COMMIT-19"
+
+
+def test_without_a_near_scenario_the_judge_names_it() -> None:
+    assert nearness(FOUND, FAR) < MIN_NEARNESS
+    assert name_requirement(FOUND, [FAR]) == name_requirement(FOUND, []) == "COMMIT-01"
+
+
+def test_a_requirement_that_a_scenario_violates_too_stays() -> None:
+    assert name_requirement(FOUND, [near("COMMIT-19"), near("COMMIT-01")]) == "COMMIT-01"
+
+
+def test_a_requirement_that_says_when_a_response_comes_stays() -> None:
+    missing = replace(FOUND, violation=replace(COMMIT, fields=(MISSING,)))
+    assert name_requirement(missing, [near("COMMIT-19")]) == "COMMIT-01"
+
+
+def test_of_many_violated_requirements_one_has_to_be_nearer() -> None:
+    same_family = replace(FAR, requirement="COMMIT-19")
+    others = [replace(FAR, requirement=f"ADMIN-{number:02}") for number in range(1, FEW_REQUIREMENTS + 1)]
+    assert MIN_NEARNESS < nearness(FOUND, same_family) < MIN_NEARNESS_AMONG_MANY
+    assert name_requirement(FOUND, [same_family]) == "COMMIT-19"
+    assert name_requirement(FOUND, [same_family, *others]) == "COMMIT-01"
+
+
+def test_one_that_many_scenarios_look_at_is_less_specific() -> None:
+    assert nearness(FOUND, replace(near("COMMIT-19"), breadth=9)) < nearness(FOUND, near("COMMIT-20"))
+
+
+def test_a_violation_of_which_the_judge_says_more_than_its_rule_is_shrunk_first() -> None:
+    of_the_rule = RequirementViolation("COMMIT-01", 1, COMMIT)
+    of_a_field = RequirementViolation("COMMIT-22", 2, replace(COMMIT, requirements=("COMMIT-22",)))
+    assert most_specific([of_the_rule, of_a_field]) == "COMMIT-22"
+    assert most_specific([of_the_rule, replace(of_the_rule, requirement="COMMIT-02")]) == "COMMIT-01"
+
+
+# --- in a run ------------------------------------------------------------------------------------------------------
+
+
+def failed_requirements(*, smoke: bool) -> list[str]:
+    """What fails on the bundled coordinator, as it is patched, in scenarios and random schedules."""
+    run = BundledRun(Plan(BUNDLED, schedules=25, smoke=smoke, shrink_seconds=1), Profile())
+    chosen = select_requirements(("COMMIT-*", "HB-*", "JOIN-*"))
+    report = asyncio.run(run.run(chosen, lambda event: None))
+    return [result.id for result in report.results if result.verdict is Verdict.FAIL]
+
+
+@pytest.mark.parametrize("smoke", [False, True])
+def test_what_schedules_find_follows_from_what_a_scenario_shows(smoke: bool) -> None:
+    with COORDINATOR_BUGS["BUG-06"].activate():
+        assert failed_requirements(smoke=smoke) == ["COMMIT-19"]
+
+
+def test_a_shortest_run_without_schedules_asks_no_more() -> None:
+    with COORDINATOR_BUGS["BUG-06"].activate():
+        run = BundledRun(Plan(BUNDLED, smoke=True), Profile())
+        report = asyncio.run(run.run(select_requirements(("COMMIT-*",)), lambda event: None))
+    assert {result.verdict for result in report.results} <= {Verdict.PASS, Verdict.NOT_OBSERVED, Verdict.UNSUPPORTED}
+
+
+# --- in the zoo ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bug", ["BUG-06", "BUG-12", "BUG-46"])
+def test_a_bug_is_named_after_a_requirement_that_forbids_it(bug: str) -> None:
+    row = RECORDED[bug]
+    found = run_hunt(HuntTask(bug, row.found_by, row.seed, 60.0, 1.0, row.chunk))
+    assert found.requirement in row.breaks
+    assert run_hunt(HuntTask(bug, row.found_by, row.seed, 60.0, 0.0, row.chunk)).requirement not in row.breaks
