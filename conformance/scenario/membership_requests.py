@@ -15,7 +15,6 @@ from fencepost.conformance.scenario.requests import RequestSender
 from fencepost.model.errors import Error, error_name
 from fencepost.traces.events import Body
 
-
 STATIC_VERSION = 5
 """The first version of JoinGroup with an instance id (KIP-345)."""
 
