@@ -15,6 +15,9 @@ from fencepost.conformance.scenario.requests import RequestSender
 from fencepost.model.errors import Error, error_name
 from fencepost.traces.events import Body
 
+STATIC_VERSION = 5
+"""The first version of JoinGroup with an instance id (KIP-345)."""
+
 
 class MembershipRequests(RequestSender):
     """Sends the requests by which clients join, keep and leave the group under test."""
@@ -25,7 +28,8 @@ class MembershipRequests(RequestSender):
 
     def join(self, member: Member, *, version: int | None = None, **changes: Any) -> Call:
         """Send JoinGroup for a member; `changes` override fields of the body. The response updates the member."""
-        number = self.highest_version("JoinGroup") if version is None else version
+        least = STATIC_VERSION if member.instance is not None else 0
+        number = self.highest_version("JoinGroup", least) if version is None else version
         body = {
             "group_id": self.group_id,
             "session_timeout_ms": member.session_timeout,
@@ -63,7 +67,8 @@ class MembershipRequests(RequestSender):
 
     async def join_new(self, member: Member, *, version: int | None = None) -> Call:
         """Join as a new member, in two steps if the version requires a member id; returns the last call, to await."""
-        number = self.highest_version("JoinGroup") if version is None else version
+        least = STATIC_VERSION if member.instance is not None else 0
+        number = self.highest_version("JoinGroup", least) if version is None else version
         member.id = ""
         first = self.join(member, version=number)
         if number < 4 or member.instance is not None:

@@ -106,7 +106,7 @@ class Case:
         __tracebackhide__ = True
         for finding in findings:
             again = f"pytest {shlex.quote(self._context.node)}"
-            steps = NextSteps(again, self._save_trace(finding), self._get_run().errors)
+            steps = NextSteps(again, self._save_trace(finding))
             raise make_violation(finding, steps)
 
     def _weigh(self, result: RequirementResult) -> None:
@@ -121,6 +121,8 @@ class Case:
         if result.verdict is Verdict.INCONCLUSIVE:
             if result.causes and set(result.causes) <= set(self._context.tested):
                 pytest.skip(f"{result.id} inconclusive: follows from {', '.join(result.causes)}, which failed")
+            if failed := sorted(self._get_run().failed_ids() & set(self._context.tested)):
+                pytest.skip(f"{result.id} inconclusive: {told}; {', '.join(failed)} failed")
             if self._context.skips_undecided:
                 pytest.skip(f"{result.id} inconclusive: {told}")
             raise Undecided(f"{result.id} inconclusive: {told}")

@@ -15,7 +15,7 @@ from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.testing.runs import Finding
-from fencepost.conformance.testing.violation import NextSteps, Undecided, make_violation
+from fencepost.conformance.testing.violation import Undecided, make_violation
 from fencepost.model.errors import Error
 from fencepost.traces.verdict import TraceVerdict
 
@@ -29,9 +29,6 @@ class SchedulePlayer(Protocol):
     def play(self, scenario: Scenario) -> ScenarioRun:
         """Play it in a group of its own, and judge its trace. Raises `TargetError`."""
         ...
-
-    errors: Sequence[str]
-    """Tracebacks of the exceptions that the target raised in this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +307,7 @@ class GroupSchedule:
                 raise Undecided(f"{first.requirement} was violated once and not when the schedule was played again")
             failure = build_failure(run.events, first, Origin("", ""), replayed=True, header=run.header)
             finding = Finding(first.requirement, failure)
-            raise make_violation(finding, NextSteps(errors=self._player.errors))
+            raise make_violation(finding)
         if run.unsupported:
             pytest.skip(run.unsupported)
         if run.blocked or run.verdict.inconclusive:

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import traceback
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from fencepost.adapters.bundled.classic.coordinator import VERSIONS
@@ -12,14 +12,20 @@ from fencepost.adapters.bundled.classic.coordinator import Coordinator as Bundle
 from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.in_process import DEFAULT_TOPICS, InProcessTarget
 from fencepost.adapters.target import Description, TargetError
-from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
+from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
+from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.testing.coordinators import AsyncCoordinator, MakeCoordinator, Storage
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import decode_body, encode_body
-from fencepost.traces.events import Body, Kind, Order
+from fencepost.traces.events import Body, Event, Kind, Order
 
 ASYNC_GRACE_MS = 2
 """How late a timer of an `AsyncCoordinator` may fire: its clock counts seconds in floating point."""
+
+
+EXCEPTION = "exception"
+"""The field of a `closed` event with the traceback of the exception that ended the coordinator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +37,6 @@ class InMemory:
     topics: Mapping[str, int]
     versions: Mapping[str, tuple[int, int]]
     restart: bool
-    errors: list[str] = field(default_factory=list, compare=False)
-    """The tracebacks of the exceptions that its coordinators raised, each once."""
 
     @property
     def name(self) -> str:
@@ -71,6 +75,21 @@ def in_memory(
     beside the violation.
     """
     return InMemory(factory, settings, dict(topics), dict(versions), restart)
+
+
+class InMemoryRun(BundledRun):
+    """A run on coordinators in this process that an exception ends."""
+
+    async def play(self, scenario: Scenario, attempt: str) -> ScenarioRun:
+        """As `BundledRun.play`."""
+        run = await super().play(scenario, attempt)
+        return replace(run, crashed=bool(exceptions_in(run.events)))
+
+
+def exceptions_in(events: Iterable[Event]) -> list[str]:
+    """The tracebacks of the exceptions that ended coordinators in a trace, each once."""
+    told = (event.body.get(EXCEPTION) for event in events if event.kind is Kind.FAULT)
+    return list(dict.fromkeys(each for each in told if isinstance(each, str)))
 
 
 class CoordinatorTarget(InProcessTarget):
@@ -152,18 +171,16 @@ class CoordinatorTarget(InProcessTarget):
 
     def _crash(self, error: Exception) -> None:
         """The coordinator is gone: every connection ends without a response."""
-        told = describe_traceback(error)
-        if told not in self.given.errors:
-            self.given.errors.append(told)
         self._end_tasks()
         self._coordinator = None
         if self._timer is not None:
             self._timer.cancel()
         lost, self._pending = self._pending, {}
+        told = {EXCEPTION: describe_traceback(error)}
         for flight in lost.values():
             request = flight.request
             flight.channel.recorder.record(
-                Kind.FAULT, "closed", request.version, {}, connection=request.connection, of=request.sequence
+                Kind.FAULT, "closed", request.version, told, connection=request.connection, of=request.sequence
             )
             flight.channel.disconnect(flight)
 

@@ -42,8 +42,6 @@ class BrokerRun:
     `requirements` are those that are played, and `schedules` random ones after them.
     """
 
-    errors: Sequence[str] = ()
-
     def __init__(self, broker: Broker, choices: RunChoices, requirements: Sequence[str], schedules: int) -> None:
         self.broker = broker
         self.choices = choices
@@ -110,6 +108,10 @@ class BrokerRun:
         """As `SessionRun.doubt_beside`: what the broker did while it was idle."""
         findings = self.whole_report().idle_findings
         return f"while idle: {findings[0]}" if findings and id == self.requirements[0] else ""
+
+    def failed_ids(self) -> frozenset[str]:
+        """As `SessionRun.failed_ids`."""
+        return frozenset(result.id for result in self.whole_report().failed_results())
 
     @property
     def ended(self) -> Ending | None:

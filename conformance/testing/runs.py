@@ -77,9 +77,8 @@ class SessionRun(Protocol):
         """How the run ended before everything was played; None if it did not."""
         ...
 
-    @property
-    def errors(self) -> Sequence[str]:
-        """Tracebacks of the exceptions that the target raised in this process."""
+    def failed_ids(self) -> frozenset[str]:
+        """The requirements known to be violated by now."""
         ...
 
 
@@ -99,9 +98,7 @@ class InProcessRun:
         choices: RunChoices,
         requirements: Sequence[str],
         expected: Collection[str] = (),
-        errors: Sequence[str] = (),
     ) -> None:
-        self.errors = errors
         self.choices = choices
         self.asked: set[str] = set()
         self.expected = frozenset(expected)
@@ -187,7 +184,8 @@ class InProcessRun:
 
     def findings_beside(self, id: str) -> tuple[Finding, ...]:
         """As `SessionRun.findings_beside`: of the scenarios whose first requirement it is, the violations that no
-        requirement speaks of, and those of requirements whose own scenarios do not show them."""
+        requirement speaks of, and those of requirements whose own scenarios do not show them, unless their test cases
+        run here and so know all scenarios."""
         if self.is_clean:
             return ()
         own = [run for run in self.state.runs if self.owner_of(run.scenario) == id]
@@ -198,7 +196,7 @@ class InProcessRun:
             for run in self.state.runs
             for requirement in violated_requirements(run) & set(run.scenario.requirements)
         }
-        hidden = frozenset[str]().union(*map(violated_requirements, own)) - by_themselves - {id}
+        hidden = frozenset[str]().union(*map(violated_requirements, own)) - by_themselves - self.expected - {id}
         for result in self.whole_report().failed_results():
             if result.id in hidden:
                 found.append(Finding(result.id, result.failures_by_length()[0]))
@@ -207,6 +205,10 @@ class InProcessRun:
     def doubt_beside(self, id: str) -> str:
         """As `SessionRun.doubt_beside`: nothing."""
         return ""
+
+    def failed_ids(self) -> frozenset[str]:
+        """As `SessionRun.failed_ids`."""
+        return frozenset(result.id for result in self.whole_report().failed_results())
 
     def owner_of(self, scenario: Scenario) -> str:
         """The first requirement of a scenario that the session asks for."""

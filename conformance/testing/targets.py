@@ -19,7 +19,7 @@ from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.remote import kafka_target
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
-from fencepost.conformance.testing.in_memory import ASYNC_GRACE_MS, InMemory
+from fencepost.conformance.testing.in_memory import ASYNC_GRACE_MS, InMemory, InMemoryRun
 from fencepost.conformance.testing.remote_runs import Broker, BrokerRun, hold_lock
 from fencepost.conformance.testing.runs import InProcessRun, MakeRun, RunChoices, SessionRun, in_thread
 
@@ -87,7 +87,7 @@ def make_session_run(target: TestedTarget, choices: RunChoices, plan: SessionPla
     if isinstance(target, InMemory):
         if choices.profile.grace is None and in_thread(run_virtual_in_thread(target.is_async())):
             choices = replace(choices, profile=replace(choices.profile, grace=ASYNC_GRACE_MS))
-        return in_process_run(partial(in_memory_run, target), choices, plan, target.errors)
+        return in_process_run(partial(in_memory_run, target), choices, plan)
     if target == BUNDLED:
         return in_process_run(BundledRun, choices, plan)
     if isinstance(target, str) or not (callable(target) or hasattr(target, "channel")):
@@ -99,16 +99,15 @@ def in_process_run(
     make_run: MakeRun,
     choices: RunChoices,
     plan: SessionPlan,
-    errors: Sequence[str] = (),
 ) -> InProcessRun:
     """The run of a session on a target in this process."""
-    return InProcessRun(make_run, choices, plan.requirements, plan.expected, errors)
+    return InProcessRun(make_run, choices, plan.requirements, plan.expected)
 
 
 def in_memory_run(coordinator: InMemory, plan: Plan, profile: Profile) -> BundledRun:
     """A run on a coordinator, which can be made with any settings."""
     settings = {name: getattr(coordinator.settings, name) for name in coordinator.settings.__dataclass_fields__}
-    return BundledRun(plan, replace(profile, settings={**settings, **profile.settings}), coordinator.make_target)
+    return InMemoryRun(plan, replace(profile, settings={**settings, **profile.settings}), coordinator.make_target)
 
 
 def own_run(target: Target | Callable[[], Target], plan: Plan, profile: Profile) -> BundledRun:
@@ -139,9 +138,8 @@ def declared_deviations(target: TestedTarget, profile: Profile, known: Mapping[s
 class InProcessPlayer:
     """Plays schedules on a target in this process, on virtual time, a fresh one for each."""
 
-    def __init__(self, run: BundledRun, errors: Sequence[str] = ()) -> None:
+    def __init__(self, run: BundledRun) -> None:
         self.run = run
-        self.errors = errors
 
     def play(self, scenario: Scenario) -> ScenarioRun:
         """As `SchedulePlayer.play`."""
@@ -154,7 +152,6 @@ class BrokerPlayer:
     def __init__(self, broker: Broker, choices: RunChoices) -> None:
         self.broker = broker
         self.choices = choices
-        self.errors: Sequence[str] = ()
 
     def play(self, scenario: Scenario) -> ScenarioRun:
         """As `SchedulePlayer.play`."""
@@ -183,4 +180,4 @@ def schedule_player(target: TestedTarget, choices: RunChoices) -> InProcessPlaye
     if isinstance(made, BrokerRun):
         return BrokerPlayer(made.broker, choices)
     assert isinstance(made, InProcessRun)
-    return InProcessPlayer(made.run, made.errors)
+    return InProcessPlayer(made.run)

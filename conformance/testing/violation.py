@@ -1,6 +1,6 @@
 """A violation as a test shows it: the requirement, the sequence of requests that leads there, and what to do next."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from fencepost.conformance.diagrams.sequence import draw_sequence
 from fencepost.conformance.diagrams.text import to_text
 from fencepost.conformance.reports.layout import escape_unprintable, label_once, unwrapped_line, wrapped_lines
 from fencepost.conformance.results import Failure
+from fencepost.conformance.testing.in_memory import exceptions_in
 from fencepost.conformance.testing.runs import Finding
 from fencepost.model.catalogue.classic import CATALOGUE
 
@@ -67,15 +68,16 @@ Undecided.__module__ = "builtins"
 
 @dataclass(frozen=True, slots=True)
 class NextSteps:
-    """How to go on from a violation: the command that runs the test `again`, the saved `trace` ("" if there is none),
-    and the tracebacks of the exceptions that the target raised."""
+    """How to go on from a violation: the command that runs the test `again`, and the saved `trace` ("" for none)."""
 
     again: str = ""
     trace: str = ""
-    errors: Sequence[str] = ()
 
 
-def make_violation(finding: Finding, steps: NextSteps) -> Violation:
+NOTHING_NEXT = NextSteps()
+
+
+def make_violation(finding: Finding, steps: NextSteps = NOTHING_NEXT) -> Violation:
     """The exception that shows a violation."""
     text = "\n".join(describe_finding(finding, steps))
     return Violation(text, finding.requirement, finding.failure)
@@ -92,10 +94,16 @@ def describe_finding(finding: Finding, steps: NextSteps) -> Iterator[str]:
         yield unwrapped_line("again", steps.again)
     if steps.trace:
         yield unwrapped_line("as test", f"fencepost replay {steps.trace} --as-test")
-    for error in steps.errors:
+    excerpt = read_excerpt(finding.failure)
+    yield from exception_lines(exceptions_in(excerpt[1]) if excerpt is not None else ())
+
+
+def exception_lines(exceptions: Iterable[str]) -> Iterator[str]:
+    """The tracebacks of the exceptions that ended coordinators."""
+    for exception in exceptions:
         yield ""
         yield "The coordinator raised an exception, and was gone from then on:"
-        yield from (f"  {escape_unprintable(line)}" for line in error.splitlines())
+        yield from (f"  {escape_unprintable(line)}" for line in exception.splitlines())
 
 
 def heading(finding: Finding) -> Iterator[str]:

@@ -311,6 +311,44 @@ def test_a_batch_that_finds_something(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["HB-04 MUST: Wrong generation", "*<-- WRONG"])
 
 
+# --- a broker over TCP
+
+
+@pytest.mark.slow
+def test_a_broker_that_the_suite_starts(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import sys
+        import pytest
+        from fencepost.testing import broker, conformance
+
+        @pytest.fixture(scope="session")
+        def fencepost_target(tmp_path_factory):
+            folder = str(tmp_path_factory.mktemp("data"))
+            return broker(start=[sys.executable, "-m", "tests.support.foreground_broker", folder, "calm"])
+
+        @pytest.mark.fencepost_schedules(3)
+        @conformance("HB-0[45]", "FAILOVER-02")
+        def test_group_protocol(fencepost_case):
+            fencepost_case.check()
+
+        def test_a_member(fencepost_schedule):
+            a = fencepost_schedule.member("A")
+            a.join()
+            a.sync()
+            a.commit({0: 3})
+            fencepost_schedule.check()
+        """
+    )
+    result = run_apart(pytester, "--fencepost-json", "r.json")
+    result.assert_outcomes(passed=5)
+    report = from_json((pytester.path / "r.json").read_text())
+    assert report.facts is not None and "restart" in report.facts.capabilities
+    assert {each.id: each.verdict for each in report.results} == dict.fromkeys(
+        ("HB-04", "HB-05", "FAILOVER-02"), Verdict.PASS
+    )
+
+
 # --- reports
 
 

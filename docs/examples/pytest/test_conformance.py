@@ -1,0 +1,18 @@
+"""Whether the coordinator keeps the group protocol."""
+
+import pytest
+from coordinator import Coordinator
+
+from fencepost.testing import conformance, in_memory
+
+VERSIONS = {"JoinGroup": (0, 4), "SyncGroup": (0, 2), "Heartbeat": (0, 2), "LeaveGroup": (0, 2)}
+
+
+@pytest.fixture(scope="session")
+def fencepost_target():
+    return in_memory(Coordinator, versions=VERSIONS)
+
+
+@conformance
+def test_group_protocol(fencepost_case):
+    fencepost_case.check()
