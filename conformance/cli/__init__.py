@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "test": ("test", "test a target and report"),
     "report": ("report", "show and compare reports; tell the story of traces"),
+    "badge": ("badge", "make a badge of a report, or check one"),
     "replay": ("replay", "run a recorded failure again"),
     "judge": ("judge", "judge recorded traces, without a target"),
     "record": ("record", "record real clients on a real cluster"),
