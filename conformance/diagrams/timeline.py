@@ -96,7 +96,8 @@ def axis_elements(scale: TimeScale, clock: Clock, height: int) -> Iterator[str]:
         time = scale.since + (scale.until - scale.since) * number // ticks
         x = scale.x(time)
         anchor = "start" if number == 0 else "end" if number == ticks else "middle"
-        yield f'<text class="time" x="{x:.1f}" y="{AXIS_Y}" text-anchor="{anchor}">{clean(clock.time(time))}</text>'
+        label = clean(clock.tick(time, scale.until - scale.since))
+        yield f'<text class="time" x="{x:.1f}" y="{AXIS_Y}" text-anchor="{anchor}">{label}</text>'
         yield f'<line class="lane" x1="{x:.1f}" x2="{x:.1f}" y1="{AXIS_Y + 6}" y2="{height}"/>'
 
 
