@@ -16,34 +16,18 @@ from fencepost.conformance.badges.badge import LABEL, BadgeColour, judge_report,
 from fencepost.conformance.badges.drawing import HEX, badge_files, to_badge_json, to_badge_svg
 from fencepost.conformance.cli import main
 from fencepost.conformance.plan import Plan
-from fencepost.conformance.provenance import Kit, Machine, NamedBy, Provenance, describe_kit
+from fencepost.conformance.provenance import Kit, NamedBy, describe_kit
 from fencepost.conformance.reports.json_report import ReportError, from_json, to_json
 from fencepost.conformance.results import Ending, EndKind, Report, RequirementResult, Scope, Verdict
 from fencepost.conformance.run.provenance import record_plan
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.catalogue.requirement import Tier
 from tests.support.sample_reports import JOIN_29
+from tests.support.whole_reports import ALL_KEPT, PROVENANCE, REQUIREMENTS, full_report
 
-REQUIREMENTS = DEFAULT_SPECIFICATION.requirements
 CORE = [id for id, each in REQUIREMENTS.items() if each.tier is Tier.CORE]
 DIGEST = describe_kit(DEFAULT_SPECIFICATION).catalogue[:7]
 STARTED = datetime(2026, 11, 22, 12, tzinfo=UTC)
-PROVENANCE = Provenance(
-    "2026-11-22T12:00:00Z",
-    Machine("3.12.0", "linux", 2, "", ""),
-    record_plan(Plan("kafka://127.0.0.1:9092")),
-    named_by=NamedBy.TARGET,
-)
-
-
-def full_report(**verdicts: Verdict) -> Report:
-    """The report of a whole run in which everything is kept, but for these requirements (`JOIN_29`)."""
-    changed = {id.replace("_", "-"): verdict for id, verdict in verdicts.items()}
-    results = tuple(RequirementResult(id, changed.get(id, Verdict.PASS), checks=1) for id in REQUIREMENTS)
-    return Report({"name": "acme", "version": "1.4.2"}, 0, results, provenance=PROVENANCE)
-
-
-ALL_KEPT = full_report()
 verdicts = st.dictionaries(st.sampled_from(sorted(REQUIREMENTS)), st.sampled_from(Verdict), max_size=6)
 endings = st.one_of(st.none(), st.builds(Ending, st.sampled_from(EndKind), st.just("why")))
 plans = st.builds(

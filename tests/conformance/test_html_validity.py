@@ -12,6 +12,8 @@ from fencepost.conformance.badges.drawing import to_badge_svg
 from fencepost.conformance.cli import main
 from fencepost.conformance.pages.html_page import to_html
 from fencepost.conformance.pages.overview import to_overview_html
+from fencepost.conformance.registry.entries import read_entries
+from fencepost.conformance.registry.site import build_site
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.traces.importers.broker_log import import_log
 from tests.support.faulty_coordinators import FORGIVING
@@ -20,6 +22,7 @@ from tests.support.sample_reports import KEPT, VIOLATED
 
 pytestmark = pytest.mark.java
 DATA = Path(__file__).parent.parent / "traces" / "data"
+COMMITTED = Path(__file__).parents[2] / "docs" / "registry"
 HOSTILE = "</script><script>alert(1)</script> \u202e \x1b \x00 \ud800 \ufffe &amp; -->"
 
 
@@ -36,6 +39,11 @@ def test_pages_and_badges_are_valid(tmp_path: Path) -> None:
     }
     for name, text in pages.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
+    site = build_site(list(read_entries(COMMITTED)))
+    shown = ["index.html", "coordinators/fencepost-bundled/index.html", "requirements/JOIN-29.html"]
+    for number, name in enumerate(shown):
+        pages[f"site-{number}.html"] = site[name]
+        (tmp_path / f"site-{number}.html").write_text(site[name], encoding="utf-8")
     import_log([DATA / "kafka-4.log"], tmp_path / "trace.jsonl")
     assert main(["report", str(tmp_path / "trace.jsonl"), "--html", str(tmp_path / "incident.html")]) == 0
     files = sorted([*tmp_path.glob("*.html"), *tmp_path.glob("*.svg")])
