@@ -47,7 +47,7 @@ ORDER = {
         conformance/schedules  conformance/schedules/classic/moves  conformance/schedules/classic
         conformance/scenarios/classic  conformance/protocols
         conformance/run  conformance/run/classic  conformance/reports  conformance/reports/classic
-        conformance/diagrams  conformance/pages
+        conformance/diagrams  conformance/pages  conformance/badges  conformance/registry
         conformance/api  conformance/testing  conformance/pipeline
         conformance/zoo/mutation  conformance/zoo/classic  conformance/zoo/classic/bugs  conformance/zoo
         conformance/cli

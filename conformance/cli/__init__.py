@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 COMMANDS = {
     "test": ("test", "test a target and report"),
     "report": ("report", "show and compare reports; tell the story of traces"),
+    "badge": ("badge", "make a badge of a report, or check one"),
+    "registry": ("registry", "check, show and reproduce committed reports"),
     "replay": ("replay", "run a recorded failure again"),
     "judge": ("judge", "judge recorded traces, without a target"),
     "record": ("record", "record real clients on a real cluster"),
@@ -85,11 +87,22 @@ def user_errors() -> tuple[type[Exception], ...]:
     from fencepost.conformance.cli.outputs import OutputError
     from fencepost.conformance.cli.report_sources import SourceError
     from fencepost.conformance.profile import ProfileError
+    from fencepost.conformance.registry.entries import RegistryError
     from fencepost.conformance.reports.json_report import ReportError
     from fencepost.model.catalogue.classic import UnknownRequirement
     from fencepost.traces.files.trace_files import TraceError
 
-    return (TargetError, TraceError, ProfileError, UnknownRequirement, OutputError, ReportError, SourceError, OSError)
+    return (
+        TargetError,
+        TraceError,
+        ProfileError,
+        UnknownRequirement,
+        OutputError,
+        ReportError,
+        SourceError,
+        RegistryError,
+        OSError,
+    )
 
 
 def missing_module(error: ModuleNotFoundError) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fencepost.conformance.badges.drawing import render_badge
 from fencepost.conformance.cli.console import Console, error_line
 from fencepost.conformance.events import RunEvent, RunFinished
 from fencepost.conformance.pages.html_page import to_html
@@ -23,6 +24,7 @@ RENDERERS: Mapping[str, Callable[[Report], str]] = {
     "--junit": to_junit,
     "--html": to_html,
     "--markdown": to_markdown,
+    "--badge": render_badge,
 }
 """The text of a report by the option that asks for it."""
 

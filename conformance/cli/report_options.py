@@ -11,6 +11,10 @@ _FORMS = {
 }
 
 
+BADGE = "--badge"
+"""The option of `fencepost test` that writes a badge: only whole runs have one that says something."""
+
+
 def add_report_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that write the report."""
     for option, form in _FORMS.items():
@@ -19,4 +23,4 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
 
 def report_paths(options: argparse.Namespace) -> dict[str, Path | None]:
     """The files for the report by their options; None for one that was not given."""
-    return {option: getattr(options, option.removeprefix("--")) for option in _FORMS}
+    return {option: getattr(options, option.removeprefix("--"), None) for option in (*_FORMS, BADGE)}

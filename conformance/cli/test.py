@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fencepost.conformance.cli.argument_types import add_patterns, count, duration, whole
 from fencepost.conformance.cli.console import Console
-from fencepost.conformance.cli.report_options import add_report_options, report_paths
+from fencepost.conformance.cli.report_options import BADGE, add_report_options, report_paths
 from fencepost.conformance.cli.usage import UsageError
 
 if TYPE_CHECKING:
@@ -56,6 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--profile", metavar="F", type=Path, help=PROFILE_HELP)
     add_report_options(parser)
+    parser.add_argument(
+        BADGE, metavar="F", type=Path, help="write a badge of the core tier as SVG; see fencepost badge"
+    )
     parser.add_argument(
         "--save", metavar="DIR", type=Path, help="save the traces of failures, those of random schedules shrunk"
     )

@@ -91,11 +91,13 @@ def shown_members(timeline: GroupTimeline, scale: TimeScale) -> list[MemberSpan]
 
 def axis_elements(scale: TimeScale, clock: Clock, height: int) -> Iterator[str]:
     """The axis of time."""
-    for number in range(TICKS + 1):
-        time = scale.since + (scale.until - scale.since) * number // TICKS
+    ticks = min(TICKS, max(1, scale.until - scale.since))
+    for number in range(ticks + 1):
+        time = scale.since + (scale.until - scale.since) * number // ticks
         x = scale.x(time)
-        anchor = "start" if number == 0 else "end" if number == TICKS else "middle"
-        yield f'<text class="time" x="{x:.1f}" y="{AXIS_Y}" text-anchor="{anchor}">{clean(clock.time(time))}</text>'
+        anchor = "start" if number == 0 else "end" if number == ticks else "middle"
+        label = clean(clock.tick(time, scale.until - scale.since))
+        yield f'<text class="time" x="{x:.1f}" y="{AXIS_Y}" text-anchor="{anchor}">{label}</text>'
         yield f'<line class="lane" x1="{x:.1f}" x2="{x:.1f}" y1="{AXIS_Y + 6}" y2="{height}"/>'
 
 

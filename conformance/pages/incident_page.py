@@ -35,6 +35,8 @@ MAX_OPEN = 3
 MAX_REBALANCES = 20
 MAX_DRAWN = 3
 """How many rebalances of a group have a drawing of their own."""
+MIN_DRAWN_MS = 10
+"""A rebalance that took less has nothing to draw."""
 MAX_MEMBERS = 50
 """How many members, present and past, are in the table of a group."""
 MAX_GROUP_ROWS = 500
@@ -149,7 +151,9 @@ def rebalance_blocks(timeline: GroupTimeline, names: MemberNames, clock: Clock, 
 
 
 def rebalance_drawing(rebalance: TimelineRebalance, timeline: GroupTimeline, names: MemberNames, clock: Clock) -> str:
-    """The drawing of one rebalance, with a little of what was before and after."""
+    """The drawing of one rebalance, with a little of what was before and after; "" of a momentary one."""
+    if rebalance.duration(timeline.last) < MIN_DRAWN_MS:
+        return ""
     margin = max(1, rebalance.duration(timeline.last) // 10)
     end = timeline.last if rebalance.ended is None else rebalance.ended
     window = (max(timeline.first, rebalance.began - margin), min(timeline.last, end + margin))

@@ -18,6 +18,7 @@ from fencepost.traces.history.timeline import (
 
 STATE_NAMES = {"Preparing": "PreparingRebalance", "Completing": "CompletingRebalance", "": "unknown"}
 """The states as Kafka's tools call them, where that is not the name of the phase."""
+DAY_MS = 86_400_000
 MAX_NAMED = 4
 """How many members a sentence names."""
 UUID_TAIL = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
@@ -80,6 +81,12 @@ class Clock:
         moment = self.began + timedelta(milliseconds=milliseconds)
         day = f"{moment:%Y-%m-%d} " if moment.date() != self.began.date() else ""
         return f"{day}{moment:%H:%M:%S}.{moment.microsecond // 1_000:03}"
+
+    def tick(self, milliseconds: int, span: int) -> str:
+        """A time on an axis that spans so many milliseconds: as short as tells it from its neighbours."""
+        if self.began is None or span < DAY_MS:
+            return self.time(milliseconds).rpartition(" ")[2] if self.began is not None else self.time(milliseconds)
+        return f"{self.began + timedelta(milliseconds=milliseconds):%m-%d %H:%M}"
 
     def start(self) -> str:
         """When the trace began; "" if it does not say."""

@@ -1,6 +1,6 @@
 """`python -m tests.acceptance [SUITE] [NAME...]`: measure the thresholds of a suite, of all or of those named.
 
-Suites: conformance, targets, proofs, schedules, pipeline, verdicts, robustness, heldout. Results are written to
+Suites: conformance, pages, targets, proofs, schedules, pipeline, verdicts, robustness, heldout. Results are written to
 `tests/acceptance/results`. All of them take many hours. The environment variable FENCEPOST_EVENTS makes the
 pipeline's corpus smaller than 10,000,000 events; with FENCEPOST_MUTANTS=rest, mutants that random schedules found
 before are taken from the record. For the held-out faults, FENCEPOST_SCHEDULES is the number of schedules of a seed,
@@ -15,6 +15,7 @@ from tests.acceptance import framework
 
 SUITES = {
     "conformance": "Thresholds of scenarios, judge and reports",
+    "pages": "Thresholds of pages in a browser",
     "targets": "Whole runs on every target",
     "proofs": "Thresholds of the formal core",
     "schedules": "Thresholds of random schedules",

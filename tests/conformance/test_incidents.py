@@ -150,7 +150,8 @@ def test_durations_in_words(milliseconds: int, words: str) -> None:
 def test_times_are_those_of_the_wall_clock_if_the_trace_tells_it() -> None:
     clock = Clock("2026-11-22T23:59:59.500")
     assert (clock.time(250), clock.time(1_000)) == ("23:59:59.750", "2026-11-23 00:00:00.500")
-    assert Clock("").time(1_250) == "1.250 s" and Clock("yesterday").start() == ""
+    assert (clock.tick(1_000, 5_000), clock.tick(1_000, 200_000_000)) == ("00:00:00.500", "11-23 00:00")
+    assert Clock("").time(1_250) == Clock("").tick(1_250, 9) == "1.250 s" and Clock("yesterday").start() == ""
 
 
 @given(st.lists(st.text(max_size=60)))

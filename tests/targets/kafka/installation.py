@@ -46,15 +46,19 @@ def run_quietly(command: list[str]) -> None:
 
 def install(version: str) -> Path:
     """Fetch the jars of `version`, once per machine; return the folder that has them in `jars`."""
-    return _install(f"kafka-{version}", version, "pom.xml")
+    return fetch_project(f"kafka-{version}", version, HERE / "pom.xml")
 
 
 def install_tools() -> Path:
     """Fetch the jars of Kafka's command-line tools, once per machine; return the folder that has them in `jars`."""
-    return _install(f"kafka-tools-{TOOLS_VERSION}", TOOLS_VERSION, "tools.pom.xml")
+    return fetch_project(f"kafka-tools-{TOOLS_VERSION}", TOOLS_VERSION, HERE / "tools.pom.xml")
 
 
-def _install(name: str, version: str, pom: str) -> Path:
+def fetch_project(name: str, version: str, pom: Path) -> Path:
+    """Fetch the jars that a Maven project asks for, once per machine; return the folder NAME that has them in `jars`.
+
+    The version is given to the project as `jars.version`. Raises MissingDependencyError without Java or Maven.
+    """
     find_java()  # a missing Java is told before anything is downloaded
     home = cache_folder() / name
     with _locked(home):
@@ -90,15 +94,15 @@ def _locked(home: Path) -> Iterator[None]:
         yield
 
 
-def fetch_jars(version: str, target: Path, pom_name: str = "pom.xml") -> None:
+def fetch_jars(version: str, target: Path, pom: Path) -> None:
     """Have Maven put the jars that a project asks for into `target`."""
     if shutil.which("mvn") is None:
         raise MissingDependencyError("mvn: not found; install Apache Maven, which fetches Kafka")
-    pom = ["-f", str(HERE / pom_name), f"-Dkafka.version={version}"]
+    project = ["-f", str(pom), f"-Djars.version={version}"]
     try:
-        run_quietly(["mvn", "-q", "-B", *pom, COPY_JARS, f"-DoutputDirectory={target}"])
+        run_quietly(["mvn", "-q", "-B", *project, COPY_JARS, f"-DoutputDirectory={target}"])
     except StartError as error:
-        raise MissingDependencyError(f"Kafka {version} cannot be fetched: {error}") from error
+        raise MissingDependencyError(f"{pom.stem} {version} cannot be fetched: {error}") from error
 
 
 def java_command(home: Path, *more: str) -> list[str]:

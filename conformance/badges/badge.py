@@ -1,0 +1,167 @@
+"""The line and the colour of a badge, as a pure function of a report.
+
+A badge counts requirements that are kept, out of all in a tier of the catalogue. No option changes the number. The
+first of these holds:
+
+1. a violation, also one that no requirement speaks of: red;
+2. the report is of another catalogue, has no date, or is too old: grey;
+3. the run did not come to its end: grey;
+4. the run put only a part of the catalogue to the test: grey;
+5. something stayed undecided: yellow;
+6. deviations are declared: yellow-green;
+7. nothing of the tier was asked for: grey; only a part: green;
+8. all of the tier is kept: bright green.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+from fencepost.conformance.provenance import NamedBy, describe_kit
+from fencepost.conformance.reports.json_report import to_json
+from fencepost.conformance.results import Report, Scope, Verdict
+from fencepost.model.catalogue.requirement import Tier
+
+LABEL = "kafka group protocol"
+"""What all badges of coordinators are about."""
+DIGEST_LENGTH = 7
+"""How much of the digest of the catalogue is in the line."""
+
+
+class BadgeColour(StrEnum):
+    """The colours, the worst first, by their names at shields.io."""
+
+    RED = "red"
+    GREY = "lightgrey"
+    YELLOW = "yellow"
+    YELLOW_GREEN = "yellowgreen"
+    GREEN = "green"
+    BRIGHT_GREEN = "brightgreen"
+
+    @property
+    def rank(self) -> int:
+        """The place of the colour; the higher, the better."""
+        return list(BadgeColour).index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """A badge: `message` and `colour` are seen, `title` tells the rest (target, counts, kit, day, report)."""
+
+    tier: Tier
+    message: str
+    colour: BadgeColour
+    title: str
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the report says nothing about the tier as a whole."""
+        return self.colour is BadgeColour.GREY
+
+
+def make_badge(
+    report: Report, tier: Tier = Tier.CORE, today: datetime | None = None, max_age: timedelta | None = None
+) -> Badge:
+    """The badge of a report for a tier. With `today` and `max_age`, a report that is older is outdated."""
+    message, colour = judge_report(report, tier, today, max_age)
+    return Badge(tier, message, colour, describe_report(report))
+
+
+def judge_report(
+    report: Report, tier: Tier, today: datetime | None, max_age: timedelta | None
+) -> tuple[str, BadgeColour]:
+    """The line and the colour."""
+    requirements, summary = report.specification.requirements, report.summary()
+    violations = summary[Verdict.FAIL] + len(report.unclassified)
+    if violations:
+        return f"{violations} of {len(requirements)} violated{dated(report)}", BadgeColour.RED
+    if is_outdated(report, today, max_age):
+        day = day_of(report)
+        return f"outdated ({day[:7] if day else 'no date'})", BadgeColour.GREY
+    if report.cut_short or report.ended is not None:
+        return "run not finished", BadgeColour.GREY
+    if is_partial(report):
+        return f"partial: {report.checked_count()}/{len(requirements)} checked", BadgeColour.GREY
+    members = {id for id, requirement in requirements.items() if requirement.tier is tier}
+    kept = sum(result.verdict is Verdict.PASS for result in report.results if result.id in members)
+    counted = f"{tier} {kept}/{len(members)}"
+    undecided = summary[Verdict.INCONCLUSIVE] + len(report.undecided) + len(report.idle_findings)
+    if undecided:
+        return f"{counted}, {undecided} open{dated(report)}", BadgeColour.YELLOW
+    if summary[Verdict.KNOWN]:
+        return f"{counted}, {summary[Verdict.KNOWN]} declared{dated(report)}", BadgeColour.YELLOW_GREEN
+    if not kept:
+        return f"{counted}{dated(report)}", BadgeColour.GREY
+    colour = BadgeColour.BRIGHT_GREEN if kept == len(members) else BadgeColour.GREEN
+    return f"{counted}{dated(report)}", colour
+
+
+def is_outdated(report: Report, today: datetime | None, max_age: timedelta | None) -> bool:
+    """Whether a report is of another catalogue, has no date, or is older than allowed."""
+    started = start_of(report)
+    if report.kit is not None or started is None:
+        return True
+    return today is not None and max_age is not None and today - started > max_age
+
+
+def is_partial(report: Report) -> bool:
+    """Whether a run set out to exercise less than the whole catalogue, by its scope, its plan or its results."""
+    plan = report.provenance.plan if report.provenance is not None else None
+    is_chosen = plan is None or bool(plan.smoke or plan.only or plan.exclude)
+    ids = {result.id for result in report.results}
+    return report.scope is not Scope.FULL or is_chosen or ids != set(report.specification.requirements)
+
+
+def start_of(report: Report) -> datetime | None:
+    """When the run started; None if the report does not say."""
+    try:
+        return datetime.strptime(report.provenance.started, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)  # type: ignore[union-attr]
+    except (AttributeError, ValueError):
+        return None
+
+
+def day_of(report: Report) -> str:
+    """The day on which the run started; "" if the report does not say."""
+    started = start_of(report)
+    return f"{started:%Y-%m-%d}" if started is not None else ""
+
+
+def dated(report: Report) -> str:
+    """The day of the report and its catalogue, for the end of the line: both age in plain sight."""
+    kit = report.kit or describe_kit(report.specification)
+    return f" · {day_of(report) or 'no date'} · {kit.catalogue[:DIGEST_LENGTH]}"
+
+
+def describe_report(report: Report) -> str:
+    """What the report says in a sentence: target, tiers, what speaks against it, kit, catalogue, day, and the digest of
+    the report."""
+    kit, summary = report.kit or describe_kit(report.specification), report.summary()
+    digest = hashlib.sha256(to_json(report).encode()).hexdigest()
+    against = (
+        f"{summary[Verdict.FAIL] + len(report.unclassified)} violated, {summary[Verdict.KNOWN]} declared, "
+        f"{summary[Verdict.INCONCLUSIVE]} open, {summary[Verdict.UNSUPPORTED]} unsupported, "
+        f"{summary[Verdict.NOT_OBSERVED]} not observed"
+    )
+    return (
+        f"{target_words(report)}: {', '.join(tier_words(report))}; {against}; fencepost {kit.version}, "
+        f"catalogue {kit.catalogue[:12]}, {day_of(report) or 'no date'}; report sha256 {digest[:16]}"
+    )
+
+
+def target_words(report: Report) -> str:
+    """The target by name and version, and whether nobody named it."""
+    words = " ".join(filter(None, (report.target["name"], report.target.get("version", ""))))
+    is_named = report.provenance is not None and report.provenance.named_by is not NamedBy.NOBODY
+    return words if is_named else f"{words} (unnamed build)"
+
+
+def tier_words(report: Report) -> Iterator[str]:
+    """How many requirements of each tier are kept, out of how many in the catalogue."""
+    requirements = report.specification.requirements
+    kept = {result.id for result in report.results if result.verdict is Verdict.PASS}
+    for tier in Tier:
+        members = [id for id, requirement in requirements.items() if requirement.tier is tier]
+        if members:
+            yield f"{tier} {sum(id in kept for id in members)}/{len(members)} kept"

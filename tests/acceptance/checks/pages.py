@@ -1,0 +1,146 @@
+"""Thresholds of pages in a real browser: they fit a phone, labels do not overlap, texts are legible, nothing leaves.
+
+It needs Chromium (on Debian: `apt install chromium`).
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from tests.acceptance.checks.conformance import command_environment
+from tests.acceptance.framework import ROOT, Check, Figure, MeasurementError, at_least, at_most, exactly
+from tests.support.faulty_coordinators import FORGIVING
+
+DATA = ROOT / "tests" / "traces" / "data"
+WIDTHS = {"phone": 500, "desktop": 1280}
+"""Of windows, in pixels: the browser makes none that is narrower than 500."""
+HEIGHT = 1_000
+SCHEMES = {"light": 1, "dark": 0}
+MIN_CONTRAST = 4.5
+"""Of text on its background: level AA of the Web Content Accessibility Guidelines."""
+MAX_PAGE_BYTES = 1_500_000
+QUIET = (
+    *("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--enable-logging=stderr"),
+)
+SCRIPT = """
+<script>
+for (const each of document.querySelectorAll("details")) each.open = true;
+function boxes(svg) {
+  return [...svg.querySelectorAll("text")].map(t => t.getBoundingClientRect()).filter(b => b.width > 0);
+}
+let overlaps = 0;
+for (const svg of document.querySelectorAll("svg")) {
+  const found = boxes(svg);
+  for (let i = 0; i < found.length; i++) for (let j = i + 1; j < found.length; j++) {
+    const a = found[i], b = found[j];
+    const w = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const h = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    if (w > 2 && h > 4) overlaps++;
+  }
+}
+function channel(c) { c /= 255; return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; }
+function luminance(rgb) { return 0.2126 * channel(rgb[0]) + 0.7152 * channel(rgb[1]) + 0.0722 * channel(rgb[2]); }
+function parts(colour) { return colour.match(/[\\d.]+/g).map(Number); }
+function background(node) {
+  for (; node; node = node.parentElement) {
+    const rgb = parts(getComputedStyle(node).backgroundColor);
+    if (rgb.length < 4 || rgb[3] > 0) return rgb;
+  }
+  return matchMedia("(prefers-color-scheme: dark)").matches ? [18, 18, 18] : [255, 255, 255];
+}
+let contrast = 21;
+const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const parent = walker.currentNode.parentElement;
+  if (!walker.currentNode.textContent.trim() || parent.closest("svg, script")) continue;
+  const [a, b] = [luminance(parts(getComputedStyle(parent).color)), luminance(background(parent))];
+  contrast = Math.min(contrast, (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05));
+}
+const unnamed = [...document.querySelectorAll("svg")].filter(each => !each.querySelector("title")).length;
+const stuck = [...document.querySelectorAll(".scroll")].filter(
+  each => each.scrollWidth > each.clientWidth && each.tabIndex < 0).length;
+const measured = {
+  sideways: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  overlaps, contrast, unnamed, stuck, drawings: document.querySelectorAll("svg").length,
+  loaded: performance.getEntriesByType("resource").length,
+  dark: matchMedia("(prefers-color-scheme: dark)").matches,
+};
+const out = document.createElement("pre");
+out.id = "measured";
+out.textContent = JSON.stringify(measured);
+document.body.append(out);
+</script>
+"""
+"""Opens every fold and writes what it measures to the end of the page."""
+
+
+def make_pages(folder: Path) -> dict[str, Path]:
+    """A page of a report with violations, and the pages of a capture and of a log."""
+    from fencepost import run
+    from fencepost.adapters.in_process import InProcessTarget
+    from fencepost.conformance.pages.html_page import to_html
+    from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
+
+    pages = {name: folder / f"{name}.html" for name in ("report", "capture", "log")}
+    report = run(InProcessTarget(BUNDLED_SETTINGS, make_coordinator=FORGIVING), schedules=20)
+    pages["report"].write_text(to_html(report), encoding="utf-8")
+    for kind, source in (("capture", "kafka.pcap"), ("log", "kafka-4.log")):
+        trace = folder / f"{kind}.jsonl"
+        run_kit("import", kind, str(DATA / source), "-o", str(trace))
+        run_kit("report", str(trace), "--html", str(pages[kind]))
+    return pages
+
+
+def run_kit(*words: str) -> None:
+    """Run a command of the kit. Raises `MeasurementError` if it fails."""
+    command = [sys.executable, "-m", "fencepost", *words]
+    done = subprocess.run(command, cwd=ROOT, env=command_environment(), capture_output=True, text=True)
+    if done.returncode:
+        raise MeasurementError(f"{' '.join(words)}: {done.stderr.strip()}")
+
+
+def open_page(page: Path, width: int, scheme: int) -> tuple[dict[str, Any], list[str]]:
+    """What the script measures on a page, and the errors that the browser tells: a request that the page's policy
+    forbids is one."""
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if browser is None:
+        raise MeasurementError("chromium: not found; on Debian: apt install chromium")
+    measured = page.with_suffix(".measured.html")
+    measured.write_text(page.read_text(encoding="utf-8").replace("</body>", f"{SCRIPT}</body>"), encoding="utf-8")
+    options = [f"--window-size={width},{HEIGHT}", f"--blink-settings=preferredColorScheme={scheme}"]
+    options += [f"--user-data-dir={page.parent / 'browser'}", "--dump-dom"]
+    command = [browser, *QUIET, *options, measured.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    found = re.search(r'<pre id="measured">(.*?)</pre>', done.stdout)
+    if found is None:
+        raise MeasurementError(f"{page.name}: the browser shows no page: {done.stderr[-300:]}")
+    errors = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    return json.loads(found[1]), errors
+
+
+def measure_pages(folder: Path) -> Iterator[Figure]:
+    """The pages on a phone and on a desktop, light and dark."""
+    for name, page in make_pages(folder).items():
+        yield at_most(f"{name}: bytes", page.stat().st_size, MAX_PAGE_BYTES)
+        for (device, width), (look, scheme) in product(WIDTHS.items(), SCHEMES.items()):
+            measured, errors = open_page(page, width, scheme)
+            place = f"{name}, {device}, {look}"
+            yield exactly(f"{place}: is shown so", str(measured["dark"]), str(look == "dark"))
+            yield at_least(f"{place}: drawings", measured["drawings"], 1)
+            yield exactly(f"{place}: pixels that the page is too wide", measured["sideways"], 0)
+            yield exactly(f"{place}: labels of drawings that overlap", measured["overlaps"], 0)
+            yield at_least(f"{place}: lowest contrast of a text", round(measured["contrast"], 2), MIN_CONTRAST)
+            yield exactly(f"{place}: drawings without a text for screen readers", measured["unnamed"], 0)
+            yield exactly(f"{place}: boxes that scroll and cannot be reached by keyboard", measured["stuck"], 0)
+            yield exactly(f"{place}: errors in the console", len(errors), 0)
+            yield exactly(f"{place}: things that the page loads", measured["loaded"], 0)
+
+
+CHECKS = (Check("pages", "Pages in a browser, on a phone and on a desktop, light and dark", measure_pages),)

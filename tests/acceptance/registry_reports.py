@@ -1,0 +1,146 @@
+"""`python -m tests.acceptance.registry_reports [NAME...]`: make the reports of the registry anew, all or those named.
+
+Each is a whole run on a target of tests/targets, which the profile beside the report starts: bundled, kafka4, kafka3,
+kafka34, kafka28, kfake, mock. A run takes one to four minutes.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fencepost import __version__
+from fencepost.conformance.registry.entries import ABOUT_FILE, COORDINATORS, PROFILE_FILE, REPORT_FILE
+from tests.acceptance.checks.conformance import command_environment
+from tests.targets.kafka.installation import VERSIONS
+
+ROOT = Path(__file__).parents[2]
+REGISTRY = ROOT / "docs" / "registry"
+PROFILES = ROOT / "tests" / "targets"
+TO_PROFILES = "../../../../../tests/targets/"
+"""The way from the folder of an entry to the commands of the profiles."""
+POSSIBLE_CODES = (0, 1, 3)
+"""Exit codes of a run that was possible."""
+KAFKA = {
+    "name": "Apache Kafka",
+    "url": "https://kafka.apache.org",
+    "language": "Java and Scala",
+    "license": "Apache-2.0",
+    "notes": "The reference: up to 3.9 the older group coordinator, in 4.x the newer one.",
+}
+KFAKE = {
+    "name": "kfake",
+    "url": "https://github.com/twmb/franz-go",
+    "language": "Go",
+    "license": "BSD-3-Clause",
+    "notes": "A fake cluster in memory for the tests of clients.",
+}
+MOCK = {
+    "name": "librdkafka mock cluster",
+    "url": "https://github.com/confluentinc/librdkafka",
+    "language": "C",
+    "license": "BSD-2-Clause",
+    "notes": "A mock for the tests of librdkafka. It imitates a group coordinator loosely.",
+}
+BUNDLED = {
+    "name": "Fencepost bundled coordinator",
+    "language": "Python",
+    "license": "Apache-2.0",
+    "notes": "The coordinator that comes with Fencepost, in the same process.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryTarget:
+    """A target of the registry: the folder of its implementation, its version, and what it is."""
+
+    folder: str
+    version: str
+    about: dict[str, str]
+
+
+def kfake_version() -> str:
+    """The release of kfake that the tests pin, without its commit."""
+    found = re.search(r"pkg/kfake v(\S+)-[0-9a-f]{12}", (PROFILES / "kfake" / "go.mod").read_text())
+    assert found is not None
+    return found[1]
+
+
+def mock_version() -> str:
+    """The release of librdkafka in the installed wheel."""
+    from confluent_kafka import libversion
+
+    return str(libversion()[0])
+
+
+def registry_targets() -> dict[str, RegistryTarget]:
+    """All targets by the names of their profiles."""
+    kafkas = {"kafka4": "4", "kafka3": "3", "kafka34": "3.4", "kafka28": "2.8"}
+    return {
+        "bundled": RegistryTarget("fencepost-bundled", __version__, BUNDLED),
+        **{name: RegistryTarget("apache-kafka", VERSIONS[key], KAFKA) for name, key in kafkas.items()},
+        "kfake": RegistryTarget("kfake", kfake_version(), KFAKE),
+        "mock": RegistryTarget("librdkafka-mock", mock_version(), MOCK),
+    }
+
+
+def make_report(name: str, target: RegistryTarget) -> None:
+    """Run the kit on a target and put the report into the registry. Raises `RuntimeError` if that was not possible."""
+    folder = REGISTRY / COORDINATORS / target.folder / target.version
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    about = "".join(f'{key} = "{value}"\n' for key, value in target.about.items())
+    if not (folder.parent / ABOUT_FILE).exists():
+        (folder.parent / ABOUT_FILE).write_text(about)
+    words = ["bundled"]
+    if name != "bundled":
+        profile = folder / PROFILE_FILE
+        profile.write_text(profile_text(name, target))
+        words = ["--profile", str(profile.relative_to(ROOT))]
+    with tempfile.TemporaryDirectory() as run_folder:
+        environment = command_environment(Path(run_folder))
+        command = [sys.executable, "-m", "fencepost", "test", *words, "-q", "--json", str(folder / REPORT_FILE)]
+        done = subprocess.run(command, cwd=ROOT, env=environment)
+        if name != "bundled":
+            kill_target(name, environment)
+    if done.returncode not in POSSIBLE_CODES:
+        raise RuntimeError(f"{name}: exit code {done.returncode}")
+
+
+def profile_text(name: str, target: RegistryTarget) -> str:
+    """The profile of a target for its folder in the registry."""
+    text = (PROFILES / f"{name}.toml").read_text()
+    text = re.sub(r'^(start|kill) = "', rf'\1 = "{TO_PROFILES}', text, flags=re.MULTILINE)
+    keys = ("name", "url", "language", "license")
+    lines = [f'{key} = "{target.about[key]}"' for key in keys]
+    return "\n".join([text, "[about]", f'version = "{target.version}"', *lines, ""])
+
+
+def kill_target(name: str, environment: dict[str, str]) -> None:
+    """End the target of a profile."""
+    found = re.search(r'^kill = "(.*)"', (PROFILES / f"{name}.toml").read_text(), re.MULTILINE)
+    assert found is not None
+    subprocess.run(found[1].split(), cwd=PROFILES, env=environment, stdout=subprocess.DEVNULL)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Make the reports; the exit code is 2 for an unknown name."""
+    targets = registry_targets()
+    unknown = sorted(set(arguments) - set(targets))
+    if unknown:
+        print(f"no target is called {unknown[0]!r}; there are {', '.join(targets)}", file=sys.stderr)
+        return 2
+    os.chdir(ROOT)
+    for name in arguments or targets:
+        print(name, flush=True)
+        make_report(name, targets[name])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
