@@ -6,7 +6,7 @@ shard come from a `ShardAnalysis`, which is handed in.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -112,11 +112,12 @@ def corpus_findings(
     if not found:
         return spark.createDataFrame([], FINDING_COLUMNS)
     lines = sorted_lines(spark, corpus, wholes, found)
+    groups = replace(corpus, committed=None)
 
     def shard_findings(batches: Iterator[pa.RecordBatch]) -> Iterator[Finding]:
         rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch), strict=True))
         for number, stream in groupby(rows, key=itemgetter(0)):
-            yield from judge_shard(found[number], corpus, (ShardLine(*row[1:]) for row in stream), analyze)
+            yield from judge_shard(found[number], groups, (ShardLine(*row[1:]) for row in stream), analyze)
 
     def judge_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from to_record_batches(shard_findings(batches), FINDING_SCHEMA, FINDINGS_PER_BATCH)
@@ -181,10 +182,8 @@ def read_table(spark: SparkSession, corpus: Corpus, table: str) -> DataFrame:
 
 def spark_schema(table: str) -> StructType:
     """The schema of a table, with the columns that are in the paths of its files."""
-    found = from_arrow_schema(SCHEMAS[table])
-    for name, kind in PARTITION_COLUMNS.items() if table == EVENTS else ():
-        found = found.add(name, kind)
-    return found
+    in_paths = PARTITION_COLUMNS if table == EVENTS else ()
+    return from_arrow_schema(pa.schema([*SCHEMAS[table], *in_paths]))
 
 
 def unreadable_files(spark: SparkSession, corpus: Corpus) -> DataFrame:
