@@ -196,7 +196,7 @@ class TraceReport:
         """Add the findings of a trace, as far as it was read."""
         verdict = judging.finish()
         self.builder.add_trace(len(self.builder.traces), summarize_trace(judging.judge.header, verdict))
-        self.builder.undecided += (f"{judging.path}: {reason}" for reason in verdict.inconclusive)
+        self.builder.undecided += (f"{judging.path}: {reason}" for reason in sorted(verdict.inconclusive))
         for violation, failure in judging.failures(verdict):
             self.builder.show_failure(violation.requirement, failure)
         self.builder.add_checks(verdict.check_results)

@@ -25,7 +25,7 @@ from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.judge_corpus import Finding, Shard, shards_of, sorted_lines
 from fencepost.traces.pipeline.queries import INVARIANTS
 from fencepost.traces.pipeline.recordings import group_recordings
-from fencepost.traces.pipeline.results import CorpusResults, judge_corpus, query_corpus
+from fencepost.traces.pipeline.results import CorpusResults, find_unreadable, judge_corpus, query_corpus
 from fencepost.traces.pipeline.row_reader import SHARED_BUCKET, Row, RowReader
 from fencepost.traces.pipeline.shards import ShardJudge, pair_shard_operations
 from fencepost.traces.verdict import FieldDifference, TraceVerdict, Violation
@@ -114,6 +114,7 @@ def corpus_results(spark: SparkSession, corpus: Corpus) -> CorpusResults:
     """All of them judged, each split as far as it goes, and queried."""
     folder = corpus.folder / "out"
     folder.mkdir()
+    find_unreadable(spark, corpus, folder)
     judge_corpus(spark, corpus, folder, shard_findings, quiet, split=0)
     query_corpus(spark, corpus, folder, quiet)
     return CorpusResults(folder)
