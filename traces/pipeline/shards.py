@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from fencepost.model.classic.core.state import Group, Holder, Phase
-from fencepost.traces.events import Event, Header
+from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.judge.groups.group_judge import GroupJudge
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.operations import MAX_LOOKAHEAD, Lookahead, Operation, PairedEvent
@@ -19,6 +19,18 @@ WHOLE_TRACE = -2
 """The bucket of a shard that is a whole trace."""
 LOOKUPS_SHARD = -1
 """The bucket of the shard of lookups, which is also that of events about no single group."""
+
+
+UNRELATED_APIS = frozenset({"ApiVersions", "Fetch", "InitProducerId", "ListOffsets", "Produce"})
+UNRELATED_KINDS = frozenset({Kind.POLL, Kind.CALLBACK})
+
+
+def is_unrelated(kind: str, api: str) -> bool:
+    """Whether the judge of a group learns nothing from such an event.
+
+    Most events of real clients are of this kind. Shards of groups leave them out; that of lookups has them.
+    """
+    return kind in UNRELATED_KINDS or (api in UNRELATED_APIS and kind in (Kind.REQUEST, Kind.RESPONSE))
 
 
 class StateChange(NamedTuple):
