@@ -224,7 +224,7 @@ class TraceReport:
         if judging.observer is not None:
             judging.observer.finish()
         self.builder.add_trace(len(self.builder.traces), summarize_trace(judging.judge.header, verdict))
-        self.builder.undecided += (f"{judging.path}: {reason}" for reason in verdict.inconclusive)
+        self.builder.undecided += (f"{judging.path}: {reason}" for reason in sorted(verdict.inconclusive))
         for violation, failure in judging.failures(verdict):
             self.builder.show_failure(violation.requirement, failure)
         self.builder.add_checks(verdict.check_results)

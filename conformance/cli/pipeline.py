@@ -3,7 +3,7 @@
 import argparse
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,7 +131,7 @@ def run_ingest(options: argparse.Namespace, console: Console) -> int:
         source = source_of(options)
         check_inputs(options.traces)
         corpus = Corpus.create(options.to, options.buckets)
-        paths = trace_files(options.traces, options.to / "made", source)
+        paths = trace_files(options.traces, corpus.folder / "made", source)
         progress = StageProgress(display, "MiB", 1 << 20)
         with spark_session("ingest", options.master, dict(options.conf)) as spark:
             done = ingest(spark, corpus, paths, progress)
@@ -140,7 +140,22 @@ def run_ingest(options: argparse.Namespace, console: Console) -> int:
     console.print_line(f"{done.inputs} files read{known}; the corpus is {options.to}")
     kinds = f"{counts.headers} headers + {counts.events} events + {counts.quarantined} in quarantine"
     console.print_line(f"{counts.lines} lines = {kinds}")
-    return ExitCode.CONFORMANT
+    if done.flaws:
+        console.print_line("\n".join(flaw_lines(done.flaws)))
+    if done.changed:
+        more = f" and {len(done.changed) - 1} more" if len(done.changed) > 1 else ""
+        return console.fail(f"{done.changed[0]}{more} was ingested before, and has changed since: not ingested again")
+    return ExitCode.INCONCLUSIVE if done.flaws else ExitCode.CONFORMANT
+
+
+def flaw_lines(flaws: Sequence[str]) -> list[str]:
+    """The files that could not be read, or not to their end, with the reasons."""
+    from fencepost.conformance.reports.layout import escape_unprintable
+    from fencepost.conformance.reports.text import MAX_OPEN_SHOWN
+
+    shown = [f"  {escape_unprintable(flaw)}" for flaw in flaws[:MAX_OPEN_SHOWN]]
+    more = [f"  and {len(flaws) - len(shown)} more"] if len(flaws) > len(shown) else []
+    return [f"{len(flaws)} files could not be read, or not to their end:", *shown, *more]
 
 
 def source_of(options: argparse.Namespace) -> "TraceSource":
@@ -165,29 +180,37 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
     from fencepost.conformance.run.provenance import record_judging
     from fencepost.traces.pipeline.corpus import Corpus
     from fencepost.traces.pipeline.queries import INVARIANTS
-    from fencepost.traces.pipeline.results import CorpusResults, create_folder, judge_corpus, query_corpus
+    from fencepost.traces.pipeline.results import (
+        CorpusResults,
+        create_folder,
+        find_unreadable,
+        judge_corpus,
+        query_corpus,
+    )
     from fencepost.traces.pipeline.spark_session import spark_session
 
     check_report_files(options)
-    corpus = Corpus.open(options.corpus)
+    corpus = Corpus.open(options.corpus).snapshot()
     begun, provenance = time.monotonic(), record_judging()
-    to = options.to or options.corpus / ("queried" if options.queries else "judged")
-    with (
-        console.progress() as display,
-        create_folder(to) as folder,
-        spark_session("judge", options.master, dict(options.conf)) as spark,
-    ):
-        if not options.queries:
-            judge_corpus(spark, corpus, folder, shard_findings, StageProgress(display, "tasks"))
-        query_corpus(spark, corpus, folder, StageProgress(display, "queries"))
-    results = CorpusResults(to)
-    violated = any(True for name in INVARIANTS for _ in results.query_rows(name))
-    if options.queries:
-        console.print_line("\n".join([*query_lines(results), f"The tables are in {to}"]))
-        return ExitCode.VIOLATION if violated else ExitCode.CONFORMANT
-    report = merge_findings(results.report_findings(), time.monotonic() - begun, provenance)
-    console.print(render_report(report, colour=False))
-    console.print_line("\n" + "\n".join(report_lines(results)) + f"\nThe tables are in {to}")
+    to = options.to or corpus.folder / ("queried" if options.queries else "judged")
+    with create_folder(to) as folder:
+        with console.progress() as display, spark_session("judge", options.master, dict(options.conf)) as spark:
+            find_unreadable(spark, corpus, folder)
+            if not options.queries:
+                judge_corpus(spark, corpus, folder, shard_findings, StageProgress(display, "tasks"))
+            query_corpus(spark, corpus, folder, StageProgress(display, "queries"))
+        results = CorpusResults(folder)  # before another judge puts its results there
+        violated = any(True for name in INVARIANTS for _ in results.query_rows(name))
+        if options.queries:
+            flaws = [f"{row['trace']}:{row['line']}: {row['reason']}" for row in results.unreadable()]
+            lines = [*query_lines(results), *(flaw_lines(sorted(flaws)) if flaws else ()), f"The tables are in {to}"]
+            console.print_line("\n".join(lines))
+            is_open = flaws or not sum(batch.counts.events for batch in corpus.batches())
+            passed = ExitCode.INCONCLUSIVE if is_open else ExitCode.CONFORMANT
+            return ExitCode.VIOLATION if violated else passed
+        report = merge_findings(results.report_findings(), time.monotonic() - begun, provenance)
+        console.print(render_report(report, colour=False))
+        console.print_line("\n" + "\n".join(report_lines(results)) + f"\nThe tables are in {to}")
     exit_code = write_reports(options, report, console)
     return ExitCode.VIOLATION if violated else exit_code
 

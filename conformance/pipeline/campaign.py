@@ -19,7 +19,7 @@ from fencepost.conformance.profile import Profile, load_profile
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.results import Report
 from fencepost.conformance.run import runner
-from fencepost.traces.pipeline.corpus import Batch, Corpus, Counts, InputFile, write_atomically
+from fencepost.traces.pipeline.corpus import Batch, Corpus, CorpusWriter, Counts, InputFile, write_atomically
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.ingest import make_ingest_task
 from fencepost.traces.pipeline.parallel import Spark, core_count, map_parallel
@@ -44,7 +44,7 @@ class Seed:
 class SeedResults:
     """The results of some seeds: files of the corpus, counts of lines, and the report of each seed as JSON."""
 
-    files: tuple[str, ...]
+    files: Mapping[str, int]
     counts: Counts
     reports: Mapping[int, str]
 
@@ -56,23 +56,32 @@ def run_seeds(
     if not seeds:
         raise PipelineError("a campaign needs a seed")
     check_same_campaign(corpus.folder, plan)
-    corpus.remove_uncommitted()
-    done = finished_seeds(corpus)
-    left = [Seed(each) for each in seeds if each not in done]
-    size = at_once or SEEDS_PER_CORE * core_count(spark)
-    begun = len(seeds) - len(left)
-    on_progress(begun, len(seeds), f"{begun} seeds done before")
-    for start in range(0, len(left), size):
-        batch = left[start : start + size]
-        won = map_parallel(spark, batch, seed_worker(corpus, plan), lambda *_: None)
-        for number, report in (item for each in won for item in each.reports.items()):
-            write_atomically(report_path(corpus, number), json.loads(report))
-        counts = sum((each.counts for each in won), Counts())
-        files = tuple(name for each in won for name in each.files)
-        inputs = tuple(InputFile(manifest_name(each.number), 0, 0) for each in batch)
-        corpus.commit(Batch(inputs, files, counts))
-        on_progress(begun + start + len(batch), len(seeds), f"seed {batch[-1].number}")
+    with corpus.write() as writer:
+        done = finished_seeds(corpus)
+        left = [Seed(each) for each in seeds if each not in done]
+        size = at_once or SEEDS_PER_CORE * core_count(spark)
+        begun = len(seeds) - len(left)
+        on_progress(begun, len(seeds), f"{begun} seeds done before")
+        for start in range(0, len(left), size):
+            batch = left[start : start + size]
+            run_batch(spark, writer, plan, batch)
+            on_progress(begun + start + len(batch), len(seeds), f"seed {batch[-1].number}")
     return merge_reports([from_json(report_path(corpus, seed).read_text(encoding="utf-8")) for seed in seeds])
+
+
+def run_batch(spark: Spark, writer: CorpusWriter, plan: Plan, seeds: Sequence[Seed]) -> None:
+    """Run the plan with some seeds and commit them. Those that another campaign has committed meanwhile are left to
+    it."""
+    left = list(seeds)
+    while left:
+        results = map_parallel(spark, left, seed_worker(writer, plan), lambda *_: None)
+        for number, report in (item for each in results for item in each.reports.items()):
+            write_atomically(report_path(writer.corpus, number), json.loads(report))
+        counts = sum((each.counts for each in results), Counts())
+        files = {name: bytes for each in results for name, bytes in each.files.items()}
+        inputs = {InputFile(manifest_name(each.number), 0, 0): each for each in left}
+        taken = writer.commit(Batch(tuple(inputs), files, counts))
+        left = [seed for input, seed in inputs.items() if input not in taken] if taken else []
 
 
 def check_plan(plan: Plan) -> None:
@@ -123,24 +132,24 @@ def report_path(corpus: Corpus, seed: int) -> Path:
     return folder / f"{seed}.json"
 
 
-def seed_worker(corpus: Corpus, plan: Plan) -> Callable[[list[Seed]], SeedResults]:
+def seed_worker(writer: CorpusWriter, plan: Plan) -> Callable[[list[Seed]], SeedResults]:
     """The function that plays seeds in a worker."""
 
     def play(seeds: list[Seed]) -> SeedResults:
         reports: dict[int, str] = {}
-        files: list[str] = []
+        files: dict[str, int] = {}
         counts = Counts()
         for each in seeds:
-            staging = corpus.folder / "staging" / str(each.number)
+            staging = writer.staging / str(each.number)
             shutil.rmtree(staging, ignore_errors=True)
             staging.mkdir(parents=True)
             mine = replace(plan, seed=each.number, traces=staging)
             report = asyncio.run(runner.run(mine))
-            receipt = make_ingest_task(corpus)([InputFile.from_path(path) for path in find_traces(staging, staging)])
+            found = make_ingest_task(writer)([InputFile.from_path(path) for path in find_traces(staging, staging)])
             reports[each.number] = to_json(report)
-            files += receipt.files
-            counts += receipt.counts
+            files |= found.files
+            counts += found.counts
             shutil.rmtree(staging)
-        return SeedResults(tuple(files), counts, reports)
+        return SeedResults(files, counts, reports)
 
     return play

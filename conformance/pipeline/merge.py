@@ -121,7 +121,8 @@ def merge_findings(findings: Iterable[Finding], seconds: float, provenance: Prov
     for each in found.failures:
         builder.show_failure(each.requirement, each.failure)
     errors = [TraceError(row.trace, row.value["line"], row.value["reason"]) for row in found.unreadable]
-    builder.undecided += (f"{row.trace}: {row.value['reason']}" for row in found.undecided)
+    doubts = sorted((row.rank[0], row.trace, row.value["reason"]) for row in found.undecided)
+    builder.undecided += (f"{trace}: {reason}" for _, trace, reason in doubts)
     builder.undecided += (f"not judged: {error}" for error in errors)
     judged = sum(row.value["files"] for row in found.verdicts)
     report = builder.build(

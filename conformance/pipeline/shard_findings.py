@@ -44,8 +44,8 @@ def shard_findings(
         yield rows.unreadable(reason)
         return
     yield from rows.new_findings(judge.history)
-    for rank, doubt in enumerate(verdict.inconclusive):
-        yield rows.finding("inconclusive", {"reason": doubt, "rank": rank})
+    for doubt in verdict.inconclusive:
+        yield rows.finding("inconclusive", {"reason": doubt})
     for stuck in judge.history.stuck_rebalances():
         yield rows.finding("stuck", stuck._asdict(), time=stuck.since, group=stuck.group)
     yield from rows.final_findings(header, verdict, judging, judge.own_events)

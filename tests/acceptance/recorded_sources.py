@@ -26,7 +26,7 @@ from fencepost.traces.importers.broker_log import import_log
 from fencepost.traces.importers.packet_capture import CaptureSource, import_capture
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.ingest import ingest
-from fencepost.traces.pipeline.results import CorpusResults, judge_corpus
+from fencepost.traces.pipeline.results import CorpusResults, find_unreadable, judge_corpus
 from fencepost.traces.pipeline.sources import TraceSource as TraceSource
 from fencepost.traces.pipeline.sources import capture_source, import_logs, trace_files
 from fencepost.traces.pipeline.sources import find_traces as traces
@@ -145,6 +145,7 @@ def pipeline_report(spark: SparkSession, folder: Path, path: Path, source: Trace
     ingest(spark, corpus, trace_files([path], folder / "made", source), ignore_progress)
     out = folder / "judged"
     out.mkdir()
+    find_unreadable(spark, corpus, out)
     judge_corpus(spark, corpus, out, shard_findings, ignore_progress)
     return merge_findings(CorpusResults(out).report_findings(), 0)
 

@@ -1,10 +1,22 @@
-"""Corpora in tests: the rows of their tables, and an exception that stands for a killed writer."""
+"""Corpora in tests: an ingest without Spark, the rows of tables, and an exception that stands for a killed writer."""
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from fencepost.traces.pipeline.corpus import Corpus
+from fencepost.traces.pipeline.corpus import Batch, Corpus, InputFile
+from fencepost.traces.pipeline.ingest import IngestResult, make_ingest_task
+
+
+def ingest_here(corpus: Corpus, paths: Iterable[Path]) -> IngestResult:
+    """Ingest files in one batch, in this process."""
+    inputs = tuple(map(InputFile.from_path, paths))
+    with corpus.write() as writer:
+        result = make_ingest_task(writer)(list(inputs))
+        assert not writer.commit(Batch(inputs, result.files, result.counts))
+    return result
 
 
 def read_rows(corpus: Corpus, name: str) -> list[tuple[Any, ...]]:

@@ -20,7 +20,7 @@ from fencepost.traces.pipeline.judge_corpus import (
 )
 from fencepost.traces.pipeline.recordings import TraceFile, group_recordings, line_offsets
 from fencepost.traces.pipeline.row_reader import REPEATED_LINE, SHARED_BUCKET, BadLine, Row, RowReader
-from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, WHOLE_TRACE
+from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, WHOLE_TRACE, is_unrelated
 
 
 def file_of(corpus: Corpus, reader: RowReader) -> TraceFile:
@@ -37,6 +37,8 @@ def is_in_shard(row: Row, shard: Shard, corpus: Corpus) -> bool:
     """Whether the event is one of this shard."""
     bucket = SHARED_BUCKET if row.group is None else corpus.bucket_of(row.group)
     told = row.kind == "response" and row.error in COORDINATOR_NOT_READY
+    if shard.bucket not in (WHOLE_TRACE, LOOKUPS_SHARD) and bucket == SHARED_BUCKET and is_unrelated(row.kind, row.api):
+        return False
     return bucket in buckets_of(shard, corpus) and (shard.bucket != LOOKUPS_SHARD or bucket == SHARED_BUCKET or told)
 
 

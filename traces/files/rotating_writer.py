@@ -20,6 +20,9 @@ from fencepost.traces.events import Event, Header
 from fencepost.traces.files.jsonl import encode_event, encode_header
 from fencepost.traces.files.trace_files import TraceError, open_trace
 
+MAX_PART_DIGITS = 9
+"""The number of a part has at most so many digits; a longer one is no number."""
+
 
 class RotatingTraceWriter:
     """An open recording. A part is full at `max_part_bytes` bytes of lines; None means one part without a limit.
@@ -160,7 +163,7 @@ def recording_part_of(header: Header) -> RecordingPart:
     """The recording that a trace belongs to, and the number of its part; ("", 0) for a trace of its own."""
     told = header.implementation
     number = told.get("part", "")
-    return told.get("recording", ""), int(number) if number.isdecimal() else 0
+    return told.get("recording", ""), int(number) if number.isdecimal() and len(number) <= MAX_PART_DIGITS else 0
 
 
 def is_next_part(part: RecordingPart, candidate: RecordingPart) -> bool:

@@ -1,8 +1,8 @@
 """Ingest of trace files into a corpus: read strictly, written as Parquet, committed batch by batch."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from fencepost.traces.pipeline.corpus import (
     TRACES,
     Batch,
     Corpus,
+    CorpusWriter,
     Counts,
     InputFile,
     batch_by_size,
@@ -34,19 +35,24 @@ DEFAULT_BATCH_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """The files written for some inputs, and the counts of lines."""
+    """The files written for some inputs with their sizes in bytes, the counts of lines, and for each input that could
+    not be read, or not to its end, the place and the reason."""
 
-    files: tuple[str, ...]
+    files: Mapping[str, int]
     counts: Counts
+    flaws: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class IngestSummary:
-    """Counts of an ingest: lines, new input files, and input files that the corpus had already."""
+    """What came of an ingest: counts of lines, of new input files, and of files that the corpus had already. `flaws`
+    name the files that could not be read, or not to their end, `changed` those that have changed since an ingest."""
 
     counts: Counts
     inputs: int
     already_ingested: int
+    flaws: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
 
 
 def ingest(
@@ -60,53 +66,77 @@ def ingest(
 
     `progress` is called with bytes done, bytes in total and a description. Raises `PipelineError`.
     """
-    corpus.remove_uncommitted()
-    new = new_inputs(corpus, [InputFile.from_path(path) for path in paths])
-    total, done, counts = sum(each.size for each in new), 0, Counts()
-    for inputs in batch_by_size(new, batch):
-        base = done
-
-        def report_part(part: int, parts: int, base: int = base, inputs: list[InputFile] = inputs) -> None:
-            size = sum(each.size for each in inputs)
-            progress(base + size * part // parts, total, f"{len(inputs)} files")
-
-        receipts = map_parallel(spark, inputs, make_ingest_task(corpus), report_part)
-        found = sum((each.counts for each in receipts), Counts())
-        if not found.is_balanced:
-            raise PipelineError(f"lines were lost: {asdict(found)}")
-        files = tuple(name for each in receipts for name in each.files)
-        corpus.commit(Batch(tuple(inputs), files, found))
-        counts += found
-        done += sum(each.size for each in inputs)
-        progress(done, total, f"{counts.events} events")
-    return IngestSummary(counts, len(new), len(paths) - len(new))
+    with corpus.write() as writer:
+        new, changed = new_inputs(corpus, [InputFile.from_path(path) for path in paths])
+        job = IngestJob(spark, writer, sum(each.size for each in new), progress)
+        for inputs in batch_by_size(new, batch):
+            job.ingest_batch(inputs)
+    read = job.inputs
+    return IngestSummary(job.counts, read, len(paths) - read - len(changed), tuple(job.flaws), changed)
 
 
-def new_inputs(corpus: Corpus, inputs: Sequence[InputFile]) -> list[InputFile]:
-    """The inputs that were not ingested yet. Raises `PipelineError` for one that has changed since it was."""
+@dataclass(slots=True)
+class IngestJob:
+    """An ingest while it goes on; `total` is in bytes."""
+
+    spark: SparkSession
+    writer: CorpusWriter
+    total: int
+    progress: Callable[[int, int, str], None]
+    done: int = 0
+    counts: Counts = field(default_factory=Counts)
+    inputs: int = 0
+    flaws: list[str] = field(default_factory=list)
+
+    def ingest_batch(self, inputs: list[InputFile]) -> None:
+        """Ingest some files and commit them. Those that another writer has committed meanwhile are left to it."""
+        size = sum(each.size for each in inputs)
+
+        def report_part(part: int, parts: int) -> None:
+            self.progress(self.done + size * part // parts, self.total, f"{len(inputs)} files")
+
+        while inputs:
+            results = map_parallel(self.spark, inputs, make_ingest_task(self.writer), report_part)
+            found = sum((each.counts for each in results), Counts())
+            if not found.is_balanced:
+                raise PipelineError(f"lines were lost: {asdict(found)}")
+            files = {name: bytes for each in results for name, bytes in each.files.items()}
+            taken = self.writer.commit(Batch(tuple(inputs), files, found))
+            if not taken:
+                self.counts += found
+                self.inputs += len(inputs)
+                self.flaws += (flaw for each in results for flaw in each.flaws)
+                break
+            inputs = [each for each in inputs if each not in taken]
+        self.done += size
+        self.progress(self.done, self.total, f"{self.counts.events} events")
+
+
+def new_inputs(corpus: Corpus, inputs: Sequence[InputFile]) -> tuple[list[InputFile], tuple[str, ...]]:
+    """The inputs that were not ingested yet, and the paths of those that have changed since they were."""
     known = {each.path: each for batch in corpus.batches() for each in batch.inputs}
-    for each in inputs:
-        if each.path in known and known[each.path] != each:
-            raise PipelineError(f"{each.path} was ingested before, and has changed since")
-    return [each for each in inputs if each.path not in known]
+    new = [each for each in inputs if each.path not in known]
+    return new, tuple(each.path for each in inputs if known.get(each.path, each) != each)
 
 
-def make_ingest_task(corpus: Corpus) -> Callable[[list[InputFile]], IngestResult]:
+def make_ingest_task(writer: CorpusWriter) -> Callable[[list[InputFile]], IngestResult]:
     """The function that a worker runs on its input files."""
 
     def ingest_files(inputs: list[InputFile]) -> IngestResult:
-        counts = Counts()
-        with TableWriter(corpus.folder) as writer:
+        counts, flaws = Counts(), []
+        with TableWriter(writer.corpus.folder, writer.id) as tables:
             for each in inputs:
-                counts += write_rows(each, corpus, writer)
-                writer.close_if_many()
-        return IngestResult(tuple(writer.files), counts)
+                reader = write_rows(each, writer.corpus, tables)
+                counts += Counts(reader.lines, int(reader.header is not None), reader.events, reader.quarantined)
+                flaws += [reader.flaw] if reader.flaw else []
+                tables.close_if_many()
+        return IngestResult(tables.files, counts, tuple(flaws))
 
     return ingest_files
 
 
-def write_rows(input: InputFile, corpus: Corpus, writer: TableWriter) -> Counts:
-    """Write the rows of one file to `writer`, and return its counts."""
+def write_rows(input: InputFile, corpus: Corpus, tables: TableWriter) -> RowReader:
+    """Write the rows of one file to `tables`, and return its reader."""
     reader = RowReader(input.path)
     places: dict[str | None, str] = {}
     for row in reader.rows():
@@ -115,18 +145,14 @@ def write_rows(input: InputFile, corpus: Corpus, writer: TableWriter) -> Counts:
             if place is None:
                 assert reader.header is not None
                 bucket = SHARED_BUCKET if row.group is None else corpus.bucket_of(row.group)
-                values = (
-                    ("source", reader.header.source),
-                    ("date", trace_date(reader.header, input)),
-                    ("bucket", bucket),
-                )
+                values = (("date", trace_date(reader.header, input)), ("bucket", bucket))
                 place = places[row.group] = partition_path(EVENTS, values)
-            writer.add_row(place, row)
+            tables.add_row(place, row)
         else:
-            writer.add_row(QUARANTINE, row)
+            tables.add_row(QUARANTINE, row)
     if reader.header is not None:
-        writer.add_row(TRACES, trace_row(reader, corpus))
-    return Counts(reader.lines, int(reader.header is not None), reader.events, reader.quarantined)
+        tables.add_row(TRACES, trace_row(reader, corpus))
+    return reader
 
 
 def trace_date(header: Header, input: InputFile) -> str:
@@ -147,7 +173,7 @@ def trace_row(reader: RowReader, corpus: Corpus) -> tuple[Any, ...]:
     buckets = sorted(sizes)
     recording, part = recording_part_of(header)
     return (
-        reader.trace,
+        encodable_text(reader.trace),
         encodable_text(header.source),
         header.order.value,
         reader.header_line,

@@ -6,7 +6,7 @@ shard come from a `ShardAnalysis`, which is handed in.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -35,6 +35,8 @@ from fencepost.traces.pipeline.row_reader import REPEATED_LINE, SHARED_BUCKET
 from fencepost.traces.pipeline.schema import PARTITION_COLUMNS, SCHEMAS
 from fencepost.traces.pipeline.shards import (
     LOOKUPS_SHARD,
+    UNRELATED_APIS,
+    UNRELATED_KINDS,
     WHOLE_TRACE,
     ShardJudge,
     owns_no_group,
@@ -81,8 +83,8 @@ FINDING_SCHEMA = pa.schema(
 class Shard:
     """A unit of work: a trace, and the bucket of its groups, or `WHOLE_TRACE`, or `LOOKUPS_SHARD`.
 
-    `size` is its number of events. `files` is the number of the trace's files; only one shard of a trace has it, so
-    that each file is counted once.
+    `size` is its number of events, without those that other shards have too. `files` is the number of the trace's
+    files; only one shard of a trace has it, so that each file is counted once.
     """
 
     trace: str
@@ -112,11 +114,12 @@ def corpus_findings(
     if not found:
         return spark.createDataFrame([], FINDING_COLUMNS)
     lines = sorted_lines(spark, corpus, wholes, found)
+    groups = replace(corpus, committed=None)
 
     def shard_findings(batches: Iterator[pa.RecordBatch]) -> Iterator[Finding]:
         rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch), strict=True))
         for number, stream in groupby(rows, key=itemgetter(0)):
-            yield from judge_shard(found[number], corpus, (ShardLine(*row[1:]) for row in stream), analyze)
+            yield from judge_shard(found[number], groups, (ShardLine(*row[1:]) for row in stream), analyze)
 
     def judge_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from to_record_batches(shard_findings(batches), FINDING_SCHEMA, FINDINGS_PER_BATCH)
@@ -164,10 +167,9 @@ def shards_of(files: RecordingFiles, split: int) -> Iterator[Shard]:
     if any(file.marked for file in files) or events <= split or len(sizes) < 2:
         yield Shard(trace, WHOLE_TRACE, events, len(files))
         return
-    shared = events - sizes.total()
     for bucket, size in sizes.items():
-        yield Shard(trace, bucket, size + shared, 0)
-    yield Shard(trace, LOOKUPS_SHARD, shared, len(files))
+        yield Shard(trace, bucket, size, 0)
+    yield Shard(trace, LOOKUPS_SHARD, events - sizes.total(), len(files))
 
 
 def read_table(spark: SparkSession, corpus: Corpus, table: str) -> DataFrame:
@@ -181,10 +183,8 @@ def read_table(spark: SparkSession, corpus: Corpus, table: str) -> DataFrame:
 
 def spark_schema(table: str) -> StructType:
     """The schema of a table, with the columns that are in the paths of its files."""
-    found = from_arrow_schema(SCHEMAS[table])
-    for name, kind in PARTITION_COLUMNS.items() if table == EVENTS else ():
-        found = found.add(name, kind)
-    return found
+    in_paths = PARTITION_COLUMNS if table == EVENTS else ()
+    return from_arrow_schema(pa.schema([*SCHEMAS[table], *in_paths]))
 
 
 def unreadable_files(spark: SparkSession, corpus: Corpus) -> DataFrame:
@@ -226,6 +226,7 @@ def sorted_lines(
             before,
             part,
             shard.bucket == LOOKUPS_SHARD and bucket != SHARED_BUCKET,
+            shard.bucket not in (WHOLE_TRACE, LOOKUPS_SHARD) and bucket == SHARED_BUCKET,
             shard.bucket in (WHOLE_TRACE, bucket),
         )
         for part, each in enumerate(parts)
@@ -233,15 +234,20 @@ def sorted_lines(
         for file, begins, before in by_name[shard.trace]
         for bucket in buckets_of(shard, corpus)
     ]
-    columns = "file string, bucket int, shard int, begins long, before long, part int, partly boolean, own boolean"
+    flags = "partly boolean, borrowed boolean, own boolean"
+    columns = f"file string, bucket int, shard int, begins long, before long, part int, {flags}"
     where = spark.createDataFrame(rows, columns)
     begun = [(shard.trace, numbers[shard], part) for part, each in enumerate(parts) for shard in each]
     events = read_table(spark, corpus, EVENTS).where("intact").withColumnRenamed("trace", "file")
     told = (F.col("kind") == "response") & F.col("error").isin(sorted(map(int, COORDINATOR_NOT_READY)))
+    unrelated = F.col("kind").isin(sorted(UNRELATED_KINDS)) | (
+        F.col("kind").isin("request", "response") & F.col("api").isin(sorted(UNRELATED_APIS))
+    )
     place = (F.col("line") - F.col("begins") + F.col("before")).alias("line")
     lines = (
         events.join(F.broadcast(where), ["file", "bucket"])
         .where(~F.col("partly") | told)
+        .where(~F.col("borrowed") | ~unrelated)
         .where("line > begins")
         .select("shard", place, "text", "own", "part")
     )

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from heapq import heapreplace
 from typing import Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
@@ -68,11 +69,11 @@ def map_parallel(
 def split_evenly(items: Sequence[Item], max_parts: int) -> list[list[Item]]:
     """The items in at most `max_parts` parts of about the same total size."""
     parts: list[list[Item]] = [[] for _ in range(min(max_parts, len(items)))]
-    sizes = [0] * len(parts)
+    smallest = [(0, place) for place in range(len(parts))]
     for item in sorted(items, key=lambda each: -each.size):
-        place = sizes.index(min(sizes))
+        size, place = smallest[0]
         parts[place].append(item)
-        sizes[place] += max(1, item.size)
+        heapreplace(smallest, (size + max(1, item.size), place))
     return parts
 
 

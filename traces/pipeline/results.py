@@ -1,7 +1,6 @@
 """The tables with the results of judging a corpus: a folder that is written as a whole or not at all."""
 
 import json
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from fencepost.traces.pipeline.corpus import EVENTS, Corpus, write_atomically
+from fencepost.traces.pipeline.corpus import EVENTS, Corpus, resolve_folder, write_atomically
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.judge_corpus import (
     DEFAULT_SPLIT_EVENTS,
@@ -24,6 +23,7 @@ from fencepost.traces.pipeline.judge_corpus import (
 )
 from fencepost.traces.pipeline.parallel import as_pipeline_error, job_progress
 from fencepost.traces.pipeline.queries import INVARIANTS, VIEWS
+from fencepost.traces.pipeline.writers import replace_folder
 
 RESULTS_FILE = "judged.json"
 FINDINGS_FOLDER = "findings"
@@ -32,16 +32,14 @@ StageProgress = Callable[[int, int, str], None]
 
 @contextmanager
 def create_folder(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder, renamed to `folder` at the end. Raises `PipelineError` if `folder` is not a result."""
+    """Yield a temporary folder, which takes the place of `folder` at the end. Raises `PipelineError` if `folder` is no
+    result."""
+    folder = resolve_folder(folder)
     if folder.exists() and not (folder / RESULTS_FILE).exists():
         raise PipelineError(f"{folder} already exists and was not created by this command")
-    partial = folder.with_name(f"{folder.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    yield partial
-    write_atomically(partial / RESULTS_FILE, {"fencepost_judged": 1})
-    shutil.rmtree(folder, ignore_errors=True)
-    partial.rename(folder)
+    with replace_folder(folder) as partial:
+        yield partial
+        write_atomically(partial / RESULTS_FILE, {"fencepost_judged": 1})
 
 
 def judge_corpus(
@@ -54,9 +52,15 @@ def judge_corpus(
 ) -> None:
     """Judge a corpus, and write the findings into `folder` by kind. Raises `PipelineError`."""
     with job_progress(spark, 1, lambda done, total: progress(done, total, "judging")), as_pipeline_error():
-        to = str(folder / FINDINGS_FOLDER)
-        corpus_findings(spark, corpus, analyze, split).write.partitionBy("kind").parquet(to)
-        unreadable_files(spark, corpus).write.mode("append").partitionBy("kind").parquet(to)
+        found = corpus_findings(spark, corpus, analyze, split)
+        found.write.mode("append").partitionBy("kind").parquet(str(folder / FINDINGS_FOLDER))
+
+
+def find_unreadable(spark: SparkSession, corpus: Corpus, folder: Path) -> None:
+    """Write a finding into `folder` for each file of a corpus that could not be read. Raises `PipelineError`."""
+    with as_pipeline_error():
+        found = unreadable_files(spark, corpus)
+        found.write.mode("append").partitionBy("kind").parquet(str(folder / FINDINGS_FOLDER))
 
 
 def query_corpus(spark: SparkSession, corpus: Corpus, folder: Path, progress: StageProgress) -> None:
@@ -87,6 +91,10 @@ class CorpusResults:
         """Yield the decoded values of the findings of one kind, each with its trace."""
         for row in self.findings(kind, ("trace", "value")):
             yield {**json.loads(row["value"]), "trace": row["trace"]}
+
+    def unreadable(self) -> Iterator[dict[str, Any]]:
+        """Yield `trace`, `line` and `reason` for each file that could not be read, or not to its end."""
+        return self.finding_values(UNREADABLE)
 
     def report_findings(self) -> Iterator[Finding]:
         """The findings that a report is built from."""

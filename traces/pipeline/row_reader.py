@@ -29,6 +29,8 @@ SHARED_BUCKET = -1
 MAX_QUOTED_BYTES = 1_000
 """Maximum number of bytes kept of a bad line."""
 MAX_INT64 = 2**63 - 1
+ROW_ERRORS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""Errors that a message of an odd form can cause where its fields are taken out of it."""
 REPEATED_LINE = "the same line again"
 
 
@@ -93,6 +95,8 @@ class RowReader:
     lines: int = 0
     events: int = 0
     quarantined: int = 0
+    flaw: str = ""
+    """The first reason why events are missing, with its place."""
     flawed: int | None = None
     """Number of the first line after which events are missing."""
     marked: bool = False
@@ -107,7 +111,18 @@ class RowReader:
     incarnations: Incarnations | None = None
 
     def rows(self) -> Iterator[Row | BadLine]:
-        """Yield a row for every line but the header."""
+        """Yield a row for every line but the header. A line that no row can be made of is the last that is read."""
+        try:
+            yield from self.read_rows()
+        except ROW_ERRORS as error:
+            lost = self.lines - (self.header is not None) - self.events - self.quarantined
+            reason = f"no row can be made of it, and the rest is not read: {type(error).__name__}: {error}"
+            bad = self.bad_line(self.lines, b"", encodable_text(reason), harmless=False)
+            self.quarantined += lost
+            yield bad._replace(lines=lost)
+
+    def read_rows(self) -> Iterator[Row | BadLine]:
+        """As `rows`; raises one of `ROW_ERRORS` for a line that no row can be made of."""
         before, unheaded = b"", 0
         for line in read_lines(self.trace):
             says = line.content
@@ -115,8 +130,9 @@ class RowReader:
             if isinstance(says, Header):
                 self.header, self.header_line, self.incarnations = says, line.text, Incarnations(says)
             elif isinstance(says, Event) and is_in_range(says):
+                row = self.event_row(line.number, line.text, says)
                 self.events += 1
-                yield self.event_row(line.number, line.text, says)
+                yield row
             elif self.header is None and line.number > 1:
                 unheaded += 1
             else:
@@ -126,18 +142,19 @@ class RowReader:
             before = line.text
         if unheaded:
             self.quarantined += unheaded
-            yield BadLine(self.trace, 2, unheaded, "the trace has no header", b"")
+            yield BadLine(encodable_text(self.trace), 2, unheaded, "the trace has no header", b"")
 
     def bad_line(self, number: int, line: bytes, reason: str, *, harmless: bool) -> BadLine:
         """The row of a line that is not an event; unless `harmless`, the trace is flawed from here on."""
         self.quarantined += bool(line)
         if self.flawed is None and not harmless:
             self.flawed = number
-        return BadLine(self.trace, number, int(bool(line)), reason, line[:MAX_QUOTED_BYTES])
+            self.flaw = f"{self.trace}:{number}: {reason}" if number else f"{self.trace}: {reason}"
+        return BadLine(encodable_text(self.trace), number, int(bool(line)), reason, line[:MAX_QUOTED_BYTES])
 
     def event_row(self, number: int, line: bytes, event: Event) -> Row:
         common = Row(
-            self.trace,
+            encodable_text(self.trace),
             number,
             event.sequence,
             event.time,

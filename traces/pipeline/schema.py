@@ -72,10 +72,12 @@ SCHEMAS: Mapping[str, pa.Schema] = {
         ]
     ),
 }
-PARTITION_COLUMNS: Mapping[str, str] = {"source": "string", "date": "date", "bucket": "int"}
+PARTITION_COLUMNS = pa.schema([("date", pa.date32()), ("bucket", pa.int32())])
 """The columns of events that are in the paths of the files."""
 ROW_GROUP_SIZE = 16_384
 """Number of rows in a row group."""
+ROW_GROUP_BYTES = 1 << 28
+"""Maximum number of bytes of text in a row group, by about a line; an Arrow array has at most 2 GiB."""
 MAX_HELD_ROWS = 32_768
 """Maximum number of buffered rows of all partitions; beyond it the longest row group is written as it is."""
 MAX_OPEN_FILES = 200
@@ -90,6 +92,15 @@ class ParquetFileWriter:
     schema: pa.Schema
     writer: pq.ParquetWriter
     rows: list[tuple[Any, ...]] = field(default_factory=list)
+    held_bytes: int = 0
+    """Bytes of text in `rows`."""
+
+    def add_row(self, row: tuple[Any, ...]) -> bool:
+        """Buffer a row; returns whether the buffer is full."""
+        self.rows.append(row)
+        text = self.schema.get_field_index("text")
+        self.held_bytes += len(row[text]) if text >= 0 else 0
+        return len(self.rows) >= ROW_GROUP_SIZE or self.held_bytes >= ROW_GROUP_BYTES
 
     def flush(self) -> None:
         """Write the buffered rows."""
@@ -98,23 +109,25 @@ class ParquetFileWriter:
             arrays = [pa.array(column, each.type) for column, each in zip(columns, self.schema, strict=True)]
             self.writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
             self.rows.clear()
+            self.held_bytes = 0
 
 
 class TableWriter:
-    """Writes rows into new files of a corpus, one for each partition. `files` are the names of the files."""
+    """Writes rows into new files of a corpus, one for each partition. The names of the files begin with the id of their
+    writer; `files` are those that are complete, with their sizes in bytes."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, writer: str) -> None:
         self.folder = folder
-        self.files: list[str] = []
+        self.writer = writer
+        self.files: dict[str, int] = {}
         self.open_files: dict[str, ParquetFileWriter] = {}
         self.held_rows = 0
 
     def add_row(self, partition: str, row: tuple[Any, ...]) -> None:
         """Write a row into a partition: the name of a table, or a folder in it."""
         sheet = self.open_files.get(partition) or self.open_file(partition)
-        sheet.rows.append(row)
         self.held_rows += 1
-        if len(sheet.rows) >= ROW_GROUP_SIZE:
+        if sheet.add_row(row):
             self.flush_file(sheet)
         elif self.held_rows >= MAX_HELD_ROWS:
             self.flush_file(max(self.open_files.values(), key=lambda each: len(each.rows)))
@@ -122,8 +135,7 @@ class TableWriter:
     def open_file(self, partition: str) -> ParquetFileWriter:
         """Open a new file in a partition."""
         schema = SCHEMAS[partition.partition("/")[0]]
-        name = f"{partition}/{uuid.uuid4().hex}.parquet"
-        self.files.append(name)
+        name = f"{partition}/{self.writer}-{uuid.uuid4().hex}.parquet"
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         self.open_files[partition] = ParquetFileWriter(name, schema, pq.ParquetWriter(path, schema, compression="zstd"))
@@ -144,6 +156,7 @@ class TableWriter:
         for sheet in self.open_files.values():
             self.flush_file(sheet)
             sheet.writer.close()
+            self.files[sheet.name] = (self.folder / sheet.name).stat().st_size
         self.open_files.clear()
 
     def __enter__(self) -> "TableWriter":

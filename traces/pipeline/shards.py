@@ -7,7 +7,7 @@ Lookups are an exception: they concern all groups, and have a shard of their own
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
-from fencepost.traces.events import Event, Header
+from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.history.state_history import StateHistory
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.operations import MAX_LOOKAHEAD, Lookahead, PairedEvent
@@ -16,6 +16,18 @@ WHOLE_TRACE = -2
 """The bucket of a shard that is a whole trace."""
 LOOKUPS_SHARD = -1
 """The bucket of the shard of lookups, which is also that of events about no single group."""
+
+
+UNRELATED_APIS = frozenset({"ApiVersions", "Fetch", "ListOffsets", "Produce"})
+UNRELATED_KINDS = frozenset({Kind.POLL, Kind.CALLBACK})
+
+
+def is_unrelated(kind: str, api: str) -> bool:
+    """Whether the judge of a group learns nothing from such an event.
+
+    Most events of real clients are of this kind. Shards of groups leave them out; that of lookups has them.
+    """
+    return kind in UNRELATED_KINDS or (api in UNRELATED_APIS and kind in (Kind.REQUEST, Kind.RESPONSE))
 
 
 class ShardJudge:

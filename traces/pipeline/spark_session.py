@@ -24,15 +24,20 @@ DEFAULT_CONF = {
     "spark.log.level": "ERROR",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "8",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
 }
 """Defaults, which `--conf` overrides."""
-LOOPBACK_CONF = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-"""Binds the driver of a local session to loopback."""
+LOCAL_CONF = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "8",
+}
+"""Binds the driver of a local session to loopback, and shuffles for a few cores."""
+CLUSTER_CONF = {"spark.sql.adaptive.coalescePartitions.initialPartitionNum": "2000"}
+"""Shuffles for many cores; adaptive execution puts small partitions together."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 LOGGING_PROPERTIES = """rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = console
@@ -66,7 +71,7 @@ def spark_settings(master: str, conf: Mapping[str, str], folder: Path) -> dict[s
     """The Spark configuration: defaults, logging and `conf`. Writes the logging properties into `folder`."""
     quiet = folder / "log4j2.properties"
     quiet.write_text(LOGGING_PROPERTIES, encoding="utf-8")
-    settings = DEFAULT_CONF | (LOOPBACK_CONF if master.startswith("local") else {})
+    settings = DEFAULT_CONF | (LOCAL_CONF if master.startswith("local") else CLUSTER_CONF)
     settings["spark.executorEnv.PYTHONPATH"] = worker_search_path()
     settings |= conf
     settings[JAVA_OPTIONS] = f"-Dlog4j2.configurationFile={quiet.as_uri()} {settings.get(JAVA_OPTIONS, '')}".rstrip()

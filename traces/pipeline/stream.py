@@ -30,7 +30,7 @@ from fencepost.traces.operations import MAX_LOOKAHEAD, Lookahead, PairedEvent
 from fencepost.traces.pipeline.arrow import to_record_batches
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.row_reader import BadLine, RowReader
-from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, ShardJudge, owns_no_group
+from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, ShardJudge, is_unrelated, owns_no_group
 from fencepost.traces.verdict import Violation
 
 DEFAULT_FILES_PER_BATCH = 100
@@ -144,7 +144,8 @@ def file_rows(path: str, buckets: int) -> Iterator[tuple[Any, ...]]:
         if isinstance(each, BadLine):
             yield row(LOOKUPS_SHARD, each.line, "bad", each.reason.encode())
         elif each.intact:
-            for bucket in every if each.group is None else (corpus.bucket_of(each.group),):
+            shared = (LOOKUPS_SHARD,) if is_unrelated(each.kind, each.api) else every
+            for bucket in shared if each.group is None else (corpus.bucket_of(each.group),):
                 yield row(bucket, each.line, "event", each.text)
             if each.group is not None and each.kind == "response" and each.error in COORDINATOR_NOT_READY:
                 yield row(LOOKUPS_SHARD, each.line, "event", each.text)

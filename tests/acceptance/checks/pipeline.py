@@ -245,7 +245,7 @@ def check_bad_input(folder: Path) -> Iterator[Figure]:
     """Lines that are none, folders that are no corpus, places where nothing can be written."""
     tests = "tests/traces/pipeline"
     yield from expect_passing(
-        run_tests(folder, [f"{tests}/test_reading.py", f"{tests}/test_corpus.py", f"{tests}/test_ingest.py"])
+        run_tests(folder, [f"{tests}/test_row_reader.py", f"{tests}/test_corpus.py", f"{tests}/test_ingest.py"])
     )
 
 

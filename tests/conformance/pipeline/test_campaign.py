@@ -13,7 +13,7 @@ from fencepost.conformance.pipeline.campaign import check_same_campaign, finishe
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.results import Ending, EndKind, ExitCode, Failure, Report, RequirementResult, Verdict
-from fencepost.traces.pipeline.corpus import Batch, Corpus
+from fencepost.traces.pipeline.corpus import Batch, Corpus, CorpusWriter, InputFile
 from fencepost.traces.pipeline.errors import PipelineError
 from tests.support.corpus_tables import ProcessKilled, read_rows
 
@@ -44,18 +44,18 @@ def test_a_killed_campaign_goes_on(spark: SparkSession, tmp_path: Path, monkeypa
     monkeypatch.setattr(module, "map_parallel", RUN_HERE)
     undisturbed, corpus = Corpus.create(tmp_path / "u", 2), Corpus.create(tmp_path / "c", 2)
     whole = run_seeds(spark, undisturbed, PLAN, (1, 2, 3), ignore_progress)
-    commit = Corpus.commit
+    commit = CorpusWriter.commit
 
-    def dying(self: Corpus, batch: Batch) -> None:
-        if self.batches():
+    def dying(self: CorpusWriter, batch: Batch) -> frozenset[InputFile]:
+        if self.corpus.batches():
             raise ProcessKilled
-        commit(self, batch)
+        return commit(self, batch)
 
-    monkeypatch.setattr(Corpus, "commit", dying)
+    monkeypatch.setattr(CorpusWriter, "commit", dying)
     with pytest.raises(ProcessKilled):
         run_seeds(spark, corpus, PLAN, (1, 2, 3), ignore_progress, at_once=1)
     assert finished_seeds(corpus) == {1}
-    monkeypatch.setattr(Corpus, "commit", commit)
+    monkeypatch.setattr(CorpusWriter, "commit", commit)
     again = run_seeds(spark, corpus, PLAN, (1, 2, 3), ignore_progress)
     assert to_json(replace(again, seconds=0, provenance=None)) == to_json(replace(whole, seconds=0, provenance=None))
     assert rows(corpus) == rows(undisturbed)

@@ -15,6 +15,8 @@ from fencepost.conformance.cli import main
 from fencepost.model.errors import Error
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import open_trace, write_trace
+from fencepost.traces.pipeline.writers import replace_folder
+from tests.support.altered_traces import altered_trace
 from tests.support.pcap_writer import PORT, PcapWriter, write_heartbeats
 from tests.support.random_client import random_trace
 
@@ -44,13 +46,44 @@ def test_a_violation_gets_from_ingest_to_report(tmp_path: Path, capsys: Capture)
     write_trace(tmp_path / "t.jsonl", header, spoiled)
     (tmp_path / "bad.jsonl").write_bytes(b"?\n")
     corpus, report = tmp_path / "c", tmp_path / "r.json"
-    assert main(["pipeline", "ingest", str(tmp_path), "--to", str(corpus), "--buckets", "2"]) == 0
+    assert main(["pipeline", "ingest", str(tmp_path), "--to", str(corpus), "--buckets", "2"]) == 3
     lines = len(events) + 2
     told = capsys.readouterr().out
     assert f"{lines} lines = 1 headers + {len(events)} events + 1 in quarantine" in told
+    assert f"1 files could not be read, or not to their end:\n  {tmp_path}/bad.jsonl:1: not JSON" in told
     assert main(["pipeline", "judge", str(corpus), "--json", str(report)]) == 1
     told = capsys.readouterr().out
     assert "FAIL HB-" in told and "Invariants, queried" in told and report.exists()
+    assert f"not judged: {tmp_path}/bad.jsonl:1: not JSON" in told and "1 of 2 files could not be read" in told
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("running")
+def test_a_corpus_that_holds_nothing_is_not_conformant(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    corpus = str(tmp_path / "c")
+    assert main(["pipeline", "ingest", str(tmp_path), "--to", corpus]) == 3
+    assert main(["pipeline", "judge", corpus, "--queries"]) == 3
+    assert f"{tmp_path}/empty.jsonl:1: the file is empty" in capsys.readouterr().out
+    assert main(["pipeline", "judge", corpus]) == 3
+    assert "INCONCLUSIVE: not all files could be read." in capsys.readouterr().out
+    # Other results are replaced as a whole, and what another judge prepares there is left alone.
+    (tmp_path / "c" / "judged" / "old").touch()
+    with replace_folder(tmp_path / "c" / "judged") as other:
+        assert main(["pipeline", "judge", corpus]) == 3
+        assert other.is_dir() and not (tmp_path / "c" / "judged" / "old").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("running")
+def test_a_watch_that_finds_a_violation_says_so_by_its_exit_code(tmp_path: Path, capsys: Capture) -> None:
+    landing = tmp_path / "landing"
+    landing.mkdir()
+    write_trace(landing / "t.jsonl", *altered_trace(5))
+    for _ in range(2):
+        assert main(["pipeline", "watch", str(landing), "--to", str(tmp_path / "w"), "--once"]) == 1
+    told = capsys.readouterr().out
+    assert told.count("VIOLATION ") == 1 and told.count("1 violations found so far") == 2
 
 
 @pytest.mark.usefixtures("running")

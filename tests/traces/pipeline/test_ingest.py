@@ -1,19 +1,23 @@
 """Ingest puts every line of its files into the tables once, also after a kill."""
 
+import json
+import os
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from fencepost.traces.events import Event
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.pipeline import ingest as module
-from fencepost.traces.pipeline.corpus import Batch, Corpus, Counts, InputFile
+from fencepost.traces.pipeline.corpus import TABLES, Batch, Corpus, CorpusWriter, Counts, InputFile
 from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.ingest import ingest, make_ingest_task
+from fencepost.traces.pipeline.ingest import IngestResult, ingest
 from fencepost.traces.pipeline.parallel import split_evenly
-from fencepost.traces.pipeline.row_reader import RowReader
-from tests.support.corpus_tables import ProcessKilled, read_rows
+from fencepost.traces.pipeline.row_reader import Row, RowReader
+from tests.support.corpus_tables import ProcessKilled, ingest_here, read_rows
 from tests.support.random_client import random_trace
 
 
@@ -33,6 +37,13 @@ def traces(folder: Path, count: int = 6) -> list[Path]:
     return paths
 
 
+def run_here(
+    _: object, items: list[InputFile], work: Callable[[list[InputFile]], IngestResult], told: object
+) -> list[IngestResult]:
+    """Workers as they are, without the detour over Spark."""
+    return [work(part) for part in split_evenly(items, 2)]
+
+
 @pytest.mark.slow
 def test_corpus_holds_every_line(spark: SparkSession, tmp_path: Path) -> None:
     paths = traces(tmp_path)
@@ -50,8 +61,8 @@ def test_corpus_holds_every_line(spark: SparkSession, tmp_path: Path) -> None:
         assert len(good[str(path)]) == sum(1 for _ in open_trace(path)[1])
     again = ingest(spark, corpus, paths, quiet)
     assert (again.inputs, again.already_ingested) == (0, len(paths))
-    places = {Path(name).relative_to(corpus.folder).parts[1:4] for name in corpus.files("events")}
-    assert all([part.partition("=")[0] for part in place] == ["source", "date", "bucket"] for place in places)
+    places = {Path(name).relative_to(corpus.folder).parts[1:3] for name in corpus.files("events")}
+    assert all([part.partition("=")[0] for part in place] == ["date", "bucket"] for place in places)
 
 
 @pytest.mark.parametrize("commits", [0, 1, 2])
@@ -61,42 +72,41 @@ def test_a_killed_ingest_leaves_whole_batches(
     paths = traces(tmp_path)
     undisturbed, corpus = Corpus.create(tmp_path / "u", 4), Corpus.create(tmp_path / "c", 4)
     # Workers as they are, without the detour over Spark.
-    monkeypatch.setattr(
-        module, "map_parallel", lambda _, items, work, told: [work(part) for part in split_evenly(items, 2)]
-    )
+    monkeypatch.setattr(module, "map_parallel", run_here)
     ingest(spark, undisturbed, paths, quiet)
-    left, commit = [commits], Corpus.commit
+    left, commit = [commits], CorpusWriter.commit
 
-    def dying(self: Corpus, batch: Batch) -> None:
+    def dying(self: CorpusWriter, batch: Batch) -> frozenset[InputFile]:
         if not left[0]:
             raise ProcessKilled
         left[0] -= 1
-        commit(self, batch)
+        return commit(self, batch)
 
-    monkeypatch.setattr(Corpus, "commit", dying)
+    monkeypatch.setattr(CorpusWriter, "commit", dying)
     with pytest.raises(ProcessKilled):
         ingest(spark, corpus, paths, quiet, batch=1)
     assert len(corpus.batches()) == commits
-    monkeypatch.setattr(Corpus, "commit", commit)
+    monkeypatch.setattr(CorpusWriter, "commit", commit)
     ingest(spark, corpus, paths, quiet, batch=40_000)
     for name in ("events", "quarantine", "traces"):
         assert read_rows(corpus, name) == read_rows(undisturbed, name)
-    on_disk = {
-        path for each in ("events", "quarantine", "traces") for path in (corpus.folder / each).rglob("*.parquet")
-    }
+    on_disk = {path for each in TABLES for path in (corpus.folder / each).rglob("*.parquet")}
     assert len(on_disk) == sum(len(batch.files) for batch in corpus.batches())
 
 
-def test_a_file_that_has_changed_is_not_read_twice(spark: SparkSession, tmp_path: Path) -> None:
-    corpus = Corpus.create(tmp_path / "c", 4)
-    paths = traces(tmp_path, 1)
-    corpus.commit(Batch((InputFile(str(paths[0]), 1, 1),), ()))
-    with pytest.raises(PipelineError, match="has changed since"):
-        ingest(spark, corpus, paths, quiet)
+def test_a_file_that_has_changed_is_named_and_stops_no_other(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "map_parallel", run_here)
+    corpus, paths = Corpus.create(tmp_path / "c", 4), traces(tmp_path, 2)
+    with corpus.write() as writer:
+        writer.commit(Batch((InputFile(str(paths[0]), 1, 1),), {}))
+    done = ingest(spark, corpus, paths, quiet)
+    assert (done.changed, done.inputs, done.already_ingested) == ((str(paths[0]),), 1, 0)
 
 
 def test_lost_lines_are_an_error(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "map_parallel", lambda *_: [module.IngestResult((), Counts(5, 1, 3, 0))])
+    monkeypatch.setattr(module, "map_parallel", lambda *_: [module.IngestResult({}, Counts(5, 1, 3, 0), ())])
     with pytest.raises(PipelineError, match="lines were lost"):
         ingest(spark, Corpus.create(tmp_path / "c", 4), traces(tmp_path, 1), quiet)
 
@@ -114,8 +124,85 @@ def test_many_sources_do_not_keep_many_files_open(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("fencepost.traces.pipeline.schema.MAX_OPEN_FILES", 1)
     paths = traces(tmp_path, 3)
     corpus = Corpus.create(tmp_path / "c", 2)
-    inputs = [InputFile.from_path(path) for path in paths]
-    receipt = make_ingest_task(corpus)(inputs)
-    assert len(receipt.files) > len({Path(name).parent for name in receipt.files})
-    corpus.commit(Batch(tuple(inputs), receipt.files, receipt.counts))
-    assert len(read_rows(corpus, "events")) == receipt.counts.events
+    result = ingest_here(corpus, paths)
+    assert len(result.files) > len({Path(name).parent for name in result.files})
+    assert len(read_rows(corpus, "events")) == result.counts.events
+
+
+def test_two_ingests_at_the_same_time_commit_each_file_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second begins while the first has written its rows and not committed them, sweeps, and takes some of its
+    inputs."""
+    paths = traces(tmp_path)
+    alone, corpus = Corpus.create(tmp_path / "a", 4), Corpus.create(tmp_path / "c", 4)
+    monkeypatch.setattr(module, "map_parallel", run_here)
+    ingest(spark, alone, paths, quiet)
+    others = [paths[1:3], paths[2:5]]
+
+    def overtaken(
+        _: object, items: list[InputFile], work: Callable[[list[InputFile]], IngestResult], told: object
+    ) -> list[IngestResult]:
+        written = run_here(_, items, work, told)
+        if others:
+            ingest(spark, corpus, others.pop(), quiet)
+        return written
+
+    monkeypatch.setattr(module, "map_parallel", overtaken)
+    done = ingest(spark, corpus, paths, quiet)
+    assert not others and 0 < done.inputs < len(paths) == done.inputs + done.already_ingested
+    for name in ("events", "quarantine", "traces"):
+        assert read_rows(corpus, name) == read_rows(alone, name)
+    on_disk = {str(path) for name in TABLES for path in (corpus.folder / name).rglob("*.parquet")}
+    assert on_disk == {file for name in TABLES for file in corpus.files(name)}
+
+
+POISON = {
+    "a source that is no text": {"source": "x\ud800"},
+    "a long source": {"source": "\u6f22" * 300},
+    "a part without end": {"implementation": {"recording": "r", "part": "9" * 5_000}},
+    "a recording that is no text": {"implementation": {"recording": "\ud800", "part": "1"}},
+}
+
+
+@pytest.mark.parametrize("name", POISON)
+def test_no_header_stops_an_ingest(name: str, tmp_path: Path) -> None:
+    paths = traces(tmp_path, 2)
+    first, *lines = paths[1].read_bytes().splitlines(keepends=True)
+    odd = tmp_path / "odd.jsonl"
+    odd.write_bytes(json.dumps(json.loads(first) | POISON[name]).encode() + b"\n" + b"".join(lines))
+    corpus = Corpus.create(tmp_path / "c", 4)
+    result = ingest_here(corpus, [*paths, odd])
+    assert result.counts.is_balanced and {row[0] for row in read_rows(corpus, "traces")} == {*map(str, [*paths, odd])}
+
+
+def test_a_file_with_an_odd_name_stops_no_ingest(tmp_path: Path) -> None:
+    odd = traces(tmp_path, 2)[0].rename(Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.jsonl.gz")))
+    corpus = Corpus.create(tmp_path / "c", 4)
+    assert ingest_here(corpus, [odd]).counts.is_balanced and len(read_rows(corpus, "traces")) == 1
+
+
+def test_a_line_that_no_row_can_be_made_of_goes_to_the_quarantine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = traces(tmp_path, 2)
+    event_row = RowReader.event_row
+
+    def failing(self: RowReader, number: int, line: bytes, event: Event) -> Row:
+        if self.trace == str(paths[0]) and number == 7:
+            raise KeyError("odd")
+        return event_row(self, number, line, event)
+
+    monkeypatch.setattr(RowReader, "event_row", failing)
+    corpus = Corpus.create(tmp_path / "c", 4)
+    result = ingest_here(corpus, paths)
+    reason = "no row can be made of it, and the rest is not read: KeyError: 'odd'"
+    assert result.counts.is_balanced and f"{paths[0]}:7: {reason}" in result.flaws
+    assert (str(paths[0]), 7, 1, reason, b"") in read_rows(corpus, "quarantine")
+
+
+def test_files_that_could_not_be_read_are_named(tmp_path: Path) -> None:
+    bad = traces(tmp_path, 2)[-1]
+    (tmp_path / "empty.jsonl").touch()
+    flaws = ingest_here(Corpus.create(tmp_path / "c", 4), sorted(tmp_path.glob("*.jsonl*"))).flaws
+    assert sorted(flaw.partition(": ")[0] for flaw in flaws) == [f"{bad}:21", f"{tmp_path}/empty.jsonl:1"]

@@ -1,8 +1,10 @@
 """The pipeline has the verdicts of the judge, however a trace is split, and queries find only violations."""
 
 import json
+import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from fencepost.conformance.analysis.trace_report import judge_files
 from fencepost.conformance.pipeline.merge import merge_findings
 from fencepost.conformance.pipeline.shard_findings import shard_findings
 from fencepost.conformance.results import ExitCode
-from fencepost.traces.events import Header
+from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.jsonl import decode_event
 from fencepost.traces.files.rotating_writer import RecordingReader
 from fencepost.traces.files.trace_files import write_trace
@@ -25,9 +27,9 @@ from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.judge_corpus import Finding, Shard, shards_of, sorted_lines
 from fencepost.traces.pipeline.queries import INVARIANTS
 from fencepost.traces.pipeline.recordings import group_recordings
-from fencepost.traces.pipeline.results import CorpusResults, judge_corpus, query_corpus
+from fencepost.traces.pipeline.results import CorpusResults, find_unreadable, judge_corpus, query_corpus
 from fencepost.traces.pipeline.row_reader import SHARED_BUCKET, Row, RowReader
-from fencepost.traces.pipeline.shards import ShardJudge, pair_shard_operations
+from fencepost.traces.pipeline.shards import ShardJudge, is_unrelated, pair_shard_operations
 from fencepost.traces.verdict import FieldDifference, TraceVerdict, Violation
 from tests.support.altered_traces import altered_trace, judge_alone, summarize_verdicts, write_in_parts
 from tests.support.shards import file_of, findings_in, is_in_shard, is_own
@@ -62,6 +64,50 @@ def test_verdicts_are_the_judges_however_a_trace_is_split(seed: int, tmp_path: P
     alone = judge_alone(header, events)
     for split in (0, 10**9):
         assert summarize_verdicts(verdicts(Corpus(tmp_path, BUCKETS), [path], split)) == alone
+
+
+def with_fetches(header: Header, events: Sequence[Event], source: random.Random) -> list[Event]:
+    """The events among many more that concern no group, as real clients send them, some without a response."""
+    found: list[Event] = []
+    numbers: dict[int, int] = {}
+
+    def add(event: Event) -> None:
+        found.append(replace(event, sequence=len(found)))
+
+    for event in events:
+        numbers[event.sequence] = len(found)
+        add(replace(event, of=None if event.of is None else numbers[event.of]))
+        for _ in range(source.randrange(6)):
+            api, version = source.choice((("Fetch", 12), ("ListOffsets", 7), ("Produce", 9), ("ApiVersions", 3)))
+            asked, time, body = len(found), event.time, {"error_code": source.choice((0, 1))}
+            add(Event(0, time, 99, "F", Kind.REQUEST, api, version, {}))
+            match source.randrange(8):
+                case 0:
+                    add(Event(0, time, 99, "F", Kind.FAULT, "disconnected", 0, {}, asked))
+                case 1:
+                    add(Event(0, time, 99, "F", Kind.POLL, "poll", 0, {"returned": {}, "buffered": {}}))
+                case _ if header.order is Order.TOTAL or source.random() < 0.9:
+                    add(Event(0, time, 99, "F", Kind.RESPONSE, api, version, body, asked))
+    return found
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 14])
+def test_events_of_no_group_are_read_once(seed: int, tmp_path: Path) -> None:
+    """The shards of groups leave out what no judge of a group learns from, and the verdict stays the same."""
+    path, corpus = tmp_path / "t.jsonl", Corpus(tmp_path, BUCKETS)
+    header, few = altered_trace(seed)
+    events = with_fetches(header, few, random.Random(seed))
+    write_trace(path, header, events)
+    sizes: dict[int, int] = {}
+
+    def count(shard: Shard, header: Header, judge: ShardJudge, moments: Iterator[PairedEvent]) -> Iterator[Finding]:
+        sizes[shard.bucket] = sum(1 for _ in moments)
+        yield from ()
+
+    list(findings_in(corpus, [path], 0, count))
+    fetches = sum(is_unrelated(event.kind, event.api) for event in events)
+    assert fetches > len(few) and sum(sizes.values()) - fetches < (len(sizes) + 1) * len(few)
+    assert summarize_verdicts(verdicts(corpus, [path], 0)) == judge_alone(header, events)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 5, 6, 8, 9, 10])
@@ -114,6 +160,7 @@ def corpus_results(spark: SparkSession, corpus: Corpus) -> CorpusResults:
     """All of them judged, each split as far as it goes, and queried."""
     folder = corpus.folder / "out"
     folder.mkdir()
+    find_unreadable(spark, corpus, folder)
     judge_corpus(spark, corpus, folder, shard_findings, quiet, split=0)
     query_corpus(spark, corpus, folder, quiet)
     return CorpusResults(folder)

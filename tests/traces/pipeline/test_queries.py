@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import write_trace
-from fencepost.traces.pipeline.corpus import Batch, Corpus, InputFile
-from fencepost.traces.pipeline.ingest import make_ingest_task
+from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.judge_corpus import read_table
 from fencepost.traces.pipeline.queries import lag, longest_wait, no_stale_commit, one_leader, one_owner
+from tests.support.corpus_tables import ingest_here
 from tests.support.trace_builder import ASSIGNMENT, exchange_events, join_events
 
 LEAVE = {"members": [{"member_id": "m"}, {"member_id": "n"}]}
@@ -119,13 +119,9 @@ def events(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Dat
     """A trace for each case."""
     folder = tmp_path_factory.mktemp("queries")
     corpus = Corpus.create(folder / "c", 2)
-    inputs = []
     for name, (seen, _) in CASES.items():
         write_trace(folder / f"{name}.jsonl", Header("s", Order.TOTAL, "virtual", Settings(), 0), seen)
-        inputs.append(InputFile.from_path(folder / f"{name}.jsonl"))
-    receipt = make_ingest_task(corpus)(inputs)
-    assert receipt.counts.quarantined == 0
-    corpus.commit(Batch(tuple(inputs), receipt.files, receipt.counts))
+    assert ingest_here(corpus, folder.glob("*.jsonl")).counts.quarantined == 0
     return read_table(spark, corpus, "events").cache()
 
 

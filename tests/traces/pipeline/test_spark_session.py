@@ -28,9 +28,9 @@ def test_given_settings_override_defaults(tmp_path_factory: pytest.TempPathFacto
     assert (settings["spark.ui.enabled"], settings["spark.x"]) == ("true", "1")
 
 
-def test_the_driver_of_a_cluster_is_not_bound_to_loopback(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_the_settings_of_this_machine_are_not_those_of_a_cluster(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("session")
-    assert spark_session.LOOPBACK_CONF.keys().isdisjoint(
+    assert spark_session.LOCAL_CONF.keys().isdisjoint(
         spark_session.spark_settings("spark://somewhere:7077", {}, folder)
     )
 
