@@ -62,7 +62,9 @@ class RemoteRun:
         lag_monitor = LoopLagMonitor()
         watching = asyncio.create_task(lag_monitor.watch())
         try:
-            pool = self.scenario_pool(await self.target.open(), lag_monitor)
+            opened = await self.target.open()
+            opened = replace(opened, topic_id=await self.target.mark_run(self.token))
+            pool = self.scenario_pool(opened, lag_monitor)
             advertised = pool.description.versions
             self.judges.start()
             first = await pool.play(DEFAULT_PROTOCOL.versions_scenario, "versions")
