@@ -34,5 +34,5 @@ def run(options: argparse.Namespace, console: Console) -> int:
     result = run_interruptible((options.runner or runner).replay(options.trace, options.target, options.profile))
     for each in result.stays:
         console.log(each)
-    console.print(render_replay(result, colour=console.has_colour()))
+    console.print(render_replay(result, colour=console.has_colour(), width=console.width()))
     return exit_codes[result.outcome]
