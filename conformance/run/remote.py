@@ -86,6 +86,7 @@ class RemoteRun:
             state = RunState(self.plan, selection, emit, self.profile.deviations, limits, facts=facts)
             state.kafka_release = DEFAULT_PROTOCOL.release_of(advertised)
             state.work.playing = pool.playing
+            state.plays_at_once = True
             implementation = description.implementation
             state.provenance = record_run(self.plan, self.profile, implementation)
             name = name_target(self.plan.target or description.name, implementation, self.profile.about)
