@@ -95,7 +95,8 @@ class ViolationConfirmed:
 class Progress:
     """How far a run has come: `done` of `total` schedules (or `unit`), after `seconds`.
 
-    `failures` counts the requirements found violated so far; `current` names what is being tested now.
+    `failures` counts the requirements found violated so far; `current` names what is being tested now. Of what is left,
+    `after_restart` schedules wait for a restart of the target. If schedules are played at once, the longest come last.
     """
 
     done: int
@@ -104,9 +105,12 @@ class Progress:
     failures: int = 0
     current: str = ""
     unit: str = "schedules"
+    after_restart: int = 0
+    are_at_once: bool = False
 
     def seconds_left(self) -> float | None:
-        """Seconds left if the rest goes on at the present pace; None while nothing is done."""
+        """Seconds left if the rest goes on at the present pace; None while nothing is done. It takes at least so long
+        where schedules are played at once, or some wait for a restart."""
         if self.done == 0 or self.total < self.done:
             return None
         return self.seconds / self.done * (self.total - self.done)

@@ -90,6 +90,8 @@ class ReplayResult:
     failure: Failure | None = None
     note: str = ""
     specification: Specification = field(default=DEFAULT_SPECIFICATION, repr=False)
+    stays: tuple[str, ...] = ()
+    """What the replay created on the target and could not remove."""
 
 
 class Runner(Protocol):

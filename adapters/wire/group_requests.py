@@ -1,7 +1,9 @@
 """The kit's own requests about its own groups, and the removal of groups that it no longer needs."""
 
 import asyncio
+import re
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 
 from fencepost.adapters.target import TargetError
 from fencepost.adapters.wire.admin_client import AdminClient
@@ -14,6 +16,8 @@ from fencepost.traces.events import Body
 MAX_CONCURRENT_REMOVALS = 16
 REMOVAL_PATIENCE_S = 8.0
 RETRY_DELAY_S = 0.25
+GROUP_OF_A_RUN = re.compile(r"-([0-9a-f]{6})(?:-[a-z-]+)?$")
+"""Ends the name of a group that a run has created, with the run's token."""
 GONE = frozenset({Error.NONE, Error.GROUP_ID_NOT_FOUND})
 """Results of a deletion after which the group does not exist."""
 
@@ -46,6 +50,33 @@ class GroupRequests:
         for member in members:
             entry = {"member_id": member, "group_instance_id": None, "reason": None}
             await self.send("LeaveGroup", group, {"group_id": group, "member_id": member, "members": [entry]}, 5)
+
+    async def mark_run(self, token: str, topic: Body) -> None:
+        """Create a group that shows other runs that this one is under way: an offset of `topic`, by name and id."""
+        if not self.offers("OffsetCommit"):
+            return
+        group = f"fencepost-{token}-presence"
+        partition = {"partition_index": 0, "committed_offset": 0, "committed_metadata": ""}
+        body: Body = {"group_id": group, "member_id": "", "topics": [{**topic, "partitions": [partition]}]}
+        self._cluster.groups.add(group)
+        with suppress(ConnectionLossError, TargetError):
+            await self.send("OffsetCommit", group, body, 8)
+
+    async def find_other_run(self, token: str) -> str:
+        """The name of a group that another run has created, "" if there is none."""
+        for address in self._cluster.brokers.values():
+            if not self.offers("ListGroups"):
+                break
+            try:
+                version = self.version_of("ListGroups", 4)
+                body = (await self._client.request(address, "ListGroups", version, {})).body
+            except ConnectionLossError:
+                continue
+            for row in body.get("groups") or ():
+                found = GROUP_OF_A_RUN.search(row.get("group_id") or "")
+                if found is not None and found[1] != token:
+                    return str(row["group_id"])
+        return ""
 
     async def remove_groups(self, groups: Collection[str], patience_s: float = REMOVAL_PATIENCE_S) -> list[str]:
         """Delete groups, those with members after these have left; returns the groups that remain. An empty group may

@@ -19,6 +19,7 @@ from fencepost.adapters.wire.move_command import MoveCommand
 from fencepost.adapters.wire.pool import ConnectionPool, connection_limit
 from fencepost.adapters.wire.probing import SettingsProbe
 from fencepost.adapters.wire.process_control import ProcessControl
+from fencepost.model.wire.primitives import ZERO_UUID
 from fencepost.traces.events import Order
 
 MAX_CONNECTING = 4
@@ -193,14 +194,31 @@ class KafkaTarget:
                 return
         self.idle_findings = (*self.idle_findings, f"the target {excess}")
 
+    async def mark_run(self, token: str) -> str | None:
+        """Create a group with `token` in its name, so that no other run deletes the topic from now on; returns the
+        topic's id. The topic is created again if that happened meanwhile."""
+        requests = GroupRequests(self._client, self._cluster)
+        topic_id, created = None, True
+        while created:
+            await requests.mark_run(token, {"name": self._topic, "topic_id": topic_id or ZERO_UUID})
+            topic_id, created = await discovery.ensure_topic(
+                self._client, self._cluster, self._topic, self._ready_timeout
+            )
+            self._made_topic = self._made_topic or created
+        return topic_id
+
     async def remove_traces(self, token: str) -> tuple[str, ...]:
-        """Delete the groups with `token` in their names that channels used, and the topic if it was created;
-        returns a line for each kind of thing that stays."""
+        """Delete the groups with `token` in their names that channels used, and the topic if it was created and no
+        other run uses it; returns a line for each kind of thing that stays."""
         groups = [group for group in self._cluster.groups if token in group]
-        left = await GroupRequests(self._client, self._cluster).remove_groups(groups)
+        requests = GroupRequests(self._client, self._cluster)
+        left = await requests.remove_groups(groups)
         stays = [f"{len(left)} groups of the kit stay, such as {left[0]}"] if left else []
         try:
-            if self._made_topic and not await discovery.remove_topic(self._client, self._cluster, self._topic):
+            other = await requests.find_other_run(token) if self._made_topic else ""
+            if other:
+                stays.append(f"the topic {self._topic} stays, which the kit created: another run uses it, see {other}")
+            elif self._made_topic and not await discovery.remove_topic(self._client, self._cluster, self._topic):
                 stays.append(f"the topic {self._topic} stays, which the kit created")
         except ConnectionLossError as error:
             stays.append(f"the topic {self._topic} stays, which the kit created: {error}")

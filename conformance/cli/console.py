@@ -70,7 +70,9 @@ class Console:
         """A display of progress on standard error, which is cleared at the end."""
         from fencepost.conformance.reports.progress import ProgressDisplay
 
-        display = ProgressDisplay(self.stderr(), live=self.stderr().isatty())
+        display = ProgressDisplay(
+            self.stderr(), live=self.stderr().isatty(), columns=lambda: terminal_columns(sys.stderr)
+        )
         try:
             yield display
         finally:
@@ -83,13 +85,29 @@ class Console:
         return StatusLine(self.stderr(), live=self.stderr().isatty())
 
     def has_colour(self) -> bool:
-        """Whether standard output is a terminal that shows colours."""
-        return (
-            sys.stdout is not None
-            and sys.stdout.isatty()
-            and not os.environ.get("NO_COLOR")
-            and os.environ.get("TERM") != "dumb"
-        )
+        """Whether standard output is to have colours: where it is a terminal that shows them, or FORCE_COLOR is set;
+        never if NO_COLOR is."""
+        if sys.stdout is None or os.environ.get("NO_COLOR"):
+            return False
+        if forced := os.environ.get("FORCE_COLOR"):
+            return forced != "0"
+        return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+    def width(self) -> int | None:
+        """The columns of the terminal that standard output is, None if it is none."""
+        return terminal_columns(sys.stdout)
+
+
+def terminal_columns(stream: TextIO | None) -> int | None:
+    """The columns of a terminal, as COLUMNS or the system says; None for a stream that is none."""
+    try:
+        if stream is None or not stream.isatty():
+            return None
+        told = os.environ.get("COLUMNS", "")
+        columns = int(told) if told.isdigit() else os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        return None
+    return columns or None
 
 
 def printable_line(text: str) -> str:

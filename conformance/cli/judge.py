@@ -44,7 +44,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
         raise
     files.write(report)
     colour = console.has_colour() and not files.takes_stdout
-    (console.print_error if files.takes_stdout else console.print)(render_report(report, colour=colour))
+    (console.print_error if files.takes_stdout else console.print)(
+        render_report(report, colour=colour, width=console.width())
+    )
     return ExitCode.COULD_NOT_RUN if files.failed else report.exit_code()
 
 

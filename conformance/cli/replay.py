@@ -40,7 +40,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
         ReplayOutcome.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
     }
     result = run_interruptible((options.runner or runner).replay(options.trace, options.target, options.profile))
-    console.print(render_replay(result, colour=console.has_colour()))
+    for each in result.stays:
+        console.log(each)
+    console.print(render_replay(result, colour=console.has_colour(), width=console.width()))
     return exit_codes[result.outcome]
 
 

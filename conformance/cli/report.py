@@ -66,7 +66,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         show(render_comparison(old, report))
         code = compared_code(old, report)
     else:
-        show(render_report(report, colour=console.has_colour() and not files.takes_stdout))
+        show(render_report(report, colour=console.has_colour() and not files.takes_stdout, width=console.width()))
         code = report.exit_code()
     return ExitCode.COULD_NOT_RUN if files.failed else code
 

@@ -118,7 +118,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
     def print_report(event: "RunEvent") -> None:
         if isinstance(event, RunFinished):
             progress.close()
-            text = f"{outcome_line(event.report)}\n" if options.quiet else render_report(event.report, colour=colour)
+            text = (
+                f"{outcome_line(event.report)}\n"
+                if options.quiet
+                else render_report(event.report, colour=colour, width=console.width())
+            )
             (console.print_error if files.takes_stdout else console.print)(text)
             if event.report.ended is not None and event.report.ended.detail:
                 console.print_error(event.report.ended.detail)

@@ -2,9 +2,25 @@
 
 import textwrap
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
-_WIDTH = 100
+DEFAULT_WIDTH = 100
+MIN_WIDTH, MAX_WIDTH = 72, 120
+_width: ContextVar[int] = ContextVar("width", default=DEFAULT_WIDTH)
 _LABEL = 16  # the column where the values of labelled lines begin
+
+
+@contextmanager
+def line_width(columns: int | None) -> Iterator[None]:
+    """Wrap lines at so many columns within the block, but neither at too few nor at too many; None: at the usual
+    number."""
+    wanted = DEFAULT_WIDTH if columns is None else max(MIN_WIDTH, min(columns, MAX_WIDTH))
+    before = _width.set(wanted)
+    try:
+        yield
+    finally:
+        _width.reset(before)
 
 
 def escape_unprintable(text: str) -> str:
@@ -33,7 +49,7 @@ def wrap_text(first: str, text: str, rest: str) -> list[str]:
     """The lines of a text, the first one indented by `first` and the others by `rest`."""
     lines = textwrap.wrap(
         escape_unprintable(text),
-        _WIDTH,
+        _width.get(),
         initial_indent=first,
         subsequent_indent=rest,
         break_on_hyphens=False,

@@ -1,5 +1,6 @@
 """Telling a person how far a run has come."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TextIO
 
@@ -13,7 +14,7 @@ from fencepost.conformance.events import (
 )
 
 _CLEAR = "\r\x1b[K"
-_TERMINAL_WIDTH = 79
+DEFAULT_COLUMNS = 80
 
 
 class StatusLine:
@@ -39,19 +40,20 @@ class StatusLine:
 
 
 class ProgressDisplay:
-    """Shows progress on a stream: one line that is rewritten on a terminal, else a line for every tenth of
-    the run and for every new failure."""
+    """Shows progress on a stream: one line that is rewritten on a terminal (`live`) with so many `columns`, else a line
+    for every tenth of the run and for every new failure."""
 
-    def __init__(self, stream: TextIO, *, live: bool) -> None:
+    def __init__(self, stream: TextIO, *, live: bool, columns: Callable[[], int | None] = lambda: None) -> None:
         self._status = StatusLine(stream, live=live)
         self._live = live
+        self._columns = columns
         self._shown = Progress(0, 0, 0.0)
 
     def __call__(self, progress: Progress) -> None:
         """Show `progress`, if it is news."""
         line = progress_line(progress)
         if self._live:
-            self._status.show(line[:_TERMINAL_WIDTH])
+            self._status.show(line[: (self._columns() or DEFAULT_COLUMNS) - 1])  # the last column may break the line
         elif self._is_news(progress):
             self._status.show(line)
         else:
@@ -113,7 +115,10 @@ def progress_line(progress: Progress) -> str:
     parts.append(format_duration(progress.seconds))
     remaining = progress.seconds_left()
     if remaining is not None and progress.done < progress.total:
-        parts.append(f"about {format_duration(remaining)} left")
+        how = "at least" if progress.are_at_once or progress.after_restart else "about"
+        parts.append(f"{how} {format_duration(remaining)} left")
+    if progress.after_restart:
+        parts.append(f"{progress.after_restart} after a restart")
     line = ", ".join(parts)
     return f"{line}: {progress.current}" if progress.current else line
 

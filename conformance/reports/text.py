@@ -10,6 +10,7 @@ from fencepost.conformance.reports.ending import describe_ending
 from fencepost.conformance.reports.layout import (
     escape_unprintable,
     label_once,
+    line_width,
     unwrapped_line,
     wrap_text,
     wrapped_lines,
@@ -63,8 +64,13 @@ def _no_paint(text: str, colour: str) -> str:
     return text
 
 
-def render_report(report: Report, *, colour: bool = False) -> str:
-    """The whole report; ends in a newline."""
+def render_report(report: Report, *, colour: bool = False, width: int | None = None) -> str:
+    """The whole report, for a terminal of this width in columns if it is known; ends in a newline."""
+    with line_width(width):
+        return "\n\n".join(_report_blocks(report, colour)) + "\n"
+
+
+def _report_blocks(report: Report, colour: bool) -> list[str]:
     paint = _paint if colour else _no_paint
     facts = _fact_lines(report.facts) if report.facts is not None else ()
     blocks = ["\n".join([_target_line(report), *_about_lines(report), *facts])]
@@ -92,7 +98,7 @@ def render_report(report: Report, *, colour: bool = False) -> str:
     if report.idle_findings:
         blocks.append("\n".join(["While idle", *(f"  {escape_unprintable(each)}" for each in report.idle_findings)]))
     blocks.append(_closing_lines(report, paint))
-    return "\n\n".join(blocks) + "\n"
+    return blocks
 
 
 def render_summary(report: Report) -> str:
@@ -107,8 +113,13 @@ def _open_questions(undecided: Sequence[str]) -> str:
     return "\n".join(["Left open", *lines, *([f"  and {more} more"] if more else [])])
 
 
-def render_replay(replay: ReplayResult, *, colour: bool = False) -> str:
-    """The outcome of a replay, with the failure that was seen."""
+def render_replay(replay: ReplayResult, *, colour: bool = False, width: int | None = None) -> str:
+    """The outcome of a replay, with the failure that was seen; width as for `render_report`."""
+    with line_width(width):
+        return _replay_text(replay, colour)
+
+
+def _replay_text(replay: ReplayResult, colour: bool) -> str:
     paint = _paint if colour else _no_paint
     outcome = paint(replay.outcome, _OUTCOME_COLOURS.get(replay.outcome, _RED))
     if replay.failure is None:
@@ -360,7 +371,7 @@ def _closing_lines(report: Report, paint: _Painter) -> str:
         f"{_pluralize(len(report.results), 'requirement', 'requirements')}: {_count_verdicts(report.results) or 'none'}"
     )
     outcome = paint(outcome_line(report), _EXIT_COLOURS[report.exit_code()])
-    return f"{counts}; {', '.join(run)}.\n{outcome}"
+    return "\n".join([*wrap_text("", f"{counts}; {', '.join(run)}.", "  "), outcome])
 
 
 def _pluralize(number: int, one: str, many: str) -> str:

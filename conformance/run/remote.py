@@ -63,7 +63,9 @@ class RemoteRun:
         lag_monitor = LoopLagMonitor()
         watching = asyncio.create_task(lag_monitor.watch())
         try:
-            pool = self.scenario_pool(await self.target.open(), lag_monitor)
+            opened = await self.target.open()
+            opened = replace(opened, topic_id=await self.target.mark_run(self.token))
+            pool = self.scenario_pool(opened, lag_monitor)
             advertised = pool.description.versions
             self.judges.start()
             first = await pool.play(DEFAULT_PROTOCOL.versions_scenario, "versions")
@@ -85,6 +87,7 @@ class RemoteRun:
             state = RunState(self.plan, selection, emit, self.profile.deviations, limits, facts=facts)
             state.kafka_release = DEFAULT_PROTOCOL.release_of(advertised)
             state.work.playing = pool.playing
+            state.plays_at_once = True
             implementation = description.implementation
             state.provenance = record_run(self.plan, self.profile, implementation)
             name = name_target(self.plan.target or description.name, implementation, self.profile.about)

@@ -3,7 +3,8 @@
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fencepost.adapters.in_process import InProcessTarget
@@ -17,7 +18,7 @@ from fencepost.conformance.plan import BUNDLED, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.protocols.description import ProtocolDescription, ReplayRules
 from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
-from fencepost.conformance.run.remote import kafka_target
+from fencepost.conformance.run.remote import CLEAN_UP_S, kafka_target
 from fencepost.conformance.scenario.context import RESPONSE_TIMEOUT_MS
 from fencepost.model.errors import error_name
 from fencepost.model.settings import Settings
@@ -78,11 +79,20 @@ async def replay_trace(path: Path, target: str, profile: Profile) -> ReplayResul
     grace = profile.grace if profile.grace is not None else DEFAULT_GRACE_MS
     kafka = kafka_target(target, profile)
 
-    async def drive(name: str, script: ReplayScript, settings: Settings) -> tuple[Header, RepeatedTrace]:
-        token = f"replay-{secrets.token_hex(3)}"
-        return await replay_script(name, script, kafka, token, grace, DEFAULT_PROTOCOL.replay)
+    token = secrets.token_hex(3)
+    stays: list[str] = []
 
-    return await compare_replay(path, drive, DEFAULT_PROTOCOL)
+    async def clean_up() -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLEAN_UP_S):
+                stays.extend(await kafka.remove_traces(token))
+
+    async def drive(name: str, script: ReplayScript, settings: Settings) -> tuple[Header, RepeatedTrace]:
+        return await replay_script(
+            name, script, kafka, f"replay-{token}", grace, DEFAULT_PROTOCOL.replay, clean_up=clean_up
+        )
+
+    return replace(await compare_replay(path, drive, DEFAULT_PROTOCOL), stays=tuple(stays))
 
 
 async def replay_in_process(
@@ -117,12 +127,21 @@ async def compare_replay(path: Path, drive: Replay, protocol: ProtocolDescriptio
 
 
 async def replay_script(
-    source: str, script: ReplayScript, target: Target, token: str, grace: int, rules: ReplayRules
+    source: str,
+    script: ReplayScript,
+    target: Target,
+    token: str,
+    grace: int,
+    rules: ReplayRules,
+    clean_up: Callable[[], Awaitable[None]] | None = None,
 ) -> tuple[Header, RepeatedTrace]:
-    """Replay a script on a target; the header is that of the replay. Opens and closes the target."""
+    """Replay a script on a target; the header is that of the replay. Opens and closes the target, before that cleans up
+    if it was opened."""
+    is_open = False
     translation = rules.make_translation(lambda name: f"{name}-{token}")
     try:
         description = await target.open()
+        is_open = True
         check_supported(script, description)
         if description.topic_id is not None:
             remarks = (step.event for step in script.steps if step.event.kind is Kind.INTERNAL)
@@ -137,6 +156,8 @@ async def replay_script(
         )
         return header, await ScriptDriver(script, translation, target, description, rules.is_transient).run()
     finally:
+        if is_open and clean_up is not None:
+            await clean_up()
         await target.close()
 
 

@@ -38,7 +38,7 @@ from fencepost.conformance.run.ending import CurrentWork, RunLimits
 from fencepost.conformance.run.stream import Emit
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
-from fencepost.conformance.scenario.selection import Selection
+from fencepost.conformance.scenario.selection import Selection, required_capabilities
 from fencepost.model.settings import Settings
 from fencepost.traces.judge.judge import judge
 
@@ -84,6 +84,8 @@ class RunState:
     idle_findings: tuple[str, ...] = ()
     """What the target did while the kit was idle that it should not."""
     provenance: Provenance | None = None
+    plays_at_once: bool = False
+    """Whether scenarios are played side by side, and those that need a restart after the others."""
     kafka_release: str = ""
     """The release of Apache Kafka that the target's versions are those of, if it is known."""
 
@@ -168,10 +170,24 @@ class RunState:
     def report_progress(self, violated: frozenset[str], name: str) -> None:
         """Emit the progress of the run after the scenario or schedule `name` violated the requirements `violated`."""
         self.violated |= violated
-        done = len({run.scenario.name for run in self.runs})
+        played = {run.scenario.name for run in self.runs}
+        done = len(played)
         done += self.statistics.schedules if self.statistics is not None else 0
         total = len(self.selection.scenarios) + self.plan.schedules
-        self.emit(Progress(done, total, self.limits.elapsed_seconds(), len(self.violated), name))
+        rest = [each for each in self.selection.scenarios if each.name not in played]
+        after_restart = sum("restart" in required_capabilities(each) for each in rest) if self.plays_at_once else 0
+        seconds = self.limits.elapsed_seconds()
+        self.emit(
+            Progress(
+                done,
+                total,
+                seconds,
+                len(self.violated),
+                name,
+                after_restart=after_restart,
+                are_at_once=self.plays_at_once and bool(rest),
+            )
+        )
 
     async def run_schedules(self, engine: "ScheduleEngine", play: PlayScenarios) -> None:
         """Play random schedules, then shrink and replay those that violate what no scenario violates.

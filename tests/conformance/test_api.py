@@ -25,7 +25,7 @@ SIGNATURES = {
     "bundled_target": "(**settings: int) -> Target",
     "judge": "(trace: str | PathLike[str] | Iterable[Event], header: Header | None = None) -> TraceVerdict",
     "open_trace": "(path: str | PathLike[str]) -> tuple[Header, Iterator[Event]]",
-    "render_report": "(report: Report, *, colour: bool = False) -> str",
+    "render_report": "(report: Report, *, colour: bool = False, width: int | None = None) -> str",
     "replay": "(trace: str | PathLike[str], target: AnyTarget, *, profile: str | PathLike[str] | None = None)"
     " -> ReplayResult",
     "requirements": "(*patterns: str) -> tuple[Requirement, ...]",

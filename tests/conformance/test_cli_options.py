@@ -1,5 +1,6 @@
 """Options of the command line: outputs, limits, loudness, help; and signals to the process around it."""
 
+import io
 import json
 import re
 import signal
@@ -113,6 +114,59 @@ def test_closed_streams_cost_neither_the_report_nor_the_exit_code(closed: str, t
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and "Traceback" not in done.stderr
     assert from_json((tmp_path / "r.json").read_text()).result("HB-05").verdict == "pass"
+
+
+# --- terminals
+
+
+class Terminal(io.StringIO):
+    """A terminal of the width that COLUMNS says."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def set_environment(patch: pytest.MonkeyPatch, told: dict[str, str]) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "TERM", "COLUMNS"):
+        patch.delenv(name, raising=False)
+    for name, value in told.items():
+        patch.setenv(name, value)
+
+
+@pytest.mark.parametrize(
+    ("environment", "on_terminal", "elsewhere"),
+    [
+        ({}, True, False),
+        ({"TERM": "dumb"}, False, False),
+        ({"NO_COLOR": "1"}, False, False),
+        ({"NO_COLOR": ""}, True, False),
+        ({"FORCE_COLOR": "1"}, True, True),
+        ({"FORCE_COLOR": "1", "TERM": "dumb"}, True, True),
+        ({"FORCE_COLOR": "0"}, False, False),
+        ({"FORCE_COLOR": ""}, True, False),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False, False),
+    ],
+)
+def test_colours_where_they_are_wanted(
+    environment: dict[str, str], on_terminal: bool, elsewhere: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_environment(monkeypatch, environment)
+    for stream, expected in ((Terminal(), on_terminal), (io.StringIO(), elsewhere)):
+        monkeypatch.setattr("sys.stdout", stream)
+        main(["test", "bundled"], FakeRunner(VIOLATED))
+        assert ("\x1b[31m" in stream.getvalue()) is expected
+
+
+@pytest.mark.parametrize(("columns", "width"), [("80", 80), ("200", 120), ("", None), ("wide", None)])
+def test_the_report_is_as_wide_as_the_terminal(
+    columns: str, width: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_environment(monkeypatch, {"COLUMNS": columns, "NO_COLOR": "1"})
+    terminal, file = Terminal(), io.StringIO()
+    for stream, expected in ((terminal, width), (file, None)):
+        monkeypatch.setattr("sys.stdout", stream)
+        main(["test", "bundled"], FakeRunner(VIOLATED))
+        assert stream.getvalue() == render_report(VIOLATED, width=expected)
 
 
 # --- loudness, words, help

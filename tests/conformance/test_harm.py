@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from fencepost.adapters.target import TargetError
-from fencepost.adapters.wire.target import KafkaTarget
+from fencepost.adapters.target import TargetError, TraceBuilder
+from fencepost.adapters.wire.target import KafkaTarget, parse_target
 from fencepost.conformance.cli import main
 from fencepost.conformance.execution.crash_monitor import CrashMonitor
 from fencepost.conformance.execution.loop_lag import LoopLagMonitor
@@ -20,12 +22,13 @@ from fencepost.model.settings import Settings
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import open_trace
 from tests.support.fake_broker import FakeBroker, serve_brokers
-from tests.support.odd_brokers import WipingServer
+from tests.support.odd_brokers import TopicDeletingServer, WipingServer
 from tests.support.served_coordinator import serve_in_thread
 
 pytestmark = pytest.mark.real_time
 
 SETTINGS = Settings(min_session_timeout=500, initial_rebalance_delay=200, offsets_partitions=2)
+PATIENCE_S = 240
 WRITING_APIS = {"OffsetCommit", "TxnOffsetCommit", "OffsetDelete", "DeleteGroups", "AddOffsetsToTxn"}
 """APIs that change offsets or groups without membership."""
 INTRUSIVE = [scenario for scenario in ALL if "intrusive" in required_capabilities(scenario)]
@@ -101,9 +104,6 @@ def test_intrusive_scenarios_come_last_and_alone() -> None:
 
 
 async def groups_on(bootstrap: str) -> list[str]:
-    from fencepost.adapters.target import TraceBuilder
-    from fencepost.adapters.wire.target import parse_target
-
     target = KafkaTarget(parse_target(f"kafka://{bootstrap}"))
     try:
         await target.open()
@@ -151,6 +151,89 @@ def test_the_topic_is_deleted_if_the_kit_created_it(error: int, deleted: bool) -
     broker.responses["Metadata"] = metadata  # type: ignore[assignment]
     assert asyncio.run(remove_from(broker)) == ()
     assert ("DeleteTopics" in broker.requested_apis()) is deleted
+
+
+# --- two runs at once
+
+
+def run_process(bootstrap: str, report: Path, *options: str) -> "subprocess.Popen[str]":
+    """A run in a process of its own."""
+    words = [sys.executable, "-m", "fencepost", "test", bootstrap, "-q", "--json", str(report), *options]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def verdicts_in(report: Path) -> dict[str, str]:
+    return {each["id"]: each["verdict"] for each in json.loads(report.read_text())["requirements"]}
+
+
+@pytest.mark.slow
+def test_two_runs_at_once_disturb_each_other_in_nothing(tmp_path: Path) -> None:
+    """One of them creates the topic, and ends while the other one needs it."""
+    servers: list[TopicDeletingServer] = []
+
+    def make_server(settings: Settings, storage: Path | None, delay: int) -> TopicDeletingServer:
+        servers.append(TopicDeletingServer(settings, storage, delay))
+        return servers[0]
+
+    with serve_in_thread(SETTINGS, make_server=make_server) as bootstrap:
+        alone = run_process(bootstrap, tmp_path / "alone.json", "--only", "COMMIT-*", "ADMIN-*")
+        told = [alone.communicate(timeout=PATIENCE_S)[0]]
+        assert alone.returncode == 0, told
+        assert servers[0].deleted == ["fencepost"]
+        runs = [
+            run_process(bootstrap, tmp_path / "short.json", "--only", "COMMIT-0*"),
+            run_process(bootstrap, tmp_path / "long.json", "--only", "COMMIT-*", "ADMIN-*"),
+        ]
+        told = [run.communicate(timeout=PATIENCE_S)[0] for run in runs]
+        assert [run.returncode for run in runs] == [0, 0], told
+        assert asyncio.run(groups_on(bootstrap)) == []
+    expected = verdicts_in(tmp_path / "alone.json")
+    assert verdicts_in(tmp_path / "long.json") == expected
+    short = verdicts_in(tmp_path / "short.json")
+    assert short == {id: expected[id] for id in short}
+
+
+async def has_topic(target: KafkaTarget) -> bool:
+    body = await target.channel(TraceBuilder(lambda: 0)).send("Metadata", 5, TOPIC_QUESTION).response
+    assert body is not None
+    return bool(body["topics"][0]["error_code"] == 0)
+
+
+async def end_while_another_run_is_there(bootstrap: str, other_is_there: bool) -> tuple[tuple[str, ...], bool]:
+    """What a run that created the topic leaves, and whether the topic is there for the other run."""
+    first, second = (KafkaTarget(parse_target(bootstrap)) for _ in range(2))
+    try:
+        await first.open()
+        await first.mark_run(FIRST)
+        if other_is_there:
+            await second.open()
+            await second.mark_run(SECOND)
+        stays = await first.remove_traces(FIRST)
+        return stays, await has_topic(first)
+    finally:
+        await first.close()
+        await second.close()
+
+
+TOPIC_QUESTION = {"topics": [{"name": "fencepost"}], "allow_auto_topic_creation": False}
+FIRST, SECOND = "aaaaaa", "bbbbbb"
+
+
+@pytest.mark.parametrize("other_is_there", [True, False])
+def test_the_topic_is_deleted_only_if_no_other_run_uses_it(other_is_there: bool) -> None:
+    with serve_in_thread(SETTINGS, make_server=TopicDeletingServer) as bootstrap:
+        stays, is_there = asyncio.run(end_while_another_run_is_there(bootstrap, other_is_there))
+    assert is_there is other_is_there
+    line = f"the topic fencepost stays, which the kit created: another run uses it, see fencepost-{SECOND}-presence"
+    assert stays == ((line,) if other_is_there else ())
+
+
+def test_a_replay_removes_its_groups(tmp_path: Path) -> None:
+    with serve_in_thread(SETTINGS) as bootstrap:
+        assert main(["test", bootstrap, "-q", "--only", "COMMIT-03", "--traces", str(tmp_path)]) == 0
+        trace = next(path for path in sorted(tmp_path.iterdir()) if b'"OffsetCommit"' in path.read_bytes())
+        assert main(["replay", str(trace), bootstrap]) == 3
+        assert asyncio.run(groups_on(bootstrap)) == []
 
 
 def test_a_run_is_named_after_no_other(tmp_path: Path) -> None:

@@ -1,9 +1,13 @@
 import io
+from pathlib import Path
 
 import pytest
 
+from fencepost.conformance.cli import main
 from fencepost.conformance.events import Progress
 from fencepost.conformance.reports.progress import ProgressDisplay, format_duration, progress_line
+from fencepost.model.settings import Settings
+from tests.support.served_coordinator import serve_in_thread
 
 
 @pytest.mark.parametrize(
@@ -12,6 +16,11 @@ from fencepost.conformance.reports.progress import ProgressDisplay, format_durat
         (Progress(0, 80, 0.0), "0/80 schedules, 0.0 s"),
         (Progress(20, 80, 5.0, current="JOIN-29"), "20/80 schedules, 5.0 s, about 15.0 s left: JOIN-29"),
         (Progress(20, 80, 60.0, failures=2), "20/80 schedules, 2 violated, 1 min 00 s, about 3 min 00 s left"),
+        (Progress(20, 80, 5.0, are_at_once=True), "20/80 schedules, 5.0 s, at least 15.0 s left"),
+        (
+            Progress(20, 80, 5.0, after_restart=24, are_at_once=True, current="JOIN-29"),
+            "20/80 schedules, 5.0 s, at least 15.0 s left, 24 after a restart: JOIN-29",
+        ),
         (Progress(80, 80, 90.0), "80/80 schedules, 1 min 30 s"),
         (Progress(81, 80, 90.0), "81/80 schedules, 1 min 30 s"),
         (Progress(0, 0, 1.0), "0/0 schedules, 1.0 s"),
@@ -48,3 +57,27 @@ def test_elsewhere_only_tenths_and_new_failures_are_worth_a_line() -> None:
     lines = stream.getvalue().splitlines()
     assert [int(line.partition("/")[0]) for line in lines] == [10, 20, 30, 40, 50, 55, 60, 70, 80, 90, 100]
     assert lines[5] == "55/100 schedules, 1 violated, 55.0 s, about 45.0 s left"
+
+
+@pytest.mark.parametrize(("columns", "shown"), [(40, 39), (None, 79), (200, 142)])
+def test_the_line_is_as_wide_as_the_terminal(columns: int | None, shown: int) -> None:
+    stream = io.StringIO()
+    ProgressDisplay(stream, live=True, columns=lambda: columns)(Progress(0, 0, 0.0, current="x" * 120))
+    line = "0/0 schedules, 0.0 s: " + "x" * 120
+    assert stream.getvalue() == f"\r\x1b[K{line[:shown]}"
+
+
+@pytest.mark.real_time
+def test_over_the_network_the_estimate_is_a_bound_and_names_the_restart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The schedules that take longest are the last to end, and some begin only after the restart."""
+    settings = Settings(min_session_timeout=500, initial_rebalance_delay=200, offsets_partitions=2)
+    profile = tmp_path / "p.toml"
+    with serve_in_thread(settings) as address:
+        profile.write_text(f"[target]\nstart = 'echo {address}'\nkill = 'true'\n")
+        main(["test", address, "--only", "HB-0*", "FAILOVER-01", "--profile", str(profile)])
+    lines = [line for line in capsys.readouterr().err.splitlines() if " schedules, " in line]
+    assert "at least" in lines[0] and " after a restart" in lines[0]
+    assert not any("about" in line for line in lines)
+    assert "left" not in lines[-1] and "restart" not in lines[-1]

@@ -44,7 +44,7 @@ def run_replay(trace: Path, target: str, capsys: Capture, *options: str) -> tupl
     capsys.readouterr()
     code = main(["replay", str(trace), target, *options])
     output = capsys.readouterr()
-    return code, (output.out + output.err).splitlines()[-1]
+    return code, (output.out or output.err).splitlines()[-1]
 
 
 def test_a_failure_is_still_there(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:

@@ -59,8 +59,8 @@ Notes
   JOIN-14
     answered 25 where Kafka answers -1
 
-8 requirements: 1 fail, 2 pass, 1 known, 1 inconclusive, 2 unsupported, 1 not observed; \
-12 schedules, 345 events, 1 of 2 rules seen, 6.8 s, seed 7.
+8 requirements: 1 fail, 2 pass, 1 known, 1 inconclusive, 2 unsupported, 1 not observed; 12
+  schedules, 345 events, 1 of 2 rules seen, 6.8 s, seed 7.
 NOT CONFORMANT: 1 cause, 1 requirement violated of 4 checked.
 """
 
@@ -233,3 +233,17 @@ def test_the_head_says_what_the_profile_says_about_the_target(tmp_path: Path) ->
     lines = render_report(run("bundled", only=["HB-05"], profile=profile)).splitlines()
     assert lines[0].startswith("Target: acme (version 1.4, ")
     assert lines[1] == "  about         language Rust, url https://acme.example"
+
+
+# --- width
+
+
+@pytest.mark.parametrize(("columns", "longest"), [(None, 100), (10, 72), (72, 72), (88, 88), (120, 120), (300, 120)])
+def test_lines_are_as_wide_as_the_terminal_within_reason(columns: int | None, longest: int) -> None:
+    """But for lines that are there to be copied, and the outcome."""
+    lines = render_report(VIOLATED, width=columns).splitlines()[:-1]
+    copied = ("  trace", "  replay", "FAIL")
+    widths = [len(line) for line in lines if not line.startswith(copied)]
+    assert longest - 16 < max(widths) <= longest
+    assert " ".join(render_report(VIOLATED, width=columns).split()) == " ".join(VIOLATED_TEXT.split())
+    assert render_report(VIOLATED) == VIOLATED_TEXT

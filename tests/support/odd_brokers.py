@@ -1,6 +1,7 @@
 """Brokers that coordinate as the bundled one does, with one oddity each that first contact has to cope with."""
 
 import asyncio
+from pathlib import Path
 
 from fencepost.adapters.bundled.classic.admin import Node
 from fencepost.adapters.bundled.classic.coordinator import Coordinator
@@ -8,7 +9,8 @@ from fencepost.adapters.bundled.classic.log import MemoryLog
 from fencepost.adapters.serve.connection import Disconnect
 from fencepost.adapters.serve.server import Server
 from fencepost.model.errors import Error
-from fencepost.model.wire.codec import API_KEYS, Body, DecodedRequest
+from fencepost.model.settings import Settings
+from fencepost.model.wire.codec import API_KEYS, Body, DecodedRequest, decode_request, encode_response, fit_body
 
 
 class HangingUpServer(Server):
@@ -89,3 +91,29 @@ class WipingServer(Server):
                 settings, MemoryLog(), lambda prefix: f"{prefix}-again-{id(request)}", self._topics, now=self._now()
             )
         return body
+
+
+class TopicDeletingServer(Server):
+    """Deletes topics, which the server cannot do otherwise; `deleted` has their names."""
+
+    def __init__(self, settings: Settings, storage: Path | None, storage_delay_ms: int = 0) -> None:
+        super().__init__(settings, storage, storage_delay_ms)
+        self.deleted: list[str] = []
+
+    async def _respond(self, frame: bytes, node: Node, client_host: str) -> bytes | None:
+        request = decode_request(frame)
+        if request.api != "DeleteTopics":
+            return await super()._respond(frame, node, client_host)
+        for name in request.body["topic_names"]:
+            self.deleted.append(name)
+            self._topics._topics.pop(name, None)
+        results = [{"name": name, "error_code": Error.NONE} for name in request.body["topic_names"]]
+        body = fit_body("DeleteTopicsResponse", request.version, {"responses": results})
+        return encode_response("DeleteTopics", request.version, request.correlation_id, body)
+
+    async def _handle(self, request: DecodedRequest, node: Node, client_host: str) -> Body | None:
+        body = await super()._handle(request, node, client_host)
+        if request.api != "ApiVersions" or body is None:
+            return body
+        offered = {"api_key": API_KEYS["DeleteTopics"], "min_version": 1, "max_version": 4}
+        return {**body, "api_keys": [*body["api_keys"], offered]}

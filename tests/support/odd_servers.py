@@ -29,6 +29,12 @@ class OddServer:
     make: Callable[[], Serve | FakeBroker]
     reason: str
     is_slow: bool = False
+    is_recorded: bool = False
+    """Whether `fencepost record` has no reason to refuse it."""
+
+    def commands(self) -> tuple[str, ...]:
+        """The commands that refuse it."""
+        return tuple(name for name in SERVER_COMMANDS if name != "record" or not self.is_recorded)
 
 
 async def close_at_once(reader: Reader, writer: Writer) -> None:
@@ -162,6 +168,7 @@ ODD_SERVERS: Mapping[str, OddServer] = {
         answering(FindCoordinator={"error_code": 15, "node_id": -1, "host": "", "port": -1}),
         "is not ready",
         is_slow=True,
+        is_recorded=True,
     ),
 }
 """By what they are; at least twelve of them end without a timeout."""

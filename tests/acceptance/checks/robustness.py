@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.acceptance.framework import Check, Figure, at_least, exactly
 from tests.support.bad_inputs.bad_input import BadInput, broken_promises, prepare_folder, run_process
 from tests.support.bad_inputs.registry import KINDS
-from tests.support.odd_servers import ODD_SERVERS, SERVER_COMMANDS, serve_oddly, server_case
+from tests.support.odd_servers import ODD_SERVERS, serve_oddly, server_case
 
 JOBS = 2
 MIN_INPUTS, MIN_SERVERS = 300, 12
@@ -60,7 +60,9 @@ def check_inputs(folder: Path) -> Iterator[Figure]:
 def check_servers(folder: Path) -> Iterator[Figure]:
     """Every odd server with every command that connects to one."""
     tries: list[Callable[[], tuple[str, list[str]]]] = [
-        partial(try_server, folder, name, command) for name in ODD_SERVERS for command in SERVER_COMMANDS
+        partial(try_server, folder, name, command)
+        for name, server in ODD_SERVERS.items()
+        for command in server.commands()
     ]
     with ThreadPoolExecutor(JOBS) as pool:
         results = list(pool.map(lambda attempt: attempt(), tries))
