@@ -144,8 +144,10 @@ class ReportBuilder:
                     again = violation.requirement in confirmed.get(run.scenario.name, ())
                     trace = Consequence(origin.trace, causes.causes_of(violation, run) or frozenset(), again)
                     self.consequences.setdefault(violation.requirement, []).append(trace)
-            self.add_checks(run.verdict.check_results)
-            explain_missing_checks(self.findings, run)
+            self.add_checks(
+                replace(check, note=causes.rename_blocking(check.note, run)) for check in run.verdict.check_results
+            )
+            explain_missing_checks(self.findings, run, causes)
 
     def add_trace(self, key: Hashable, summary: TraceSummary) -> None:
         """Add the counts of a recorded trace, or of a part of it: parts of one trace have the same key."""

@@ -75,7 +75,12 @@ def render_report(report: Report, *, colour: bool = False) -> str:
     for cause in causes:
         first, *others = cause.requirements
         blocks.append(_failure_block(by_id[first], requirements[first], paint))
-        blocks += (_same_failure_block(by_id[id], requirements[id], first, paint) for id in others)
+        for id in others:
+            result, requirement = by_id[id], requirements[id]
+            if id in cause.alike:
+                blocks.append(_same_failure_block(result, requirement, first, paint))
+            else:
+                blocks.append(_failure_block(result, requirement, paint))
     blocks += (_unclassified_block(failure, paint) for failure in report.unclassified)
     if report.results:
         blocks.append(_family_table(report))

@@ -96,6 +96,7 @@ async def describe_a_pending_id(group: ScenarioContext) -> None:
 @descriptions.add("ADMIN-10")
 async def looking_does_not_extend_the_session(group: ScenarioContext) -> None:
     """DescribeGroups and ListGroups do not extend a session."""
+    await group.keep_when_empty()
     (a,) = await group.form_stable_group(group.member("A"))
 
     async def look() -> None:

@@ -128,6 +128,7 @@ async def fetch_in_every_state(group: ScenarioContext) -> None:
 @fetches.add("FETCH-08")
 async def fetches_do_not_extend_the_session(group: ScenarioContext) -> None:
     """A member that only fetches expires."""
+    await group.keep_when_empty()
     (a,) = await group.form_stable_group(group.member("A"))
     await act_regularly(group, time_past_session(group), group.fetch)
     await group.check("FETCH-08", group.heartbeat(a))
@@ -176,7 +177,8 @@ async def fetch_in_version_1(group: ScenarioContext) -> None:
 @fetches.add("FETCH-14")
 async def fetch_in_version_0(group: ScenarioContext) -> None:
     """Version 0 finds no offset of the group, or is refused."""
-    await group.check("FETCH-14", group.fetch(version=group.highest_version("OffsetFetch", at_most=0)))
+    call = group.fetch(version=group.highest_version("OffsetFetch", at_most=0))
+    await group.check("FETCH-14", call, fields="error")
 
 
 @fetches.add("FETCH-15")

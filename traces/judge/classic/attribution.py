@@ -2,9 +2,9 @@
 
 from types import MappingProxyType
 
-from fencepost.model.classic.core.state import Group, Holder, Phase
+from fencepost.model.classic.core.state import Group, Holder, LeaveResponse, Phase
 from fencepost.model.classic.messages.parsing import NO_TOPIC_NAMES
-from fencepost.model.classic.messages.requests import TopicNames
+from fencepost.model.classic.messages.requests import LeaveGroup, TopicNames
 from fencepost.model.classic.messages.responses import PartitionErrors
 from fencepost.model.classic.rules import RULES, Rule
 from fencepost.model.errors import Error
@@ -63,7 +63,11 @@ def build_violation(
         allowed = "an answer"
     elif "time" in mismatch.fields and mismatch.expected is not None:
         allowed += " at once"
-    requirements = partition_requirements(applied, part, mismatch, names) or violated_requirements(applied, mismatch)
+    requirements = (
+        partition_requirements(applied, part, mismatch, names)
+        or entry_requirements(part, mismatch)
+        or violated_requirements(applied, mismatch)
+    )
     if is_overdue(mismatch):
         requirements = overdue_requirements(operation.api, mismatch, rules)
     wait = f" after {(operation.responded_at or 0) - operation.sent_at} ms" if "time" in mismatch.fields else ""
@@ -104,6 +108,21 @@ def partition_requirements(
         if wrong and all(errors & set(each) for each in wrong):
             return (requirement,)
     return ()
+
+
+def entry_requirements(part: GroupOperation, mismatch: Mismatch) -> tuple[str, ...]:
+    """The requirement about instance ids in a LeaveGroup, where only entries that have one get another error; else ().
+
+    An entry that is allowed to succeed is a matter of the rule.
+    """
+    request, expected = part.request, mismatch.expected
+    if not isinstance(request, LeaveGroup) or not isinstance(expected, LeaveResponse) or mismatch.fields != {"entries"}:
+        return ()
+    seen = [row.get("error_code") for row in (part.operation.response or {}).get("members") or ()]
+    rows = zip(request.core.entries, expected.entries, seen, strict=False)
+    wrong = [(instance, error) for (_, instance), error, observed in rows if error != observed]
+    is_mismatch = len(seen) == len(expected.entries) and all(instance and error for instance, error in wrong)
+    return ("LEAVE-15",) if wrong and is_mismatch else ()
 
 
 def violation_kind(operation: Operation, mismatch: Mismatch, rule: str, requirements: tuple[str, ...]) -> str:

@@ -231,7 +231,10 @@ class GroupJudge:
             return
         for mismatch in diagnosis.mismatches:
             self.record_violation(part, mismatch, tolerated=mismatch in recovery.tolerated)
-        search.configurations = [recovery.after]
+        # A wrong response decides nothing, and a difference that is left open again allows more, never less.
+        before = [one.decisions for one in search.configurations]
+        known = tuple(each for each in recovery.after.decisions if all(each in decisions for decisions in before))
+        search.configurations = [evolve(recovery.after, decisions=known)]
         search.open_operations.pop(operation.handle, None)
         self.commit_history()
 
