@@ -26,6 +26,7 @@ PREREQUISITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "HB-13": ("TIMER-11", "TIMER-12"),
         "HB-14": ("STATIC-06", "STATIC-07"),
         "COMMIT-21": ("STATIC-06", "STATIC-07"),
+        "FETCH-14": ("FETCH-03",),
         "FETCH-15": ("ADMIN-01", "ADMIN-15"),
         "ADMIN-33": ("ADMIN-12",),
         "STATIC-05": ("STATIC-02", "STATIC-08"),

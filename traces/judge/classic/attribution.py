@@ -8,6 +8,7 @@ from fencepost.model.classic.messages.requests import LeaveGroup, TopicNames
 from fencepost.model.classic.messages.responses import PartitionErrors
 from fencepost.model.classic.rules import RULES, Rule
 from fencepost.model.errors import Error
+from fencepost.traces.events import Body
 from fencepost.traces.judge.classic.field_differences import describe_differences
 from fencepost.traces.judge.classic.matching import partition_rows
 from fencepost.traces.judge.classic.overdue import is_overdue, overdue_requirements
@@ -66,7 +67,8 @@ def build_violation(
     requirements = (
         partition_requirements(applied, part, mismatch, names)
         or entry_requirements(part, mismatch)
-        or violated_requirements(applied, mismatch)
+        or instance_requirements(part, mismatch)
+        or violated_requirements(applied, mismatch, body)
     )
     if is_overdue(mismatch):
         requirements = overdue_requirements(operation.api, mismatch, rules)
@@ -125,6 +127,18 @@ def entry_requirements(part: GroupOperation, mismatch: Mismatch) -> tuple[str, .
     return ("LEAVE-15",) if wrong and is_mismatch else ()
 
 
+def instance_requirements(part: GroupOperation, mismatch: Mismatch) -> tuple[str, ...]:
+    """The requirement about unknown instance ids, where one comes with the id of a member and is let pass; else ()."""
+    if not mismatch.rule.endswith(".unknown-member") or mismatch.fields != {"error"}:
+        return ()
+    core, group = getattr(part.request, "core", None), mismatch.world.group
+    member, instance = getattr(core, "member", None), getattr(core, "instance", None)
+    if instance is None or group is None or errors_in(part.operation.response or {}) != {0}:
+        return ()
+    members = {slot.id: slot.instance for slot in group.slots if slot.holder == Holder.MEMBER}
+    return ("STATIC-07",) if member in members and instance not in members.values() else ()
+
+
 def violation_kind(operation: Operation, mismatch: Mismatch, rule: str, requirements: tuple[str, ...]) -> str:
     """What violations that are alike have in common: rule, fields, errors and requirements.
 
@@ -138,7 +152,14 @@ def violation_kind(operation: Operation, mismatch: Mismatch, rule: str, requirem
     return f"{rule} {sorted(mismatch.fields)} {errors} {requirements}"
 
 
-def violated_requirements(applied: Rule | None, mismatch: Mismatch) -> tuple[str, ...]:
+def is_strange_refusal(api: str, mismatch: Mismatch, body: Body) -> bool:
+    """Whether a request that should wait was refused with an error that no rule of the API gives."""
+    refused = errors_in(body) - {0}
+    known = {int(rule.error) for rule in RULES.values() if rule.api == api and rule.error is not None}
+    return "error" in mismatch.fields and bool(refused) and not refused & known
+
+
+def violated_requirements(applied: Rule | None, mismatch: Mismatch, body: Body) -> tuple[str, ...]:
     """The requirements that a mismatch violates, where no check says it."""
     if applied is None:
         return ()
@@ -150,6 +171,8 @@ def violated_requirements(applied: Rule | None, mismatch: Mismatch) -> tuple[str
     if mismatch.fields == {"protocol_type"} and applied.api in LOOKING_APIS and never_had_members:
         return ("ADMIN-34",)
     if applied.api == "JoinGroup" and "time" in mismatch.fields <= {"time", "error"}:
+        if is_strange_refusal(applied.api, mismatch, body):
+            return ()
         # Too late where the last member was there, else too early: before the others came or the delay was over.
         if mismatch.expected is not None:
             return ("JOIN-27",)
