@@ -110,7 +110,8 @@ class Judge:
 
     def followed_groups(self) -> Iterator[str]:
         """The names of the groups whose state is known."""
-        return (judge.group for judge in self.judges())
+        for judge in self.judges():
+            yield judge.group
 
     def judges(self) -> Iterator[GroupJudge]:
         """The judges of the groups whose state is known."""

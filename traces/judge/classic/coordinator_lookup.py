@@ -1,6 +1,6 @@
 """Lookups of coordinators, checked against each other and against the nodes' later responses (coordinator.md 2.1)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fencepost.model.classic.messages.requests import EndTxn, ListGroups, Request
@@ -43,18 +43,19 @@ class LookupCheck:
             self.at_coordinator[operation.handle] = home
         return not home
 
-    def check_response(self, operation: Operation) -> Iterator[Violation]:
+    def check_response(self, operation: Operation) -> Iterable[Violation]:
         """What is wrong with a response."""
         if operation.response is None:
-            return
+            return ()
+        if operation.api == "FindCoordinator":
+            return self.check_find_coordinator(operation, operation.response)
+        if operation.handle in self.at_coordinator:
+            return self.check_coordinator(operation, operation.response, self.at_coordinator.pop(operation.handle))
         if operation.api == "Metadata":
             self.learn_leaders(operation.response)
-        elif operation.api == "FindCoordinator":
-            yield from self.check_find_coordinator(operation, operation.response)
-        elif operation.handle in self.at_coordinator:
-            yield from self.check_coordinator(operation, operation.response, self.at_coordinator.pop(operation.handle))
         elif operation.response.get("error_code") in COORDINATOR_NOT_READY:
             self.reset()
+        return ()
 
     def check_coordinator(self, operation: Operation, response: Body, is_coordinator: bool) -> Iterator[Violation]:
         """The response of a known node: it coordinates the group, or it says that it does not."""

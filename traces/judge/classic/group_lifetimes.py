@@ -12,6 +12,8 @@ from fencepost.traces.verdict import Violation
 
 FIRST_GENERATION = ("GEN-01",)
 RECREATED_GROUP = ("GEN-13",)
+LIFETIME_APIS = frozenset({"JoinGroup", "DeleteGroups", "DescribeGroups"})
+"""Requests whose responses tell that a group exists or is gone."""
 
 
 @dataclass(slots=True)
@@ -26,9 +28,9 @@ class GroupLifetimes:
 
     def on_response(self, operation: Operation) -> None:
         """Learn from the response before this one."""
-        if self.latest is not None:
-            self.learn(self.latest)
-        self.latest = operation
+        latest, self.latest = self.latest, operation
+        if latest is not None and latest.api in LIFETIME_APIS:
+            self.learn(latest)
 
     def learn(self, operation: Operation) -> None:
         """Learn from a response."""

@@ -122,7 +122,7 @@ class ClassicProtocol(JudgedProtocol):
         """The request went to another node than the one named for its group."""
         return self.lookup.is_sent_elsewhere(operation, request)
 
-    def check_response(self, operation: Operation, record: OperationRecord) -> Iterator[Violation]:
+    def check_response(self, operation: Operation, record: OperationRecord) -> Iterable[Violation]:
         """What is wrong with a response to FindCoordinator, or of a node that is not the coordinator."""
         if operation.response is not None:
             if operation.api == "Metadata":

@@ -1,6 +1,6 @@
 """The interface of a protocol to the judge of a trace."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import ClassVar, Protocol
 
 from fencepost.model.catalogue.specification import Specification
@@ -78,7 +78,7 @@ class JudgedProtocol(GroupProtocol, Protocol):
         """The request went to another node than the one that coordinates its group."""
         return False
 
-    def check_response(self, operation: Operation, record: OperationRecord) -> Iterator[Violation]:
+    def check_response(self, operation: Operation, record: OperationRecord) -> Iterable[Violation]:
         """The violations of a response that concern no single group; its unusual fields are added to `record`."""
         yield from ()
 
