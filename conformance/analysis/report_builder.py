@@ -140,6 +140,8 @@ class ReportBuilder:
                     continue
                 if violation.requirement in self.findings:
                     self.findings[violation.requirement].add_violation(status, note)
+                elif status is ViolationStatus.UNCONFIRMED:
+                    self.undecided.append(f"a violation that no requirement speaks of: {note}")
                 if status is ViolationStatus.CONSEQUENCE:
                     again = violation.requirement in confirmed.get(run.scenario.name, ())
                     trace = Consequence(origin.trace, causes.causes_of(violation, run) or frozenset(), again)

@@ -101,7 +101,7 @@ def render_report(report: Report, *, colour: bool = False) -> str:
 
 
 def _open_questions(undecided: Sequence[str]) -> str:
-    """What recorded traces leave open."""
+    """What is left open."""
     lines = [f"  {escape_unprintable(each)}" for each in undecided[:MAX_OPEN_SHOWN]]
     more = len(undecided) - len(lines)
     return "\n".join(["Left open", *lines, *([f"  and {more} more"] if more else [])])
