@@ -114,20 +114,20 @@ UNCONFIRMED = "a wrong response that no failure here explains"
 def resolve_causes(results: Iterable[RequirementResult]) -> list[RequirementResult]:
     """The results, inconclusive ones with the failed requirements that they follow from.
 
-    A note names the violations that blocked a requirement in its own trace. What they follow from in turn counts, so
-    that a note names nothing but requirements that failed.
+    A note names the violations that blocked a requirement in its own trace, or some scenarios of one that passed. What
+    they follow from in turn counts, so that a note names nothing but requirements that failed.
     """
     by_id = {result.id: result for result in results}
     return [resolve_cause(result, by_id) for result in by_id.values()]
 
 
 def resolve_cause(result: RequirementResult, by_id: Mapping[str, RequirementResult]) -> RequirementResult:
-    """The result with its causes, if it is inconclusive and its note names any requirement."""
-    if result.verdict is not Verdict.INCONCLUSIVE or _IDS.search(result.note) is None:
+    """The result with its causes, if it is inconclusive and its note names any requirement; a pass with its note."""
+    if result.verdict not in (Verdict.INCONCLUSIVE, Verdict.PASS) or _IDS.search(result.note) is None:
         return result
     causes = tuple(sorted(failed_causes(result, by_id)))
     note = _IDS.sub(", ".join(causes) or UNCONFIRMED, result.note)
-    return replace(result, note=note, causes=causes)
+    return replace(result, note=note, causes=causes if result.verdict is Verdict.INCONCLUSIVE else ())
 
 
 def failed_causes(result: RequirementResult, by_id: Mapping[str, RequirementResult]) -> set[str]:

@@ -112,15 +112,19 @@ def test_any_error_refuses_a_pending_id_with_an_instance_id(monkeypatch: Patch) 
 
 
 def filter_by_exact_case(request: Request, response: Response) -> Response:
-    """States in a filter are compared as they are written."""
-    wanted = request.body.get("states_filter") if request.api == "ListGroups" else None
-    if not wanted:
+    """States and types in a filter are compared as they are written."""
+    states, types = request.body.get("states_filter"), request.body.get("types_filter")
+    if request.api != "ListGroups" or not (states or types):
         return response
-    rows = [row for row in response.body["groups"] if row["group_state"] in wanted]
+    rows = [
+        row
+        for row in response.body["groups"]
+        if row["group_state"] in (states or row["group_state"]) and row["group_type"] in (types or row["group_type"])
+    ]
     return replace(response, body={**response.body, "groups": rows})
 
 
-def test_case_of_states_is_a_recommendation(monkeypatch: Patch) -> None:
+def test_case_in_filters_is_a_recommendation(monkeypatch: Patch) -> None:
     report = run_altered(monkeypatch, altering_coordinator(filter_by_exact_case), "ADMIN-*")
     assert failed(report) == set()
     assert report.result("ADMIN-33").verdict is Verdict.PASS

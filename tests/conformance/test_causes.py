@@ -142,3 +142,11 @@ def test_a_failed_check_alone_is_a_cause_of_its_own_kind() -> None:
         (("JOIN-01", "JOIN-05"), {"JOIN-05"}),
         (("FETCH-02",), frozenset()),
     ]
+
+
+def test_a_note_on_a_pass_names_what_failed_and_has_no_cause() -> None:
+    note = "1 of 2 scenarios undecided: no answer, blocked by HB-06, JOIN-29"
+    passed = RequirementResult("HB-05", Verdict.PASS, note)
+    resolved = {each.id: each for each in resolve_causes([FAILED, passed, RequirementResult("HB-06", Verdict.PASS)])}
+    assert resolved["HB-05"].note == "1 of 2 scenarios undecided: no answer, blocked by JOIN-29"
+    assert resolved["HB-05"].causes == ()
