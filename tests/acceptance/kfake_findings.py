@@ -44,6 +44,7 @@ KNOWN_FAILURES: Mapping[str, str] = MappingProxyType(
         "STATIC-13": "a replacement with other metadata begins a rebalance (988)",
         "STATIC-18": "a static member that does not rejoin is removed at the rebalance timeout (1370)",
         "TIMER-03": "a session runs out while its JoinGroup is parked, which is never answered (1514)",
+        "TIMER-04": "a session runs out while its SyncGroup is parked, which is never answered (1514)",
         "TIMER-10": "every change during a join phase starts its timer anew, with the longest timeout then (1345)",
         "TIMER-12": "the sync timeout is off once the leader has synced (1483)",
         "GEN-05": "each member that is answered while no leader is found is told that it leads (1427)",

@@ -23,6 +23,9 @@ def judge_recorded(name: str) -> TraceVerdict:
         # Whoever leaves is forgotten with the JoinGroup that waits for its end.
         ("leave-answers-the-parked-join", 15, ("LEAVE-09",), "leave.member"),
         ("nobody-came", 7, ("LEAVE-09",), "leave.member"),
+        # A session runs out while its JoinGroup or SyncGroup is parked.
+        ("parked-join-protects-the-session", 15, ("TIMER-03",), "join.unknown-member"),
+        ("parked-sync-protects-the-session", 11, ("TIMER-04",), "sync.unknown-member"),
         # A clean-up pass has removed the Empty group, and kfake answers GROUP_ID_NOT_FOUND for one that is not there.
         ("static-session-expiry", 5, ("HB-02",), "heartbeat.unknown-group"),
         ("fetches-do-not-extend-the-session", 23, ("FETCH-03",), "fetch.unknown-group"),

@@ -71,7 +71,7 @@ def build_violation(
         or violated_requirements(applied, mismatch, body)
     )
     if is_overdue(mismatch):
-        requirements = overdue_requirements(operation.api, mismatch, rules)
+        requirements = overdue_requirements(part, mismatch, rules)
     wait = f" after {(operation.responded_at or 0) - operation.sent_at} ms" if "time" in mismatch.fields else ""
     return Violation(
         sequence=operation.handle - 1,

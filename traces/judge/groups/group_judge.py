@@ -201,8 +201,9 @@ class GroupJudge:
         if self.stop_reason:
             return
         time, doubt = alive.operation.sent_at, self.excuse
-        for part, overdue in self.silence.overdue_operations(alive, self.last_time):
-            mismatch, record = missing_response(part, overdue), self.trace.records.of(part.operation.handle)
+        for one, overdue in self.silence.overdue_operations(alive, self.last_time):
+            part, mismatch = one.part, missing_response(one, overdue)
+            record = self.trace.records.of(part.operation.handle)
             if doubt is None or not (doubt(part, None, time) or doubt(part, mismatch, time)):
                 self.commit_history()
                 for rule in overdue.rules_of(part.operation.handle):
