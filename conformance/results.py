@@ -216,7 +216,7 @@ class Report:
     `target` describes what was judged and has at least a "name"; `results` are in catalogue order and hold only
     the requirements that were asked for; `rules` is keyed by rule name; `cut_short` says that the run
     ended before its schedules did, or left something undecided, and `ended` how it ended before (None if it did not);
-    `coverage` is there if random schedules were played; `undecided` tells what recorded traces leave open, and why;
+    `coverage` is there if random schedules were played; `undecided` tells what is left open, and why;
     `scope` says how much the run set out to exercise; the `specification` has the requirements of all results;
     `unclassified` are violations that no requirement speaks of; `facts` are there if a target was asked;
     `idle_findings` tell what it did while the kit was idle that no requirement forbids and no broker should do;

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from types import MappingProxyType
 
-from fencepost.conformance.analysis.root_cause import RequirementViolation, RootCauses
+from fencepost.conformance.analysis.root_cause import BLOCKED_BY, RequirementViolation, RootCauses
 from fencepost.conformance.results import Failure, Remark, RemarkKind, RequirementResult, RuleCoverage, Verdict
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.model.catalogue.specification import Rule
@@ -106,15 +106,16 @@ class RequirementFindings:
         self.add_check(CheckStatus.INCONCLUSIVE, note)
 
 
-def explain_missing_checks(findings: Mapping[str, RequirementFindings], run: ScenarioRun) -> None:
+def explain_missing_checks(findings: Mapping[str, RequirementFindings], run: ScenarioRun, causes: RootCauses) -> None:
     """Note that a scenario was played, and why it did not check all of its requirements if it ended early."""
     checked = {check.requirement for check in run.verdict.check_results}
     diverging = (each for each in run.verdict.violations if not each.tolerated or "generation" not in each.fields)
-    blocking = sorted({requirement for violation in diverging for requirement in violation.requirements})
-    reason = f"{run.blocked}, blocked by {', '.join(blocking)}" if blocking else run.blocked
+    blocking = {requirement for violation in diverging for requirement in causes.name_blocking(violation, run)}
     for requirement in run.scenario.requirements:
         if requirement not in findings:
             continue
+        named = sorted(blocking | causes.presumed_by(requirement)) if blocking else ()
+        reason = f"{run.blocked}, {BLOCKED_BY}{', '.join(named)}" if named else run.blocked
         found = findings[requirement]
         if run.blocked:
             found.given_up.append(reason)

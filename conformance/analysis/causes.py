@@ -1,50 +1,102 @@
 """Causes: which failed requirements are one, and which failure an undecided requirement follows from."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from fencepost.conformance.results import Failure, RequirementResult, Verdict
+from fencepost.traces.verdict import FieldDifference
+
+NO_ERROR = "NONE"
+"""How a difference shows an error code that says that all is well."""
+TIMES = frozenset({"early", "late"})
+"""Differences in when a response comes; the values are those of one run alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
     """One thing that a target does wrong: the failure that shows it best, and the requirements that it violates.
 
-    The requirement of that failure comes first.
+    The requirement of that failure comes first; `alike` are those that are violated by the same wrong response of the
+    same rule.
     """
 
     requirements: tuple[str, ...]
     failure: Failure | None
+    alike: frozenset[str] = frozenset()
+    title: str = ""
+    """What is wrong, in a line."""
 
-    @property
-    def title(self) -> str:
-        """What is wrong, in a line."""
-        if self.failure is None:
-            return "a violation of which no failure is shown"
-        if not self.failure.differences:
-            return self.failure.title or self.failure.observed
-        first = self.failure.differences[0]
-        return f"{self.failure.title}: expected {first.expected}, observed {first.observed}"
+
+ShownResult: TypeAlias = tuple[RequirementResult, Failure | None]
+"""A failed requirement and its shortest failure, if any is shown."""
 
 
 def find_causes(results: Iterable[RequirementResult]) -> tuple[Cause, ...]:
-    """The causes of all failed requirements, in the order in which they are met."""
-    members: dict[str, list[tuple[RequirementResult, Failure | None]]] = {}
-    for result in results:
-        if result.verdict is not Verdict.FAIL:
-            continue
+    """The causes of all failed requirements, in the order in which they are met.
+
+    Failures have one cause if any of their traits is the same, directly or by others between them.
+    """
+    members: dict[int, list[ShownResult]] = {}
+    cause_of: dict[Hashable, int] = {}
+    failed = (result for result in results if result.verdict is Verdict.FAIL)
+    for place, result in enumerate(failed):
         shown = next(iter(result.failures_by_length()), None)
-        kind = shown.kind if shown is not None and shown.kind else result.id
-        members.setdefault(kind, []).append((result, shown))
+        traits = traits_of(shown) if shown is not None else (result.id,)
+        first, *others = sorted({cause_of[each] for each in traits if each in cause_of}) or [place]
+        for other in others:
+            members[first] += members.pop(other)
+        cause_of.update(dict.fromkeys(traits, first))
+        cause_of = {trait: first if cause in others else cause for trait, cause in cause_of.items()}
+        members.setdefault(first, []).append((result, shown))
     return tuple(map(build_cause, members.values()))
 
 
-def build_cause(members: list[tuple[RequirementResult, Failure | None]]) -> Cause:
-    """The cause of failures of one kind; the shortest one shows it."""
+def traits_of(failure: Failure) -> tuple[Hashable, ...]:
+    """What failures of one cause have in common: the kind; the first wrong value of a response to the same API; a wrong
+    error in the same state, whatever the API."""
+    traits: list[Hashable] = [failure.kind or failure.title or failure.observed]
+    for first in failure.differences[:1]:
+        if first.name not in TIMES:
+            expected = "" if is_error_code(first) else first.expected
+            traits.append((answered_api(failure), first.name, expected, first.observed))
+        if is_error_code(first) and first.observed != NO_ERROR:
+            traits.append((failure.state, first.name, first.observed))
+    return tuple(traits)
+
+
+def is_error_code(difference: FieldDifference) -> bool:
+    """Whether it is in an error code; which one is expected depends on the situation, not on the cause."""
+    return difference.name.rpartition(".")[2] == "error_code"
+
+
+def answered_api(failure: Failure) -> str:
+    """The API of the wrong response, with which the title of a failure begins."""
+    return failure.title.partition(" ")[0]
+
+
+def build_cause(members: list[ShownResult]) -> Cause:
+    """The cause of failures that belong together; the shortest one shows it."""
     best = min(range(len(members)), key=lambda place: schedule_length(members[place][1]))
     ordered = [members[best], *members[:best], *members[best + 1 :]]
-    return Cause(tuple(result.id for result, _ in ordered), ordered[0][1])
+    shown = ordered[0][1]
+    alike = (result.id for result, other in ordered[1:] if other is None or (shown and other.kind == shown.kind))
+    return Cause(tuple(result.id for result, _ in ordered), shown, frozenset(alike), describe_cause(ordered))
+
+
+def describe_cause(members: Sequence[ShownResult]) -> str:
+    """What is wrong, in a line: the wrong value of the first failure, and all that is expected in its place."""
+    shown = members[0][1]
+    if shown is None:
+        return "a violation of which no failure is shown"
+    if not shown.differences:
+        return shown.title or shown.observed
+    first = shown.differences[0]
+    others = (other.differences[0] for _, other in members if other is not None and other.differences)
+    alike = (each.expected for each in others if (each.name, each.observed) == (first.name, first.observed))
+    expected = " or ".join(dict.fromkeys((first.expected, *alike)))
+    return f"{shown.title}: expected {expected}, observed {first.observed}"
 
 
 def schedule_length(failure: Failure | None) -> tuple[bool, int]:
@@ -62,20 +114,20 @@ UNCONFIRMED = "a wrong response that no failure here explains"
 def resolve_causes(results: Iterable[RequirementResult]) -> list[RequirementResult]:
     """The results, inconclusive ones with the failed requirements that they follow from.
 
-    A note names the violations that blocked a requirement in its own trace. What they follow from in turn counts, so
-    that a note names nothing but requirements that failed.
+    A note names the violations that blocked a requirement in its own trace, or some scenarios of one that passed. What
+    they follow from in turn counts, so that a note names nothing but requirements that failed.
     """
     by_id = {result.id: result for result in results}
     return [resolve_cause(result, by_id) for result in by_id.values()]
 
 
 def resolve_cause(result: RequirementResult, by_id: Mapping[str, RequirementResult]) -> RequirementResult:
-    """The result with its causes, if it is inconclusive and its note names any requirement."""
-    if result.verdict is not Verdict.INCONCLUSIVE or _IDS.search(result.note) is None:
+    """The result with its causes, if it is inconclusive and its note names any requirement; a pass with its note."""
+    if result.verdict not in (Verdict.INCONCLUSIVE, Verdict.PASS) or _IDS.search(result.note) is None:
         return result
     causes = tuple(sorted(failed_causes(result, by_id)))
     note = _IDS.sub(", ".join(causes) or UNCONFIRMED, result.note)
-    return replace(result, note=note, causes=causes)
+    return replace(result, note=note, causes=causes if result.verdict is Verdict.INCONCLUSIVE else ())
 
 
 def failed_causes(result: RequirementResult, by_id: Mapping[str, RequirementResult]) -> set[str]:

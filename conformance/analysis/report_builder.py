@@ -140,12 +140,16 @@ class ReportBuilder:
                     continue
                 if violation.requirement in self.findings:
                     self.findings[violation.requirement].add_violation(status, note)
+                elif status is ViolationStatus.UNCONFIRMED:
+                    self.undecided.append(f"a violation that no requirement speaks of: {note}")
                 if status is ViolationStatus.CONSEQUENCE:
                     again = violation.requirement in confirmed.get(run.scenario.name, ())
                     trace = Consequence(origin.trace, causes.causes_of(violation, run) or frozenset(), again)
                     self.consequences.setdefault(violation.requirement, []).append(trace)
-            self.add_checks(run.verdict.check_results)
-            explain_missing_checks(self.findings, run)
+            self.add_checks(
+                replace(check, note=causes.rename_blocking(check.note, run)) for check in run.verdict.check_results
+            )
+            explain_missing_checks(self.findings, run, causes)
 
     def add_trace(self, key: Hashable, summary: TraceSummary) -> None:
         """Add the counts of a recorded trace, or of a part of it: parts of one trace have the same key."""

@@ -5,7 +5,7 @@ else. Only the requirement that speaks of the wrong thing is to be reported for 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fencepost.conformance.analysis.diagnosis import Evidence, name_requirement
@@ -14,10 +14,12 @@ from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.catalogue.specification import Rule, Specification
 from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict, Violation
 
-SHARED_FIELDS = frozenset({"error"})
-"""Fields that nearly every requirement checks; each of the others is the subject of a few."""
+SHARED_FIELDS = frozenset({"error", "entries"})
+"""Fields with errors, which nearly every requirement checks; each of the others is the subject of a few."""
 UNCLASSIFIED = "unclassified"
 """In place of a requirement: no requirement speaks of the wrong response, and no behaviour of the model explains it."""
+BLOCKED_BY = "blocked by "
+"""How the judge begins a note on what another violation kept it from judging."""
 INCIDENTAL_NOTE = "blocked by another violation: it holds wherever a scenario looks at it"
 
 
@@ -75,8 +77,8 @@ class RootCauses:
         self.specification = specification
         self.satisfied = satisfied_requirements(runs)
         self.owners = find_owners(runs, self.satisfied)
-        self.checked: dict[str, list[str]] = {}
-        """By kind of violation, the requirements whose checks it failed."""
+        self.checked: dict[Hashable, list[str]] = {}
+        """By wrong answer, the requirements whose checks it failed."""
         self.crash_violations: list[str] = []
         """The requirements whose checks a crash of the target failed."""
         self.independent: frozenset[str] = frozenset()
@@ -86,7 +88,7 @@ class RootCauses:
         found = [(each, played) for played in runs for each in violations_in(played.verdict)]
         for each, played in found:
             if each.is_checked and each.violation is not None:
-                self.checked.setdefault(each.violation.kind, []).append(each.requirement)
+                self.checked.setdefault(wrong_answer(each.violation), []).append(each.requirement)
                 if is_crash(each.violation, played):
                     self.crash_violations.append(each.requirement)
         self.independent = frozenset(each.requirement for each, played in found if not self.cause_of(each, played))
@@ -109,7 +111,7 @@ class RootCauses:
         causes = self.causes_of(violation, run)
         if causes is None:
             return INCIDENTAL_NOTE
-        return "blocked by " + ", ".join(sorted(causes)) if causes else ""
+        return BLOCKED_BY + ", ".join(sorted(causes)) if causes else ""
 
     def name_cause(self, violation: RequirementViolation, run: ScenarioRun) -> str:
         """The requirement that says most of a violation: the first that it follows from, or its own."""
@@ -123,22 +125,54 @@ class RootCauses:
             named = name_requirement(Evidence(id, fault, run.verdict.rules), self.scenario_evidence)
             if named != id:
                 return frozenset({named})
-        others: Iterable[str] = prerequisites_of(id, self.specification.prerequisites) & self.independent
+        others: Iterable[str] = self.presumed_by(id)
         if fault is not None:
-            owner = self.owners.get(fault.kind, id)
+            owner = self.owners.get(wrong_answer(fault), id)
             if id not in (owner, *requirements_about(fault, self.specification.rules)):
                 others = (owner,)
             elif not violation.is_checked and id not in run.scenario.requirements:
-                same = self.crash_violations if is_crash(fault, run) else self.checked.get(fault.kind, [])
+                same = self.crash_violations if is_crash(fault, run) else self.checked.get(wrong_answer(fault), [])
                 others = others if id in same else same or others
                 if not others and self.checked and id in self.satisfied:
                     return None
         return frozenset(others)
 
+    def presumed_by(self, id: str) -> frozenset[str]:
+        """The prerequisites of a requirement that are violated independently."""
+        return prerequisites_of(id, self.specification.prerequisites) & self.independent
+
+    def name_blocking(self, fault: Violation, run: ScenarioRun) -> tuple[str, ...]:
+        """The requirements by which a violation of a run is known: what it follows from, else those whose checks show
+        it, else those of its rule."""
+        answer = wrong_answer(fault)
+        shown = [self.owners[answer]] if answer in self.owners else self.checked.get(answer) or fault.requirements
+        named: dict[str, None] = {}
+        for id in shown:
+            violation = RequirementViolation(id, fault.sequence, fault, is_checked=id not in fault.requirements)
+            named.update(dict.fromkeys(sorted(self.causes_of(violation, run) or (id,))))
+        return tuple(named)
+
+    def rename_blocking(self, note: str, run: ScenarioRun) -> str:
+        """The note, with the violation of the run that it names by the requirements by which that is known."""
+        for fault in run.verdict.violations:
+            named = f"{BLOCKED_BY}{', '.join(fault.requirements)}"
+            if fault.requirements and (note == named or f"{named} at " in note):
+                return note.replace(named, f"{BLOCKED_BY}{', '.join(self.name_blocking(fault, run))}")
+        return note
+
 
 def is_crash(fault: Violation | None, run: ScenarioRun) -> bool:
     """The target went down instead of responding."""
     return fault is not None and run.crashed and "closed" in fault.fields
+
+
+def wrong_answer(fault: Violation) -> Hashable:
+    """What violations have in common that are the same wrong answer: the kind; of a wrong error the API, the
+    requirements and the errors seen, whatever the rule."""
+    if "error" not in fault.fields or "time" in fault.fields or not fault.requirements:
+        return fault.kind
+    errors = frozenset(each.observed for each in fault.differences if each.name.endswith("error_code"))
+    return fault.api, fault.fields, fault.requirements, errors
 
 
 def requirements_about(fault: Violation, rules: Mapping[str, Rule]) -> tuple[str, ...]:
@@ -166,12 +200,12 @@ def satisfied_requirements(runs: Sequence[ScenarioRun]) -> frozenset[str]:
     )
 
 
-def find_owners(runs: Sequence[ScenarioRun], satisfied: frozenset[str]) -> dict[str, str]:
-    """By kind of violation the requirement about it, if it is violated somewhere and satisfied nowhere.
+def find_owners(runs: Sequence[ScenarioRun], satisfied: frozenset[str]) -> dict[Hashable, str]:
+    """By wrong answer the requirement about it, if it is violated somewhere and satisfied nowhere.
 
     The same wrong answer elsewhere is a consequence, whatever else a scenario wanted to show by it.
     """
-    owners: dict[str, str] = {}
+    owners: dict[Hashable, str] = {}
     for played in runs:
         marked = {(mark.sequence, mark.requirement) for mark in played.verdict.check_results}
         for violation in violations_in(played.verdict):
@@ -179,9 +213,9 @@ def find_owners(runs: Sequence[ScenarioRun], satisfied: frozenset[str]) -> dict[
             if (
                 fault is None
                 or owner not in fault.requirements
-                or not (fault.tolerated or set(fault.fields) <= SHARED_FIELDS)
+                or not (fault.tolerated or "error" in fault.fields or set(fault.fields) <= SHARED_FIELDS)
             ):
                 continue
             if (violation.sequence, owner) in marked or owner not in satisfied:
-                owners.setdefault(fault.kind, owner)
+                owners.setdefault(wrong_answer(fault), owner)
     return owners

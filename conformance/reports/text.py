@@ -81,7 +81,12 @@ def _report_blocks(report: Report, colour: bool) -> list[str]:
     for cause in causes:
         first, *others = cause.requirements
         blocks.append(_failure_block(by_id[first], requirements[first], paint))
-        blocks += (_same_failure_block(by_id[id], requirements[id], first, paint) for id in others)
+        for id in others:
+            result, requirement = by_id[id], requirements[id]
+            if id in cause.alike:
+                blocks.append(_same_failure_block(result, requirement, first, paint))
+            else:
+                blocks.append(_failure_block(result, requirement, paint))
     blocks += (_unclassified_block(failure, paint) for failure in report.unclassified)
     if report.results:
         blocks.append(_family_table(report))
@@ -107,7 +112,7 @@ def render_summary(report: Report) -> str:
 
 
 def _open_questions(undecided: Sequence[str]) -> str:
-    """What recorded traces leave open."""
+    """What is left open."""
     lines = [f"  {escape_unprintable(each)}" for each in undecided[:MAX_OPEN_SHOWN]]
     more = len(undecided) - len(lines)
     return "\n".join(["Left open", *lines, *([f"  and {more} more"] if more else [])])

@@ -180,6 +180,11 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
             for call in [self.heartbeat(member) for member in members]:
                 await call
 
+    async def keep_when_empty(self) -> None:
+        """Commit an offset, so that no clean-up pass removes the group once its last member is gone."""
+        if "OffsetCommit" in self.description.versions:
+            await self.commit(None, {0: 0})
+
     async def wait_for_state(self, state: str) -> bool:
         """Wait until DescribeGroups shows the group in the state: requests that lead there are then handled.
 
@@ -293,6 +298,15 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
             self.checks.append(Check(requirement, call, ("error",), reached, note, may_close=True))
         else:
             self.add_check(requirement, call, fields="error", reached=reached, note=note)
+
+    async def check_join_new(self, requirements: OneOrMore, member: Member) -> Call:
+        """Join as a new member; returns the last call, to await. If that takes two steps, the error of the first is
+        evidence of each of the requirements, and the last call where it is not MEMBER_ID_REQUIRED."""
+        first = self.join(member)
+        if self.highest_version("JoinGroup") < 4:
+            return first
+        await self.check(requirements, first, fields="error")
+        return self.join(member) if first.error == Error.MEMBER_ID_REQUIRED else first
 
     async def check_rebalance_started(
         self, requirement: str, *, observer: Member, request: Callable[[Member], Call] | None = None

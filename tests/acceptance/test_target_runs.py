@@ -19,13 +19,29 @@ def kit_run(exit_code: int, **verdicts: str) -> KitRun:
 
 def test_a_run_is_told_by_verdicts_failures_and_seconds() -> None:
     figures = list(targets.describe_run("seed 1", kit_run(1, A="pass", B="fail", C="pass", D="fail")))
-    assert [figure.value for figure in figures] == [1, "2 pass, 2 fail", "B, D", 1.5]
+    assert [figure.value for figure in figures] == [1, "2 pass, 2 fail", "B, D", "none", 1.5]
     assert all(figure.kept for figure in figures)
 
 
 def test_an_impossible_run_is_a_miss() -> None:
     [code, *_] = targets.describe_run("seed 1", kit_run(2, A="pass"))
     assert not code.kept
+
+
+def test_a_note_may_name_nothing_but_what_failed() -> None:
+    run = kit_run(1, A="fail", B="inconclusive", C="pass")
+    for row, note in zip(
+        run.report["requirements"], ("", "blocked by HB-01, HB-02 at request 5", "see HB-03"), strict=True
+    ):
+        row["note"] = note
+    assert list(targets.dangling_notes(run)) == ["B"]
+    run.report["requirements"] += [{"id": f"HB-0{number}", "verdict": "fail"} for number in (1, 2)]
+    assert list(targets.dangling_notes(run)) == []
+
+
+def test_failures_of_kfake_are_known() -> None:
+    run = kit_run(1, **{"HB-01": "fail", "HB-03": "fail", "HB-04": "pass"})
+    assert list(targets.unknown_failures(run)) == ["HB-03"]
 
 
 def test_verdicts_are_compared_between_seeds() -> None:

@@ -10,12 +10,16 @@ import pytest
 from fencepost.adapters.bundled.classic.coordinator import Coordinator
 from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.analysis.failures import Origin
+from fencepost.conformance.analysis.report_builder import ReportBuilder
+from fencepost.conformance.analysis.root_cause import UNCLASSIFIED
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.results import Report, Verdict
+from fencepost.conformance.results import ExitCode, Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario, ScenarioFunction
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import select_requirements
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.zoo.faulty import faulty_coordinator
@@ -108,15 +112,19 @@ def test_any_error_refuses_a_pending_id_with_an_instance_id(monkeypatch: Patch) 
 
 
 def filter_by_exact_case(request: Request, response: Response) -> Response:
-    """States in a filter are compared as they are written."""
-    wanted = request.body.get("states_filter") if request.api == "ListGroups" else None
-    if not wanted:
+    """States and types in a filter are compared as they are written."""
+    states, types = request.body.get("states_filter"), request.body.get("types_filter")
+    if request.api != "ListGroups" or not (states or types):
         return response
-    rows = [row for row in response.body["groups"] if row["group_state"] in wanted]
+    rows = [
+        row
+        for row in response.body["groups"]
+        if row["group_state"] in (states or row["group_state"]) and row["group_type"] in (types or row["group_type"])
+    ]
     return replace(response, body={**response.body, "groups": rows})
 
 
-def test_case_of_states_is_a_recommendation(monkeypatch: Patch) -> None:
+def test_case_in_filters_is_a_recommendation(monkeypatch: Patch) -> None:
     report = run_altered(monkeypatch, altering_coordinator(filter_by_exact_case), "ADMIN-*")
     assert failed(report) == set()
     assert report.result("ADMIN-33").verdict is Verdict.PASS
@@ -301,3 +309,49 @@ def test_the_first_generation_of_a_new_group_is_that_of_a_new_group(monkeypatch:
 
 def test_a_commit_after_leaving_an_empty_group_is_charged_where_an_offset_keeps_the_group(monkeypatch: Patch) -> None:
     assert failed(run_altered(monkeypatch, ForgetfulOfLeavers, "COMMIT-05")) == {"COMMIT-05"}
+
+
+class StrangeToLeaders(Coordinator):
+    """The leader of a Stable group that rejoins gets UNSUPPORTED_VERSION, although its request is carried out."""
+
+    def handle(self, request: Request, now: int) -> list[Response]:
+        responses = super().handle(request, now)
+        is_rejoin = (
+            request.api == "JoinGroup" and request.body["member_id"] and request.body["rebalance_timeout_ms"] == 1
+        )
+        if is_rejoin and all(response.handle != request.handle for response in responses):
+            refusal: Body = {"generation_id": -1, "protocol_type": None, "protocol_name": None, "members": []}
+            named = {"leader": "", "member_id": request.body["member_id"], "skip_assignment": False}
+            body = {"throttle_time_ms": 0, "error_code": Error.UNSUPPORTED_VERSION, **refusal, **named}
+            responses.append(Response(request.handle, body))
+        return responses
+
+
+async def rejoin_as_the_leader(group: ScenarioContext) -> None:
+    """The leader begins a rebalance, and the follower does not come."""
+    leader, _ = await group.form_stable_group(group.member("A"), group.member("B"))
+    await group.join(leader, rebalance_timeout_ms=1)
+
+
+def play_as_the_leader(patch: Patch) -> ScenarioRun:
+    """The run of a scenario in which the leader gets a strange refusal."""
+    install(patch, StrangeToLeaders)
+    play = Scenario("played", (), rejoin_as_the_leader)
+    run = run_virtual(BundledRun(Plan(BUNDLED), Profile()).play(play, "run"))
+    return replace(run, verdict=judge(run.header, run.events))
+
+
+def test_an_error_that_no_rule_gives_instead_of_waiting_is_charged_to_nobody(monkeypatch: Patch) -> None:
+    [found] = play_as_the_leader(monkeypatch).verdict.violations
+    assert (found.api, found.fields, found.requirements) == ("JoinGroup", ("error", "time"), ())
+
+
+@pytest.mark.parametrize("is_confirmed", [True, False])
+def test_a_violation_that_no_requirement_speaks_of_is_never_lost(is_confirmed: bool, monkeypatch: Patch) -> None:
+    builder = ReportBuilder(["HB-05"])
+    confirmed = {"played": frozenset({UNCLASSIFIED})} if is_confirmed else {"played": frozenset[str]()}
+    builder.add_runs([play_as_the_leader(monkeypatch)], confirmed, lambda run: Origin("trace.jsonl", ""))
+    report = builder.build(schedules=1, events=1, seconds=0)
+    assert report.exit_code() is (ExitCode.VIOLATION if is_confirmed else ExitCode.INCONCLUSIVE)
+    assert len(report.unclassified) == is_confirmed
+    assert ["trace.jsonl" in each for each in report.undecided] == [True] * (not is_confirmed)

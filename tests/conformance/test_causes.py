@@ -1,11 +1,13 @@
 """Notes on undecided requirements name nothing but requirements that failed."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from fencepost.conformance.analysis.causes import UNCONFIRMED, find_causes, resolve_causes
-from fencepost.conformance.results import RequirementResult, Verdict
+from fencepost.conformance.results import Failure, RequirementResult, Verdict
+from fencepost.traces.verdict import FieldDifference
 from tests.support.sample_reports import JOIN_29, LONGER
 
 
@@ -58,3 +60,93 @@ def test_the_requirement_with_the_shortest_schedule_shows_a_cause() -> None:
     (cause, alone) = find_causes([FAILED, other, PASSED])
     assert (cause.requirements, alone.requirements) == (("JOIN-29",), ("JOIN-32",))
     assert cause.title.endswith("expected 1, observed -1")
+
+
+# --- which failures have one cause
+
+
+def fail(id: str, api: str, name: str, expected: str, observed: str, state: str = "") -> RequirementResult:
+    """A failed requirement, of a kind of its own."""
+    failure = replace(
+        JOIN_29,
+        title=f"{api} response has the wrong {name}",
+        differences=(FieldDifference(name, expected, observed),),
+        state=state or f"as it is for {id}",
+        kind=id,
+    )
+    return RequirementResult(id, Verdict.FAIL, failures=(failure,))
+
+
+def causes_of(*results: RequirementResult) -> list[tuple[str, ...]]:
+    """The requirements of each cause."""
+    return [cause.requirements for cause in find_causes(results)]
+
+
+def test_a_wrong_error_of_an_api_is_one_cause_whatever_is_expected() -> None:
+    results = (
+        fail("HB-03", "Heartbeat", "error_code", "UNKNOWN_MEMBER_ID", "NONE"),
+        fail("HB-14", "Heartbeat", "error_code", "FENCED_INSTANCE_ID", "NONE"),
+        fail("COMMIT-05", "OffsetCommit", "error_code", "UNKNOWN_MEMBER_ID", "NONE"),
+        fail("HB-07", "Heartbeat", "error_code", "NONE", "REBALANCE_IN_PROGRESS"),
+    )
+    assert causes_of(*results) == [("HB-03", "HB-14"), ("COMMIT-05",), ("HB-07",)]
+    first = find_causes(results)[0]
+    assert first.title.endswith("expected UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID, observed NONE")
+    assert first.alike == frozenset()
+
+
+def test_a_wrong_error_in_one_state_is_one_cause_whatever_the_api() -> None:
+    gone = "the group does not exist"
+    assert causes_of(
+        fail("HB-01", "Heartbeat", "error_code", "INVALID_GROUP_ID", "GROUP_ID_NOT_FOUND", gone),
+        fail("SYNC-02", "SyncGroup", "error_code", "UNKNOWN_MEMBER_ID", "GROUP_ID_NOT_FOUND", gone),
+        fail("COMMIT-11", "OffsetCommit", "error_code", "ILLEGAL_GENERATION", "NONE", gone),
+        fail("JOIN-05", "JoinGroup", "error_code", "UNKNOWN_MEMBER_ID", "NONE", gone),
+    ) == [("HB-01", "SYNC-02"), ("COMMIT-11",), ("JOIN-05",)]
+
+
+def test_a_wrong_value_is_one_cause_if_the_same_is_expected() -> None:
+    assert causes_of(
+        fail("JOIN-29", "JoinGroup", "generation_id", "2", "3"),
+        fail("GEN-01", "JoinGroup", "generation_id", "1", "3"),
+        fail("JOIN-32", "JoinGroup", "generation_id", "2", "3"),
+    ) == [("JOIN-29", "JOIN-32"), ("GEN-01",)]
+
+
+def test_moments_are_those_of_one_run() -> None:
+    early = "no response yet"
+    assert causes_of(
+        fail("JOIN-28", "JoinGroup", "early", early, "NONE at 335 ms"),
+        fail("JOIN-44", "JoinGroup", "early", early, "NONE at 335 ms"),
+    ) == [("JOIN-28",), ("JOIN-44",)]
+
+
+def test_causes_meet_over_a_failure_that_is_like_both() -> None:
+    gone = "the group does not exist"
+    assert causes_of(
+        fail("HB-02", "Heartbeat", "error_code", "UNKNOWN_MEMBER_ID", "GROUP_ID_NOT_FOUND", gone),
+        fail("SYNC-16", "SyncGroup", "error_code", "NONE", "GROUP_ID_NOT_FOUND"),
+        fail("SYNC-02", "SyncGroup", "error_code", "UNKNOWN_MEMBER_ID", "GROUP_ID_NOT_FOUND", gone),
+    ) == [("HB-02", "SYNC-16", "SYNC-02")]
+
+
+def test_a_failed_check_alone_is_a_cause_of_its_own_kind() -> None:
+    def differing(id: str, note: str) -> RequirementResult:
+        shown = Failure("trace", 1, f"(differs in {note})", (), "", title=f"differs in {note}", kind=note)
+        return RequirementResult(id, Verdict.FAIL, failures=(shown,))
+
+    found = find_causes(
+        [differing("JOIN-01", "member"), differing("JOIN-05", "member"), differing("FETCH-02", "offset")]
+    )
+    assert [(cause.requirements, cause.alike) for cause in found] == [
+        (("JOIN-01", "JOIN-05"), {"JOIN-05"}),
+        (("FETCH-02",), frozenset()),
+    ]
+
+
+def test_a_note_on_a_pass_names_what_failed_and_has_no_cause() -> None:
+    note = "1 of 2 scenarios undecided: no answer, blocked by HB-06, JOIN-29"
+    passed = RequirementResult("HB-05", Verdict.PASS, note)
+    resolved = {each.id: each for each in resolve_causes([FAILED, passed, RequirementResult("HB-06", Verdict.PASS)])}
+    assert resolved["HB-05"].note == "1 of 2 scenarios undecided: no answer, blocked by JOIN-29"
+    assert resolved["HB-05"].causes == ()

@@ -10,6 +10,7 @@ from fencepost.conformance.reports.layout import escape_unprintable
 from fencepost.conformance.reports.text import fold_ids, outcome_line, render_replay, render_report
 from fencepost.conformance.results import ExitCode, Report, RequirementResult, Scope, Verdict
 from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.traces.verdict import FieldDifference
 from tests.support.sample_reports import JOIN_29, KEPT, VIOLATED
 
 VIOLATED_TEXT = """\
@@ -174,10 +175,11 @@ def test_headlines(verdicts: str, scope: Scope, cut_short: bool, expected: str) 
 
 def test_requirements_that_fail_by_the_same_response_are_one_cause() -> None:
     shorter = replace(JOIN_29, schedule=JOIN_29.schedule[:2])
+    other = (FieldDifference("generation_id", "1", "2"),)
     results = (
         RequirementResult("JOIN-29", Verdict.FAIL, failures=(JOIN_29,)),
         RequirementResult("JOIN-32", Verdict.FAIL, failures=(shorter,)),
-        RequirementResult("SYNC-10", Verdict.FAIL, failures=(replace(JOIN_29, kind="another"),)),
+        RequirementResult("SYNC-10", Verdict.FAIL, failures=(replace(JOIN_29, kind="another", differences=other),)),
     )
     text = render_report(replace(KEPT, results=results, scope=Scope.FULL))
     assert "   1. JOIN-32, JOIN-29: JoinGroup response has the wrong generation_id: expected 1, observed -1" in text

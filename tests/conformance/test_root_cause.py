@@ -6,6 +6,7 @@ something else. A whole run has to report the flaw under the requirements that s
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -115,3 +116,20 @@ def empty_rounds_do_not_count(patch: Patch) -> None:
 def test_run_reports_only_the_root_cause(flaw: Callable[[Patch], None], broken: set[str], monkeypatch: Patch) -> None:
     flaw(monkeypatch)
     assert failed_requirements() == broken
+
+
+def unknown_groups_are_told(request: Request, response: Response) -> Response:
+    """A group that does not exist gets GROUP_ID_NOT_FOUND from every API of members."""
+    if request.api in {"Heartbeat", "SyncGroup"} and response.body["error_code"] == Error.UNKNOWN_MEMBER_ID:
+        return replace(response, body={**response.body, "error_code": Error.GROUP_ID_NOT_FOUND})
+    return response
+
+
+def test_what_shows_by_an_answer_that_is_wrong_everywhere_follows_from_it(monkeypatch: Patch) -> None:
+    install(monkeypatch, altering_coordinator(unknown_groups_are_told))
+    bundled = BundledRun(Plan(BUNDLED), Profile())
+    asked = select_requirements(("HB-02", "HB-03", "TIMER-01", "STATIC-21", "FETCH-08"))
+    report = asyncio.run(bundled.run(asked, lambda progress: None))
+    assert {result.id for result in report.failed_results()} == {"HB-02", "HB-03"}
+    follow = {result.id: result.causes for result in report.results if result.verdict is Verdict.INCONCLUSIVE}
+    assert follow == dict.fromkeys(("STATIC-21", "FETCH-08"), ("HB-02",))

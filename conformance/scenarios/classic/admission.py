@@ -153,7 +153,8 @@ async def emptied_group_changes_type(group: ScenarioContext) -> None:
     """A group that all members have left accepts another protocol type."""
     (a,) = await group.form_stable_group(group.member("A"))
     await group.leave(a)
-    await group.check("JOIN-22", await group.join_new(group.member("B", protocol_type="connect")))
+    newcomer = group.member("B", protocol_type="connect")
+    await group.check("JOIN-22", await group.check_join_new("JOIN-22", newcomer))
 
 
 @admission.add("JOIN-23")

@@ -1,6 +1,6 @@
 """The size limit of a group (KIP-389)."""
 
-from fencepost.conformance.scenario.context import Member, ScenarioContext, Unsupported
+from fencepost.conformance.scenario.context import PREPARING, Member, ScenarioContext, Unsupported
 from fencepost.conformance.scenario.scenario import ScenarioFamily
 from fencepost.model.errors import Error
 
@@ -46,10 +46,8 @@ async def parked_joins_are_counted(group: ScenarioContext) -> None:
         "N", session_timeout=group.long_session_timeout, rebalance_timeout=2 * group.rebalance_timeout
     )
     calls = [group.join(leader)]
-    await group.sleep(group.short_pause)
-    if group.highest_version("JoinGroup") >= 4:
-        await group.check("JOIN-48", group.join(newcomer), fields="error")
-    calls += [group.join(newcomer), *(group.join(follower) for follower in followers)]
+    await group.wait_for_state(PREPARING)
+    calls += [await group.check_join_new("JOIN-48", newcomer), *(group.join(follower) for follower in followers)]
     await group.sleep(group.short_pause)
     refused = group.join(last)
     is_full = (await refused)["error_code"] == Error.GROUP_MAX_SIZE_REACHED

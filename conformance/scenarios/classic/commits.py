@@ -204,6 +204,7 @@ async def commits_extend_the_session_in_preparing(group: ScenarioContext) -> Non
 @commits.add("COMMIT-20")
 async def refused_commits_do_not_extend_the_session(group: ScenarioContext) -> None:
     """A member that only commits in another generation expires."""
+    await group.keep_when_empty()
     (a,) = await group.form_stable_group(group.member("A"))
 
     wrong = a.generation + 1

@@ -96,6 +96,7 @@ async def describe_a_pending_id(group: ScenarioContext) -> None:
 @descriptions.add("ADMIN-10")
 async def looking_does_not_extend_the_session(group: ScenarioContext) -> None:
     """DescribeGroups and ListGroups do not extend a session."""
+    await group.keep_when_empty()
     (a,) = await group.form_stable_group(group.member("A"))
 
     async def look() -> None:
@@ -183,11 +184,18 @@ async def list_by_state_in_another_case(group: ScenarioContext) -> None:
         await group.check("ADMIN-33", await list_groups_nearby(group, states, at_least=4), fields="listed")
 
 
+@descriptions.add("ADMIN-33")
+async def list_by_type_in_another_case(group: ScenarioContext) -> None:
+    """Filters on types ignore case."""
+    await group.form_stable_group(group.member("A"))
+    await group.check("ADMIN-33", await list_groups_nearby(group, types=("Classic",), at_least=5), fields="listed")
+
+
 @descriptions.add("ADMIN-13")
 async def list_by_type(group: ScenarioContext) -> None:
     """Every group of this protocol has the type `classic`."""
     await group.form_stable_group(group.member("A"))
-    for types in (("Classic",), ("consumer",), ("consumer", "classic"), ()):
+    for types in (("classic",), ("consumer",), ("consumer", "classic"), ()):
         await group.check(
             "ADMIN-13", await list_groups_nearby(group, types=types, at_least=5), fields=("error", "listed", "type")
         )

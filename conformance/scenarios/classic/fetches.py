@@ -128,6 +128,7 @@ async def fetch_in_every_state(group: ScenarioContext) -> None:
 @fetches.add("FETCH-08")
 async def fetches_do_not_extend_the_session(group: ScenarioContext) -> None:
     """A member that only fetches expires."""
+    await group.keep_when_empty()
     (a,) = await group.form_stable_group(group.member("A"))
     await act_regularly(group, time_past_session(group), group.fetch)
     await group.check("FETCH-08", group.heartbeat(a))

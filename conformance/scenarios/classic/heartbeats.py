@@ -118,6 +118,7 @@ async def heartbeat_in_preparing_extends_the_session(group: ScenarioContext) -> 
 @heartbeats.add("HB-10")
 async def refused_heartbeat_does_not_extend(group: ScenarioContext) -> None:
     """A member that only sends Heartbeats of another generation expires."""
+    await group.keep_when_empty()
     (a,) = await group.form_stable_group(group.member("A"))
 
     past = 0

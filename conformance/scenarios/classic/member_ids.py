@@ -88,6 +88,7 @@ async def pending_id_joins(group: ScenarioContext) -> None:
 @member_ids.add("JOIN-12")
 async def second_request_counts(group: ScenarioContext) -> None:
     """The protocols and the session timeout of the second JoinGroup count, not those of the first."""
+    await group.keep_when_empty()
     version = group.highest_version("JoinGroup", 4)
     member = group.member("A")
     first = await group.join(

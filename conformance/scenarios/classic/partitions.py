@@ -53,6 +53,7 @@ async def commit_of_nothing(group: ScenarioContext) -> None:
 @partitions.add("COMMIT-14")
 async def commits_of_nothing_do_not_extend_the_session(group: ScenarioContext) -> None:
     """A member that only commits to partitions that do not exist expires."""
+    await group.keep_when_empty()
     (a,) = await group.form_stable_group(group.member("A"))
 
     async def commit() -> None:

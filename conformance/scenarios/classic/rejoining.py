@@ -121,6 +121,7 @@ async def order_of_protocols_counts(group: ScenarioContext) -> None:
 @rejoining.add("JOIN-35")
 async def changed_timeout_is_no_change(group: ScenarioContext) -> None:
     """A follower that rejoins with a longer session timeout gets the current generation and keeps the old one."""
+    await group.keep_when_empty()
     _, b = await group.form_stable_group(group.member("A"), group.member("B"))
 
     longer = group.long_session_timeout
@@ -174,7 +175,9 @@ async def rebalance_timeout_drops_the_absent(group: ScenarioContext) -> None:
 @rejoining.add("JOIN-44")
 async def absent_member_is_waited_for(group: ScenarioContext) -> None:
     """A member that heartbeats but does not rejoin is awaited until the rebalance timeout."""
-    one, other = await group.form_stable_group(group.member("A"), group.member("B"))
+    one, other = await group.form_stable_group(
+        group.member_without_heartbeats("A"), group.member_without_heartbeats("B")
+    )
 
     call = group.join_with_new_metadata(one)
     group.add_check("JOIN-44", call, fields="time")

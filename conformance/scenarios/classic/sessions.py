@@ -1,6 +1,6 @@
 """Sessions: their start, their protection and their expiry."""
 
-from fencepost.conformance.scenario.context import ScenarioContext
+from fencepost.conformance.scenario.context import PREPARING, ScenarioContext
 from fencepost.conformance.scenario.scenario import ScenarioFamily
 from fencepost.model.errors import Error
 
@@ -12,6 +12,7 @@ EARLY_MS = 400
 @sessions.add("TIMER-01", smoke=True)
 async def silence_ends_a_session(group: ScenarioContext) -> None:
     """A silent member is known until shortly before its session timeout, and removed after it."""
+    await group.keep_when_empty()
     (a,) = await group.form_stable_group(group.member("A"))
 
     await group.sleep(a.session_timeout - EARLY_MS)
@@ -23,6 +24,7 @@ async def silence_ends_a_session(group: ScenarioContext) -> None:
 @sessions.add("TIMER-01")
 async def silence_before_the_first_sync(group: ScenarioContext) -> None:
     """A member that never syncs is removed at its session timeout, not only at the end of the sync phase."""
+    await group.keep_when_empty()
     (a,) = await group.form_generation(group.member("A", rebalance_timeout=group.long_session_timeout))
     await group.sleep_past(a.session_timeout)
     await group.check("TIMER-01", group.heartbeat(a))
@@ -62,11 +64,14 @@ async def expiry_of_the_last_member(group: ScenarioContext) -> None:
 @sessions.add("TIMER-03")
 async def parked_join_protects_the_session(group: ScenarioContext) -> None:
     """A member whose JoinGroup is parked does not expire."""
+    await group.keep_when_empty()
     a, b = group.member_without_heartbeats("A"), group.member("B", rebalance_timeout=group.long_session_timeout)
     await group.form_stable_group(a, b)
 
     parked = group.join_with_new_metadata(b)
+    await group.wait_for_state(PREPARING)
     await group.sleep_past(b.session_timeout)
+    await group.check("TIMER-03", group.heartbeat(b))
     await group.join(a)
 
     await group.check("TIMER-03", parked, fields=("error", "members"))

@@ -164,6 +164,7 @@ async def nobody_came(group: ScenarioContext) -> None:
 @statics.add("STATIC-21")
 async def static_session_expiry(group: ScenarioContext) -> None:
     """The session of a static member expires like any other."""
+    await group.keep_when_empty()
     (a,) = await group.form_stable_group(static_member(group, "A", silent=False))
     await group.sleep_past(a.session_timeout)
     await group.check("STATIC-21", group.heartbeat(a))

@@ -1,6 +1,6 @@
 """Timeouts of a rebalance: the initial delay, and the rebalance timeout of the join phase and of the sync phase."""
 
-from fencepost.conformance.scenario.context import Member, ScenarioContext
+from fencepost.conformance.scenario.context import PREPARING, Member, ScenarioContext
 from fencepost.conformance.scenario.scenario import ScenarioFamily
 from fencepost.model.errors import Error
 
@@ -49,10 +49,11 @@ async def later_joiners_do_not_extend_a_round(group: ScenarioContext) -> None:
     await group.form_stable_group(a, b)
 
     parked = group.join_with_new_metadata(a)
-    await group.sleep(group.short_pause)
-    await group.join_new(member_with_timeout(group, "C", 20_000))
+    await group.wait_for_state(PREPARING)
+    newcomer = await group.join_new(member_with_timeout(group, "C", 10_000))
 
-    await group.check("TIMER-10", parked, fields="time")
+    for call in (parked, newcomer):
+        await group.check("TIMER-10", call, fields="time")
 
 
 # --- the sync phase ------------------------------------------------------------------------------------------------
@@ -61,6 +62,7 @@ async def later_joiners_do_not_extend_a_round(group: ScenarioContext) -> None:
 @timeouts.add("TIMER-11")
 async def sync_timeout_despite_heartbeats(group: ScenarioContext) -> None:
     """A member that heartbeats but does not sync is removed at the rebalance timeout, and not before."""
+    await group.keep_when_empty()
     a = member_with_timeout(group, "A", MEDIUM_MS)
     await group.form_generation(a)
 

@@ -15,8 +15,8 @@ transactions = ScenarioFamily()
 class Producer(TransactionalProducer):
     """A transactional producer and its one transaction in the group under test."""
 
-    def __init__(self, context: ScenarioContext) -> None:
-        super().__init__(context, context.group_id)
+    def __init__(self, context: ScenarioContext, name: str = "") -> None:
+        super().__init__(context, context.group_id, name)
         self.context = context
 
     def send_offset(self, partition: int, offset: int) -> Call:

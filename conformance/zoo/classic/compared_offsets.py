@@ -53,7 +53,7 @@ async def form_group(group: ScenarioContext) -> None:
 
 async def commit_in_another_transaction(group: ScenarioContext) -> None:
     """Another producer commits the partition, and its transaction ends first."""
-    other = NamedProducer(group, "other")
+    other = make_producer(group, "other")
     await other.begin()
     await other.commit(0, 77)
     await look(group)
@@ -79,23 +79,15 @@ BETWEEN: tuple[Act, ...] = (
 )
 
 
-class NamedProducer(Producer):
+def make_producer(group: ScenarioContext, suffix: str) -> Producer:
     """A producer with a transactional id of its own."""
-
-    def __init__(self, context: ScenarioContext, suffix: str) -> None:
-        super().__init__(context)
-        self.suffix = suffix
-
-    @property
-    def name(self) -> str:
-        """The transactional id."""
-        return f"{self.group_id}-{self.suffix}"
+    return Producer(group, f"{group.group_id}-{suffix}")
 
 
 async def act_in_transaction(between: Act, committed: bool, group: ScenarioContext) -> None:
     """Begin a transaction, let something happen, end the transaction, and look at every step."""
     await group.commit(None, {0: 5, 1: 6})
-    producer = NamedProducer(group, "first")
+    producer = make_producer(group, "first")
     await producer.begin()
     await producer.commit(0, 70)
     await producer.commit(2, 71)
@@ -109,7 +101,7 @@ async def act_in_transaction(between: Act, committed: bool, group: ScenarioConte
 
 async def fence_producers(group: ScenarioContext) -> None:
     """Requests of epochs and producers that are not current."""
-    older, newer, stranger = Producer(group), Producer(group), NamedProducer(group, "stranger")
+    older, newer, stranger = Producer(group), Producer(group), make_producer(group, "stranger")
     await older.begin()
     await older.commit(0, 70)
     await newer.begin()

@@ -207,8 +207,8 @@ ADMIN: tuple[Requirement, ...] = (
     ),
     should(
         "ADMIN-33",
-        "State filter without regard to case",
-        "A state filter should be honoured without regard to case.",
+        "Filters without regard to case",
+        "A filter on states or types should be honoured without regard to case.",
         "ListGroupsRequestTest",
         since=STATE_FILTER_CASE,
     ),

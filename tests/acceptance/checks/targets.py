@@ -4,22 +4,26 @@ What a target does wrong is for information. That a run is possible and that its
 thresholds, and kfake has more of them: it is the stranger that is tested without a profile.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from fencepost.conformance.analysis.root_cause import BLOCKED_BY
 from fencepost.conformance.profile import Profile
 from fencepost.model.catalogue.classic import CATALOGUE
 from fencepost.model.catalogue.requirement import Tier
 from tests.acceptance.checks.conformance import KitRun, join_ids, profile_option, run_test_command, start_target
 from tests.acceptance.framework import Check, Figure, at_most, exactly, without_threshold
+from tests.acceptance.kfake_findings import KNOWN_FAILURES
 from tests.targets.doubles.brokers import DOUBLES
 from tests.targets.running import RunningTarget, load_target
 
 SEEDS = (1, 2, 3, 4, 5)
 TARGETS = Path(__file__).parents[2] / "targets"
 CLUSTER_REQUIREMENTS = tuple(sorted(id for id, each in CATALOGUE.items() if each.tier is Tier.CLUSTER))
+ID = re.compile(r"\b[A-Z]+-\d+\b")
 KNOWN_CODES = (0, 1, 3)
 """Exit codes of a run that was possible."""
 MAX_INCONCLUSIVE, MAX_UNSUPPORTED, MAX_SECONDS = 0.03, 0.15, 180
@@ -45,7 +49,23 @@ def describe_run(what: str, run: KitRun) -> Iterator[Figure]:
     yield Figure(f"{what}: exit code", run.exit_code, "0, 1 or 3", run.exit_code in KNOWN_CODES)
     yield without_threshold(f"{what}: verdicts", ", ".join(f"{count} {verdict}" for verdict, count in counts))
     yield without_threshold(f"{what}: fail", failures)
+    yield exactly(f"{what}: notes that name what did not fail", join_ids(dangling_notes(run)), "none")
     yield without_threshold(f"{what}: seconds", run.seconds)
+
+
+def dangling_notes(run: KitRun) -> Iterator[str]:
+    """The requirements with a note that names another one, which did not fail."""
+    failed = {name for name, verdict in verdicts_of(run).items() if verdict in ("fail", "known")}
+    for row in run.report["requirements"]:
+        if BLOCKED_BY in row.get("note", ""):
+            named = set(ID.findall(row["note"].partition(BLOCKED_BY)[2]))
+            if named - failed:
+                yield row["id"]
+
+
+def unknown_failures(run: KitRun) -> Iterator[str]:
+    """The failed requirements of kfake that nobody has held against its source."""
+    return (name for name, verdict in verdicts_of(run).items() if verdict == "fail" and name not in KNOWN_FAILURES)
 
 
 def compare_runs(runs: Sequence[Mapping[str, str]]) -> Figure:
@@ -77,6 +97,7 @@ def run_seeds(address: str, folder: Path, options: Sequence[str], is_stranger: b
             yield at_most(f"seed {seed}: share of inconclusive", run.count("inconclusive") / count, MAX_INCONCLUSIVE)
             yield at_most(f"seed {seed}: share of unsupported", run.count("unsupported") / count, MAX_UNSUPPORTED)
             yield at_most(f"seed {seed}: seconds of a stranger", run.seconds, MAX_SECONDS)
+            yield exactly(f"seed {seed}: failures that are not known", join_ids(unknown_failures(run)), "none")
     yield compare_runs(runs)
 
 

@@ -2,12 +2,13 @@
 
 from types import MappingProxyType
 
-from fencepost.model.classic.core.state import Group, Holder, Phase
+from fencepost.model.classic.core.state import Group, Holder, LeaveResponse, Phase
 from fencepost.model.classic.messages.parsing import NO_TOPIC_NAMES
-from fencepost.model.classic.messages.requests import TopicNames
+from fencepost.model.classic.messages.requests import LeaveGroup, TopicNames
 from fencepost.model.classic.messages.responses import OffsetFetchResponse, PartitionErrors
 from fencepost.model.classic.rules import RULES, Rule
 from fencepost.model.errors import Error
+from fencepost.traces.events import Body
 from fencepost.traces.judge.classic.field_differences import describe_differences
 from fencepost.traces.judge.classic.matching import partition_rows
 from fencepost.traces.judge.classic.overdue import is_overdue, overdue_requirements
@@ -66,10 +67,12 @@ def build_violation(
     requirements = (
         partition_requirements(applied, part, mismatch, names)
         or stability_requirements(mismatch, errors_in(body))
-        or violated_requirements(applied, mismatch)
+        or entry_requirements(part, mismatch)
+        or instance_requirements(part, mismatch)
+        or violated_requirements(applied, mismatch, body)
     )
     if is_overdue(mismatch):
-        requirements = overdue_requirements(operation.api, mismatch, rules)
+        requirements = overdue_requirements(part, mismatch, rules)
     wait = f" after {(operation.responded_at or 0) - operation.sent_at} ms" if "time" in mismatch.fields else ""
     return Violation(
         sequence=operation.handle - 1,
@@ -119,6 +122,33 @@ def stability_requirements(mismatch: Mismatch, errors: set[int]) -> tuple[str, .
     return ("FETCH-16",) if had_transactions else ()
 
 
+def entry_requirements(part: GroupOperation, mismatch: Mismatch) -> tuple[str, ...]:
+    """The requirement about instance ids in a LeaveGroup, where only entries that have one get another error; else ().
+
+    An entry that is allowed to succeed is a matter of the rule.
+    """
+    request, expected = part.request, mismatch.expected
+    if not isinstance(request, LeaveGroup) or not isinstance(expected, LeaveResponse) or mismatch.fields != {"entries"}:
+        return ()
+    seen = [row.get("error_code") for row in (part.operation.response or {}).get("members") or ()]
+    rows = zip(request.core.entries, expected.entries, seen, strict=False)
+    wrong = [(instance, error) for (_, instance), error, observed in rows if error != observed]
+    is_mismatch = len(seen) == len(expected.entries) and all(instance and error for instance, error in wrong)
+    return ("LEAVE-15",) if wrong and is_mismatch else ()
+
+
+def instance_requirements(part: GroupOperation, mismatch: Mismatch) -> tuple[str, ...]:
+    """The requirement about unknown instance ids, where one comes with the id of a member and is let pass; else ()."""
+    if not mismatch.rule.endswith(".unknown-member") or mismatch.fields != {"error"}:
+        return ()
+    core, group = getattr(part.request, "core", None), mismatch.world.group
+    member, instance = getattr(core, "member", None), getattr(core, "instance", None)
+    if instance is None or group is None or errors_in(part.operation.response or {}) != {0}:
+        return ()
+    members = {slot.id: slot.instance for slot in group.slots if slot.holder == Holder.MEMBER}
+    return ("STATIC-07",) if member in members and instance not in members.values() else ()
+
+
 def violation_kind(operation: Operation, mismatch: Mismatch, rule: str, requirements: tuple[str, ...]) -> str:
     """What violations that are alike have in common: rule, fields, errors and requirements.
 
@@ -132,7 +162,14 @@ def violation_kind(operation: Operation, mismatch: Mismatch, rule: str, requirem
     return f"{rule} {sorted(mismatch.fields)} {errors} {requirements}"
 
 
-def violated_requirements(applied: Rule | None, mismatch: Mismatch) -> tuple[str, ...]:
+def is_strange_refusal(api: str, mismatch: Mismatch, body: Body) -> bool:
+    """Whether a request that should wait was refused with an error that no rule of the API gives."""
+    refused = errors_in(body) - {0}
+    known = {int(rule.error) for rule in RULES.values() if rule.api == api and rule.error is not None}
+    return "error" in mismatch.fields and bool(refused) and not refused & known
+
+
+def violated_requirements(applied: Rule | None, mismatch: Mismatch, body: Body) -> tuple[str, ...]:
     """The requirements that a mismatch violates, where no check says it."""
     if applied is None:
         return ()
@@ -144,6 +181,8 @@ def violated_requirements(applied: Rule | None, mismatch: Mismatch) -> tuple[str
     if mismatch.fields == {"protocol_type"} and applied.api in LOOKING_APIS and never_had_members:
         return ("ADMIN-34",)
     if applied.api == "JoinGroup" and "time" in mismatch.fields <= {"time", "error"}:
+        if is_strange_refusal(applied.api, mismatch, body):
+            return ()
         # Too late where the last member was there, else too early: before the others came or the delay was over.
         if mismatch.expected is not None:
             return ("JOIN-27",)

@@ -37,7 +37,7 @@ WIRE_NAMES = {
 def describe_differences(
     group: str, part: GroupOperation, mismatch: Mismatch, names: TopicNames
 ) -> tuple[FieldDifference, ...]:
-    """The wrong fields of a response, the reason why it should not have come or not so late first."""
+    """The wrong fields of a response: why it should not have come, or not so late, and errors first."""
     operation = part.operation
     if "closed" in mismatch.fields:
         return (FieldDifference("response", "a response", "the connection was closed"),)
@@ -51,7 +51,7 @@ def describe_differences(
         )
         difference = DetailedDifference()
         fill_difference(mismatch.expected, seen, difference)
-        found += map(describe_value, difference.values)
+        found += map(describe_value, sorted(difference.values, key=lambda value: value.name != "error"))
     return tuple(dict.fromkeys(found))
 
 

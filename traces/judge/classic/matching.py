@@ -261,9 +261,10 @@ def compare_offset_fetch(
     if bare - bare_topics(asked.get("topics"), observed.names):
         difference.require("partitions", "no topic without partitions", bare)
     if expected.error != Error.NONE:
-        # Below v2 there is no other place for an error than the partitions.
-        for where, row in rows.items() if observed.version < 2 else ():
-            difference.require_equal("error", int(expected.error), row.get("error_code"), where)
+        # Below v2 there is no other place for an error than the partitions, each of those that are asked for.
+        for topic in asked.get("topics") or () if observed.version < 2 else ():
+            for where in ((topic["name"], index) for index in topic["partition_indexes"]):
+                difference.require_equal("error", int(expected.error), rows.get(where, {}).get("error_code"), where)
         return
     if set(rows) != set(expected.offsets):
         difference.require("partitions", expected.offsets.keys(), rows.keys())

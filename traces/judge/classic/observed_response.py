@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from fencepost.model.classic.coordinator.admin import CLASSIC
 from fencepost.model.classic.core.state import JoinResponse
 from fencepost.model.classic.messages.parsing import NO_TOPIC_NAMES, Body
 from fencepost.model.classic.messages.requests import TopicNames
@@ -36,6 +37,7 @@ def is_nothing_elsewhere(row: Body) -> bool:
 
 
 def is_case_decisive(expected: ListGroupsResponse, observed: ObservedResponse) -> bool:
-    """Whether the state filter names the state of the group in another case only."""
-    states = observed.request.get("states_filter") or ()
-    return expected.listed and bool(states) and expected.state not in states
+    """Whether a filter names the state or the type of the group in another case only."""
+    states, types = observed.request.get("states_filter") or (), observed.request.get("types_filter") or ()
+    in_another_case = (bool(states) and expected.state not in states) or (bool(types) and CLASSIC not in types)
+    return expected.listed and in_another_case

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from fencepost.model.classic.core.state import Holder
 from fencepost.model.classic.rules import RULES, Rule
 from fencepost.model.errors import Error
 from fencepost.traces.judge.groups.silence_watch import MISSING
-from fencepost.traces.judge.search.configuration import Mismatch
+from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch
 
 RELEASED: Mapping[tuple[str, Error], Mapping[str, str]] = {
     ("JoinGroup", Error.NONE): {
@@ -28,9 +29,19 @@ RELEASED: Mapping[tuple[str, Error], Mapping[str, str]] = {
 """By API and error of the response to a parked request, the requirement that says when it comes: by the rule that ends
 the wait, or by any other ("")."""
 
+PROTECTED_BY: Mapping[str, str] = {"JoinGroup": "TIMER-03", "SyncGroup": "TIMER-04"}
+"""By API, the requirement that a member does not expire while its request waits."""
+STRANGER_RULES = frozenset(
+    {"join.unknown-group", "join.unknown-member", "sync.empty", "sync.unknown-group", "sync.unknown-member"}
+)
+"""Rules that refuse the JoinGroup or SyncGroup of one who is no member."""
 
-def overdue_requirements(api: str, mismatch: Mismatch, own_rules: frozenset[str]) -> tuple[str, ...]:
+
+def overdue_requirements(part: GroupOperation, mismatch: Mismatch, own_rules: frozenset[str]) -> tuple[str, ...]:
     """The requirement that a missing response violates; `own_rules` are those by which its request was handled."""
+    api = part.operation.api
+    if was_member(part, mismatch):
+        return (PROTECTED_BY[api],)
     applied: Rule | None = RULES.get(mismatch.rule)
     error: Any = getattr(mismatch.expected, "error", None)
     if is_immediate(mismatch.rule, own_rules) and not (api == "JoinGroup" and is_end_of_join_phase(applied, error)):
@@ -40,6 +51,17 @@ def overdue_requirements(api: str, mismatch: Mismatch, own_rules: frozenset[str]
     if found is not None:
         return (found,)
     return applied.requirements[:1] if applied is not None else ()
+
+
+def was_member(part: GroupOperation, mismatch: Mismatch) -> bool:
+    """Whether the sender of a request that is refused as a stranger's was a member when it sent the request.
+
+    The request may have come in so late that the session was over; far likelier the session ran out while it waited.
+    """
+    group = getattr(mismatch.sent_in, "group", None)
+    if group is None or mismatch.rule not in STRANGER_RULES:
+        return False
+    return any(slot.holder == Holder.MEMBER and slot.id == part.request.core.member for slot in group.slots)
 
 
 def is_immediate(rule: str, own_rules: frozenset[str]) -> bool:

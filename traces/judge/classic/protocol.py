@@ -119,8 +119,8 @@ class ClassicProtocol(JudgedProtocol):
 
     def excuse_for(self, part: GroupOperation) -> str:
         """A coordinator in the real world may say at any time that it is not ready (LAT-15)."""
-        response = part.operation.response
-        if response is not None and self.header.clock == "wall" and errors_in(response) <= COORDINATOR_NOT_READY:
+        seen = errors_in(part.operation.response or {})
+        if seen and self.header.clock == "wall" and seen <= COORDINATOR_NOT_READY:
             return "the target said that it was not ready"
         return ""
 

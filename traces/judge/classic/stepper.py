@@ -26,7 +26,7 @@ from fencepost.traces.judge.classic.producers import (
 from fencepost.traces.judge.classic.reduction import is_commutative, may_commute
 from fencepost.traces.judge.classic.stepping import CoordinatorStepper
 from fencepost.traces.judge.classic.unseen import Unseen, finish_loading, unseen_of
-from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch, Path
+from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch, Path, Response
 from fencepost.traces.judge.search.time_interval import Instant, TimeInterval, high
 
 MAX_LOADING_MS = 120_000
@@ -79,7 +79,7 @@ class ClassicStepper(CoordinatorStepper):
             return
         for after in found:
             if after.path is not None and after.path.rule == "join.id-required":
-                yield from self.admit_without_id(ready, part, now)
+                yield from self.admit_without_id(ready, part, now, after.mismatches[-1].expected)
             else:
                 yield after
 
@@ -93,13 +93,13 @@ class ClassicStepper(CoordinatorStepper):
         return new and part.operation.response.get("error_code") == 0
 
     def admit_without_id(
-        self, configuration: Configuration, part: GroupOperation, now: Instant
+        self, configuration: Configuration, part: GroupOperation, now: Instant, expected: Response | None
     ) -> Iterator[Configuration]:
         """The configurations after such a member is let in: wrong, but one can go on from there."""
         wrong = Mismatch(
             part.operation.handle,
             frozenset({"error"}),
-            None,
+            expected,
             "join.id-required",
             configuration.world,
             is_certain=True,

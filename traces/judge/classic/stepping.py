@@ -22,7 +22,8 @@ from fencepost.traces.judge.classic.observed_response import ObservedResponse
 from fencepost.traces.judge.classic.offset_expiry import maybe_expired_offsets
 from fencepost.traces.judge.classic.reduction import normalize_members
 from fencepost.traces.judge.classic.unseen import Unseen, unseen_of
-from fencepost.traces.judge.search.configuration import Configuration, Decisions, GroupOperation
+from fencepost.traces.judge.diagnosis.wording import errors_in
+from fencepost.traces.judge.search.configuration import Configuration, Decisions, GroupOperation, Mismatch
 from fencepost.traces.judge.search.difference import FreshId, ResponseDifference
 from fencepost.traces.judge.search.stepper import Stepper
 from fencepost.traces.judge.search.time_interval import Instant, high
@@ -68,6 +69,12 @@ class CoordinatorStepper(Stepper, ABC):
         """A JoinGroup or SyncGroup waits for others."""
         group = state.group
         return group is not None and any(handle in (slot.join, slot.sync) for slot in group.slots)
+
+    def is_unlikely(self, mismatch: Mismatch) -> bool:
+        """Whether the coordinator says that it does not know the group, in a state in which it exists."""
+        part = self.open_operations.get(mismatch.handle)
+        seen = errors_in(part.operation.response or {}) if part is not None else set()
+        return Error.GROUP_ID_NOT_FOUND in seen and mismatch.world.group is not None
 
     def may_be_missing(self, expected: Response) -> bool:
         """A request that has lost its place need not get a response (LAT-09, LAT-10)."""

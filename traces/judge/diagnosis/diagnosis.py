@@ -74,7 +74,7 @@ class Diagnoser:
         order, handle = count(), part.operation.handle
         starts = self.start_configurations(part)
         arrived = starts is not self.search.configurations
-        queue = [(mismatch_cost(one), next(order), one) for one in starts]
+        queue = [(self.cost_of(one), next(order), one) for one in starts]
         heapq.heapify(queue)
         known = {one for _, _, one in queue}
         for _ in range(MAX_EXPANSIONS):
@@ -90,8 +90,13 @@ class Diagnoser:
             for after in self.search.successors(one, time, handle):
                 if after not in known:
                     known.add(after)
-                    heapq.heappush(queue, (mismatch_cost(after), next(order), after))
+                    heapq.heappush(queue, (self.cost_of(after), next(order), after))
         return None
+
+    def cost_of(self, configuration: Configuration) -> tuple[int, int]:
+        """How much is wrong on the path to a configuration; among equals, how much of it is unlikely."""
+        unlikely = sum(self.stepper.is_unlikely(each) for each in configuration.mismatches)
+        return mismatch_cost(configuration), unlikely
 
     def diagnosis_at(
         self, configuration: Configuration, settled: list[Configuration], part: GroupOperation

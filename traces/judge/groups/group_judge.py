@@ -221,8 +221,9 @@ class GroupJudge:
         if self.stop_reason:
             return
         time, doubt = alive.operation.sent_at, self.excuse
-        for part, overdue in self.silence.overdue_operations(alive, self.last_time):
-            mismatch, record = missing_response(part, overdue), self.trace.records.of(part.operation.handle)
+        for one, overdue in self.silence.overdue_operations(alive, self.last_time):
+            part, mismatch = one.part, missing_response(one, overdue)
+            record = self.trace.records.of(part.operation.handle)
             if doubt is None or not (doubt(part, None, time) or doubt(part, mismatch, time)):
                 self.commit_history()
                 for rule in overdue.rules_of(part.operation.handle):
@@ -251,7 +252,10 @@ class GroupJudge:
             return
         for mismatch in diagnosis.mismatches:
             self.record_violation(part, mismatch, tolerated=mismatch in recovery.tolerated)
-        search.configurations = [recovery.after]
+        # A wrong response decides nothing, and a difference that is left open again allows more, never less.
+        before = [one.decisions for one in search.configurations]
+        known = tuple(each for each in recovery.after.decisions if all(each in decisions for decisions in before))
+        search.configurations = [evolve(recovery.after, decisions=known)]
         search.open_operations.pop(operation.handle, None)
         self.commit_history()
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fencepost.traces.judge.groups.protocol import GroupProtocol
-from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch, Path
+from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch, Path, State
 from fencepost.traces.judge.search.search import Search
 from fencepost.traces.judge.search.silence import GivenResponse, Overdue, SilenceSearch
 
@@ -19,6 +19,8 @@ class Unanswered:
     """An operation without a response, as far as the trace is known ahead."""
 
     part: GroupOperation
+    sent_in: State
+    """The state in which it was sent, in one of the configurations."""
     settled: GivenResponse | None = None
     """The response that the model gave it, by a step that is settled."""
     given_by: int | None = None
@@ -39,7 +41,7 @@ class SilenceWatch:
         """Watch an operation whose response is not known ahead."""
         is_judged = self.grace is not None and self.protocol.is_handled_by_coordinator(part)
         if is_judged and len(self.unanswered) < MAX_UNANSWERED:
-            self.unanswered[part.operation.handle] = Unanswered(part)
+            self.unanswered[part.operation.handle] = Unanswered(part, self.search.configurations[0].world)
 
     def on_step(self, step: Path) -> None:
         """Note which of the operations a settled step responds to."""
@@ -47,7 +49,7 @@ class SilenceWatch:
             if reply.handle in self.unanswered:
                 self.unanswered[reply.handle].settled = GivenResponse(step.rule, reply.response)
 
-    def overdue_operations(self, alive: GroupOperation, last_time: int) -> Iterator[tuple[GroupOperation, Overdue]]:
+    def overdue_operations(self, alive: GroupOperation, last_time: int) -> Iterator[tuple[Unanswered, Overdue]]:
         """The operations whose response was overdue, by the grace, when the coordinator got a request that it responds
         to. What was seen of the group before ends at `last_time`, in milliseconds."""
         if self.grace is None or not self.protocol.is_sign_of_life(alive):
@@ -62,7 +64,7 @@ class SilenceWatch:
                 continue
             overdue = self.find_overdue(one, alive.operation.sent_at - self.grace, last_time)
             if overdue is not None:
-                yield one.part, overdue
+                yield one, overdue
 
     def is_behind_another(self, one: Unanswered) -> bool:
         """Whether an older request on the same connection has no response: a broker reads them one by one."""
@@ -83,7 +85,8 @@ class SilenceWatch:
         return overdue if one.given_by < moment else None
 
 
-def missing_response(part: GroupOperation, overdue: Overdue) -> Mismatch:
+def missing_response(one: Unanswered, overdue: Overdue) -> Mismatch:
     """The mismatch of an overdue operation."""
-    given, one = overdue.given, overdue.configuration
-    return Mismatch(part.operation.handle, frozenset({MISSING}), given.response, given.rule, one.world)
+    given, state = overdue.given, overdue.configuration.world
+    handle = one.part.operation.handle
+    return Mismatch(handle, frozenset({MISSING}), given.response, given.rule, state, sent_in=one.sent_in)

@@ -80,6 +80,8 @@ class Mismatch:
     """The response is wrong on every path, so it does not distinguish them."""
     due: int | None = None
     """The latest moment at which a late response was due, in milliseconds."""
+    sent_in: State = None
+    """The state in which the request was sent, where its response was never seen."""
 
 
 @fast_frozen

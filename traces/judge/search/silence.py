@@ -52,6 +52,17 @@ def response_given(path: Path | None, handle: int) -> GivenResponse | None:
     return None
 
 
+def steps_before(path: Path | None, handle: int) -> int:
+    """How many of the steps of a path come before an operation is handled; 0 if it was handled before them."""
+    steps = 0
+    while path is not None and path.handle != handle:
+        steps, path = steps + 1, path.previous
+    before = 0
+    while path is not None and path.previous is not None:
+        before, path = before + 1, path.previous
+    return before
+
+
 class SilenceSearch:
     """Looks for a configuration in which the response to an operation was not due before `moment`, in milliseconds.
 
@@ -72,7 +83,7 @@ class SilenceSearch:
 
     def find_overdue(self) -> Overdue | None:
         """The overdue operation, None if some configuration explains the silence or there are too many to say."""
-        first: Overdue | None = None
+        found: list[Overdue] = []
         stack = self.search.configurations[::-1]
         self.was_given = any(self.response_in(one) is not None for one in stack)
         known = set(stack)
@@ -82,7 +93,7 @@ class SilenceSearch:
             if given is not None:
                 if self.stepper.may_be_missing(given.response):
                     return None
-                first = first or Overdue(given, one)
+                found.append(Overdue(given, one))
                 continue
             if self.can_be_silent(one):
                 return None
@@ -93,7 +104,7 @@ class SilenceSearch:
             if len(known) > MAX_SILENT_CONFIGURATIONS:
                 self.is_futile = True
                 return None
-        return first
+        return min(found, key=lambda overdue: steps_before(overdue.configuration.path, self.handle), default=None)
 
     def response_in(self, configuration: Configuration) -> GivenResponse | None:
         """The response that the operation has in a configuration."""

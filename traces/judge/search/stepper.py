@@ -132,6 +132,10 @@ class Stepper(ABC):
         """The configurations after another node has taken the group over, by `time`."""
         yield configuration
 
+    def is_unlikely(self, mismatch: Mismatch) -> bool:
+        """Whether the wrong response itself speaks against the state in which the model gives another."""
+        return False
+
     def is_parked(self, state: State, handle: int) -> bool:
         """The request was handled and waits for its response."""
         return False
