@@ -16,8 +16,8 @@ from fencepost.conformance.execution.loop_lag import discard_if_lagging
 from fencepost.conformance.execution.pool import ScenarioPool
 from fencepost.conformance.execution.saving import write_run
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.schedules.batches import BatchSpec, generate_batch
 from fencepost.conformance.schedules.engine import ScheduleEngine
-from fencepost.conformance.schedules.guidance import BatchSpec, generate_batch
 from fencepost.conformance.schedules.protocol import ScheduleProtocol
 from fencepost.conformance.schedules.restart_batch import RestartBatch
 from fencepost.conformance.schedules.schedule import GeneratedSchedule, Schedule

@@ -3,37 +3,34 @@
 Theory of operation
 -------------------
 
-    seed, batch number           transitions seen so far
-          │                                │
-          ▼                                ▼
-     ┌──────────┐  GeneratedSchedule  ┌──────────┐  Scenario  ┌──────┐  trace  ┌───────┐  ScheduleResult
-     │ generate │────────────────────►│  select  │───────────►│ play │────────►│ judge │────────┐
-     └──────────┘                     └──────────┘            └──────┘         └───────┘        ▼
-          ▲                                ▲                      ▲                        RunStatistics
-          │                                └───── guidance ───────┼──────────────────────────┤ candidate
-       protocol                                                   │                          ▼ failures
-                                                                  │  replay twice  ┌──────────────────┐
-                              trace of the violation  ◄── save ───┴────────────────│ confirm ► shrink │
-                                                                                   └──────────────────┘
+    seed, batch number
+          │
+          ▼
+     ┌──────────┐  GeneratedSchedule  ┌──────┐  trace  ┌───────┐  ScheduleResult
+     │ generate │────────────────────►│ play │────────►│ judge │────────┐
+     └──────────┘                     └──────┘         └───────┘        ▼
+          ▲                               ▲                      RunStatistics
+          │                               │                             │ candidate
+       protocol                           │                             ▼ failures
+                                          │  replay twice  ┌──────────────────┐
+      trace of the violation  ◄── save ───┴────────────────│ confirm ► shrink │
+                                                           └──────────────────┘
 
 1. Generate. A protocol draws schedules: a cast of actors and their moves, as plain data. It plays each on the model
    while it draws it, so that moves make sense, and so that the transitions of the model that the schedule takes are
-   predicted. The same seed and batch number give the same schedules.
-2. Select. Twice as many schedules are generated as are played. Those come first whose predicted transitions the target
-   was not seen to take (`guidance`). Batches form rounds; the results of a round guide the next one, so that a round
-   can be generated and played in several processes and the run still depends on the seed alone.
-3. Play. The protocol turns a schedule into a scenario, which is played as all scenarios are: on a target of its own on
+   predicted. The same seed and batch number give the same schedules, in any process.
+2. Play. The protocol turns a schedule into a scenario, which is played as all scenarios are: on a target of its own on
    virtual time (`virtual_engine`), or with many others in groups of their own on a real target (`concurrent_engine`;
    schedules that restart the target share the restarts, `restart_batch`).
-4. Judge. The judge holds the trace against the model. No expectation is part of a schedule: whatever the model does
+3. Judge. The judge holds the trace against the model. No expectation is part of a schedule: whatever the model does
    not allow is a violation of the requirements that the judge names.
-5. Confirm. Of each violated requirement the shortest failing schedules are candidates. A candidate is replayed, and
+4. Confirm. Of each violated requirement the shortest failing schedules are candidates. A candidate is replayed, and
    counts only if it violates the requirement again; a violation that no replay shows is reported as inconclusive.
-6. Shrink. Moves and special roles are removed and options simplified by delta debugging (`traces.shrinker`) for as
+5. Shrink. Moves and special roles are removed and options simplified by delta debugging (`traces.shrinker`) for as
    long as the requirement stays violated. Each attempt is a run of its own: any sequence of moves can be played,
    because a move that makes no sense in a state is sent all the same or left out. The shortest schedule is replayed
    twice more; if it does not fail both times, the unshrunk run is reported.
-7. Save. The run that is reported carries the reference differences it was judged by, so that its trace can be judged
+6. Save. The run that is reported carries the reference differences it was judged by, so that its trace can be judged
    and replayed by itself.
 
 The engine knows no protocol and no target: the former is a `ScheduleProtocol`, the latter a subclass here.
@@ -48,7 +45,7 @@ from functools import partial
 from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.execution.saving import with_decisions
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
-from fencepost.conformance.schedules.guidance import BATCH_SIZE, BatchSpec
+from fencepost.conformance.schedules.batches import BATCH_SIZE, BatchSpec
 from fencepost.conformance.schedules.protocol import ScheduleProtocol
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.schedules.simplify import Item, build_schedule, shrinkable_items, simplifications
@@ -60,7 +57,7 @@ class ScheduleEngine(ABC):
     """The random schedules of a run. Subclasses play them on one kind of target."""
 
     batches_per_round = 2
-    """How many batches form a round; the results of a round guide the next one."""
+    """How many batches are generated and played together."""
     shrink_seconds = 10.0
     """How long the schedule of one violation is shrunk."""
 
@@ -81,15 +78,15 @@ class ScheduleEngine(ABC):
         await self.play(self.rounds(), add_result)
 
     def rounds(self) -> Iterator[list[BatchSpec]]:
-        """The batches of each round; a round is guided by the results at the time it is asked for."""
+        """The batches of each round."""
         sizes = [min(BATCH_SIZE, self.count - begin) for begin in range(0, self.count, BATCH_SIZE)]
         numbered = list(enumerate(sizes))
         for begin in range(0, len(numbered), self.batches_per_round):
             yield [self.batch_spec(batch, size) for batch, size in numbered[begin : begin + self.batches_per_round]]
 
     def batch_spec(self, batch: int, size: int) -> BatchSpec:
-        """The spec of a batch, guided by the results so far."""
-        return BatchSpec(self.protocol, self.seed, batch, size, frozenset(self.statistics.transitions), self.decisions)
+        """The spec of a batch."""
+        return BatchSpec(self.protocol, self.seed, batch, size, self.decisions)
 
     async def confirm_violation(
         self, requirement: str, seconds: float | None = None

@@ -9,8 +9,8 @@ from itertools import count
 from fencepost.conformance.analysis.diagnosis import is_specific
 from fencepost.conformance.analysis.root_cause import RequirementViolation, violations_in
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.schedules.batches import BATCH_SIZE
 from fencepost.conformance.schedules.bench import Bench
-from fencepost.conformance.schedules.guidance import BATCH_SIZE
 from fencepost.conformance.schedules.protocol import ScheduleProtocol
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.schedules.simplify import build_schedule, shrinkable_items, simplifications
@@ -62,7 +62,7 @@ class NoCounterexample:
 
 
 def schedule_source(protocol: ScheduleProtocol, seed: int) -> ScheduleSource:
-    """The schedules that the protocol generates from a seed, without guidance."""
+    """The schedules that the protocol generates from a seed."""
     return lambda batch: (each.schedule for each in protocol.generate(seed, batch, BATCH_SIZE))
 
 

@@ -12,9 +12,9 @@ from fencepost.adapters.virtual_clock import run_in_thread
 from fencepost.conformance.execution.saving import write_run
 from fencepost.conformance.execution.signals import ignore_interrupts, start_workers
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.schedules.batches import BatchSpec, generate_batch
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.engine import ScheduleEngine
-from fencepost.conformance.schedules.guidance import BatchSpec, generate_batch
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.schedules.statistics import ScheduleResult
 

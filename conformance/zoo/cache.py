@@ -14,9 +14,9 @@ from typing import ParamSpec, TypeVar
 from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.execution.play import JudgeFunction
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.schedules.batches import BATCH_SIZE
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.falsify import ScheduleSource
-from fencepost.conformance.schedules.guidance import BATCH_SIZE
 from fencepost.conformance.schedules.protocol import ScheduleProtocol
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget

@@ -25,7 +25,6 @@ from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
-from fencepost.conformance.schedules.guidance import BATCH_SIZE, BatchSpec, generate_batch
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.schedules.scope import ScheduleScope
 from fencepost.conformance.zoo.mutation.patching import Patch
@@ -33,6 +32,7 @@ from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import TraceVerdict
 
+BATCH_SIZE = 20
 PROTOCOL = ClassicSchedules(ScheduleScope(BUNDLED_SETTINGS, cuts=True))
 BENCH = Bench(PROTOCOL, partial(InProcessTarget, BUNDLED_SETTINGS))
 FAULTS_FILE = Path(__file__).parents[1] / "conformance" / "schedules" / "planted_faults.py"
@@ -59,15 +59,10 @@ def load_faults() -> dict[str, Any]:
 
 
 def generate(seed: int, count: int) -> list[Schedule]:
-    """The schedules of a seed, guided by those before them as in a run."""
-    found: list[Schedule] = []
-    seen: set[Any] = set()
-    for batch, begin in enumerate(range(0, count, BATCH_SIZE)):
-        spec = BatchSpec(PROTOCOL, seed, batch, min(BATCH_SIZE, count - begin), frozenset(seen))
-        for generated in generate_batch(spec):
-            found.append(generated.schedule)
-            seen.update(generated.transitions)
-    return found
+    """The schedules of a seed."""
+    batches = range(-(-count // BATCH_SIZE))
+    found = [each.schedule for batch in batches for each in PROTOCOL.generate(seed, batch, BATCH_SIZE)]
+    return found[:count]
 
 
 async def leave_unjudged(header: Header, events: tuple[Event, ...]) -> TraceVerdict:

@@ -45,16 +45,14 @@ class ScheduleDraft:
             virtual=scope.virtual_time,
         )
         self.builder = ScheduleBuilder(draw, scope, self.simulation)
-        self.builder.in_each_group(self.form_group)
 
     def count_transition(self, before: GroupState, request: Request | None, result: StepResult) -> None:
         """Count a transition of the model."""
         self.predicted[transition_of(before, request, result)] += 1
 
-    def form_group(self) -> None:
-        """The first actors form the group, if it is to have members."""
-        if size := self.builder.sizes[self.builder.group]:
-            self.builder.rebalance(self.builder.actors()[:size])
+    def form_groups(self) -> None:
+        """The first actors of each group form it, if it is to have members."""
+        self.builder.in_each_group(self.builder.form_group)
 
     def add_interaction(self) -> None:
         """Add the moves of one interaction."""
@@ -71,6 +69,7 @@ class ScheduleDraft:
 def generate_schedule(draw: Draw, scope: ScheduleScope, name: str) -> GeneratedSchedule:
     """A schedule of these values."""
     draft = ScheduleDraft(draw, scope)
+    draft.form_groups()
     for _ in range(draw.choose(SCHEDULE_LENGTHS)):
         draft.add_interaction()
     return draft.finish(name)

@@ -158,7 +158,8 @@ def replace_leader(builder: ScheduleBuilder) -> None:
     """The leader leaves, crashes, is replaced or is absent; the others rebalance, and it may come back."""
     leader = next((each for each in builder.members() if builder.simulation.is_leader(each)), builder.members()[0])
     others = [each for each in builder.members() if each != leader]
-    how = builder.draw.choose(("leave", "crash", "replace", "absent"))
+    is_static = builder.roles[leader].instance != 0
+    how = builder.draw.choose(("leave", "crash", "absent", *(["replace"] * 3 if is_static else [])))
     if how == "replace":
         builder.make_move("crash", leader)
         builder.make_move("join", leader)

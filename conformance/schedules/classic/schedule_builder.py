@@ -16,7 +16,7 @@ HEARTBEAT_INTERVAL_MS = 25_000
 """How often members with long sessions heartbeat while much time passes."""
 PLANS = ("", "", "", "", "part", "last")
 GROUP_SIZES = (0, 0, 1, 2, 3, 3, 4)
-"""How many members a group has before interactions; one of none has members only if an interaction makes them join."""
+"""How many members a group has as a rule; one of none has members only if an interaction makes them join."""
 NO_OPTIONS: Mapping[str, Value] = {}
 
 
@@ -32,7 +32,7 @@ def draw_role(draw: Draw, group: int, is_dynamic: bool, is_newest: bool) -> Memb
         session=draw.choose((LONG, LONG, LONG, SHORT)),
         rebalance=draw.choose((SHORT, SHORT, SHORT, LONG)),
         offer=draw.choose(("a", "a", "ab", "ab", "ba")),
-        instance=0 if is_dynamic else draw.choose((0, 0, 0, 1, 1, 2)),
+        instance=0 if is_dynamic else draw.choose((0, 0, 0, 1, 2, 2, 3)),
         group=group,
         client=NEWEST if is_newest else draw.choose((NEWEST, *CLIENTS)),
         subscription=draw.choose((0, 0, 0, 3)),
@@ -49,7 +49,8 @@ class ScheduleBuilder:
         self.roles = simulation.roles
         self.moves: list[Move] = []
         self.group = 0
-        self.sizes = {group: draw.choose(GROUP_SIZES) for group in self.groups()}
+        self.sizes = dict.fromkeys(self.groups(), 0)
+        """How many members each group has as a rule."""
 
     # --- making moves -------------------------------------------------------------------------------------------
 
@@ -79,6 +80,12 @@ class ScheduleBuilder:
             self.join_until_member(each)
         self.wait_for_joins(wanted)
         self.sync_all(wanted, leader_last, self.draw.choose(PLANS))
+
+    def form_group(self) -> None:
+        """Draw the size of the group; as many of its first actors form it."""
+        self.sizes[self.group] = size = self.draw.choose(GROUP_SIZES)
+        if size:
+            self.rebalance(self.actors()[:size])
 
     def restore_group(self) -> None:
         """Every third time, have the group become Stable with as many members as it is to have."""

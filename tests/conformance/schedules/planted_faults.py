@@ -218,6 +218,48 @@ def restarted_producer_ends_all(patch: Patch) -> None:
     patch.replace(Transactions, "handle_init", init)
 
 
+@fault
+def end_of_last_partition(patch: Patch) -> None:
+    """Of a transaction on several partitions only the last offset is committed."""
+    end_transaction = OffsetStore.end_transaction
+
+    def end(store: OffsetStore, record: TransactionEnd) -> None:
+        for group in store._runtime.groups.values():
+            if record.producer in group.uncommitted:
+                group.uncommitted[record.producer] = dict(list(group.uncommitted[record.producer].items())[-1:])
+        end_transaction(store, record)
+
+    patch.replace(OffsetStore, "end_transaction", end)
+
+
+@fault
+def restarted_producer_commits(patch: Patch) -> None:
+    """The open transaction of a producer that starts again is committed."""
+    handle_init = Transactions.handle_init
+
+    def init(transactions: Transactions, request: Request) -> None:
+        present = transactions._producers.get(request.body.get("transactional_id") or "")
+        if present is not None:
+            transactions._ledger.end_transaction(TransactionEnd(present.producer, committed=True))
+        handle_init(transactions, request)
+
+    patch.replace(Transactions, "handle_init", init)
+
+
+@fault
+def removed_group_keeps_transactions(patch: Patch) -> None:
+    """A group that is removed while a transaction is open has its offsets again once that is committed."""
+    remove_group = OffsetStore.remove_group
+
+    def remove(store: OffsetStore, record: GroupTombstone) -> None:
+        group = store._runtime.groups.get(record.group)
+        remove_group(store, record)
+        if group is not None and group.uncommitted:
+            store.group_for_offsets(record.group).uncommitted = group.uncommitted
+
+    patch.replace(OffsetStore, "remove_group", remove)
+
+
 # --- several groups ---------------------------------------------------------------------------------------------
 
 
@@ -298,6 +340,45 @@ def deletion_ends_transactions_of_others(patch: Patch) -> None:
     patch.replace(OffsetStore, "remove_group", remove)
 
 
+@fault
+def unstable_in_all_groups(patch: Patch) -> None:
+    """A transaction on a partition holds up the fetches of that partition in all groups."""
+    fetch_partition = Offsets.fetch_partition
+
+    def fetch(offsets: Offsets, group: Group | None, partition: Partition, stable: bool) -> dict[str, Any]:
+        if stable and any(each.has_uncommitted(partition) for each in offsets._runtime.groups.values()):
+            return offsets.row(partition[1], None, Error.UNSTABLE_OFFSET_COMMIT)
+        return fetch_partition(offsets, group, partition, stable)
+
+    patch.replace(Offsets, "fetch_partition", fetch)
+
+
+@fault
+def deletion_in_all_groups(patch: Patch) -> None:
+    """An offset that is deleted or expires in one group is removed from all Empty groups."""
+    remove_offset = OffsetStore.remove_offset
+
+    def remove(store: OffsetStore, record: OffsetTombstone) -> None:
+        remove_offset(store, record)
+        for name, group in list(store._runtime.groups.items()):
+            if group.state is State.EMPTY:
+                remove_offset(store, replace(record, group=name))
+
+    patch.replace(OffsetStore, "remove_offset", remove)
+
+
+@fault
+def batch_fetch_is_stable_for_first(patch: Patch) -> None:
+    """In a fetch for several groups, open transactions count in the first group only."""
+    fetch_group = Offsets.fetch_group
+
+    def fetch(offsets: Offsets, request: Request, entry: Body, stable: bool) -> list[dict[str, Any]]:
+        is_first = entry is (request.body.get("groups") or [entry])[0]
+        return fetch_group(offsets, request, entry, stable and is_first)
+
+    patch.replace(Offsets, "fetch_group", fetch)
+
+
 # --- leaders, plans, failovers ----------------------------------------------------------------------------------
 
 
@@ -376,6 +457,19 @@ def subscriptions_of_leader(patch: Patch) -> None:
             return None
 
     patch.replace(Group, "find_subscriptions", find_subscriptions)
+
+
+@fault
+def loading_forgets_generation_of_empty_group(patch: Patch) -> None:
+    """After a failover an Empty group begins with generation 1 again."""
+    restore_group = Loading.restore_group
+
+    def restore(loading: Loading, record: GroupRecord) -> None:
+        restore_group(loading, record)
+        if not record.members:
+            loading._runtime.groups[record.group].generation = 0
+
+    patch.replace(Loading, "restore_group", restore)
 
 
 # --- retention --------------------------------------------------------------------------------------------------
@@ -525,3 +619,31 @@ def transactions_wait_for_sync(patch: Patch) -> None:
         return error
 
     patch.replace(Commits, "check", check_state)
+
+
+@fault
+def old_client_shortens_rebalance(patch: Patch) -> None:
+    """The rebalance timeout of a JoinGroup of version 0 becomes that of all members."""
+    update_member = Rebalancer.update_member
+
+    def update(rounds: Rebalancer, group: Group, member: Member, join: JoinGroup) -> None:
+        if join.request.version == 0:
+            for other in group.members.values():
+                other.rebalance_timeout = join.rebalance_timeout
+        update_member(rounds, group, member, join)
+
+    patch.replace(Rebalancer, "update_member", update)
+
+
+@fault
+def replacement_loses_assignment(patch: Patch) -> None:
+    """A static member that is replaced in a Stable group loses its assignment if it does not lead."""
+    rename = Group.rename
+
+    def rename_without(group: Group, instance_id: str, old_id: str, new_id: str) -> Member:
+        member = rename(group, instance_id, old_id, new_id)
+        if group.leader != new_id:
+            member.assignment = b""
+        return member
+
+    patch.replace(Group, "rename", rename_without)

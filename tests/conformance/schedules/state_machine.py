@@ -44,6 +44,7 @@ class InteractionMachine(RuleBasedStateMachine):
     @initialize(data=st.data())
     def form_groups(self, data: st.DataObject) -> None:
         self.draft = ScheduleDraft(HypothesisDraw(data), SCOPE)
+        self.draft.form_groups()
 
     @rule(data=st.data())
     def interact(self, data: st.DataObject) -> None:
@@ -52,7 +53,11 @@ class InteractionMachine(RuleBasedStateMachine):
         self.draft.add_interaction()
 
     def teardown(self) -> None:
-        if self.draft is not None:
+        if self.draft is None:
+            return
+        try:
             schedule = self.draft.finish("machine").schedule
-            verdict = self.bench.play(schedule).verdict
-            assert (verdict.violations, verdict.inconclusive) == ((), ())
+        finally:
+            self.draft.simulation.close()  # also if Hypothesis gives the schedule up
+        verdict = self.bench.play(schedule).verdict
+        assert (verdict.violations, verdict.inconclusive) == ((), ())

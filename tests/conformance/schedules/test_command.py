@@ -14,13 +14,15 @@ import pytest
 from fencepost.adapters.bundled.classic.messages import Response
 from fencepost.conformance.cli import main
 from fencepost.conformance.protocols.classic import CLASSIC
-from fencepost.conformance.schedules.guidance import BatchSpec
+from fencepost.conformance.schedules.batches import BatchSpec
 from fencepost.conformance.schedules.statistics import ScheduleResult
 from fencepost.conformance.schedules.virtual_engine import BatchWorker
+from fencepost.conformance.zoo.mutation.patching import Patch as Fault
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import open_trace
+from tests.conformance.schedules.planted_faults import FAULTS
 from tests.support.faulty_coordinators import FORGIVING, EagerSyncCoordinator, altering_coordinator, install
 from tests.support.served_coordinator import serve_in_thread
 
@@ -85,6 +87,27 @@ def test_what_is_found_is_saved_short_and_can_be_replayed(tmp_path: Path, monkey
         assert main(words[1:]) == 1
         assert capsys.readouterr().out.endswith("STILL FAILS\n")
     assert main(words[1:]) == 0
+    assert capsys.readouterr().out == "FIXED\n"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("only_schedules")
+def test_a_failure_with_several_groups_and_producers_can_be_replayed(
+    tmp_path: Path, monkeypatch: Patch, capsys: Capture
+) -> None:
+    folder = tmp_path / "failures"
+    with Fault() as fault:
+        FAULTS["end_in_one_group"](fault)
+        assert main(["test", "bundled", "--schedules", "40", "--save", str(folder)]) == 1
+        saved = sorted(folder.iterdir())[0]
+        _, events = open_trace(saved)
+        asked = [event for event in events if event.kind is Kind.REQUEST]
+        assert {event.api for event in asked} >= {"InitProducerId", "TxnOffsetCommit", "EndTxn"}
+        assert len({event.body["group_id"] for event in asked if event.api == "TxnOffsetCommit"}) == 2
+        capsys.readouterr()
+        assert main(["replay", str(saved), "bundled"]) == 1
+        assert capsys.readouterr().out.endswith("STILL FAILS\n")
+    assert main(["replay", str(saved), "bundled"]) == 0
     assert capsys.readouterr().out == "FIXED\n"
 
 

@@ -8,11 +8,11 @@ from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.text import render_report
 from fencepost.conformance.results import Coverage, Report
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
+from fencepost.conformance.schedules.batches import BatchSpec
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.classic.generation import generate_schedules
 from fencepost.conformance.schedules.classic.protocol import ClassicSchedules, coverage_goals
 from fencepost.conformance.schedules.coverage import describe_nearest, measure_coverage
-from fencepost.conformance.schedules.guidance import BatchSpec
 from fencepost.conformance.schedules.scope import ScheduleScope
 from fencepost.conformance.schedules.statistics import RunStatistics
 from fencepost.conformance.schedules.virtual_engine import BatchWorker
