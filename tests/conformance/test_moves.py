@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from fencepost.model.wire.codec import decode_body, encode_body, fit_body
 from fencepost.model.wire.primitives import ZERO_UUID
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import open_trace
-from tests.targets.running import RunningTarget
+from tests.targets.running import RunningTarget, load_target
 
 Patch = pytest.MonkeyPatch
 Capture = pytest.CaptureFixture[str]
@@ -129,7 +129,27 @@ def test_a_move_is_replayed(tmp_path: Path, capsys: Capture, monkeypatch: Patch)
     assert capsys.readouterr().out.endswith("FIXED\n")
 
 
-# --- Apache Kafka
+# --- over the network
+
+
+def verdicts_on(target: RunningTarget, profile: str, ids: Sequence[str], report: Path, patch: Patch) -> dict[str, str]:
+    """The verdicts of a run on a target that is running, with a profile of tests/targets."""
+    patch.setenv("FENCEPOST_RUN", str(target.folder))
+    patch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    options = ["--profile", str(TARGETS / f"{profile}.toml"), "--json", str(report), "--only", *ids]
+    assert main(["test", f"kafka://{target.bootstrap}", *options]) == 0
+    return {row["id"]: row["verdict"] for row in json.loads(report.read_text())["requirements"]}
+
+
+@pytest.mark.slow
+def test_the_server_with_two_nodes(tmp_path: Path, monkeypatch: Patch) -> None:
+    server, ids = load_target("serve_nodes", tmp_path), ("FIND-10", "FAILOVER-20")
+    server.start()
+    try:
+        verdicts = verdicts_on(server, "serve_nodes", ids, tmp_path / "r.json", monkeypatch)
+    finally:
+        server.kill()
+    assert verdicts == dict.fromkeys(ids, "pass")
 
 
 @pytest.mark.kafka_cluster
@@ -137,12 +157,7 @@ def test_a_move_is_replayed(tmp_path: Path, capsys: Capture, monkeypatch: Patch)
 def test_apache_kafka_with_three_nodes(
     profile: str, ids: tuple[str, ...], kafka_cluster: RunningTarget, tmp_path: Path, monkeypatch: Patch
 ) -> None:
-    monkeypatch.setenv("FENCEPOST_RUN", str(kafka_cluster.folder))
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    path, report = TARGETS / f"{profile}.toml", tmp_path / "r.json"
-    options = ["--profile", str(path), "--json", str(report), "--only", *ids]
-    assert main(["test", f"kafka://{kafka_cluster.bootstrap}", *options]) == 0
-    verdicts = {row["id"]: row["verdict"] for row in json.loads(report.read_text())["requirements"]}
+    verdicts = verdicts_on(kafka_cluster, profile, ids, tmp_path / "r.json", monkeypatch)
     assert verdicts == dict.fromkeys(ids, "pass")
 
 
