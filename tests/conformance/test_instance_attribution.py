@@ -63,3 +63,16 @@ def ignore_instance_ids(request: Request, response: Response) -> Response:
 def test_a_heartbeat_with_an_unknown_instance_id(monkeypatch: Patch) -> None:
     found = first_violation(monkeypatch, ignore_instance_ids, "unknown-instance-id")
     assert (found.rule, found.requirements) == ("heartbeat.unknown-member", ("STATIC-07",))
+
+
+def refuse_old_leaders(request: Request, response: Response) -> Response:
+    """A leader that asks in a version without instance ids is refused, as Apache Kafka before 3.3.2 does."""
+    if request.api != "JoinGroup" or request.version >= 5 or not response.body["members"]:
+        return response
+    refusal = {"error_code": Error.UNSUPPORTED_VERSION, "generation_id": -1, "members": []}
+    return replace(response, body={**response.body, **refusal, "protocol_name": "", "leader": ""})
+
+
+def test_an_old_leader_of_a_static_member(monkeypatch: Patch) -> None:
+    found = first_violation(monkeypatch, refuse_old_leaders, "old-leader-of-a-static-member")
+    assert (found.api, found.requirements) == ("JoinGroup", ("JOIN-55",))

@@ -1,6 +1,6 @@
 """Responses of a completed join phase: one generation, one leader, and the members for the leader."""
 
-from fencepost.conformance.scenario.context import ScenarioContext
+from fencepost.conformance.scenario.context import PREPARING, ScenarioContext
 from fencepost.conformance.scenario.scenario import ScenarioFamily
 
 rosters = ScenarioFamily()
@@ -61,3 +61,15 @@ async def instances_are_listed(group: ScenarioContext) -> None:
         await group.join_new(group.member("A", instance="static"), version=group.highest_version("JoinGroup", 5)),
         fields="instances",
     )
+
+
+@rosters.add("JOIN-55")
+async def old_leader_of_a_static_member(group: ScenarioContext) -> None:
+    """A leader that rejoins in a version without instance ids gets the list of members, a static one among them."""
+    group.highest_version("JoinGroup", 5)
+    old = group.highest_version("JoinGroup", 0, 4)
+    (leader,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+    joined = await group.join_new(group.member_without_heartbeats("S", instance="static"))
+    await group.wait_for_state(PREPARING)
+    await group.check("JOIN-55", group.join(leader, version=old), fields=("error", "members"))
+    await joined

@@ -13,6 +13,8 @@ SYNC_TIMEOUT = Change("2.8.1", "KAFKA-12890")
 """A member that does not sync is removed at the rebalance timeout."""
 KNOWN_INSTANCE = Change("3.0.0", "commit 5dae3648abd, pull request 9958")
 """An instance id that no member has is refused by every API, not by JoinGroup alone."""
+OLD_LEADERS = Change("3.3.2", "KAFKA-14422")
+"""A leader that asks in a version without instance ids is answered beside static members."""
 TIMEOUTS_OF_A_REJOIN = Change("3.3.2", "KAFKA-14009")
 """A rejoin replaces the timeouts of the member."""
 PARTIAL_COMMIT = Change("3.7.1", "KAFKA-16371")

@@ -1,5 +1,6 @@
 """JoinGroup: admission, the two steps of a new member, the join phase and its answers."""
 
+from fencepost.model.catalogue.classic.changes import OLD_LEADERS
 from fencepost.model.catalogue.requirement import Requirement, must
 
 JOIN: tuple[Requirement, ...] = (
@@ -357,7 +358,9 @@ JOIN: tuple[Requirement, ...] = (
     must(
         "JOIN-55",
         "Instance ids among the members",
-        "From version 5 on, the members listed show their instance ids.",
+        "From version 5 on, the members listed show their instance ids; a leader that asks in an earlier one gets them "
+        "without.",
         "Kafka message schema, JoinGroupRequestTest",
+        since=OLD_LEADERS,
     ),
 )

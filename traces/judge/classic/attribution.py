@@ -32,6 +32,8 @@ PARTITION_REQUIREMENTS = MappingProxyType(
     }
 )
 """Which requirement speaks of errors of single partitions in a commit."""
+INSTANCE_VERSION = 5
+"""The first version of JoinGroup with instance ids."""
 LOOKING_APIS = frozenset({"DescribeGroups", "ListGroups"})
 
 
@@ -69,6 +71,7 @@ def build_violation(
         or stability_requirements(mismatch, errors_in(body))
         or entry_requirements(part, mismatch)
         or instance_requirements(part, mismatch)
+        or listing_requirements(part, mismatch)
         or violated_requirements(applied, mismatch, body)
     )
     if is_overdue(mismatch):
@@ -147,6 +150,18 @@ def instance_requirements(part: GroupOperation, mismatch: Mismatch) -> tuple[str
         return ()
     members = {slot.id: slot.instance for slot in group.slots if slot.holder == Holder.MEMBER}
     return ("STATIC-07",) if member in members and instance not in members.values() else ()
+
+
+def listing_requirements(part: GroupOperation, mismatch: Mismatch) -> tuple[str, ...]:
+    """The requirement about leaders that ask in a version without instance ids, where one is refused for that; else ().
+
+    The version was accepted; only a static member in the list can make it unsupported.
+    """
+    operation, group = part.operation, mismatch.world.group
+    if operation.api != "JoinGroup" or operation.version >= INSTANCE_VERSION or group is None:
+        return ()
+    is_refused = errors_in(operation.response or {}) == {Error.UNSUPPORTED_VERSION}
+    return ("JOIN-55",) if is_refused and any(slot.instance is not None for slot in group.slots) else ()
 
 
 def violation_kind(operation: Operation, mismatch: Mismatch, rule: str, requirements: tuple[str, ...]) -> str:
