@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fencepost.conformance.analysis.diagnosis import Evidence, name_requirement
+from fencepost.conformance.analysis.naming import Evidence, name_requirement
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.catalogue.specification import Rule, Specification

@@ -9,8 +9,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from fencepost.conformance.analysis.aggregation import confirmed_requirements
-from fencepost.conformance.analysis.diagnosis import Evidence, family_of, is_specific, neighbouring_families
 from fencepost.conformance.analysis.failures import Origin, build_failure
+from fencepost.conformance.analysis.naming import Evidence, family_of, is_specific, neighbouring_families
 from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.analysis.root_cause import (
     UNCLASSIFIED,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 
-from fencepost.conformance.analysis.diagnosis import is_specific
+from fencepost.conformance.analysis.naming import is_specific
 from fencepost.conformance.analysis.root_cause import RequirementViolation, violations_in
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.batches import BATCH_SIZE

@@ -46,7 +46,7 @@ SCHEDULE_SOURCES: Mapping[str, Callable[[int], ScheduleSource]] = {
 TOUR_UNIVERSES = (Universe(1, 2, joinings(2)), Universe(2, 1, joinings(1)))
 """The universes of the tours: one member with two subscriptions in two generations, and two members."""
 SHRINK_SECONDS = 6.0
-MAX_DIAGNOSIS_SECONDS = 20.0
+MAX_NAMING_SECONDS = 20.0
 HANG_SECONDS = 30.0
 """The seconds beyond its limit after which a hunt ends because the coordinator hangs."""
 UNAVAILABLE = frozenset({"second-node", "graceful-move"})
@@ -140,15 +140,15 @@ def hunt_by_schedules(task: HuntTask, coordinator: FaultyCoordinator) -> HuntRes
     if not isinstance(found, Counterexample):
         return HuntResult(task, "", found.schedules, found.seconds)
     moves = tuple(str(move) for move in found.shrunk.moves)
-    requirement = diagnose(task, found) if task.shrink and coordinator.bug is not None else found.requirement
+    requirement = name_violation(task, found) if task.shrink and coordinator.bug is not None else found.requirement
     return HuntResult(task, requirement, found.schedules, found.seconds, found.requests, moves, batch)
 
 
-def diagnose(task: HuntTask, found: Counterexample) -> str:
+def name_violation(task: HuntTask, found: Counterexample) -> str:
     """The requirement that a scenario violates on the same coordinator and that says most of what was found."""
     violation = next(each for each in violations_in(found.run.verdict) if each.requirement == found.requirement)
     try:
-        with cpu_limit(MAX_DIAGNOSIS_SECONDS):
+        with cpu_limit(MAX_NAMING_SECONDS):
             return RootCauses([*runs_of_scenarios(task.name), found.run]).name_cause(violation, found.run)
     except CpuLimitExceeded:
         return found.requirement
@@ -160,7 +160,7 @@ def runs_of_scenarios(name: str) -> tuple[ScenarioRun, ...]:
     coordinator = faulty_coordinator(name)
     with coordinator.activate() as make_target:
         bundled = bundled_run_on(make_target, coordinator.grace)
-        return tuple(run_virtual(bundled.play(play, "diagnosis")) for play in scenarios_for(SCENARIOS))
+        return tuple(run_virtual(bundled.play(play, "naming")) for play in scenarios_for(SCENARIOS))
 
 
 def hunt_by_playing(task: HuntTask, coordinator: FaultyCoordinator) -> HuntResult:

@@ -1,4 +1,4 @@
-"""Random schedules diagnose: what they find is named after the requirement whose own scenario shows it."""
+"""What random schedules find is named after the requirement whose own scenario shows it."""
 
 import asyncio
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.conformance.analysis.diagnosis import (
+from fencepost.conformance.analysis.naming import (
     FEW_REQUIREMENTS,
     MIN_NEARNESS,
     MIN_NEARNESS_AMONG_MANY,
