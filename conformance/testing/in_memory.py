@@ -16,16 +16,13 @@ from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.testing.coordinators import AsyncCoordinator, MakeCoordinator, Storage
+from fencepost.conformance.testing.runs import EXCEPTION, exceptions_in
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import decode_body, encode_body
-from fencepost.traces.events import Body, Event, Kind, Order
+from fencepost.traces.events import Body, Kind, Order
 
 ASYNC_GRACE_MS = 2
 """How late a timer of an `AsyncCoordinator` may fire: its clock counts seconds in floating point."""
-
-
-EXCEPTION = "exception"
-"""The field of a `closed` event with the traceback of the exception that ended the coordinator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +81,6 @@ class InMemoryRun(BundledRun):
         """As `BundledRun.play`."""
         run = await super().play(scenario, attempt)
         return replace(run, crashed=bool(exceptions_in(run.events)))
-
-
-def exceptions_in(events: Iterable[Event]) -> list[str]:
-    """The tracebacks of the exceptions that ended coordinators in a trace, each once."""
-    told = (event.body.get(EXCEPTION) for event in events if event.kind is Kind.FAULT)
-    return list(dict.fromkeys(each for each in told if isinstance(each, str)))
 
 
 class CoordinatorTarget(InProcessTarget):

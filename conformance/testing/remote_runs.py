@@ -113,6 +113,10 @@ class BrokerRun:
         """As `SessionRun.failed_ids`."""
         return frozenset(result.id for result in self.whole_report().failed_results())
 
+    def exceptions(self) -> list[str]:
+        """As `SessionRun.exceptions`: none in this process."""
+        return []
+
     @property
     def ended(self) -> Ending | None:
         """As `SessionRun.ended`."""

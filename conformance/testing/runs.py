@@ -22,10 +22,13 @@ from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import Selection
 from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.traces.events import Event, Kind
 
 T = TypeVar("T")
 MakeRun: TypeAlias = Callable[[Plan, Profile], BundledRun]
 """Makes the run of a plan and a profile on a target."""
+EXCEPTION = "exception"
+"""The field of a `closed` event with the traceback of the exception that ended the coordinator."""
 RESTART_REMEDY = "in_memory(..., restart=True)"
 """What a test suite does for restarts to be tested."""
 
@@ -79,6 +82,10 @@ class SessionRun(Protocol):
 
     def failed_ids(self) -> frozenset[str]:
         """The requirements known to be violated by now."""
+        ...
+
+    def exceptions(self) -> list[str]:
+        """Tracebacks of the exceptions that ended coordinators in this process, one for each scenario that met one."""
         ...
 
 
@@ -210,6 +217,10 @@ class InProcessRun:
         """As `SessionRun.failed_ids`."""
         return frozenset(result.id for result in self.whole_report().failed_results())
 
+    def exceptions(self) -> list[str]:
+        """As `SessionRun.exceptions`."""
+        return [exceptions[0] for run in self.state.runs if (exceptions := exceptions_in(run.events))]
+
     def owner_of(self, scenario: Scenario) -> str:
         """The first requirement of a scenario that the session asks for."""
         chosen = {each.id for each in self.selection.requirements}
@@ -242,6 +253,12 @@ class InProcessRun:
         full = len(asked) == len(CATALOGUE) and not self.choices.smoke
         scope = Scope.FULL if full else Scope.SMOKE if self.choices.smoke else Scope.SELECTED
         return replace(report, scope=scope, provenance=self.state.provenance)
+
+
+def exceptions_in(events: Iterable[Event]) -> list[str]:
+    """The tracebacks of the exceptions that ended coordinators in a trace, each once."""
+    told = (event.body.get(EXCEPTION) for event in events if event.kind is Kind.FAULT)
+    return list(dict.fromkeys(each for each in told if isinstance(each, str)))
 
 
 def with_own_remedies(selection: Selection) -> Selection:

@@ -179,6 +179,7 @@ class KitSession:
 
     def finish(self) -> None:
         """Write the reports, or hand them to the controller of pytest-xdist."""
+        self.notes += (note for _, run in self.runs for note in exception_note(run.exceptions()))
         if self.is_worker:
             own = [to_json(report) for report in self.own_reports()]
             self.config.workeroutput["fencepost"] = {"reports": own, "notes": self.notes}  # type: ignore[attr-defined]
@@ -233,6 +234,14 @@ def merge_parts(parts: Sequence[Report]) -> Report:
     results = tuple(sorted(merged.results, key=lambda result: order.index(result.id)))
     is_full = len(results) == len(order) and merged.scope is not Scope.SMOKE
     return replace(merged, results=results, scope=Scope.FULL if is_full else merged.scope)
+
+
+def exception_note(exceptions: Sequence[str]) -> Iterator[str]:
+    """What is to be told of the exceptions of a coordinator."""
+    if exceptions:
+        scenarios = "1 scenario" if len(exceptions) == 1 else f"{len(exceptions)} scenarios"
+        lines = [f"The coordinator raised an exception in {scenarios}, the first was:", *exceptions[0].splitlines()]
+        yield "\n  ".join(lines)
 
 
 def case_of(item: pytest.Item) -> CaseId:

@@ -13,8 +13,7 @@ from fencepost.conformance.diagrams.sequence import draw_sequence
 from fencepost.conformance.diagrams.text import to_text
 from fencepost.conformance.reports.layout import escape_unprintable, label_once, unwrapped_line, wrapped_lines
 from fencepost.conformance.results import Failure
-from fencepost.conformance.testing.in_memory import exceptions_in
-from fencepost.conformance.testing.runs import Finding
+from fencepost.conformance.testing.runs import Finding, exceptions_in
 from fencepost.model.catalogue.classic import CATALOGUE
 
 _TIMING_NAMES = frozenset({"early", "late", "response"})
