@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from fencepost.conformance.analysis.report_builder import merge_reports
+from fencepost.conformance.cli import main
 from fencepost.conformance.pipeline.campaign import finished_seeds, report_path, run_seeds
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.traces.files.trace_files import write_trace
-from fencepost.traces.pipeline.corpus import TABLES, Corpus
+from fencepost.traces.pipeline.corpus import CORPUS_FILE, TABLES, Corpus
 from fencepost.traces.pipeline.ingest import ingest
+from fencepost.traces.pipeline.results import CorpusResults
 from fencepost.traces.pipeline.spark_session import spark_session
 from fencepost.traces.pipeline.stream import read_findings, watch_folder
 from tests.acceptance.checks.conformance import command_environment
@@ -25,7 +27,7 @@ from tests.support.altered_traces import altered_trace
 from tests.support.corpus_tables import read_rows
 
 SPARK_CONFIG = {"spark.driver.memory": "1500m"}
-KILLS = 6
+KILLS, CONCURRENT_KILLS = 6, 10
 TRACE_COUNT, DAMAGED_EVERY, SEED_COUNT = 60, 10, 16
 PLAN = Plan("bundled", patterns=("HB-0*",), smoke=True, schedules=10)
 
@@ -52,6 +54,20 @@ def campaign_stage(_: Path, to: Path) -> None:
     """A campaign, with many commits."""
     with spark_session("acceptance", "local[2]", SPARK_CONFIG) as spark:
         run_seeds(spark, Corpus.create(to, 2), PLAN, range(1, SEED_COUNT + 1), ignore_progress, at_once=2)
+
+
+def judge_stage(_: Path, to: Path) -> None:
+    """Judge a corpus, if there is one yet."""
+    if (to / CORPUS_FILE).exists():
+        settings = [word for each in SPARK_CONFIG.items() for word in ("--conf", "=".join(each))]
+        main(["pipeline", "judge", str(to), "--master", "local[2]", *settings])
+
+
+def judge_tables(to: Path) -> Rows:
+    """What a judge found, but for failures: how short their schedules become depends on the machine."""
+    results = CorpusResults(to / "judged")
+    kinds = ("violation", "check", "inconclusive", "state", "rebalance", "stuck", "verdict")
+    return {kind: sorted((tuple(row.values()) for row in results.findings(kind)), key=repr) for kind in kinds}
 
 
 def ingest_tables(to: Path) -> Rows:
@@ -87,6 +103,7 @@ class PipelineStage:
 
 STAGES: Mapping[str, PipelineStage] = {
     "ingest": PipelineStage(ingest_stage, ingest_tables),
+    "judge": PipelineStage(judge_stage, judge_tables),
     "watch": PipelineStage(watch_stage, watch_tables),
     "campaign": PipelineStage(campaign_stage, campaign_tables),
 }
@@ -113,7 +130,8 @@ def check_killed(folder: Path) -> Iterator[Figure]:
         write_trace(traces / f"{seed}.jsonl", *altered_trace(seed))
         if seed % DAMAGED_EVERY == 0:
             damage_line(traces / f"{seed}.jsonl", source)
-    for name, stage in STAGES.items():
+    for name in ("ingest", "watch", "campaign"):
+        stage = STAGES[name]
         undisturbed, disturbed = (folder / f"{name} {how}" for how in ("undisturbed", "disturbed"))
         begun = time.monotonic()
         start_stage(name, traces, undisturbed).wait()
@@ -132,6 +150,46 @@ def check_killed(folder: Path) -> Iterator[Figure]:
         for what, rows in wanted.items():
             yield without_threshold(f"{name}: rows of {what}", len(rows))
             yield exactly(f"{name}: the same {what}", "yes" if rows == found[what] and rows else "no", "yes")
+
+
+def check_side_by_side(folder: Path) -> Iterator[Figure]:
+    """Two ingests that share inputs, and two judges of their corpus, all at the same time, killed and started again."""
+    traces, source = folder / "traces", random.Random(0)
+    for part, seeds in (("one", range(40)), ("other", range(20, TRACE_COUNT))):
+        (traces / part).mkdir(parents=True)
+        for seed in seeds:  # the shared traces are links to the same files
+            path = traces / "one" / f"{seed}.jsonl"
+            if path.exists():
+                (traces / part / path.name).symlink_to(path)
+            else:
+                write_trace(traces / part / path.name, *altered_trace(seed))
+    alone, corpus = folder / "alone", folder / "corpus"
+    for part in ("one", "other"):
+        start_stage("ingest", traces / part, alone).wait()
+    start_stage("judge", traces, alone).wait()
+    names = [("ingest", "one"), ("ingest", "other"), ("judge", "one"), ("judge", "other")]
+    running = [start_stage(name, traces / part, corpus) for name, part in names]
+    kills = 0
+    for _ in range(CONCURRENT_KILLS):
+        time.sleep(source.uniform(0.5, 3))
+        place = source.randrange(len(names))
+        kills += running[place].poll() is None
+        running[place].kill()
+        running[place].wait()
+        running[place] = start_stage(names[place][0], traces / names[place][1], corpus)
+    for process in running:
+        process.wait()
+    start_stage("judge", traces, corpus).wait()
+    yield at_least("kills", kills, 1)
+    files = [Path(file) for name in TABLES for file in Corpus.open(corpus).files(name)]
+    yield exactly("files of the manifest that are not there", sum(not file.exists() for file in files), 0)
+    on_disk = sum(1 for name in TABLES for _ in (corpus / name).rglob("*.parquet"))
+    yield exactly("files that are not in the manifest", on_disk - len(files), 0)
+    wanted = {**ingest_tables(alone), **judge_tables(alone)}
+    found = {**ingest_tables(corpus), **judge_tables(corpus)}
+    for what, rows in wanted.items():
+        yield without_threshold(f"rows of {what}", len(rows))
+        yield exactly(f"the same {what}", "yes" if rows == found[what] else "no", "yes")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from fencepost.traces.pipeline.queries import INVARIANTS
 from fencepost.traces.pipeline.results import CorpusResults, judge_corpus
 from fencepost.traces.pipeline.spark_session import spark_session
 from tests.acceptance.checks.conformance import expect_passing, run_tests
-from tests.acceptance.crash_recovery import SPARK_CONFIG, check_killed, ignore_progress
+from tests.acceptance.crash_recovery import SPARK_CONFIG, check_killed, check_side_by_side, ignore_progress
 from tests.acceptance.framework import Check, Figure, at_least, at_most, exactly, without_threshold
 from tests.acceptance.recorded_sources import SOURCE_CHECKS
 from tests.acceptance.synthetic_corpus import STALE_EVERY, make_corpus
@@ -255,6 +255,11 @@ CHECKS = (
     Check("identical", "the pipeline's verdicts are the judge's", check_identical),
     Check(
         "killed", "an ingest, watch or campaign that is killed and started again leaves the same tables", check_killed
+    ),
+    Check(
+        "side-by-side",
+        "ingests and judges of one corpus at the same time, killed and started again, leave the same tables",
+        check_side_by_side,
     ),
     Check("cluster", "a standalone cluster of a master and two workers does the same", check_cluster),
     Check(

@@ -13,7 +13,7 @@ import pyspark
 import pytest
 
 from fencepost.traces.files.trace_files import write_trace
-from fencepost.traces.pipeline.corpus import Corpus
+from fencepost.traces.pipeline.corpus import TABLES, Corpus
 from fencepost.traces.pipeline.java import java_home
 from tests.support.random_client import random_trace
 from tests.targets.process import die_with_parent
@@ -80,10 +80,13 @@ def test_a_cluster_does_what_one_machine_does(cluster: str, tmp_path: Path) -> N
         write_trace(tmp_path / f"{seed}.jsonl", *random_trace(random.Random(seed), 20))
     confs = [word for each in LOOPBACK for word in ("--conf", each)]
     command = [sys.executable, "-m", "fencepost", "pipeline"]
-    corpus = str(tmp_path / "c")
-    for stage in (["ingest", str(tmp_path), "--to", corpus, "--buckets", "2"], ["judge", corpus]):
-        done = subprocess.run([*command, *stage, "--master", cluster, *confs], capture_output=True, text=True)
+    # Paths are those of the driver; the workers have folders of their own.
+    for stage in (["ingest", ".", "--to", "c", "--buckets", "2"], ["judge", "c"]):
+        whole = [*command, *stage, "--master", cluster, *confs]
+        done = subprocess.run(whole, capture_output=True, text=True, cwd=tmp_path)
         assert done.returncode in (0, 3), done.stderr
-    (batch,) = Corpus.open(Path(corpus)).batches()
+    corpus = Corpus.open(tmp_path / "c")
+    (batch,) = corpus.batches()
     assert batch.counts.is_balanced and len(batch.inputs) == 6
+    assert all(Path(file).is_file() for name in TABLES for file in corpus.files(name))
     assert f"{batch.counts.events} events" in done.stdout and "Invariants, queried" in done.stdout
