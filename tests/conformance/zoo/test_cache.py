@@ -85,10 +85,10 @@ def test_only_what_differs_from_the_shipped_coordinator_is_judged(monkeypatch: p
     for schedule in schedules:
         reference_run(BUNDLED_SCHEDULES, schedule, BUNDLED_SETTINGS)
     monkeypatch.setattr(cache, "judge", count_judging)
-    with faulty_coordinator("BUG-30").bench(CpuClock()) as bench:
+    with faulty_coordinator("BUG-22").bench(CpuClock()) as bench:
         found = [bool(bench.violated_by_new(each)) for each in schedules]
     assert sum(found) <= len(judged) < len(schedules)
-    with faulty_coordinator("BUG-30").activate() as make_target:
+    with faulty_coordinator("BUG-22").activate() as make_target:
         plain = Bench(BUNDLED_SCHEDULES, partial(make_target, BUNDLED_SETTINGS))
         assert [bool(plain.violated_by(each)) for each in schedules] == found
 
