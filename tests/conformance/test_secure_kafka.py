@@ -50,6 +50,17 @@ def test_each_way_in(how: str, kafka_sasl_ssl: RunningTarget, tmp_path: Path, ca
     assert [secret for secret in secrets if any(secret in text for text in shown)] == []
 
 
+def test_ipv6(kafka_sasl_ssl: RunningTarget, tmp_path: Path) -> None:
+    address = json.loads(kafka_sasl_ssl.run(COMMAND, "describe"))["ipv6"]
+    if address is None:
+        pytest.skip("this machine has no IPv6 loopback")
+    profile, report = write_profile(kafka_sasl_ssl, tmp_path, "PLAIN"), tmp_path / "r.json"
+    options = ["--profile", str(profile), "--json", str(report), "--only", "HB-05", "--smoke"]
+    assert main(["test", f"kafka+ssl://{address}", *options]) == 0
+    assert json.loads(report.read_text())["target"]["name"] == f"kafka+ssl://{address}"
+    assert verdict_on(report, "HB-05") == "pass"
+
+
 def test_a_restart(kafka_sasl_ssl: RunningTarget, tmp_path: Path) -> None:
     profile, report = write_profile(kafka_sasl_ssl, tmp_path, "PLAIN"), tmp_path / "r.json"
     options = ["--profile", str(profile), "--json", str(report)]

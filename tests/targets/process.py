@@ -131,9 +131,9 @@ def free_ports(count: int) -> list[int]:
 
 
 def chosen_ports(folder: Path, count: int, first: int | None = None) -> list[int]:
-    """The ports that the target in `folder` had before, else `count` free ones, which it then keeps."""
+    """The ports that the target in `folder` had before, else `count` free ones, which it keeps."""
     file = folder / "ports"
-    if not file.exists():
+    if not file.exists() or len(file.read_text().split()) < count:
         folder.mkdir(parents=True, exist_ok=True)
         free = free_ports(count)
         file.write_text(" ".join(map(str, [first or free[0], *free[1:]])))

@@ -21,7 +21,7 @@ subjectKeyIdentifier = hash
 basicConstraints = critical, CA:FALSE
 keyUsage = critical, digitalSignature, keyEncipherment
 extendedKeyUsage = serverAuth
-subjectAltName = IP:127.0.0.1, DNS:localhost
+subjectAltName = IP:127.0.0.1, IP:::1, DNS:localhost
 subjectKeyIdentifier = hash
 authorityKeyIdentifier = keyid
 [client]

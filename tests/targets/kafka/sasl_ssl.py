@@ -6,9 +6,9 @@
     profile HOW        print a profile for the kit; HOW is a mechanism of SASL, or "certificate" for the listener SSL
     token              print an unsecured token for OAUTHBEARER (RFC 7519, algorithm "none"), good for an hour
 
-Listeners: SASL_SSL (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER), SSL (a client certificate is required) and
-PLAINTEXT (for the broker itself and for comparison). Everyone may do everything. The certificates are made at the first
-start, in `certificates` in the broker's folder.
+Listeners: SASL_SSL (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER), SSL (a client certificate is required),
+PLAINTEXT (for the broker itself and for comparison), and IPV6 (TLS and PLAIN), where the machine has an IPv6 loopback.
+Everyone may do everything. The certificates are made at the first start, in `certificates` in the broker's folder.
 
 Downloads go to $FENCEPOST_CACHE (default ~/.cache/fencepost), data to $FENCEPOST_RUN (default run/ in the cache).
 """
@@ -18,6 +18,7 @@ import base64
 import json
 import shlex
 import shutil
+import socket
 import sys
 import time
 from collections.abc import Mapping
@@ -40,18 +41,30 @@ from tests.targets.process import ProcessFolder, chosen_ports, print_address, ru
 USER, PASSWORD = "fencepost", "not-a-secret"
 PLAIN, SCRAM, OAUTHBEARER = "PLAIN", ("SCRAM-SHA-256", "SCRAM-SHA-512"), "OAUTHBEARER"
 TOKEN_SECONDS = 3600
+PORTS = 5
 CERTIFICATE = "certificate"
 TEMPLATE = "sasl-ssl.properties"
 COMMAND = Path(__file__).with_name("sasl-ssl")
 PASSWORD_FILE = "password"
 
 
+def has_ipv6_loopback() -> bool:
+    """Whether one can listen on ::1."""
+    try:
+        with socket.socket(socket.AF_INET6) as listener:
+            listener.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
 def start(folder: ProcessFolder) -> str:
     """Start the broker that lives in `folder`, unless it runs already, and return its SASL_SSL address."""
     home = install(VERSIONS["4"])
     make_certificates(folder.path / "certificates", USER)
-    sasl_ssl, ssl, plain, controller = chosen_ports(folder.path, 4)
+    sasl_ssl, ssl, plain, controller, ipv6 = chosen_ports(folder.path, PORTS)
     values = {
+        "ipv6_listener": f",IPV6://[::1]:{ipv6}" if has_ipv6_loopback() else "",
         "sasl_ssl_port": sasl_ssl,
         "ssl_port": ssl,
         "port": plain,
@@ -72,12 +85,13 @@ def start(folder: ProcessFolder) -> str:
 
 def describe(folder: Path) -> Mapping[str, Any]:
     """How clients connect to the broker in `folder`."""
-    sasl_ssl, ssl, plain, _ = chosen_ports(folder, 4)
+    sasl_ssl, ssl, plain, _, ipv6 = chosen_ports(folder, PORTS)
     certificates = folder / "certificates"
     return {
         "sasl_ssl": f"127.0.0.1:{sasl_ssl}",
         "ssl": f"127.0.0.1:{ssl}",
         "plaintext": f"127.0.0.1:{plain}",
+        "ipv6": f"[::1]:{ipv6}" if has_ipv6_loopback() else None,
         "ca_file": str(certificates / "ca.pem"),
         "client_certificate_file": str(certificates / "client.crt"),
         "client_key_file": str(certificates / "client.key"),
