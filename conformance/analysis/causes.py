@@ -10,6 +10,8 @@ from fencepost.traces.verdict import FieldDifference
 
 NO_ERROR = "NONE"
 """How a difference shows an error code that says that all is well."""
+NO_RESPONSE = "response"
+"""The difference of a response that never came; which one is expected is not what is wrong."""
 TIMES = frozenset({"early", "late"})
 """Differences in when a response comes; the values are those of one run alone."""
 
@@ -59,7 +61,7 @@ def traits_of(failure: Failure) -> tuple[Hashable, ...]:
     traits: list[Hashable] = [failure.kind or failure.title or failure.observed]
     for first in failure.differences[:1]:
         if first.name not in TIMES:
-            expected = "" if is_error_code(first) else first.expected
+            expected = "" if is_error_code(first) or first.name == NO_RESPONSE else first.expected
             traits.append((answered_api(failure), first.name, expected, first.observed))
         if is_error_code(first) and first.observed != NO_ERROR:
             traits.append((failure.state, first.name, first.observed))

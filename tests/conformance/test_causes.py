@@ -150,3 +150,12 @@ def test_a_note_on_a_pass_names_what_failed_and_has_no_cause() -> None:
     resolved = {each.id: each for each in resolve_causes([FAILED, passed, RequirementResult("HB-06", Verdict.PASS)])}
     assert resolved["HB-05"].note == "1 of 2 scenarios undecided: no answer, blocked by JOIN-29"
     assert resolved["HB-05"].causes == ()
+
+
+def test_requests_of_an_api_that_are_never_answered_are_one_cause() -> None:
+    silence = "none, although the coordinator answers later requests of the group"
+    assert causes_of(
+        fail("JOIN-44", "JoinGroup", "response", "NONE, generation=3", silence),
+        fail("LEAVE-09", "JoinGroup", "response", "UNKNOWN_MEMBER_ID", silence),
+        fail("SYNC-10", "SyncGroup", "response", "NONE", silence),
+    ) == [("JOIN-44", "LEAVE-09"), ("SYNC-10",)]
