@@ -96,7 +96,8 @@ class Progress:
     """How far a run has come: `done` of `total` schedules (or `unit`), after `seconds`.
 
     `failures` counts the requirements found violated so far; `current` names what is being tested now. Of what is left,
-    `after_restart` schedules wait for a restart of the target. If schedules are played at once, the longest come last.
+    `after_restart` schedules wait for a restart of the target. If schedules `are_at_once`, nobody knows how long the
+    longest takes. The pace is that since `pace_from`: seconds, and how many schedules were done then.
     """
 
     done: int
@@ -107,13 +108,15 @@ class Progress:
     unit: str = "schedules"
     after_restart: int = 0
     are_at_once: bool = False
+    pace_from: tuple[float, int] = (0.0, 0)
 
     def seconds_left(self) -> float | None:
-        """Seconds left if the rest goes on at the present pace; None while nothing is done. It takes at least so long
-        where schedules are played at once, or some wait for a restart."""
-        if self.done == 0 or self.total < self.done:
+        """Seconds left if the rest goes on at the present pace; None while there is none, and where the pace of what is
+        done says nothing about the rest."""
+        seconds, done = self.seconds - self.pace_from[0], self.done - self.pace_from[1]
+        if done <= 0 or self.total < self.done or self.are_at_once or self.after_restart:
             return None
-        return self.seconds / self.done * (self.total - self.done)
+        return seconds / done * (self.total - self.done)
 
 
 @dataclass(frozen=True, slots=True)

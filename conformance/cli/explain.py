@@ -11,11 +11,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    """Print sentence, source, needs, rules and scenarios of each requirement."""
+    """Print sentence, source, needs, rules, scenarios and an example of each requirement."""
+    from fencepost.conformance.reports.layout import line_width
     from fencepost.conformance.reports.requirements import explain_requirement
     from fencepost.conformance.results import ExitCode
+    from fencepost.conformance.run.example import example_schedule
     from fencepost.conformance.scenario.selection import select_requirements
 
     chosen = select_requirements(options.patterns)
-    console.print("\n".join(explain_requirement(each) for each in chosen))
+    with line_width(console.width()):
+        for number, each in enumerate(chosen):
+            console.print(("\n" if number else "") + explain_requirement(each, example_schedule(each)))
     return ExitCode.CONFORMANT

@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    """List the requirements by family: id, level, what they need, and title."""
+    """List the requirements by family: id, level, tier, what they need, and title."""
     from itertools import groupby
 
     from fencepost.conformance.results import ExitCode
@@ -26,6 +26,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
                 "id": each.id,
                 "family": each.family,
                 "level": str(each.level),
+                "tier": str(each.tier),
                 "testability": str(each.testability),
                 "needs": list(each.needs),
                 "title": each.title,
@@ -41,5 +42,5 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.print_line(f"{family}  {len(requirements)}")
         for each in requirements:
             needs = f"  [needs {', '.join(each.needs)}]" if each.needs else ""
-            console.print_line(f"  {each.id:<12}{each.level:<8}{each.title}{needs}")
+            console.print_line(f"  {each.id:<12}{each.level:<8}{each.tier:<14}{each.title}{needs}")
     return ExitCode.CONFORMANT

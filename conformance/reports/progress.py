@@ -115,8 +115,7 @@ def progress_line(progress: Progress) -> str:
     parts.append(format_duration(progress.seconds))
     remaining = progress.seconds_left()
     if remaining is not None and progress.done < progress.total:
-        how = "at least" if progress.are_at_once or progress.after_restart else "about"
-        parts.append(f"{how} {format_duration(remaining)} left")
+        parts.append(f"about {format_duration(remaining)} left")
     if progress.after_restart:
         parts.append(f"{progress.after_restart} after a restart")
     line = ", ".join(parts)

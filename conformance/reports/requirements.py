@@ -1,11 +1,13 @@
 """A requirement explained: what it asks for, where that is written, and how it is tested."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
+from fencepost.conformance.capabilities import REMEDIES
 from fencepost.conformance.profile import DERIVED_CAPABILITIES
 from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
-from fencepost.conformance.reports.layout import wrapped_lines
+from fencepost.conformance.reports.layout import label_once, wrapped_lines
 from fencepost.model.catalogue.requirement import CAPABILITIES, Requirement, Verifiability
+from fencepost.model.catalogue.specification import SpecifiedDifference
 
 _TESTED = {
     Verifiability.CHECKED: "by scenarios of its own, and wherever other schedules come by",
@@ -14,13 +16,15 @@ _TESTED = {
 }
 
 
-def explain_requirement(requirement: Requirement) -> str:
-    """The explanation of a requirement; ends in a newline."""
+def explain_requirement(requirement: Requirement, example: Sequence[str] = ()) -> str:
+    """The explanation of a requirement, with the lines of a schedule that tests it; ends in a newline."""
     lines = [f"{requirement.id} {requirement.level}: {requirement.title}"]
     for label, texts in _sections(requirement):
         for text in texts:
             lines += wrapped_lines(label, text)
             label = ""
+    for label, line in zip(label_once("example"), example, strict=False):
+        lines += wrapped_lines(label, line)
     return "\n".join(lines) + "\n"
 
 
@@ -29,16 +33,27 @@ def _sections(requirement: Requirement) -> Iterator[tuple[str, Iterable[str]]]:
     yield "requirement", (requirement.sentence,)
     yield "source", (requirement.source,)
     untestable = requirement.testability is Verifiability.UNTESTABLE
+    yield "tier", (str(requirement.tier),)
     yield "tested", (f"not at all: {requirement.why}" if untestable else _TESTED[requirement.testability],)
     yield "needs", (f"{CAPABILITIES[name]}; {_told_by(name)}" for name in requirement.needs)
     prerequisites = specification.prerequisites.get(id, ())
     yield "follows from", (", ".join(prerequisites),) if prerequisites else ()
+    yield (
+        "differences",
+        (describe_difference(each) for each in specification.differences.values() if each.requirement == id),
+    )
     yield "rules", (f"{name}: {rule.guard}" for name, rule in specification.rules.items() if id in rule.requirements)
     yield "scenarios", (scenario.name for scenario in DEFAULT_PROTOCOL.scenarios if id in scenario.requirements)
+
+
+def describe_difference(difference: SpecifiedDifference) -> str:
+    """What either reference coordinator does."""
+    sides = [f"{side}: {getattr(difference, side)}" for side in ("older", "newer") if hasattr(difference, side)]
+    return f"{difference.id}, Apache Kafka's two coordinators: {'; '.join(sides)}"
 
 
 def _told_by(capability: str) -> str:
     """What makes the kit test requirements that need this capability."""
     if capability in DERIVED_CAPABILITIES:
-        return f"follows {DERIVED_CAPABILITIES[capability]}"
+        return f"follows {DERIVED_CAPABILITIES[capability]}: {REMEDIES[capability]}"
     return f'the profile says so: [capabilities] offers = ["{capability}"], where it does not show by itself'

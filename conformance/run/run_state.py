@@ -84,13 +84,16 @@ class RunState:
     idle_findings: tuple[str, ...] = ()
     """What the target did while the kit was idle that it should not."""
     provenance: Provenance | None = None
+    pace_from: tuple[float, int] = (0.0, 0)
+    """The seconds after which the present kind of work began, and how many schedules were done then."""
     plays_at_once: bool = False
     """Whether scenarios are played side by side, and those that need a restart after the others."""
     kafka_release: str = ""
     """The release of Apache Kafka that the target's versions are those of, if it is known."""
 
     def start(self, target: Mapping[str, str]) -> None:
-        """Emit the start of the run on a target with this description."""
+        """Emit the start of the run on a target with this description, which may have taken its time to start."""
+        self.pace_from = (self.limits.elapsed_seconds(), 0)
         self.emit(
             RunStarted(
                 target,
@@ -186,6 +189,7 @@ class RunState:
                 name,
                 after_restart=after_restart,
                 are_at_once=self.plays_at_once and bool(rest),
+                pace_from=self.pace_from,
             )
         )
 
@@ -197,6 +201,7 @@ class RunState:
         """
         self.statistics = engine.statistics
         self.work.stage = "random schedules"
+        self.pace_from = (self.limits.elapsed_seconds(), len({run.scenario.name for run in self.runs}))
         await engine.run(self.add_schedule)
         neighbours = self.neighbouring_scenarios()
         if neighbours:

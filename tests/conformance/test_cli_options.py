@@ -4,6 +4,7 @@ import io
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -247,9 +248,10 @@ def test_list(capsys: Capture) -> None:
     assert main(["list", "HB-0*", "FIND-04"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "FIND  1" and lines[2].startswith("HB  ")
-    assert "  FIND-04     MUST    " in lines[1] and lines[1].endswith("[needs second-node]")
+    assert "  FIND-04     MUST    cluster       " in lines[1] and lines[1].endswith("[needs second-node]")
     assert main(["list", "--json"]) == 0
-    assert [row["id"] for row in json.loads(capsys.readouterr().out)] == list(CATALOGUE)
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["id"], row["tier"]) for row in rows] == [(id, str(each.tier)) for id, each in CATALOGUE.items()]
 
 
 @pytest.mark.parametrize("id", ["JOIN-29", "FIND-04", "FAILOVER-09", "GEN-01"])
@@ -261,7 +263,24 @@ def test_explain(id: str, capsys: Capture) -> None:
     assert " ".join(requirement.sentence.split()) in text and " ".join(requirement.source.split()) in text
     scenarios = [scenario.name for scenario in ALL if id in scenario.requirements]
     assert all(f" {name}" in text for name in scenarios)
+    assert f" tier {requirement.tier} " in text
+    needs_nodes = "second-node" in requirement.needs
+    assert (" example 1. at 0 ms" in text) == (bool(scenarios) and not needs_nodes)
     assert main(["explain", "JOIN-99"]) == 2
+
+
+def test_explain_names_the_remedy_and_the_two_sides_of_kafka(capsys: Capture) -> None:
+    assert main(["explain", "FAILOVER-01"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "[target] start = 'COMMAND'" in text
+    assert "DIV-01, Apache Kafka's two coordinators: older: a coordinator that is not ready" in text
+    assert "restart" in text.partition(" example ")[2]
+
+
+def test_the_example_ends_with_the_request_that_is_checked(capsys: Capture) -> None:
+    assert main(["explain", "HB-05"]) == 0
+    example = " ".join(capsys.readouterr().out.split()).partition(" example ")[2]
+    assert example.startswith("1. at 0 ms") and " Heartbeat v" in example.rpartition(" at ")[2]
 
 
 # --- signals to the process
@@ -316,3 +335,13 @@ def test_serve_ends_by_signals_also_where_they_were_ignored(name: str) -> None:
     finally:
         process.kill()
     assert (process.returncode, errors) == (0, "fencepost: stopped\n")
+
+
+def test_an_address_that_is_taken_is_named_with_the_remedy(capsys: Capture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["serve", "--port", str(port)]) == 2
+    assert capsys.readouterr().err == (
+        f"fencepost: 127.0.0.1:{port}: cannot listen: Address already in use; "
+        "choose another port, 0 for any, or another host\n"
+    )

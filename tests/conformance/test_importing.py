@@ -76,7 +76,7 @@ def capture_case(arguments: list[str], reason: str) -> object:
         (["log", __file__, "-o", "x.jsonl"], "no line of a group coordinator"),
         (["log", LOG, "-o", "/nowhere/x.jsonl"], "/nowhere/x.jsonl: No such file"),
         (["log", LOG, "-o", LOG], "would be written over"),
-        capture_case(["capture", LOG, "-o", "x.jsonl"], "not a packet capture"),
+        capture_case(["capture", LOG, "-o", "x.jsonl"], f"fencepost: {LOG}: not a packet capture (pcap or pcapng)"),
         capture_case(["capture", CAPTURE, "-o", "x.jsonl", "--port", "9"], "no TCP to or from port 9 in 330 packets"),
         capture_case(["capture", CAPTURE, "-o", "x.jsonl", "--port", "70000"], "'70000' is not a port"),
         (["capture", CAPTURE, "-o", "x.jsonl", "--profile", "no.toml"], "no.toml"),

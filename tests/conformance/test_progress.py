@@ -16,10 +16,12 @@ from tests.support.served_coordinator import serve_in_thread
         (Progress(0, 80, 0.0), "0/80 schedules, 0.0 s"),
         (Progress(20, 80, 5.0, current="JOIN-29"), "20/80 schedules, 5.0 s, about 15.0 s left: JOIN-29"),
         (Progress(20, 80, 60.0, failures=2), "20/80 schedules, 2 violated, 1 min 00 s, about 3 min 00 s left"),
-        (Progress(20, 80, 5.0, are_at_once=True), "20/80 schedules, 5.0 s, at least 15.0 s left"),
+        (Progress(20, 80, 5.0, are_at_once=True), "20/80 schedules, 5.0 s"),
+        (Progress(30, 80, 130.0, pace_from=(120.0, 20)), "30/80 schedules, 2 min 10 s, about 50.0 s left"),
+        (Progress(20, 80, 130.0, pace_from=(120.0, 20)), "20/80 schedules, 2 min 10 s"),
         (
             Progress(20, 80, 5.0, after_restart=24, are_at_once=True, current="JOIN-29"),
-            "20/80 schedules, 5.0 s, at least 15.0 s left, 24 after a restart: JOIN-29",
+            "20/80 schedules, 5.0 s, 24 after a restart: JOIN-29",
         ),
         (Progress(80, 80, 90.0), "80/80 schedules, 1 min 30 s"),
         (Progress(81, 80, 90.0), "81/80 schedules, 1 min 30 s"),
@@ -68,7 +70,7 @@ def test_the_line_is_as_wide_as_the_terminal(columns: int | None, shown: int) ->
 
 
 @pytest.mark.real_time
-def test_over_the_network_the_estimate_is_a_bound_and_names_the_restart(
+def test_over_the_network_no_number_is_better_than_a_wrong_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The schedules that take longest are the last to end, and some begin only after the restart."""
@@ -78,6 +80,5 @@ def test_over_the_network_the_estimate_is_a_bound_and_names_the_restart(
         profile.write_text(f"[target]\nstart = 'echo {address}'\nkill = 'true'\n")
         main(["test", address, "--only", "HB-0*", "FAILOVER-01", "--profile", str(profile)])
     lines = [line for line in capsys.readouterr().err.splitlines() if " schedules, " in line]
-    assert "at least" in lines[0] and " after a restart" in lines[0]
-    assert not any("about" in line for line in lines)
-    assert "left" not in lines[-1] and "restart" not in lines[-1]
+    assert " after a restart" in lines[0] and "restart" not in lines[-1]
+    assert not any("left" in line for line in lines)

@@ -67,7 +67,7 @@ FAILOVER: tuple[Requirement, ...] = (
         "The next round may be given the number of the lost one.",
         "Apache Kafka source",
         needs=("restart",),
-        untestable="A permission: no answer can break it.",
+        untestable="a permission: no response can break it",
     ),
     must(
         "FAILOVER-10",
