@@ -123,6 +123,8 @@ class RootCauses:
             named = name_requirement(Evidence(id, fault, run.verdict.rules), self.scenario_evidence)
             if named != id:
                 return frozenset({named})
+            if any(each.requirement == id for each in self.scenario_evidence):
+                return frozenset()
         others: Iterable[str] = prerequisites_of(id, self.specification.prerequisites) & self.independent
         if fault is not None:
             owner = self.owners.get(fault.kind, id)
