@@ -125,6 +125,8 @@ class RootCauses:
             named = name_requirement(Evidence(id, fault, run.verdict.rules), self.scenario_evidence)
             if named != id:
                 return frozenset({named})
+            if any(each.requirement == id for each in self.scenario_evidence):
+                return frozenset()
         others: Iterable[str] = self.presumed_by(id)
         if fault is not None:
             owner = self.owners.get(wrong_answer(fault), id)

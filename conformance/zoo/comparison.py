@@ -12,6 +12,7 @@ from functools import cache
 from itertools import islice
 
 from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.schedules.falsify import schedule_source
 from fencepost.conformance.zoo.classic.compared_scenarios import comparison_scenarios
@@ -30,7 +31,8 @@ MAX_PLAY_SECONDS = 30.0
 
 
 def find_difference(coordinator: FaultyCoordinator) -> str:
-    """The name of a scenario in which the trace differs from the shipped coordinator's; "" if there is none."""
+    """The scenario in which the trace differs from the shipped coordinator's, and the requirements violated there; ""
+    if there is none."""
     changed = coordinator.changed_lines
     with coordinator.activate() as make_target:
         for play in compared_scenarios():
@@ -40,11 +42,18 @@ def find_difference(coordinator: FaultyCoordinator) -> str:
             try:
                 with cpu_limit(MAX_PLAY_SECONDS):
                     same = observe(make_target, play) == expected
+                    violated = "" if same else violated_in(make_target, play)
             except CpuLimitExceeded:
-                same = False
-            if not same:
                 return play.name
+            if not same:
+                return play.name + violated
     return ""
+
+
+def violated_in(make_target: MakeTarget, play: Scenario) -> str:
+    """The requirements that a run of a scenario violates, in words; "" if it violates none."""
+    violated = violated_requirements(run_virtual(bundled_run_on(make_target, 0).play(play, "run")))
+    return f", which violates {', '.join(sorted(violated))}" if violated else ""
 
 
 def compared_scenarios() -> Iterator[Scenario]:

@@ -19,7 +19,7 @@ from fencepost.conformance.zoo.strategies import HYPOTHESIS, SCHEDULES, STRATEGI
 
 NO_DIFFERENCE = "no answer differs from the shipped coordinator's"
 NOT_TOLD_APART = f"not told apart: {NO_DIFFERENCE}"
-SURVIVES = "answers differ in {where}, and nothing was seen broken"
+SURVIVES = "answers differ in {where}; no hunt found it"
 NOTHING_FOUND = "nothing was seen broken"
 Result = TypeVar("Result")
 MAX_MEMORY_BYTES = 4 << 30
@@ -39,7 +39,7 @@ class HuntPlan:
     strategies: tuple[str, ...] = STRATEGIES
     hunt_results: dict[str, list[HuntResult]] = field(default_factory=dict)
     differences: dict[str, str] = field(default_factory=dict)
-    """By mutant, the scenario in which its trace differs from the shipped coordinator's; "" if there is none."""
+    """By mutant, how its traces differ from the shipped coordinator's (`find_difference`); "" if they do not."""
 
     def tasks(self, coordinator: FaultyCoordinator) -> Iterator[HuntTask]:
         """The hunts of one faulty coordinator by schedules and by the baselines."""

@@ -34,7 +34,8 @@ TOLD_APART = {
 def test_a_mutant_is_told_apart(mutant: str, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     only = [each for each in comparison_scenarios() if each.name == f"compare-{where}"]
     monkeypatch.setattr(comparison, "compared_scenarios", lambda: only)
-    assert find_difference(faulty_coordinator(mutant)) == f"compare-{where}"
+    found = find_difference(faulty_coordinator(mutant))
+    assert found.startswith(f"compare-{where}, which violates ")
 
 
 def test_the_scenarios_of_the_comparison_run_to_their_end_without_a_violation() -> None:
