@@ -251,7 +251,7 @@ class Coordinator:
         if not body["group_id"]:
             return {"error_code": INVALID_GROUP}
         if group and body["member_id"] in group.pending:
-            group.pending[body["member_id"]].cancel()
+            group.pending.pop(body["member_id"]).cancel()
             self.forget_id(group, body["member_id"])
             return {"error_code": NONE}
         if not group or body["member_id"] not in group.members:

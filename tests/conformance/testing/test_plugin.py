@@ -12,7 +12,7 @@ import fencepost.conformance.testing.session  # noqa: F401  # loaded once, for a
 from fencepost.conformance.reports.json_report import from_json
 from fencepost.conformance.results import Scope, Verdict
 from fencepost.model.catalogue.classic import CATALOGUE
-from tests.support.plugin_arguments import PLUGIN, plugin_arguments
+from tests.support.plugin_arguments import PLUGIN, plugin_arguments, run_apart
 
 pytest_plugins = ["pytester"]
 ROOT = Path(__file__).parents[3]
@@ -78,12 +78,6 @@ def write_suite(
 def run_suite(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     """Run the test suite in this process, warnings being errors."""
     return pytester.runpytest_inprocess(*plugin_arguments(), "-W", "error", *QUICK, *arguments)
-
-
-def run_apart(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    """Run the test suite in a process of its own."""
-    pytester._monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / ".src"), str(ROOT)]))
-    return pytester.runpytest_subprocess(*plugin_arguments(), "-W", "error", *arguments)
 
 
 # --- verdicts

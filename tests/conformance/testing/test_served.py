@@ -10,23 +10,9 @@ from fencepost.conformance.testing.served import serve_in_thread
 from fencepost.conformance.testing.violation import Violation
 from fencepost.traces.files.trace_files import open_trace
 from tests.support.bug_witnesses import record_bug
+from tests.support.tcp_application import consume_one
 
 pytest.importorskip("confluent_kafka", reason="the extra dev")
-
-
-def consume_one(bootstrap: str) -> bytes:
-    """Produce a record, consume it in a group, commit, and leave."""
-    from confluent_kafka import Consumer, Producer
-
-    producer = Producer({"bootstrap.servers": bootstrap})
-    producer.produce("orders", b"one")
-    assert producer.flush(20) == 0
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "readers", "auto.offset.reset": "earliest"})
-    consumer.subscribe(["orders"])
-    message = next(each for each in iter(lambda: consumer.poll(20), None) if each.error() is None)
-    consumer.commit(message=message, asynchronous=False)
-    consumer.close()
-    return bytes(message.value() or b"")
 
 
 def test_an_application_with_a_real_client() -> None:
