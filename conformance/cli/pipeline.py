@@ -217,24 +217,27 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
 def run_watch(options: argparse.Namespace, console: Console) -> int:
     """Judge traces as they land, and print each finding, until Ctrl-C or with --once until all are judged."""
     from fencepost.conformance.results import ExitCode
+    from fencepost.traces.pipeline.corpus import resolve_folder
     from fencepost.traces.pipeline.errors import PipelineError
     from fencepost.traces.pipeline.parallel import as_pipeline_error
     from fencepost.traces.pipeline.spark_session import spark_session
-    from fencepost.traces.pipeline.stream import read_findings, watch_folder
+    from fencepost.traces.pipeline.stream import check_same_watch, read_findings, watch_folder
 
     if not options.landing.is_dir():
         raise PipelineError(f"{options.landing}: there is no such folder")
-    options.to.mkdir(parents=True, exist_ok=True)
-    before = list(read_findings(options.to))
+    to = resolve_folder(options.to)
+    to.mkdir(parents=True, exist_ok=True)
+    check_same_watch(to, options.buckets)
+    before = list(read_findings(to))
     seen = {name for name, _ in before}
     violations = sum(row["kind"] == "violation" for _, row in before)
     with spark_session("watch", options.master, dict(options.conf)) as spark, as_pipeline_error():
-        query = watch_folder(spark, options.landing, options.to, options.buckets, once=options.once)
+        query = watch_folder(spark, options.landing.resolve(), to, options.buckets, once=options.once)
         try:
             ended: bool | None = False
             while not ended:
                 ended = query.awaitTermination(1)
-                for name, row in list(read_findings(options.to, frozenset(seen))):
+                for name, row in list(read_findings(to, frozenset(seen))):
                     seen.add(name)
                     violations += row["kind"] == "violation"
                     console.print_line(finding_line(row))
