@@ -30,9 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("judge", "judge a corpus, and query its invariants", _add_judge, run_judge),
         ("watch", "judge traces as they land in a folder", _add_watch, run_watch),
         ("campaign", "test a target with many seeds at once", _add_campaign, run_campaign),
+        ("extract", "write a trace of a corpus to a file", _add_extract, run_extract),
     ):
         stage = stages.add_parser(name, help=summary, allow_abbrev=False)
+        stage.set_defaults(run_stage=run_stage)
         add(stage)
+        if add is _add_extract:
+            continue  # without Spark
         stage.add_argument("--master", metavar="URL", default="local[*]", help="Spark's master (default: local[*])")
         stage.add_argument(
             "--conf",
@@ -42,7 +46,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             default=[],
             help="a setting for Spark; repeatable",
         )
-        stage.set_defaults(run_stage=run_stage)
 
 
 def _add_ingest(parser: argparse.ArgumentParser) -> None:
@@ -100,6 +103,14 @@ def _add_campaign(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--profile", metavar="F", type=Path, help=PROFILE_HELP)
     add_report_options(parser)
+
+
+def _add_extract(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("corpus", metavar="CORPUS", type=Path, help="the folder of a corpus")
+    parser.add_argument(
+        "--finding", metavar="TRACE[:EVENT]", required=True, help="the trace, and the event, as a report names them"
+    )
+    parser.add_argument("-o", "--output", metavar="TRACE", type=Path, required=True, help="a new file for the trace")
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -218,24 +229,27 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
 def run_watch(options: argparse.Namespace, console: Console) -> int:
     """Judge traces as they land, and print each finding, until Ctrl-C or with --once until all are judged."""
     from fencepost.conformance.results import ExitCode
+    from fencepost.traces.pipeline.corpus import resolve_folder
     from fencepost.traces.pipeline.errors import PipelineError
     from fencepost.traces.pipeline.parallel import as_pipeline_error
     from fencepost.traces.pipeline.spark_session import spark_session
-    from fencepost.traces.pipeline.stream import read_findings, watch_folder
+    from fencepost.traces.pipeline.stream import check_same_watch, read_findings, watch_folder
 
     if not options.landing.is_dir():
         raise PipelineError(f"{options.landing}: there is no such folder")
-    options.to.mkdir(parents=True, exist_ok=True)
-    before = list(read_findings(options.to))
+    to = resolve_folder(options.to)
+    to.mkdir(parents=True, exist_ok=True)
+    check_same_watch(to, options.buckets)
+    before = list(read_findings(to))
     seen = {name for name, _ in before}
     violations = sum(row["kind"] == "violation" for _, row in before)
     with spark_session("watch", options.master, dict(options.conf)) as spark, as_pipeline_error():
-        query = watch_folder(spark, options.landing, options.to, options.buckets, once=options.once)
+        query = watch_folder(spark, options.landing.resolve(), to, options.buckets, once=options.once)
         try:
             ended: bool | None = False
             while not ended:
                 ended = query.awaitTermination(1)
-                for name, row in list(read_findings(options.to, frozenset(seen))):
+                for name, row in list(read_findings(to, frozenset(seen))):
                     seen.add(name)
                     violations += row["kind"] == "violation"
                     console.print_line(finding_line(row))
@@ -263,8 +277,19 @@ def run_campaign(options: argparse.Namespace, console: Console) -> int:
     ):
         report = run_seeds(spark, corpus, plan, range(1, options.seeds + 1), StageProgress(display, "seeds"))
     console.print(render_report(report, colour=False))
-    console.print_line(f"\nThe corpus is {options.to}: fencepost pipeline judge takes it")
+    console.print_line(f"\nThe corpus is {options.to}: fencepost pipeline judge and extract take it")
     return write_reports(options, report, console)
+
+
+def run_extract(options: argparse.Namespace, console: Console) -> int:
+    """Write the trace of a finding to a file."""
+    from fencepost.conformance.results import ExitCode
+    from fencepost.traces.pipeline.corpus import Corpus
+    from fencepost.traces.pipeline.extract import extract_trace
+
+    events = extract_trace(Corpus.open(options.corpus), options.finding, options.output)
+    console.print_line(f"{events} events; the trace is {options.output}: fencepost replay and fencepost judge take it")
+    return ExitCode.CONFORMANT
 
 
 def check_report_files(options: argparse.Namespace) -> None:

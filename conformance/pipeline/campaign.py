@@ -9,6 +9,7 @@ import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from fencepost.adapters.security.loading import load_security
@@ -132,6 +133,11 @@ def report_path(corpus: Corpus, seed: int) -> Path:
     return folder / f"{seed}.json"
 
 
+def replace_prefix(prefix: str, other: str, text: str) -> str:
+    """The text with another prefix, if it begins with `prefix`."""
+    return other + text.removeprefix(prefix) if text.startswith(prefix) else text
+
+
 def seed_worker(writer: CorpusWriter, plan: Plan) -> Callable[[list[Seed]], SeedResults]:
     """The function that plays seeds in a worker."""
 
@@ -145,8 +151,11 @@ def seed_worker(writer: CorpusWriter, plan: Plan) -> Callable[[list[Seed]], Seed
             staging.mkdir(parents=True)
             mine = replace(plan, seed=each.number, traces=staging)
             report = asyncio.run(runner.run(mine))
-            found = make_ingest_task(writer)([InputFile.from_path(path) for path in find_traces(staging, staging)])
-            reports[each.number] = to_json(report)
+            inputs = [InputFile.from_path(path) for path in find_traces(staging, staging)]
+            place, name = f"{staging}/", f"{manifest_name(each.number)}/"
+            found = make_ingest_task(writer, partial(replace_prefix, place, name))(inputs)
+            # The corpus keeps the traces, and their files are removed: the report names what is kept.
+            reports[each.number] = to_json(report).replace(json.dumps(place)[1:-1], json.dumps(name)[1:-1])
             files |= found.files
             counts += found.counts
             shutil.rmtree(staging)

@@ -12,10 +12,11 @@ from fencepost.traces.pipeline.results import CorpusResults
 MAX_SHOWN = 5
 """How many of each kind are shown; the tables have all of them."""
 INVARIANT_SENTENCES = {
-    "one-leader": "one leader per generation",
-    "no-stale-commit": "no commit of a stale generation accepted",
-    "one-owner": "each partition owned at most once in a generation",
+    "one-leader": ("one leader per generation", "joins"),
+    "no-stale-commit": ("no commit of a stale generation accepted", "accepted commits"),
+    "one-owner": ("each partition owned at most once in a generation", "assignments"),
 }
+"""What each invariant says, and what it looks at."""
 PHASES = {"Preparing": "PreparingRebalance", "Completing": "CompletingRebalance"}
 
 
@@ -74,9 +75,13 @@ def wait_lines(judged: CorpusResults) -> Iterator[str]:
 def invariant_lines(judged: CorpusResults) -> Iterator[str]:
     """What the queries found."""
     yield "Invariants, queried"
+    examined = judged.examined()
     for name in INVARIANTS:
+        sentence, unit = INVARIANT_SENTENCES[name]
         number = sum(1 for _ in judged.query_rows(name))
-        yield f"  {INVARIANT_SENTENCES[name]}: {'holds' if not number else f'{number} violations'}"
+        found = f"{number} violations" if number else "holds" if examined[name] else "not looked at"
+        unnamed = f"; {examined['unnamed']} name no partition" if name == "one-owner" and examined["unnamed"] else ""
+        yield f"  {sentence}: {found} ({examined[name]} {unit} examined{unnamed})"
         for each in islice(judged.query_rows(name), MAX_SHOWN):
             yield f"    {each['group']!r} in generation {each['generation']}: {each['trace']}, event {each['sequence']}"
 

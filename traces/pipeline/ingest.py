@@ -119,14 +119,17 @@ def new_inputs(corpus: Corpus, inputs: Sequence[InputFile]) -> tuple[list[InputF
     return new, tuple(each.path for each in inputs if known.get(each.path, each) != each)
 
 
-def make_ingest_task(writer: CorpusWriter) -> Callable[[list[InputFile]], IngestResult]:
-    """The function that a worker runs on its input files."""
+def make_ingest_task(
+    writer: CorpusWriter, name_trace: Callable[[str], str] = str
+) -> Callable[[list[InputFile]], IngestResult]:
+    """The function that a worker runs on its input files; `name_trace` gives the name of a trace by the path of its
+    file."""
 
     def ingest_files(inputs: list[InputFile]) -> IngestResult:
         counts, flaws = Counts(), []
         with TableWriter(writer.corpus.folder, writer.id) as tables:
             for each in inputs:
-                reader = write_rows(each, writer.corpus, tables)
+                reader = write_rows(each, writer.corpus, tables, name_trace(each.path))
                 counts += Counts(reader.lines, int(reader.header is not None), reader.events, reader.quarantined)
                 flaws += [reader.flaw] if reader.flaw else []
                 tables.close_if_many()
@@ -135,9 +138,9 @@ def make_ingest_task(writer: CorpusWriter) -> Callable[[list[InputFile]], Ingest
     return ingest_files
 
 
-def write_rows(input: InputFile, corpus: Corpus, tables: TableWriter) -> RowReader:
-    """Write the rows of one file to `tables`, and return its reader."""
-    reader = RowReader(input.path)
+def write_rows(input: InputFile, corpus: Corpus, tables: TableWriter, name: str) -> RowReader:
+    """Write the rows of one file to `tables`, and return its reader; `name` is that of the trace."""
+    reader = RowReader(name, input.path)
     places: dict[str | None, str] = {}
     for row in reader.rows():
         if isinstance(row, Row):

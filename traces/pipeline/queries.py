@@ -116,11 +116,30 @@ def member_identities(events: DataFrame) -> DataFrame:
     return known.agg(F.min(identity).alias("identity"))
 
 
+def count_examined(events: DataFrame) -> DataFrame:
+    """A row with the number of responses that each invariant looks at, in columns of their names.
+
+    `unnamed` counts the assignments that name no partition: they are empty, or not in the format of Kafka's consumers.
+    """
+    assigned = "api = 'SyncGroup' AND owned IS NOT NULL"
+    counts = {
+        "one-leader": "api = 'JoinGroup' AND kind = 'response' AND error = 0 AND incarnation IS NOT NULL",
+        "no-stale-commit": "accepted AND generation >= 0",
+        "one-owner": f"{assigned} AND size(owned) > 0",
+        "unnamed": f"{assigned} AND size(owned) = 0",
+    }
+    return events.where("intact").agg(*(F.expr(f"count_if({where})").alias(name) for name, where in counts.items()))
+
+
 INVARIANTS: Mapping[str, Query] = {
     "one-leader": one_leader,
     "no-stale-commit": no_stale_commit,
     "one-owner": one_owner,
 }
 """Queries whose rows are violations."""
+
+
+EXAMINED = "examined"
+"""The name of the table with what the invariants look at."""
 VIEWS: Mapping[str, Query] = {"longest-wait": longest_wait, "lag": lag}
 """Queries for information."""

@@ -22,7 +22,7 @@ from fencepost.traces.pipeline.judge_corpus import (
     unreadable_files,
 )
 from fencepost.traces.pipeline.parallel import as_pipeline_error, job_progress
-from fencepost.traces.pipeline.queries import INVARIANTS, VIEWS
+from fencepost.traces.pipeline.queries import EXAMINED, INVARIANTS, VIEWS, count_examined
 from fencepost.traces.pipeline.writers import replace_folder
 
 RESULTS_FILE = "judged.json"
@@ -65,7 +65,7 @@ def find_unreadable(spark: SparkSession, corpus: Corpus, folder: Path) -> None:
 
 def query_corpus(spark: SparkSession, corpus: Corpus, folder: Path, progress: StageProgress) -> None:
     """Run all queries on a corpus, and write their rows into `folder`. Raises `PipelineError`."""
-    queries = {**INVARIANTS, **VIEWS}
+    queries = {**INVARIANTS, **VIEWS, EXAMINED: count_examined}
     with as_pipeline_error():
         events = read_table(spark, corpus, EVENTS)
         for number, (name, query) in enumerate(queries.items()):
@@ -109,6 +109,11 @@ class CorpusResults:
     def stuck_rebalances(self) -> Iterator[dict[str, Any]]:
         """Yield every rebalance that did not end within its trace, with the members it waits for."""
         return self.finding_values("stuck")
+
+    def examined(self) -> dict[str, int]:
+        """The number of responses that each invariant looked at, by its name, and of assignments that name no partition
+        as `unnamed`."""
+        return next(self.query_rows(EXAMINED))
 
     def query_rows(self, name: str) -> Iterator[dict[str, Any]]:
         """Yield the rows of a query."""

@@ -87,9 +87,11 @@ class RequestContext:
 
 @dataclass(slots=True)
 class RowReader:
-    """Reads one trace; the other fields are complete once `rows` is exhausted."""
+    """Reads the trace in the file at `path`, "" if that is its name, too; the other fields are complete once `rows` is
+    exhausted."""
 
     trace: str
+    path: str = ""
     header: Header | None = None
     header_line: bytes = b""
     lines: int = 0
@@ -124,7 +126,7 @@ class RowReader:
     def read_rows(self) -> Iterator[Row | BadLine]:
         """As `rows`; raises one of `ROW_ERRORS` for a line that no row can be made of."""
         before, unheaded = b"", 0
-        for line in read_lines(self.trace):
+        for line in read_lines(self.path or self.trace):
             says = line.content
             self.lines += bool(line.text)
             if isinstance(says, Header):

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, ValueState
 
+from fencepost import __version__
 from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.jsonl import decode_event, decode_header
@@ -28,13 +29,15 @@ from fencepost.traces.files.rotating_writer import recording_part_of
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.operations import MAX_LOOKAHEAD, Lookahead, PairedEvent
 from fencepost.traces.pipeline.arrow import to_record_batches
-from fencepost.traces.pipeline.corpus import Corpus
+from fencepost.traces.pipeline.corpus import Corpus, write_atomically
+from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.row_reader import BadLine, RowReader
 from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, ShardJudge, is_unrelated, owns_no_group
 from fencepost.traces.verdict import Violation
 
 DEFAULT_FILES_PER_BATCH = 100
 """Maximum number of files in one micro-batch."""
+WATCH_FILE = "watch.json"
 TRACE_GLOB = "*.{jsonl,jsonl.gz}"
 EVENT_COLUMNS = "trace string, bucket int, path string, part int, line long, kind string, text binary"
 EVENT_SCHEMA = pa.schema(
@@ -221,6 +224,28 @@ def advance_shard(
             found.append((trace, bucket, path, kind, violation.sequence, violation.group, value))
         shard = None if over else shard
     return shard
+
+
+def check_same_watch(output: Path, buckets: int) -> None:
+    """Raises `PipelineError` if `output` belongs to a watch with other options or of another version: the state of its
+    judges is in other buckets, or in a form of its own."""
+    mine = {"fencepost_watch": __version__, "buckets": buckets}
+    mark = output / WATCH_FILE
+    if not mark.exists():
+        write_atomically(mark, mine)
+        return
+    try:
+        found = json.loads(mark.read_text(encoding="utf-8"))
+        version, known = found["fencepost_watch"], found["buckets"]
+    except (ValueError, KeyError, TypeError):
+        raise PipelineError(f"{mark} is damaged") from None
+    if known != buckets:
+        raise PipelineError(f"{output} belongs to a watch with --buckets {known}: give the same, or another folder")
+    if version != __version__:
+        raise PipelineError(
+            f"{output} belongs to a watch of Fencepost {version}, whose state {__version__} cannot read: "
+            "give another folder"
+        )
 
 
 def watch_folder(

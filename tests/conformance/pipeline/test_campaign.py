@@ -13,8 +13,10 @@ from fencepost.conformance.pipeline.campaign import check_same_campaign, finishe
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.results import Ending, EndKind, ExitCode, Failure, Report, RequirementResult, Verdict
+from fencepost.traces.files.trace_files import open_trace
 from fencepost.traces.pipeline.corpus import Batch, Corpus, CorpusWriter, InputFile
 from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline.extract import extract_trace
 from tests.support.corpus_tables import ProcessKilled, read_rows
 
 PLAN = Plan("bundled", patterns=("HB-0*",), smoke=True, schedules=3)
@@ -36,6 +38,10 @@ def test_workers_play_seeds(spark: SparkSession, tmp_path: Path) -> None:
     report = run_seeds(spark, corpus, PLAN, (1, 2), ignore_progress)
     assert report.exit_code() == 0 and report.schedules >= 2 * PLAN.schedules
     assert finished_seeds(corpus) == {1, 2} and not list((corpus.folder / "staging").iterdir())
+    names = {str(row[0]) for row in read_rows(corpus, "traces")}
+    assert {name.partition("/")[0] for name in names} == {"seed 1", "seed 2"}
+    count = extract_trace(corpus, min(names), tmp_path / "t.jsonl")
+    assert count == sum(1 for _ in open_trace(tmp_path / "t.jsonl")[1]) > 0
     assert report.events == sum(batch.counts.events for batch in corpus.batches()) == len(read_rows(corpus, "events"))
 
 

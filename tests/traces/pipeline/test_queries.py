@@ -13,7 +13,7 @@ from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.judge_corpus import read_table
-from fencepost.traces.pipeline.queries import lag, longest_wait, no_stale_commit, one_leader, one_owner
+from fencepost.traces.pipeline.queries import count_examined, lag, longest_wait, no_stale_commit, one_leader, one_owner
 from tests.support.corpus_tables import ingest_here
 from tests.support.trace_builder import ASSIGNMENT, exchange_events, join_events
 
@@ -131,6 +131,16 @@ def events(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Dat
 def test_an_invariant_query_finds_its_violations_and_nothing_else(events: DataFrame, query: Any, expected: str) -> None:
     found = {Path(row.trace).stem for row in query(events).collect()}
     assert found == {name for name, (_, breaks) in CASES.items() if breaks == expected}
+
+
+def test_what_the_invariants_look_at_is_counted(events: DataFrame) -> None:
+    (row,) = count_examined(events).collect()
+    known = events.where("intact").collect()
+    assert row["one-leader"] == sum(each.api == "JoinGroup" and each.error == 0 for each in known) > 0
+    assert row["no-stale-commit"] == sum(bool(each.accepted) and each.generation >= 0 for each in known) > 0
+    owned = [each.owned for each in known if each.owned is not None]
+    assert (row["one-owner"], row["unnamed"]) == (sum(map(bool, owned)), sum(not each for each in owned))
+    assert row["one-owner"]
 
 
 def test_lag_is_known_where_the_end_of_the_log_is(events: DataFrame) -> None:

@@ -10,10 +10,12 @@ from pyspark.sql import SparkSession
 
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.judge.judge import Judge
+from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.shards import LOOKUPS_SHARD
 from fencepost.traces.pipeline.stream import (
     ShardState,
     advance_shard,
+    check_same_watch,
     committed_files,
     file_rows,
     read_findings,
@@ -49,6 +51,19 @@ def test_a_trace_in_parts_is_judged_as_a_whole(seed: int, count: int, tmp_path: 
 
 def rows(to: Path) -> list[tuple[str, str, int]]:
     return sorted((Path(row["path"]).name, row["kind"], row["sequence"] or 0) for _, row in read_findings(to))
+
+
+def test_a_watch_goes_on_with_the_options_that_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_same_watch(tmp_path, 4)
+    check_same_watch(tmp_path, 4)
+    with pytest.raises(PipelineError, match="belongs to a watch with --buckets 4"):
+        check_same_watch(tmp_path, 5)
+    monkeypatch.setattr("fencepost.traces.pipeline.stream.__version__", "999")
+    with pytest.raises(PipelineError, match="whose state 999 cannot read"):
+        check_same_watch(tmp_path, 4)
+    (tmp_path / "watch.json").write_text("{")
+    with pytest.raises(PipelineError, match="is damaged"):
+        check_same_watch(tmp_path, 4)
 
 
 @pytest.mark.slow
