@@ -255,7 +255,11 @@ class GroupModel:
         """Whom an answer goes to, and what there is to hear: nothing if it would not change anything there."""
         process, number = self.sender_of(output.handle)
         match output.response:
-            case JoinResponse() | SyncResponse():
+            case JoinResponse(members=views) as response:
+                # Free slots are no members: how many there are must not tell states apart.
+                told = tuple(view for view in views if view.id is not None)
+                return process, IncomingResponse(evolve(response, members=told), number)
+            case SyncResponse():
                 return process, IncomingResponse(output.response, number)
             case HeartbeatResponse(error) if error != Error.NONE and isinstance(request, HeartbeatRequest):
                 return process, IncomingResponse(output.response, request=request)
