@@ -70,7 +70,7 @@ def test_everything_is_proved_and_saved(tmp_path: Path, capsys: pytest.CaptureFi
     assert longest == max(one["longest_query_seconds"] for one in report["theorems"]) > 0
     for one in report["theorems"]:
         assert f"{one['verdict']}  {one['id']}: {one['sentence']} Covers {one['covers']}." in shown.out
-    assert "join (1 of" in shown.err
+    assert "leave-two (2 of" in shown.err
 
 
 @pytest.fixture(scope="module")

@@ -144,7 +144,8 @@ class RandomRun:
     def deliver_request(self, number: int) -> None:
         """A request arrives, for the first time or again."""
         _, request = self.requests[number]
-        context, group = self.context(), with_free_slot(self.group)
+        takes_slot = isinstance(request, JoinRequest) and request.member is None
+        context, group = self.context(), with_free_slot(self.group) if takes_slot else self.group
         match request:
             case JoinRequest():
                 step = join(group, request, context)

@@ -2,10 +2,13 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from time import perf_counter
 from typing import Any
 
+from fencepost.conformance.execution.signals import ignore_interrupts, start_workers
 from fencepost.conformance.results import ExitCode
 from fencepost.model.explore.classic.state_layout import COORDINATOR
 from fencepost.model.explore.classic.violation_search import ReachableViolation, ViolationSearchResult, find_violations
@@ -20,6 +23,7 @@ from fencepost.model.proofs.registry.results import (
     kernel_results,
 )
 
+WORKER_PROCESSES = 2
 _EXPECTED_VERDICTS = ("proved", "false, as it should be")
 
 
@@ -111,7 +115,9 @@ def prove_all(size: ProofSize, seed: int, progress: Progress) -> Iterator[Theore
     """The results in the order in which they are shown, the quick ones first."""
     yield from draining_results(seed, progress)
     yield from kernel_results(seed, progress)
-    yield from inductive_results(size, seed, progress)
+    with ProcessPoolExecutor(WORKER_PROCESSES, get_context("spawn"), initializer=ignore_interrupts) as pool:
+        start_workers(pool, WORKER_PROCESSES)
+        yield from inductive_results(size, seed, progress, pool.map)
     yield from false_theorem_results()
 
 

@@ -85,8 +85,8 @@ class GhostState(Protocol):
     def with_request(self, handle: Handle, sender: int, asked_as: MemberId | None, asked_in: int) -> "GhostState":
         """A request is sent."""
 
-    def with_owners(self, when: Truth, generation: int, owners: tuple[MemberId | None, ...]) -> "GhostState":
-        """Where `when` holds, a generation is given its owners."""
+    def with_owners(self, when: Truth, first: int, last: int, owners: tuple[MemberId | None, ...]) -> "GhostState":
+        """Where `when` holds, the generations from `first` to `last` are given their owners."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +131,11 @@ class ConcreteGhostState:
         """See `GhostState`."""
         return evolve(self, requests={**self.requests, handle: (sender, asked_as, asked_in)})
 
-    def with_owners(self, when: Truth, generation: int, owners: tuple[MemberId | None, ...]) -> Self:
+    def with_owners(self, when: Truth, first: int, last: int, owners: tuple[MemberId | None, ...]) -> Self:
         """See `GhostState`."""
-        return evolve(self, owners={**self.owners, generation: owners}) if when else self
+        if not when:
+            return self
+        return evolve(self, owners={**self.owners, **dict.fromkeys(range(first, last + 1), owners)})
 
 
 def record_new_id(
@@ -148,10 +150,15 @@ def record_new_id(
 
 
 def record_coordinator_step(ghost: GhostState, before: Group, after: Group, partitions: int) -> GhostState:
-    """The ghost state after a step of the coordinator: a new generation has no owners until its assignment arrives."""
-    ghost = ghost.with_owners(after.generation != before.generation, after.generation, (None,) * partitions)
+    """The ghost state after a step of the coordinator: a new generation has no owners until its assignment arrives.
+
+    One step may begin several generations: a LeaveGroup ends a join phase with each of its entries.
+    """
+    risen = after.generation != before.generation
+    ghost = ghost.with_owners(risen, before.generation + 1, after.generation, (None,) * partitions)
     arrived = and_(before.phase == Phase.COMPLETING, after.phase == Phase.STABLE)
-    return ghost.with_owners(arrived, after.generation, partition_owners(ghost, after, partitions))
+    owners = partition_owners(ghost, after, partitions)
+    return ghost.with_owners(arrived, after.generation, after.generation, owners)
 
 
 def partition_owners(ghost: GhostState, group: Group, partitions: int) -> tuple[MemberId | None, ...]:

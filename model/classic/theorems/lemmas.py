@@ -79,6 +79,12 @@ def group_parked(group: Group) -> Truth:
     )
 
 
+@statement("sync-timer", "The sync timer runs only in a generation with a leader.")
+def sync_timer(group: Group) -> Truth:
+    """It ends no join phase."""
+    return implies(group.sync_armed, is_generation_active(group))
+
+
 @statement("parked-join", "A parked JoinGroup carries no id or the slot's, and comes from the process that has it.")
 def parked_join(group: Group, ghost: GhostState) -> Truth:
     """The slot belongs to who waits in it."""
@@ -272,6 +278,7 @@ LEMMAS = (
     group_generation,
     group_leader,
     group_parked,
+    sync_timer,
     parked_join,
     parked_sync,
     stable_assignment,

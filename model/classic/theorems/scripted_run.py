@@ -110,7 +110,8 @@ class ScriptedRun:
             LeaveRequest: leave,
             PartitionCommit: commit,
         }
-        before = with_free_slot(self.group)
+        takes_slot = isinstance(core, JoinRequest) and core.member is None
+        before = with_free_slot(self.group) if takes_slot else self.group
         step = handlers[type(request)](before, core, context)
         if isinstance(core, JoinRequest):
             self.ghost = record_new_id(self.ghost, before, drawn, core.instance, core.handle)

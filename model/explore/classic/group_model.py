@@ -165,13 +165,14 @@ class GroupModel:
         self, coordinator: CoordinatorState, process: int, request: MemberRequest
     ) -> list[tuple[Step, CoordinatorState]]:
         """Every step that a request can bring about, and the coordinator after it."""
-        group = self.with_spare_slot(coordinator)
+        takes_slot = isinstance(request, JoinRequest) and request.member is None
+        group = self.with_spare_slot(coordinator) if takes_slot else coordinator.group
         return self.distinct_steps(
             coordinator, [self.handle_request(group, process, request, c) for c in self.contexts(coordinator)]
         )
 
     def with_spare_slot(self, coordinator: CoordinatorState) -> Group:
-        """The group with a slot more than the bounds allow, so that a step never finds the table full."""
+        """The group with a slot more than the bounds allow, for a JoinGroup without an id: it never finds none free."""
         return evolve(coordinator.group, slots=(*coordinator.group.slots, FREE))
 
     def without_spare_slot(self, coordinator: CoordinatorState) -> CoordinatorState:
@@ -218,12 +219,12 @@ class GroupModel:
 
     def slot_timer_transitions(self, coordinator: CoordinatorState, index: int) -> tuple[Transition, ...]:
         """The timer of one slot, if it can fire."""
-        group = self.with_spare_slot(coordinator)
+        group = coordinator.group
         return self.timer_steps(coordinator, [expire_member(group, index, c) for c in self.contexts(coordinator)])
 
     def phase_timer_transitions(self, coordinator: CoordinatorState) -> tuple[Transition, ...]:
         """The join timer and the sync timer, if they can fire."""
-        group, contexts = self.with_spare_slot(coordinator), list(self.contexts(coordinator))
+        group, contexts = coordinator.group, list(self.contexts(coordinator))
         joins = self.timer_steps(coordinator, [expire_join(group, context) for context in contexts])
         return (*joins, *self.timer_steps(coordinator, [expire_sync(group, context) for context in contexts]))
 
@@ -254,7 +255,11 @@ class GroupModel:
         """Whom an answer goes to, and what there is to hear: nothing if it would not change anything there."""
         process, number = self.sender_of(output.handle)
         match output.response:
-            case JoinResponse() | SyncResponse():
+            case JoinResponse(members=views) as response:
+                # Free slots are no members: how many there are must not tell states apart.
+                told = tuple(view for view in views if view.id is not None)
+                return process, IncomingResponse(evolve(response, members=told), number)
+            case SyncResponse():
                 return process, IncomingResponse(output.response, number)
             case HeartbeatResponse(error) if error != Error.NONE and isinstance(request, HeartbeatRequest):
                 return process, IncomingResponse(output.response, request=request)

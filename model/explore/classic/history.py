@@ -93,9 +93,12 @@ class HashableGhostState:
         """See Ledger."""
         return replace(self, requests=with_row(self.requests, (handle, sender, asked_as, asked_in)))
 
-    def with_owners(self, when: Truth, generation: int, owners: tuple[MemberId | None, ...]) -> Self:
+    def with_owners(self, when: Truth, first: int, last: int, owners: tuple[MemberId | None, ...]) -> Self:
         """See Ledger."""
-        return replace(self, generations=with_row(self.generations, (generation, owners))) if when else self
+        rows = self.generations
+        for generation in range(first, last + 1) if when else ():
+            rows = with_row(rows, (generation, owners))
+        return replace(self, generations=rows)
 
 
 def with_row(rows: tuple[Any, ...], row: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -25,6 +25,7 @@ from fencepost.model.classic.theorems.ghost_state import (
 from fencepost.model.classic.theorems.lemmas import LEMMAS
 from fencepost.model.classic.theorems.ownership_lemmas import OWNERSHIP_LEMMAS
 from fencepost.model.classic.theorems.statements import THEOREMS
+from fencepost.model.classic.theorems.step_statements import STEP_THEOREMS
 from fencepost.model.logic import not_, or_
 from fencepost.model.proofs.classic.arbitrary_values import GroupSymbols
 from fencepost.model.proofs.classic.proof_events import EventResult, ProofEvent, Situation
@@ -36,7 +37,7 @@ from fencepost.model.proofs.symbolic_values import formula, same_terms
 from fencepost.model.proofs.terms import Term, clear_terms
 from fencepost.model.statement import Statement
 
-STATEMENTS: tuple[Statement, ...] = (*THEOREMS, *LEMMAS, *OWNERSHIP_LEMMAS)
+STATEMENTS: tuple[Statement, ...] = (*THEOREMS, *STEP_THEOREMS, *LEMMAS, *OWNERSHIP_LEMMAS)
 """All that is proved together."""
 
 _MESSAGES: tuple[type, ...] = (
@@ -110,14 +111,12 @@ def assumptions(statements: Sequence[Statement], terms: ValuesByType) -> Iterato
 
 _TIMER_FIELDS: Any = {
     Slot: dict.fromkeys(("armed", "deadline", "session_timeout")),
-    Group: dict.fromkeys(
-        ("join_armed", "join_deadline", "initial_wait", "initial_left", "sync_armed", "sync_deadline")
-    ),
+    Group: dict.fromkeys(("join_armed", "join_deadline", "initial_wait", "initial_left", "sync_deadline")),
 }
 
 
 def without_timers(value: Any) -> Any:
-    """The value without its timers: no statement speaks of them, and one that did could not be evaluated."""
+    """The value without its deadlines: no statement about states speaks of them."""
     if isinstance(value, Group):
         return replace(value, slots=tuple(without_timers(slot) for slot in value.slots), **_TIMER_FIELDS[Group])
     if isinstance(value, Slot):

@@ -35,8 +35,9 @@ from fencepost.model.classic.theorems.ghost_state import (
     record_new_id,
     record_request,
 )
+from fencepost.model.classic.theorems.step_statements import CoordinatorStep, Input, TimerExpiry, TimerKind
 from fencepost.model.errors import Error
-from fencepost.model.logic import Token, any_
+from fencepost.model.logic import Token, Truth, absent, any_, not_, or_
 from fencepost.model.proofs.classic.arbitrary_values import GroupSymbols
 from fencepost.model.proofs.classic.symbolic_history import SymbolicGhostState
 from fencepost.model.proofs.symbolic_values import SymbolicNumber, SymbolicToken, formula, number_term
@@ -91,13 +92,15 @@ def coordinator_events(slots: int) -> Iterator[ProofEvent]:
     yield request_event("sync", sync, SyncRequest)
     yield request_event("heartbeat", heartbeat, HeartbeatRequest)
     yield request_event("leave", leave, LeaveRequest)
+    yield batch_leave("leave-two", settles_once=True)
+    yield batch_leave("leave-two-settled-each", settles_once=False)
     yield leave_entry()
     yield leave_settlement()
     yield request_event("commit", commit, PartitionCommit)
     for index in range(slots):
-        yield timer_event(f"expire-member-{index}", expire_member, index)
-    yield timer_event("expire-join", expire_join)
-    yield timer_event("expire-sync", expire_sync)
+        yield timer_event(f"expire-member-{index}", expire_member, TimerKind.MEMBER, index)
+    yield timer_event("expire-join", expire_join, TimerKind.JOIN)
+    yield timer_event("expire-sync", expire_sync, TimerKind.SYNC)
 
 
 def any_context(symbols: GroupSymbols) -> Context:
@@ -116,10 +119,7 @@ def request_event(name: str, handler: Callable[..., Step], kind: type) -> ProofE
     def prepare(symbols: GroupSymbols) -> Situation:
         group = symbols.arbitrary(Group, "group")
         message = symbols.arbitrary(kind, kind.__name__)
-        assumed: tuple[Term, ...] = ()
-        if kind is JoinRequest:
-            room = any_(slot.holder == Holder.NOBODY for slot in group.slots)
-            assumed = (formula(room),)
+        assumed = (formula(has_room(group, message)),) if kind is JoinRequest else ()
         request = message.request if isinstance(message, PartitionCommit) else message
         arguments = (request, any_context(symbols))
         return Situation(symbols, group, arriving=(message,), arguments=arguments, assumed=assumed)
@@ -130,9 +130,36 @@ def request_event(name: str, handler: Callable[..., Step], kind: type) -> ProofE
         ledger = situation.ghost
         if isinstance(request, JoinRequest):
             ledger = record_new_id(ledger, situation.group, moment.choices.member_id, request.instance, request.handle)
-        return after_coordinator_step(situation, step, ledger)
+        return after_coordinator_step(situation, step, ledger, request)
 
     return ProofEvent(name, handler, prepare, run)
+
+
+def has_room(group: Group, request: JoinRequest) -> Truth:
+    """A JoinGroup without an id finds a free slot: the dispatcher adds slots for it, and for no other request."""
+    return or_(not_(absent(request.member)), any_(slot.holder == Holder.NOBODY for slot in group.slots))
+
+
+def batch_leave(name: str, *, settles_once: bool) -> ProofEvent:
+    """A LeaveGroup of two entries, as one event, in one of the two dialects of DIV-06.
+
+    If each entry settles by itself, the first may end a join phase, and the second another.
+    """
+
+    def prepare(symbols: GroupSymbols) -> Situation:
+        group = symbols.arbitrary(Group, "group")
+        entries: Any = [(symbols.member_id(f"member.{place}"), symbols.token(f"instance.{place}")) for place in (0, 1)]
+        handle: Any = symbols.handle("handle")
+        request = LeaveRequest(handle, tuple(entries))
+        moment = any_context(symbols)
+        moment = replace(moment, dialect=replace(moment.dialect, batch_leave_settles_once=settles_once))
+        return Situation(symbols, group, arguments=(request, moment))
+
+    def run(situation: Situation) -> EventResult:
+        step = leave(situation.group, *situation.arguments)
+        return after_coordinator_step(situation, step, situation.ghost, situation.arguments[0])
+
+    return ProofEvent(name, leave, prepare, run)
 
 
 _LEAVING = frozenset({"group-leader", "join-response-claims", "syncing-claims"})
@@ -148,9 +175,9 @@ def leave_entry() -> ProofEvent:
         return Situation(symbols, group, arguments=(*entry, any_context(symbols)))
 
     def run(situation: Situation) -> EventResult:
-        return after_coordinator_step(
-            situation, leave_entry_step(situation.group, *situation.arguments), situation.ghost
-        )
+        member, instance, _ = situation.arguments
+        step = leave_entry_step(situation.group, *situation.arguments)
+        return after_coordinator_step(situation, step, situation.ghost, LeaveRequest(0, ((member, instance),)))
 
     return ProofEvent("leave-entry", leave_entry_step, prepare, run, _LEAVING, _LEAVING)
 
@@ -168,9 +195,8 @@ def leave_settlement() -> ProofEvent:
         return Situation(symbols, symbols.arbitrary(Group, "group"), arguments=(any_context(symbols),))
 
     def run(situation: Situation) -> EventResult:
-        return after_coordinator_step(
-            situation, leave_settlement_step(situation.group, *situation.arguments), situation.ghost
-        )
+        step = leave_settlement_step(situation.group, *situation.arguments)
+        return after_coordinator_step(situation, step, situation.ghost, LeaveRequest(0, ()))
 
     return ProofEvent("leave-settlement", leave_settlement_step, prepare, run, _LEAVING)
 
@@ -181,7 +207,7 @@ def leave_settlement_step(group: Group, moment: Context) -> Step:
     return Step(rest, outputs, "leave.settled")
 
 
-def timer_event(name: str, handler: Callable[..., Step], *index: int) -> ProofEvent:
+def timer_event(name: str, handler: Callable[..., Step], kind: TimerKind, *index: int) -> ProofEvent:
     """A timer of the coordinator fires."""
 
     def prepare(symbols: GroupSymbols) -> Situation:
@@ -189,16 +215,18 @@ def timer_event(name: str, handler: Callable[..., Step], *index: int) -> ProofEv
         return Situation(symbols, group, arguments=(*index, any_context(symbols)))
 
     def run(situation: Situation) -> EventResult:
-        return after_coordinator_step(situation, handler(situation.group, *situation.arguments), situation.ghost)
+        step = handler(situation.group, *situation.arguments)
+        return after_coordinator_step(situation, step, situation.ghost, TimerExpiry(kind, *index))
 
     return ProofEvent(name, handler, prepare, run)
 
 
-def after_coordinator_step(situation: Situation, step: Step, ghost: GhostState) -> EventResult:
-    """The world after a step of the coordinator, with the answers that matter."""
+def after_coordinator_step(situation: Situation, step: Step, ghost: GhostState, cause: Input) -> EventResult:
+    """The world after a step of the coordinator, with the step itself and the responses that matter."""
     if step.group is not situation.group:
         ghost = record_coordinator_step(ghost, situation.group, step.group, situation.symbols.partitions)
-    sent: list[tuple[Any, Any]] = []
+    now = situation.arguments[-1].now
+    sent: list[tuple[Any, Any]] = [(True, CoordinatorStep(situation.group, cause, now, step.group, step.outputs))]
     for output in step.outputs:
         match output.response:
             case JoinResponse() as response:

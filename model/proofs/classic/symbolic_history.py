@@ -24,7 +24,8 @@ class SymbolicGhostState:
 
     ids: tuple[tuple[Term, Term, Term], ...] = ()
     requests: tuple[tuple[Term, Term, Term, Term], ...] = ()
-    owners: tuple[tuple[Any, Term, tuple[Term, ...]], ...] = ()
+    owners: tuple[tuple[Any, Term, Term, tuple[Term, ...]], ...] = ()
+    """Of generations from the first to the last, where a condition holds."""
 
     def identity_of(self, member: MemberId | None) -> MemberId | None:
         """See `GhostState`."""
@@ -65,8 +66,8 @@ class SymbolicGhostState:
         """See `GhostState`."""
         at = number_term(generation)
         found = application(_OWNER, at, numeral(partition))
-        for when, written, owners in self.owners:
-            here = formula(and_(when, SymbolicNumber(at) == SymbolicNumber(written)))
+        for when, first, last, owners in self.owners:
+            here = formula(and_(when, is_within(at, first, last)))
             if not z3.is_false(here):
                 found = owners[partition] if z3.is_true(here) else alternative(here, owners[partition], found)
         return _member_id(found)
@@ -80,11 +81,11 @@ class SymbolicGhostState:
         row = (number_term(handle), number_term(sender), name_term(asked_as), number_term(asked_in))
         return replace(self, requests=(*self.requests, row))
 
-    def with_owners(self, when: Truth, generation: int, owners: tuple[MemberId | None, ...]) -> Self:
+    def with_owners(self, when: Truth, first: int, last: int, owners: tuple[MemberId | None, ...]) -> Self:
         """See `GhostState`."""
         if when is False:
             return self
-        row = (when, number_term(generation), tuple(name_term(owner) for owner in owners))
+        row = (when, number_term(first), number_term(last), tuple(name_term(owner) for owner in owners))
         return replace(self, owners=(*self.owners, row))
 
 
@@ -96,6 +97,14 @@ def _number(term: Term) -> int:
 def _member_id(term: Term) -> MemberId | None:
     token: Any = SymbolicToken(term)
     return token  # type: ignore[no-any-return]
+
+
+def is_within(at: Term, first: Term, last: Term) -> Truth:
+    """The number is from `first` to `last`."""
+    number = SymbolicNumber(at)
+    if identical(first, last):
+        return and_(number == SymbolicNumber(first))
+    return and_(number >= SymbolicNumber(first), number <= SymbolicNumber(last))
 
 
 def _where(at: Term, key: Term, there: Term, elsewhere: Term) -> Term:

@@ -1,14 +1,15 @@
 """The results of the proofs for readers: each theorem, the code it is about, and its bounds."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
 from fencepost.model.classic.theorems.non_theorems import FALSE_THEOREMS
 from fencepost.model.classic.theorems.registry import REGISTRY, Theorem
 from fencepost.model.proofs.classic import kernel_proofs
 from fencepost.model.proofs.classic.counterexample import InductionCounterexample, decode_refutation
-from fencepost.model.proofs.classic.induction import STATEMENTS, EventVerdict, ProofSize, initially_false, prove_event
+from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize, initially_false, prove_event
 from fencepost.model.proofs.classic.proof_events import coordinator_events, member_events
 from fencepost.model.proofs.draining import theorems
 from fencepost.model.proofs.obligations import Lemma, LemmaResult, findings
@@ -32,31 +33,64 @@ class TheoremResult:
     counterexamples: tuple[InductionCounterexample, ...] = ()
 
 
-def inductive_results(size: ProofSize, seed: int, progress: Progress) -> Iterator[TheoremResult]:
+@dataclass(frozen=True, slots=True)
+class EventOutcome:
+    """The proof of one event in plain values, which another process can hand over; times in seconds."""
+
+    event: str
+    possible: bool
+    undecided: tuple[str, ...]
+    counterexamples: tuple[InductionCounterexample, ...]
+    seconds: float
+    longest: float
+
+
+Mapper = Callable[[Callable[[str], EventOutcome], Sequence[str]], Iterable[EventOutcome]]
+"""Applies a function to names, in order, as `map` does; perhaps in several processes."""
+SLOWEST_FIRST = ("leave-two-settled-each", "leave-two", "join", "leave")
+
+
+def event_names(size: ProofSize) -> list[str]:
+    """The events of the induction. The slowest come first, so that no process is left alone with one at the end."""
+    names = [event.name for event in (*coordinator_events(size.slots), *member_events())]
+    return [*SLOWEST_FIRST, *(name for name in names if name not in SLOWEST_FIRST)]
+
+
+def prove_named_event(name: str, size: ProofSize, seed: int) -> EventOutcome:
+    """Prove that the event of this name keeps every statement."""
+    (event,) = (one for one in (*coordinator_events(size.slots), *member_events()) if one.name == name)
+    verdict = prove_event(event, STATEMENTS, size, seed)
+    examples = tuple(decode_refutation(event, refuted) for refuted in verdict.refutations)
+    return EventOutcome(name, verdict.possible, verdict.undecided, examples, verdict.seconds, verdict.longest)
+
+
+def inductive_results(size: ProofSize, seed: int, progress: Progress, mapper: Mapper = map) -> Iterator[TheoremResult]:
     """The theorems about the handlers: one induction for all of them, over everything that can happen."""
-    events = [*coordinator_events(size.slots), *member_events()]
-    verdicts: list[EventVerdict] = []
-    for number, event in enumerate(events, 1):
-        progress(event.name, number, len(events))
-        verdicts.append(prove_event(event, STATEMENTS, size, seed))
+    names = event_names(size)
+    outcomes: list[EventOutcome] = []
+    progress(names[0], 1, len(names))
+    for outcome in mapper(partial(prove_named_event, size=size, seed=seed), names):
+        outcomes.append(outcome)
+        following = names[min(len(outcomes), len(names) - 1)]
+        progress(following, min(len(outcomes) + 1, len(names)), len(names))
     broken = initially_false(STATEMENTS, size)
-    seconds = sum(verdict.seconds for verdict in verdicts)
+    seconds = sum(outcome.seconds for outcome in outcomes)
     for theorem in REGISTRY:
-        yield result_of(theorem, verdicts, broken, size, seconds)
+        yield result_of(theorem, outcomes, broken, size, seconds)
 
 
 def result_of(
-    theorem: Theorem, verdicts: Sequence[EventVerdict], broken: tuple[str, ...], size: ProofSize, seconds: float
+    theorem: Theorem, outcomes: Sequence[EventOutcome], broken: tuple[str, ...], size: ProofSize, seconds: float
 ) -> TheoremResult:
     """The theorem is proved if the whole induction is; it is only as good as the statements that it rests on."""
-    examples = tuple(decode_refutation(one.event, refuted) for one in verdicts for refuted in one.refutations)
-    outcome = "proved"
-    if any(verdict.undecided for verdict in verdicts):
-        outcome = "undecided"
-    if not all(verdict.possible for verdict in verdicts):
-        outcome = "vacuous"
+    examples = tuple(example for one in outcomes for example in one.counterexamples)
+    verdict = "proved"
+    if any(one.undecided for one in outcomes):
+        verdict = "undecided"
+    if not all(one.possible for one in outcomes):
+        verdict = "vacuous"
     if examples or broken:
-        outcome = "refuted"
+        verdict = "refuted"
     bounds = (
         f"up to {size.slots} members and pending ids, {size.protocols} protocols each, partitions: {size.partitions}"
     )
@@ -65,8 +99,8 @@ def result_of(
         " any ids, generations, times and processes, messages lost, late, twice or in any order, static members"
     )
     mine = sorted(examples, key=lambda example: example.statement != theorem.id)
-    longest = max(verdict.longest for verdict in verdicts)
-    return TheoremResult(theorem.id, theorem.sentence, outcome, covers, theorem.excludes, seconds, longest, tuple(mine))
+    longest = max(one.longest for one in outcomes)
+    return TheoremResult(theorem.id, theorem.sentence, verdict, covers, theorem.excludes, seconds, longest, tuple(mine))
 
 
 _KERNEL = {one.kernel_id: one.sentence for one in REGISTRY if one.kernel_id}

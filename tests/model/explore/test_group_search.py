@@ -47,8 +47,8 @@ ENGINES = [Engine.PLAIN, Engine.NUMPY] if has_numpy() else [Engine.PLAIN]
     [
         (ONE, TINY, False, 368, 1346, 495),
         (ONE, TINY, True, 172, 607, 219),
-        (ONE, LONG, False, 10955, 59841, 10798),
-        (ONE, LONG, True, 3099, 16763, 2596),
+        (ONE, LONG, False, 10830, 59159, 10715),
+        (ONE, LONG, True, 3079, 16637, 2582),
         (TWO, TINY, False, 6691, 34644, 16658),
         (TWO, TINY, True, 1059, 5283, 2454),
         (TWO, SMALL, False, 51219, 329058, 134850),

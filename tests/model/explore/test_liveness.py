@@ -19,8 +19,8 @@ ONE_ROUND = Bounds(1, 1, 1, 1)
 @pytest.mark.parametrize(
     ("config", "bounds", "starts", "states", "cycles"),
     [
-        (ONE, Bounds(1, 1, 3, 1), 172, 498, 0),
-        (replace(ONE, members=(untimed_member(instance="one"),)), Bounds(2, 1, 3, 2), 361, 408, 0),
+        (ONE, Bounds(1, 1, 3, 1), 172, 494, 0),
+        (replace(ONE, members=(untimed_member(instance="one"),)), Bounds(2, 1, 3, 2), 361, 394, 0),
         (TWO, ONE_ROUND, 58, 6078, 0),
     ],
     ids=["one", "one static", "two"],

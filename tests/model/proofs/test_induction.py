@@ -16,9 +16,12 @@ from fencepost.model.classic.theorems.lemmas import (
     group_leader,
     group_parked,
     join_response,
+    sync_timer,
 )
 from fencepost.model.classic.theorems.non_theorems import one_assigned_id, one_leader_id, one_writer
+from fencepost.model.classic.theorems.ownership_lemmas import shared_protocol
 from fencepost.model.classic.theorems.statements import no_stale_commit, one_leader
+from fencepost.model.classic.theorems.step_statements import STEP_THEOREMS
 from fencepost.model.logic import Truth
 from fencepost.model.proofs.classic.counterexample import decode_refutation, replay_handler
 from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize, initially_false, prove_event
@@ -39,6 +42,9 @@ ALONE = (
     group_leader,
     group_parked,
     join_response,
+    sync_timer,
+    shared_protocol,
+    *STEP_THEOREMS,
 )
 
 MUTANTS: list[tuple[Callable[..., Any], str, str, str, set[str]]] = [
@@ -83,7 +89,7 @@ def test_every_event_keeps_every_statement(event: ProofEvent) -> None:
 
 
 @pytest.mark.parametrize("event", tuple(coordinator_events(SMALL.slots)), ids=lambda event: event.name)
-def test_the_coordinator_alone_keeps_one_leader_and_no_stale_commit(event: ProofEvent) -> None:
+def test_the_coordinator_alone_keeps_one_leader_no_stale_commit_and_what_is_said_of_steps(event: ProofEvent) -> None:
     """Whatever clients send: nothing is assumed of requests."""
     assert prove_event(event, ALONE, SMALL).refutations == ()
 
