@@ -22,7 +22,11 @@ DAY_MS = 86_400_000
 MAX_NAMED = 4
 """How many members a sentence names."""
 UUID_TAIL = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
-SEEN_BY = {"log": "the log of a coordinator", "clients": "messages between clients and brokers", "coordinator": "a run"}
+SEEN_BY = {
+    "log": "the log of a coordinator",
+    "clients": "messages between clients and brokers",
+    "coordinator": "messages as the coordinator handles them",
+}
 
 
 class MemberNames:

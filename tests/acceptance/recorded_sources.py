@@ -22,6 +22,8 @@ from fencepost.conformance.pipeline.shard_findings import shard_findings
 from fencepost.conformance.results import Report, Verdict
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import open_trace
+from fencepost.traces.history.timeline import TraceHistory
+from fencepost.traces.history.trace_history import HistoryRecorder
 from fencepost.traces.importers.broker_log import import_log
 from fencepost.traces.importers.packet_capture import CaptureSource, import_capture
 from fencepost.traces.pipeline.corpus import Corpus
@@ -39,6 +41,7 @@ from tests.support.real_clients import CLIENTS, TOPIC, RealClientGroup, produce
 from tests.support.recorder_thread import parse_bootstrap, record_in_thread
 from tests.targets.kafka.installation import VERSIONS
 
+ToldRebalance = tuple[int | None, int | None, str]
 GROUP = "three-ways"
 STEADY_SECONDS = 2.0
 """How long the group is left in peace between two rebalances."""
@@ -115,7 +118,14 @@ def check_sources(name: str, folder: Path) -> Iterator[Figure]:
     alike = sum(one == two == three for one, two, three in zip(*seen, strict=False))
     yield exactly("rounds that all three show alike", alike, len(seen[0]))
     yield exactly("rounds in the log", len(seen[2]), len(seen[0]))
-    reports = {path.stem: judge_files([path], lambda _: None) for path in (recorded, captured, logged)}
+    reports: dict[str, Report] = {}
+    told: list[list[ToldRebalance]] = []
+    for path in (recorded, captured, logged):
+        reports[path.stem], rebalances = tell_rebalances(path)
+        told.append(rebalances)
+    yield without_threshold("rebalances that the story of the recording tells", len(told[0]))
+    yield exactly("the same in the story of the capture", str(told[1] == told[0]), "True")
+    yield exactly("the same in the story of the log", str(told[2] == told[0]), "True")
     inputs = {
         "recorded": (recorded, traces),
         "captured": (folder / "kafka.pcap", capture_source(capture.ports, header.settings)),
@@ -137,6 +147,14 @@ def check_sources(name: str, folder: Path) -> Iterator[Figure]:
         both = shared_verdicts(*(reports[way] for way in ways))
         yield without_threshold(f"requirements that {', '.join(ways)} can see", len(both))
         yield exactly("of them with different verdicts", sum(len(set(each)) > 1 for each in both), 0)
+
+
+def tell_rebalances(path: Path) -> tuple[Report, list[ToldRebalance]]:
+    """The report on a trace, and the rebalances of its history: generation, members and the phase afterwards."""
+    histories: list[TraceHistory] = []
+    report = judge_files([path], lambda _: None, lambda name, header: HistoryRecorder(name, header, histories))
+    timeline = next(each for each in histories[0].groups if each.group == GROUP)
+    return report, [(each.generation, each.members, each.phase) for each in timeline.rebalances]
 
 
 def pipeline_report(spark: SparkSession, folder: Path, path: Path, source: TraceSource) -> Report:

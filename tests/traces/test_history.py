@@ -99,6 +99,36 @@ def test_times_are_in_order_and_within_the_trace(traces: dict[str, tuple[Header,
                 assert all(each.began <= time <= joined for _, time in each.back), name
 
 
+def test_times_hold_although_steps_are_settled_late(traces: dict[str, tuple[Header, list[Event]]]) -> None:
+    """Seen by clients, much stays possible for long; a step still has the time of its request, or of its timer."""
+    same = 0
+    for name in ("silence-ends-a-session", "leader-rejoins-in-stable", "rebalance-timeout-drops-the-absent"):
+        header, events = traces[name]
+        seen_by_clients = replace(header, order=Order.INTERVALS, clock="wall", grace=100)
+        told = {each.group: each for each in tell(seen_by_clients, events).groups}
+        for timeline in tell(header, events).groups:
+            for one, other in zip(timeline.rebalances, told[timeline.group].rebalances, strict=True):
+                assert abs(one.began - other.began) <= 100, name
+                assert one.ended is None or other.ended is None or abs(one.ended - other.ended) <= 100, name
+                same += 1
+    assert same == 6
+
+
+def test_a_capture_of_real_clients_has_exact_times(tmp_path: Path) -> None:
+    from fencepost.traces.importers.packet_capture import CaptureSource, import_capture
+
+    import_capture(CaptureSource([DATA / "kafka.pcap"], frozenset({9092})), tmp_path / "trace.jsonl")
+    header, events = open_trace(tmp_path / "trace.jsonl")
+    told = only_group(tell(header, list(events)))
+    assert [(each.generation, each.began, each.ended) for each in told.rebalances] == [
+        (1, 68, 1_328),
+        (2, 3_612, 3_816),
+        (3, 3_980, 4_060),
+    ]
+    assert [each.cause.kind for each in told.rebalances] == [CauseKind.NOT_SHOWN, CauseKind.LEFT, CauseKind.CAME]
+    assert {(each.topic, each.committed, each.lag) for each in told.partitions} == {("orders", 25, None)}
+
+
 def test_messages_alone_tell_the_same_rebalances(traces: dict[str, tuple[Header, list[Event]]]) -> None:
     """Generations that begin anew after a restart are out of their reach: without the model nothing tells of it."""
     same = 0

@@ -88,8 +88,8 @@ class LogSteps:
         for name in [name for name in self.builder.members if cause is not None and name in cause.members]:
             assert cause is not None
             self.remove(name, ChangeCause(cause.kind, (name,), detail=cause.detail), time)
-        self.builder.end_rebalance(time, EMPTY)
         self.builder.generation = number_of(body, "generation")
+        self.builder.end_rebalance(time, EMPTY)
 
     def on_publish(self, body: Body, time: int) -> None:
         """The leader has sent the assignment: the group is stable."""

@@ -31,19 +31,27 @@ class ModelSteps:
         self.is_following = False
         """Whether the state before the next step is known."""
 
-    def add_step(self, path: Path, time: int) -> None:
-        """Tell a step; `time` is that of its request, or the latest it can be if it is a timer's."""
+    def add_step(self, path: Path, sent: int | None, told_until: int) -> None:
+        """Tell a step, unless messages have told what it did; `sent` is the time of its request, None for a timer's.
+
+        Steps are settled late: the time of a timer's step is that at which it was due.
+        """
         if path.start is None or path.outcome is None:
             self.is_following = False
             return
         before, after = group_of(path.start), group_of(path.outcome.state)
+        time = sent if sent is not None else timer_deadline(before, after, path.rule)
+        if time is None:
+            time = self.builder.now
+        if time <= told_until:
+            self.is_following = False
+            return
         if not self.is_following or (before is not self.last and not is_alike(before, self.last)):
             self.adopt_state(before, time)
         self.last, self.is_following = after, True
         if before is after or is_alike(before, after):
             return
-        moment = time if path.handle else min(time, timer_deadline(before, after, path.rule, time))
-        self.tell_change(before, after, path, moment)
+        self.tell_change(before, after, path, time)
 
     def adopt_state(self, group: Group | None, time: int) -> None:
         """Take over the state of a group that was not followed until now."""
@@ -212,14 +220,14 @@ def sync_hold(path: Path, builder: TimelineBuilder, time: int) -> PhaseHold | No
     return PhaseHold(HoldKind.LEADER, (str(core.member),), time - joined)
 
 
-def timer_deadline(before: Group | None, after: Group | None, rule: str, latest: int) -> int:
-    """When the timer of a step was due; `latest` if the step was none of a timer."""
+def timer_deadline(before: Group | None, after: Group | None, rule: str) -> int | None:
+    """When the timer of a step was due, in milliseconds; None if that is not known."""
     if before is None:
-        return latest
+        return None
     if rule in ("timer.rebalance", "timer.initial-delay", "timer.initial-delay-grows"):
         return low(before.join_deadline)
     if rule.startswith("timer.sync"):
         return low(before.sync_deadline)
     left = {name_of(slot) for slot in members_of(after)}
     due = [low(slot.deadline) for slot in members_of(before) if name_of(slot) not in left and slot.armed]
-    return min(due, default=latest)
+    return min(due, default=None)

@@ -89,11 +89,7 @@ class HistoryRecorder:
     def on_step(self, group: str, step: Path) -> None:
         """Tell a step of the model that the judge has settled."""
         history = self.history_of(group)
-        time = self.sent.get(step.handle, self.now)
-        if step.handle and time <= history.told_until:
-            history.model.is_following = False
-            return
-        history.model.add_step(step, max(time, history.told_until))
+        history.model.add_step(step, self.sent.get(step.handle), history.told_until)
 
     def after_event(self, moment: PairedEvent, judge: Judge) -> None:
         """Tell what the model does not: messages of groups that it does not follow, and lines of a log."""
