@@ -6,7 +6,7 @@ import shlex
 import signal
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -105,12 +105,18 @@ class ProcessControl:
                 await command.end()
 
     async def stop(self, *, in_background: bool) -> None:
-        """End the target in the foreground, if there is one, and else with leave the one `in_background`."""
+        """End the target in the foreground, if there is one, and else with leave the one `in_background`.
+
+        On a busy machine a start command may take so long to end that it seemed to stay: then too the target is in the
+        background.
+        """
         command, self._foreground = self._foreground, None
+        has_ended = command is None or not command.is_running
         if command is not None:
             await command.end()
-        elif in_background and self.kill_command:
-            await run_command(name_command("kill", self.kill_command), self.kill_command, self.folder, self.timeout)
+        if has_ended and in_background and self.kill_command:
+            with suppress(TargetError) if command is not None else nullcontext():
+                await run_command(name_command("kill", self.kill_command), self.kill_command, self.folder, self.timeout)
 
     async def measure_use(self, seconds: float) -> IdleUse | None:
         """What the process in the foreground uses in so many seconds; None without one, or if it ends."""

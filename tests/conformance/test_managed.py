@@ -159,3 +159,23 @@ async def test_a_kill_command_is_run_for_a_target_in_the_foreground_too(tmp_path
     await control.kill()
     assert (tmp_path / "killed").exists()
     assert await control.measure_use(0.0) is None
+
+
+@pytest.mark.parametrize("in_background", [True, False])
+async def test_a_start_command_that_is_slow_to_end_leaves_no_target_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_background: bool
+) -> None:
+    """It seems to stay in the foreground until it ends, with the target in the background."""
+    monkeypatch.setattr("fencepost.adapters.wire.process_control.EXIT_GRACE_S", 0.0)
+    waits = "import sys; print('127.0.0.1:9', flush=True); sys.stdout.close(); open('go').read()"
+    os.mkfifo(tmp_path / "go")
+    control = ProcessControl(
+        (sys.executable, "-c", waits), (sys.executable, "-c", "open('killed', 'w')"), folder=tmp_path
+    )
+    assert await control.start() == ("127.0.0.1", 9)
+    foreground = control._foreground
+    assert foreground is not None
+    (tmp_path / "go").write_text("")
+    await foreground.process.wait()
+    await control.stop(in_background=in_background)
+    assert (tmp_path / "killed").exists() is in_background
