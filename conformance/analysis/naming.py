@@ -17,7 +17,7 @@ from fencepost.model.catalogue.specification import Rule
 from fencepost.traces.judge.groups.silence_watch import MISSING
 from fencepost.traces.verdict import Violation
 
-MIN_NEARNESS, MIN_NEARNESS_AMONG_MANY = 0.5, 2.0
+MIN_NEARNESS, MIN_NEARNESS_AMONG_MANY = 0.2, 2.0
 """How near a violation of a scenario has to be for a schedule to follow from it, where scenarios violate few
 requirements, and where they violate many: the fewer there are, the less likely a schedule shows something else."""
 FEW_REQUIREMENTS = 8

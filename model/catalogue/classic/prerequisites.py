@@ -51,7 +51,7 @@ PREREQUISITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "TIMER-10": ("JOIN-44",),
         "TIMER-11": ("HB-07",),
         "TIMER-13": ("TIMER-11", "TIMER-12"),
-        "TIMER-21": ("TIMER-01", "TIMER-24"),
+        "TIMER-21": ("TIMER-01", "TIMER-05", "TIMER-24"),
         "TIMER-22": ("TIMER-01",),
         "TIMER-27": ("JOIN-44",),
         "FAILOVER-01": ("FAILOVER-02", "FAILOVER-12"),
