@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.plugin_arguments import run_apart
+from tests.support.readme import fenced_blocks
 
 pytest_plugins = ["pytester"]
 ROOT = Path(__file__).parent.parent
@@ -31,11 +32,6 @@ def run_my_application(bootstrap):
 """
 
 
-def blocks(language: str) -> list[str]:
-    """The fenced blocks of the tutorial in a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", TUTORIAL, re.DOTALL | re.MULTILINE)
-
-
 def apply_diff(source: str, diff: str) -> str:
     """The source after one step. Raises `AssertionError` if the lines to be replaced are not there, once."""
     before = "".join(line[1:] for line in diff.splitlines(True) if line[0] in "- ")
@@ -48,7 +44,7 @@ def versions() -> Iterator[str]:
     """The first try, and the coordinator after each step."""
     source = (EXAMPLE / "first_try.py").read_text()
     yield source
-    for diff in blocks("diff"):
+    for diff in fenced_blocks(TUTORIAL, "diff"):
         source = apply_diff(source, diff)
         yield source
 
@@ -78,7 +74,7 @@ def test_the_reader_sees_what_the_tutorial_says(pytester: pytest.Pytester, step:
     result = run_apart(pytester)
     assert failed_cases(result.outlines) == VIOLATED[step]
     if step < 5:
-        assert_in_order(blocks("text")[step], result.stdout.str())
+        assert_in_order(fenced_blocks(TUTORIAL, "text")[step], result.stdout.str())
 
 
 def test_the_first_lines_are_the_example() -> None:
@@ -86,14 +82,14 @@ def test_the_first_lines_are_the_example() -> None:
         return re.findall(r"\w+", source.replace("VERSIONS", ""))
 
     example = (EXAMPLE / "test_conformance.py").read_text()
-    assert set(words(blocks("python")[0])) <= set(words(example))
+    assert set(words(fenced_blocks(TUTORIAL, "python")[0])) <= set(words(example))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", range(1, 5), ids=["broker", "schedule", "fake", "recorder"])
 def test_the_code_runs(pytester: pytest.Pytester, place: int) -> None:
     pytest.importorskip("confluent_kafka", reason="the extra dev")
-    code = blocks("python")[place].replace("./my-broker --port 0", BROKER)
+    code = fenced_blocks(TUTORIAL, "python")[place].replace("./my-broker --port 0", BROKER)
     (pytester.path / "test_it.py").write_text(code + APPLICATION)
     result = run_apart(pytester, "--fencepost-target", "bundled", "-k", "not HB-0 or HB-05")
     assert result.ret == 0 and result.parseoutcomes()["passed"] >= 1
