@@ -117,9 +117,10 @@ def damage_line(path: Path, source: random.Random) -> None:
 
 
 def start_stage(name: str, traces: Path, to: Path) -> subprocess.Popen[bytes]:
-    """Start the stage `name` as a process that reads the folder `traces` and writes to `to`; stderr is discarded."""
+    """Start the stage `name` as a process that reads the folder `traces` and writes to `to`, without output."""
     command = [sys.executable, "-m", "tests.acceptance.crash_recovery", name, str(traces), str(to)]
-    return subprocess.Popen(command, env=command_environment(), stderr=subprocess.DEVNULL)
+    nothing = subprocess.DEVNULL
+    return subprocess.Popen(command, env=command_environment(), stdout=nothing, stderr=nothing)
 
 
 def check_killed(folder: Path) -> Iterator[Figure]:
