@@ -4,7 +4,6 @@ import io
 import json
 import re
 import signal
-import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -335,13 +334,3 @@ def test_serve_ends_by_signals_also_where_they_were_ignored(name: str) -> None:
     finally:
         process.kill()
     assert (process.returncode, errors) == (0, "fencepost: stopped\n")
-
-
-def test_an_address_that_is_taken_is_named_with_the_remedy(capsys: Capture) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        assert main(["serve", "--port", str(port)]) == 2
-    assert capsys.readouterr().err == (
-        f"fencepost: 127.0.0.1:{port}: cannot listen: Address already in use; "
-        "choose another port, 0 for any, or another host\n"
-    )
