@@ -7,7 +7,7 @@ from typing import Any, TypeVar, overload
 import pytest
 
 from fencepost.conformance.scenario.selection import matching_ids, select_requirements
-from fencepost.conformance.schedules.guidance import BATCH_SIZE
+from fencepost.conformance.schedules.batches import BATCH_SIZE
 from fencepost.conformance.testing.case import CaseId
 from fencepost.conformance.testing.options import PluginOptions, read_options
 from fencepost.model.catalogue.classic import UnknownRequirement
