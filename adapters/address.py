@@ -63,7 +63,7 @@ def format_address(host: str, port: int) -> str:
 
 
 def describe_listen_error(host: str, port: int, error: OSError | UnicodeError) -> str:
-    """Why nobody can listen on host:port, and what to do."""
+    """The reason for a failure to listen on host:port, and the remedy."""
     if isinstance(error, UnicodeError | socket.gaierror):
         return f"{format_address(host, port)}: no such host; choose an address of this machine"
     reason = os.strerror(error.errno) if error.errno else str(error)

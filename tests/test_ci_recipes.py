@@ -1,4 +1,4 @@
-"""The recipes for continuous integration: they parse, what they run exists, and the script does what it says."""
+"""The recipes for continuous integration: they parse, their commands exist, and the script does its steps."""
 
 import os
 import re

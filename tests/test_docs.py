@@ -1,4 +1,4 @@
-"""The documents under docs: their code runs, and what they say a reader sees is what is seen."""
+"""The documents under docs: their code runs and prints the output that they show."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""Names what random schedules find: the requirement whose own scenario shows what a schedule has found.
+"""Names the violations of random schedules: each after the requirement whose own scenario shows the like.
 
 A schedule shows that something is wrong, and the judge names the requirement of the rule that the response departs
 from. A member whose commits do not keep its session is found by a commit that is refused, so COMMIT-01 is named. The

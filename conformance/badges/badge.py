@@ -135,7 +135,7 @@ def dated(report: Report) -> str:
 
 
 def describe_report(report: Report) -> str:
-    """What the report says in a sentence: target, tiers, what speaks against it, kit, catalogue, day, and the digest of
+    """The report in a sentence: target, tiers, the findings against it, kit, catalogue, day, and the digest of
     the report."""
     kit, summary = report.kit or describe_kit(report.specification), report.summary()
     digest = hashlib.sha256(to_json(report).encode()).hexdigest()

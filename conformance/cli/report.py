@@ -119,7 +119,7 @@ def judge_traces(traces: Sequence[Path], options: argparse.Namespace, console: C
 
 
 def tell_traces(traces: Sequence[Path], options: argparse.Namespace, console: Console) -> int:
-    """Tell what happened to the groups of the traces, and write it and the report on them to files."""
+    """Print the histories of the groups in the traces, and write them and the report to files."""
     from fencepost.conformance.cli.judge import find_traces
     from fencepost.conformance.cli.outputs import RENDERERS, ReportFiles, check_outputs, ending_of
     from fencepost.conformance.pages.incident_markdown import to_incident_markdown

@@ -1,4 +1,4 @@
-"""The sources of `fencepost report`, told apart by what is in them: reports, pages and traces."""
+"""The sources of `fencepost report`: reports, pages and traces, recognized by their content."""
 
 import gzip
 import json
@@ -79,7 +79,7 @@ def has_trace_header(text: bytes) -> bool:
 
 
 def describe_other(head: bytes) -> str:
-    """What a file is that is none of them, and what to do with it."""
+    """The kind of a file that is none of them, and the command for it."""
     if not head:
         return "empty or not readable; name a report (JSON or HTML) or a trace"
     if head.startswith(PCAP):

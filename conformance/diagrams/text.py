@@ -1,4 +1,4 @@
-"""Sequence diagrams as text for a terminal: a column for each sender, what it sends and gets at the right."""
+"""Sequence diagrams as text for a terminal: a column for each sender, its requests and responses at the right."""
 
 from collections.abc import Sequence
 

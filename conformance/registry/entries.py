@@ -27,8 +27,10 @@ class RegistryError(FencepostError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What an implementation is. `official` says that its maintainers sent the reports; `answers` are what they say to
-    findings, by the ids of requirements."""
+    """An implementation and its maintainers.
+
+    `official` says that its maintainers sent the reports; `answers` are theirs to findings, by the ids of requirements.
+    """
 
     name: str
     language: str

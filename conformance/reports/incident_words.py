@@ -1,4 +1,4 @@
-"""The history of groups in words: what began a rebalance, what held it up, who came and went, and when."""
+"""The history of groups in words: the causes and delays of rebalances, and the members that came and went."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

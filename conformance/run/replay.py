@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,22 +12,21 @@ from fencepost.adapters.target import Description, Exchange, SendOptions, Target
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
 from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.analysis.root_cause import RequirementViolation, violations_in
-from fencepost.conformance.analysis.trace_report import TraceJudging, check_wire_format
+from fencepost.conformance.analysis.trace_report import check_wire_format
 from fencepost.conformance.execution.play import DEFAULT_GRACE_MS
 from fencepost.conformance.plan import BUNDLED, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.protocols.description import ProtocolDescription, ReplayRules
 from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
+from fencepost.conformance.run.judged_trace import JudgedTrace, judge_trace
 from fencepost.conformance.run.remote import CLEAN_UP_S, kafka_target
 from fencepost.conformance.scenario.context import RESPONSE_TIMEOUT_MS
 from fencepost.model.errors import error_name
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Header, Kind
 from fencepost.traces.files.trace_files import TraceError, open_trace
-from fencepost.traces.judge.judge import Judge
-from fencepost.traces.operations import Lookahead
 from fencepost.traces.replay_script import ReplayScript, ReplayStep, Translation, build_script
-from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict
+from fencepost.traces.verdict import PASSING, CheckStatus
 
 MAX_ATTEMPTS = 40
 RETRY_PAUSE_SECONDS = 0.15
@@ -36,36 +35,11 @@ NEVER_FAILED = "nothing fails in the trace, so there is nothing to be fixed; not
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedTrace:
-    """A trace with its verdict; `rules` are those that explain the response to each request."""
-
-    events: tuple[Event, ...]
-    verdict: TraceVerdict
-    rules: Mapping[int, frozenset[str]]
-
-    def responses(self) -> dict[int | None, Body]:
-        """The responses by the sequence number of their request."""
-        return {event.of: event.body for event in self.events if event.kind is Kind.RESPONSE}
-
-
-@dataclass(frozen=True, slots=True)
 class RepeatedTrace:
     """The events of a replay; `counterparts` maps requests of the trace to theirs, by sequence number."""
 
     events: tuple[Event, ...]
     counterparts: Mapping[int, int]
-
-
-def judge_trace(
-    path: Path, header: Header, events: Iterable[Event], protocol: ProtocolDescription = DEFAULT_PROTOCOL
-) -> JudgedTrace:
-    """Judge a trace, keeping what is needed to compare it with its replay. Raises `TraceError`."""
-    kept = tuple(events)
-    reading = TraceJudging(path, Judge(header, protocol=protocol.judged))
-    for moment in Lookahead(kept).pair_operations():
-        reading.judge_event(moment)
-    rules = {handle - 1: frozenset(record.rules) for handle, record in reading.judge.records.items()}
-    return JudgedTrace(kept, reading.finish(), rules)
 
 
 Replay = Callable[[str, ReplayScript, Settings], Awaitable[tuple[Header, "RepeatedTrace"]]]

@@ -1,4 +1,4 @@
-"""Test cases: what pytest runs for a requirement, or for a batch of random schedules."""
+"""Test cases: pytest runs one for each requirement, and one for each batch of random schedules."""
 
 import shlex
 from collections.abc import Callable, Collection

@@ -1,4 +1,4 @@
-"""A coordinator of somebody's own as a target in this process, on virtual time."""
+"""A user's coordinator as a target in this process, on virtual time."""
 
 import asyncio
 import inspect

@@ -1,4 +1,4 @@
-"""Recording what clients and a cluster say to each other while a test runs, and judging it afterwards."""
+"""Recording the traffic between clients and a cluster while a test runs, and judging it afterwards."""
 
 import asyncio
 import threading
@@ -13,7 +13,7 @@ from fencepost.adapters.record.recorder import RecordingOptions, record_traffic
 from fencepost.adapters.target import TargetError
 from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.analysis.root_cause import violations_in
-from fencepost.conformance.run.replay import judge_trace
+from fencepost.conformance.run.judged_trace import judge_trace
 from fencepost.conformance.testing.runs import Finding
 from fencepost.conformance.testing.violation import NextSteps, make_violation
 from fencepost.traces.files.trace_files import open_trace

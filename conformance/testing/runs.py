@@ -72,7 +72,7 @@ class SessionRun(Protocol):
         ...
 
     def doubt_beside(self, id: str) -> str:
-        """What is no violation and yet no pass, and to be told with this requirement; "" if there is nothing."""
+        """The reason why a requirement without a violation is no pass; "" if it is one."""
         ...
 
     @property

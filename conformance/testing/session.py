@@ -237,7 +237,7 @@ def merge_parts(parts: Sequence[Report]) -> Report:
 
 
 def exception_note(exceptions: Sequence[str]) -> Iterator[str]:
-    """What is to be told of the exceptions of a coordinator."""
+    """The note on the exceptions of a coordinator."""
     if exceptions:
         scenarios = "1 scenario" if len(exceptions) == 1 else f"{len(exceptions)} scenarios"
         lines = [f"The coordinator raised an exception in {scenarios}, the first was:", *exceptions[0].splitlines()]

@@ -1,4 +1,4 @@
-"""What a test suite may test, and the run that each kind of target gets."""
+"""The kinds of targets of a test suite, and the run for each."""
 
 import os
 import secrets

@@ -1,4 +1,4 @@
-"""A violation as a test shows it: the requirement, the sequence of requests that leads there, and what to do next."""
+"""A violation as a test shows it: the requirement, the requests that lead there, and the commands for it."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -130,7 +130,7 @@ def diagram_lines(failure: Failure) -> Iterator[str]:
 
 
 def difference_lines(failure: Failure) -> Iterator[str]:
-    """What was observed and what is allowed, and why."""
+    """The observed and the allowed values, and the reason."""
     if failure.title:
         yield from wrapped_lines("wrong", failure.title)
     for difference in failure.differences:

@@ -1,4 +1,4 @@
-"""Known failures of kfake, by the requirement that it violates: what it does instead, and where.
+"""Known failures of kfake, by the requirement that it violates: its behaviour, and the place in its source.
 
 Each was judged by hand, from the trace, the sentence of the requirement and the source: lines are those of `groups.go`
 in the version that tests/targets/kfake/go.mod names. A run that reports another failure shows a change: of a newer

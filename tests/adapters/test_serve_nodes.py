@@ -1,4 +1,4 @@
-"""The bundled server with two nodes: who coordinates, what the other one responds, and a move."""
+"""The bundled server with two nodes: the coordinator, the responses of the other node, and a move."""
 
 import asyncio
 from pathlib import Path

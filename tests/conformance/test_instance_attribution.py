@@ -1,4 +1,4 @@
-"""An instance id that is let pass is charged to the requirement about it, whatever rule would have refused it."""
+"""An instance id that is let pass is charged to the requirement about it, by each rule that refuses it."""
 
 from collections.abc import Callable
 from dataclasses import replace

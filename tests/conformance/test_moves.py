@@ -1,4 +1,4 @@
-"""Runs on the bundled coordinator with two nodes: what a move shows of nodes that do it right, and of faulty ones."""
+"""Runs on the bundled coordinator with two nodes: moves between correct nodes, and between faulty ones."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What random schedules find is named after the requirement whose own scenario shows it."""
+"""A violation of a random schedule is named after the requirement whose own scenario shows it."""
 
 import asyncio
 from collections.abc import Mapping

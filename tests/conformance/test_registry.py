@@ -1,4 +1,4 @@
-"""The registry: what an entry must be, the site made of entries, and runs that are reproduced."""
+"""The registry: the rules for entries, the site made of them, and runs that are reproduced."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The kit on Apache Kafka behind TLS and SASL: each way in, and nothing secret in what comes out."""
+"""The kit on Apache Kafka behind TLS and SASL: each way in, and outputs without secrets."""
 
 import json
 from pathlib import Path

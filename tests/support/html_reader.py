@@ -1,4 +1,4 @@
-"""Reads pages: their elements, links, and whatever could load or run something."""
+"""Reads pages: their elements, their links, and the elements that load or run something."""
 
 from html.parser import HTMLParser
 

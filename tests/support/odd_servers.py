@@ -1,4 +1,4 @@
-"""Servers on loopback that are no broker, or an odd one: what each of them does, and what Fencepost must say of it.
+"""Servers on loopback that are no broker, or an odd one: the behaviour of each, and the message for it.
 
 All of them hang up at the end of a test; none waits for anything but bytes.
 """

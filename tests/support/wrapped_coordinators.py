@@ -1,4 +1,4 @@
-"""The bundled coordinator behind the interfaces that coordinators of somebody's own have."""
+"""The bundled coordinator behind the interfaces for users' coordinators."""
 
 import asyncio
 from collections.abc import Mapping

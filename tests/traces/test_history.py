@@ -1,4 +1,4 @@
-"""The history of groups: told by the model, by messages alone and by logs, and the same where they show the same."""
+"""The history of groups: from the model, from messages alone and from logs, equal where these show the same."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The judge on groups that are moved to another node: parked requests end, and what was stored comes back."""
+"""The judge on groups that are moved to another node: parked requests end, and stored state comes back."""
 
 from typing import Any
 

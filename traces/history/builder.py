@@ -1,4 +1,4 @@
-"""Builds the history of one group from what is told of it, in bounded memory."""
+"""Builds the history of one group from its changes, in bounded memory."""
 
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
@@ -46,7 +46,7 @@ class OpenRebalance:
 
 
 class TimelineBuilder:
-    """The history of one group while it is told. Times never fall: an earlier one counts as the latest one told."""
+    """The history of one group while it is built. Times never fall: an earlier one counts as the latest one told."""
 
     def __init__(self, group: str, first: int) -> None:
         self.group = group

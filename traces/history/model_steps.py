@@ -32,7 +32,7 @@ class ModelSteps:
         """Whether the state before the next step is known."""
 
     def add_step(self, path: Path, sent: int | None, told_until: int) -> None:
-        """Tell a step, unless messages have told what it did; `sent` is the time of its request, None for a timer's.
+        """Add a step, unless messages have shown its changes; `sent` is the time of its request, None for a timer's.
 
         Steps are settled late: the time of a timer's step is that at which it was due.
         """
@@ -66,7 +66,7 @@ class ModelSteps:
         self.builder.protocol = text(group.protocol)
 
     def tell_change(self, before: Group | None, after: Group | None, path: Path, time: int) -> None:
-        """Tell what a step changed: a rebalance begins, members come and go, a phase ends."""
+        """Add the changes of a step: a rebalance begins, members come and go, a phase ends."""
         builder = self.builder
         removed = removal_causes(before, after, path)
         if begins_rebalance(before, after):

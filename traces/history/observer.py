@@ -1,4 +1,4 @@
-"""The interface of what watches a trace while it is judged."""
+"""The interface of observers of a trace while it is judged."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeAlias

@@ -42,7 +42,7 @@ LATE_LIMIT = "It begins in the middle: what was before the first rebalance that 
 
 @dataclass(slots=True)
 class GroupHistory:
-    """The history of one group while it is told, and who tells it."""
+    """The history of one group while it is built, and its source."""
 
     builder: TimelineBuilder
     model: ModelSteps
@@ -92,7 +92,7 @@ class HistoryRecorder:
         history.model.add_step(step, self.sent.get(step.handle), history.told_until)
 
     def after_event(self, moment: PairedEvent, judge: Judge) -> None:
-        """Tell what the model does not: messages of groups that it does not follow, and lines of a log."""
+        """Add changes that the model does not show: messages of groups that it does not follow, and log lines."""
         event, operation = moment.event, moment.operation
         if event.kind is Kind.INTERNAL:
             self.on_internal(event)

@@ -1,4 +1,4 @@
-"""Processes that write to the same place: which of them are alive, and what the dead ones left.
+"""Processes that write to the same place: those that are alive, and the files that dead ones left.
 
 A writer holds a lock on a file of its own until it ends, however it ends. What it writes has its id in the name until
 it is published. So a sweep removes what dead writers left, and nothing that a living one may still publish.

@@ -1,4 +1,4 @@
-"""Groups that are moved to another node while their old coordinator stays up: what both nodes then respond.
+"""Groups that are moved to another node while their old coordinator stays up: the responses of both nodes.
 
 A move takes other groups along, so each of these scenarios is played alone.
 """

@@ -1,4 +1,4 @@
-"""The registry of interactions: what a schedule is made of, by family.
+"""The registry of interactions, the parts of a schedule, by family.
 
 An interaction adds a few moves to a schedule, chosen by the state of the simulation. A schedule draws its interactions
 from a few families only (swarm testing): what these have to do with each other then happens often.

@@ -1,4 +1,4 @@
-"""The theorems about single steps of the coordinator: what an input may change and whom a response may tell what.
+"""The theorems about single steps of the coordinator: the changes and the responses that an input may cause.
 
 They need no ghost state: a step is the group before it, its input, the moment, the group after it and the responses.
 Between steps nothing changes, so what holds of each step holds of a whole run.
@@ -70,7 +70,7 @@ def no_commit_without_generation(acceptance: CommitAccepted) -> Truth:
 
 @statement("T2-awaited", "No commit is accepted while its generation's assignment is awaited.")
 def no_commit_before_assignment(acceptance: CommitAccepted) -> Truth:
-    """Nobody commits what may be another's in a moment."""
+    """A partition may soon belong to another member."""
     return acceptance.group.phase != Phase.COMPLETING
 
 

@@ -107,7 +107,7 @@ def run_kit(*words: str) -> None:
 
 
 def open_page(page: Path, width: int, scheme: int) -> tuple[dict[str, Any], list[str]]:
-    """What the script measures on a page, and the errors that the browser tells: a request that the page's policy
+    """The measurements of the script on a page, and the browser's errors: a request that the page's policy
     forbids is one."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     if browser is None:

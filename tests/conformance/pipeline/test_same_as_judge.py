@@ -1,4 +1,4 @@
-"""`fencepost pipeline judge` reports on traces what `fencepost judge` does: verdicts, causes, counts, and the text."""
+"""`fencepost pipeline judge` and `fencepost judge` report the same on traces: verdicts, causes, counts, text."""
 
 import gzip
 import random

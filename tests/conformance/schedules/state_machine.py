@@ -1,4 +1,4 @@
-"""The interactions as a Hypothesis state machine, which checks that a coordinator does what the model predicts."""
+"""The interactions as a Hypothesis state machine, which holds a coordinator against the model."""
 
 from collections.abc import Sequence
 from typing import TypeVar

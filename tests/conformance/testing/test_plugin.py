@@ -1,4 +1,4 @@
-"""The pytest plugin in test suites of somebody's own: what passes, what fails, and what the reader sees."""
+"""The pytest plugin in users' test suites: outcomes of items, and the texts of failures."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The public module for test suites: its names, their signatures, and what it loads."""
+"""The public module for test suites: its names, their signatures, and its imports."""
 
 import inspect
 import re

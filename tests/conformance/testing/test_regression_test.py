@@ -1,4 +1,4 @@
-"""Tests that are written from traces: wrong on what was wrong, right on what is right."""
+"""Tests that are written from traces fail on the faulty coordinator and pass on the correct one."""
 
 from collections.abc import Callable
 from pathlib import Path

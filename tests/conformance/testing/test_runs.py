@@ -1,4 +1,4 @@
-"""The runs behind test cases: whoever asks for which part of the results, no violation is lost and none is invented."""
+"""The runs behind test cases: each selection of results has all of its violations and no other."""
 
 import itertools
 

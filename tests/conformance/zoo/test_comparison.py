@@ -1,4 +1,4 @@
-"""What the comparison of mutants with the shipped coordinator tells apart."""
+"""The comparison of mutants with the shipped coordinator."""
 
 import pytest
 

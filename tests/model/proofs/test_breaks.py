@@ -1,4 +1,4 @@
-"""Whoever breaks the core by hand is found out by the proof."""
+"""The proof refutes the core with a mistake made by hand."""
 
 import pytest
 

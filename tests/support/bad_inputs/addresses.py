@@ -1,4 +1,4 @@
-"""Texts that are no address, and addresses that nobody is reached at."""
+"""Texts that are no address, and addresses without a server."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""A bad input, the folder that it is tried in, and what is promised of it."""
+"""A bad input, the folder that it is tried in, and the promises about it."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""Transactional producers: which groups they commit offsets of, and what a new epoch of theirs does to these.
+"""Transactional producers: the groups that they commit offsets of, and the effect of a new epoch on these.
 
 The transaction coordinator is not judged. What it tells a producer is taken as it is.
 """

@@ -1,4 +1,4 @@
-"""Moves of transactional producers, which are told apart by number: transactions begin, commit offsets, and end."""
+"""Moves of transactional producers, each with a number: transactions begin, commit offsets, and end."""
 
 from contextlib import suppress
 from typing import Any
