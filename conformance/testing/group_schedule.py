@@ -1,7 +1,7 @@
 """Schedules that a test writes step by step: members, requests and pauses; the model judges the responses."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -17,6 +17,7 @@ from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.testing.runs import Finding
 from fencepost.conformance.testing.violation import Undecided, make_violation
 from fencepost.model.errors import Error
+from fencepost.model.wire.compiler import default_of, schema_of
 from fencepost.traces.verdict import TraceVerdict
 
 MAX_RESPONSE_MS = 10_000
@@ -344,7 +345,15 @@ def send_request(played: PlayedSchedule, api: str, label: str, fields: dict[str,
             case "LeaveGroup":
                 return context.leave(member, **fields)
     version = fields.pop("version", None)
-    body = {"group_id": context.group_id, **fields}
-    if api == "DescribeGroups":
-        body.setdefault("groups", [context.group_id])
-    return context.send(api, body, version=version, member=label)
+    if version is None:
+        version = context.highest_version(api)
+    own = {"group_id": context.group_id, "groups": [context.group_id] if api == "DescribeGroups" else []}
+    body = {name: own.get(name) or default for name, default in default_fields(api, version)}
+    return context.send(api, body | fields, version=version, member=label)
+
+
+def default_fields(api: str, version: int) -> Iterator[tuple[str, Any]]:
+    """The fields of a request of a version that are not tagged, each with its default."""
+    for each in schema_of(f"{api}Request", version).fields:
+        if version in each.versions and each.tag is None:
+            yield each.name, default_of(each, version)

@@ -56,5 +56,6 @@ def test_a_suite_and_names_are_chosen(measured: list[str], tmp_path: Path) -> No
 def test_an_unknown_suite_is_refused(measured: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert entry.main(["prove"]) == 2
     assert (
-        "no suite is called 'prove'; there are conformance, targets, proofs" in capsys.readouterr().err and not measured
+        "no suite is called 'prove'; there are conformance, pages, targets, proofs" in capsys.readouterr().err
+        and not measured
     )

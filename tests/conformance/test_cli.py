@@ -253,7 +253,7 @@ def test_a_usage_error_gets_one_line(arguments: str, line: str, capsys: Capture)
     assert (output.out, output.err) == ("", f"{line}\n")
 
 
-@pytest.mark.parametrize("command", ["badge", "test-client"])
+@pytest.mark.parametrize("command", ["test-client"])
 def test_later_commands_are_absent(command: str, capsys: Capture) -> None:
     assert main([command], FakeRunner()) == 2
     (line,) = capsys.readouterr().err.splitlines()

@@ -80,7 +80,7 @@ def test_tours_are_part_of_a_run_and_of_its_report(
 ) -> None:
     monkeypatch.setattr(bundled, "DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
     report = tmp_path / "report.json"
-    command = ["test", "bundled", "--tours", "20", "--json", str(report)]
+    command = ["test", "bundled", "--tours", "20", "--schedules", "0", "--json", str(report)]
     assert main(command) == 3
     assert json.loads(report.read_text())["schedules"] == 20
     install(monkeypatch, FORGIVING)
@@ -94,7 +94,7 @@ def test_tours_are_part_of_a_run_and_of_its_report(
 def test_without_the_flag_there_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr(bundled, "DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
     report = tmp_path / "report.json"
-    main(["test", "bundled", "--json", str(report)])
+    main(["test", "bundled", "--schedules", "0", "--json", str(report)])
     assert json.loads(report.read_text())["schedules"] == 0
     assert main(["test", "bundled", "--tours", "-1"]) == 2
     assert "argument --tours: '-1' is not" in capsys.readouterr().err

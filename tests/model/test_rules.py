@@ -20,14 +20,18 @@ HANDLERS = [
 ]
 PREFIXES = {name.split(".")[0] for name in RULES}
 NOT_BY_CHANCE = {
+    "clean-up.overdue",
     "commit.version-0",
     "fetch.version-0",
     "load.oversized",
     "timer.not-due",
     "timer.sync-idle",
+    "transaction.init-producer",
+    "transaction.old-epoch",
     "unload",
 }
-"""Rules that need a target or a setting which the random schedules do not have, or a timer asked too early."""
+"""Rules that need a target, a setting or a producer's second epoch, which the random schedules do not have, a timer
+asked too early, or a wrong response."""
 AROUND_A_FAILOVER = ("gate.", "failure.")
 """Rules of coordinators that are not ready and of logs that fail, as the random schedules have none."""
 

@@ -95,13 +95,17 @@ def test_a_schedule_is_played_alike_every_time() -> None:
     assert CORRECT.play(schedule).events == CORRECT.play(schedule).events
 
 
+MAX_REQUESTS = 20
+"""Of one counterexample; the median of the zoo is held to less (tests/quality)."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", ["BUG-35", "BUG-12", "BUG-04"])
 def test_a_bug_is_found_and_made_short(bug: str) -> None:
     with COORDINATOR_BUGS[bug].activate():
         found = falsify(CORRECT, 1, seconds=60)
         assert isinstance(found, Counterexample)
-        assert found.requests <= 12
+        assert found.requests <= MAX_REQUESTS
         assert found.requirement in violated_requirements(CORRECT.play(found.shrunk))
     assert not violated_requirements(CORRECT.play(found.shrunk))
 

@@ -6,7 +6,6 @@ from math import inf
 
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import Phase
-from fencepost.model.classic.messages.requests import DescribeGroup, Heartbeat, ListGroups, OffsetFetch, Request
 from fencepost.model.frozen import evolve
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Header
@@ -20,7 +19,7 @@ MAX_CLEANUP_PASSES = 3
 """By how many clean-up intervals a group that may go is gone."""
 MAX_PASS_DELAY_MS = 5_000
 """How late a pass may be where time is not virtual, beyond the grace of the trace."""
-READING_REQUESTS = (DescribeGroup, ListGroups, Heartbeat, OffsetFetch)
+READING_APIS = frozenset({"DescribeGroups", "ListGroups", "Heartbeat", "OffsetFetch"})
 """Requests that do not keep a group."""
 
 
@@ -32,11 +31,10 @@ class CleanupWatch:
     last_use: dict[str, float] = field(default_factory=dict)
     restarted_at: float = -inf
 
-    def observe(self, request: Request, operation: Operation) -> None:
-        """Take in a request; one without a response may be handled at any time."""
-        if not isinstance(request, READING_REQUESTS):
-            until = inf if operation.responded_at is None else operation.responded_at
-            self.last_use[request.group] = max(self.last_use.get(request.group, -inf), until)
+    def observe(self, group: str, operation: Operation) -> None:
+        """Take in a request that keeps a group; one without a response may be handled at any time."""
+        until = inf if operation.responded_at is None else operation.responded_at
+        self.last_use[group] = max(self.last_use.get(group, -inf), until)
 
     def is_overdue(self, configuration: Configuration, group: str, settings: Settings, now: Instant) -> bool:
         """Whether the group, if it is as this configuration has it, has to be gone by now.

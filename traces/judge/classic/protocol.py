@@ -14,7 +14,7 @@ from fencepost.traces.judge.classic.attribution import build_violation
 from fencepost.traces.judge.classic.coordinator_lookup import LookupCheck, unusual_lookup_fields
 from fencepost.traces.judge.classic.group_lifetimes import GroupLifetimes
 from fencepost.traces.judge.classic.log_steps import LogStepCheck
-from fencepost.traces.judge.classic.overdue_cleanup import CleanupWatch
+from fencepost.traces.judge.classic.overdue_cleanup import READING_APIS, CleanupWatch
 from fencepost.traces.judge.classic.partial_trace import ClassicPartialGroup
 from fencepost.traces.judge.classic.producers import KnownProducers
 from fencepost.traces.judge.classic.recovery import recover
@@ -63,14 +63,15 @@ class ClassicProtocol(JudgedProtocol):
 
     def requests_in(self, operation: Operation, groups: Iterable[str]) -> Sequence[Request]:
         """The request as each group sees it that it concerns."""
-        if operation.api == "InitProducerId":
+        api = operation.api
+        if api == "InitProducerId":
             return self.producers.requests_in(operation)
-        if operation.api == "TxnOffsetCommit":
+        if api == "TxnOffsetCommit":
             self.producers.learn_commit(operation.body)
-        names, handle = self.topics.names, operation.handle
-        found = read_requests(operation.api, operation.version, operation.body, handle, groups, names)
-        for request in found:
-            self.cleanups.observe(request, operation)
+        found = read_requests(api, operation.version, operation.body, operation.handle, groups, self.topics.names)
+        if api not in READING_APIS:
+            for request in found:
+                self.cleanups.observe(request.group, operation)
         return found
 
     def new_stepper(self, group: str, settings: Settings) -> ClassicStepper:
@@ -96,7 +97,8 @@ class ClassicProtocol(JudgedProtocol):
 
     def undecidable_reason(self, part: GroupOperation) -> str:
         """The ids of its topics may not be known."""
-        if self.topics.has_unknown_ids(part.operation):
+        topics = self.topics
+        if not topics.has_all_ids and topics.has_unknown_ids(part.operation):
             return "the trace does not tell which topics the ids in it are of"
         return ""
 

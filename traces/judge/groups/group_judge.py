@@ -89,7 +89,7 @@ class GroupJudge:
 
     def on_response(self, operation: Operation, time: int) -> None:
         """Take in the response to a request of this group."""
-        part = self.search.open_operations.get(operation.handle)
+        part = self.search.stepper.open_operations.get(operation.handle)
         if part is not None:
             self.advance(part, time, sent=False)
 
@@ -181,8 +181,10 @@ class GroupJudge:
         first, *others = search.configurations
         for handle, name in first.unusual.intersection(*(one.unusual for one in others)) if others else first.unusual:
             self.trace.records.of(handle).unusual_fields |= {name}
-        plain = [replace_history(one, None, NO_FIELDS) for one in search.configurations]
-        search.configurations = list(dict.fromkeys(plain)) if others else plain
+        plain = [replace_history(first, None, NO_FIELDS)]
+        if others:
+            plain = list(dict.fromkeys(plain + [replace_history(one, None, NO_FIELDS) for one in others]))
+        search.configurations = plain
 
     def count_step(self, step: Path) -> None:
         """Count a step that is settled."""
