@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from fencepost.model.classic.coordinator.dispatch import with_free_slot
+from fencepost.model.classic.coordinator.dispatch import takes_slot, with_free_slot
 from fencepost.model.classic.coordinator.internal_actions import ArmedTimer, Timer, armed_timers
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.join import join
@@ -144,8 +144,7 @@ class RandomRun:
     def deliver_request(self, number: int) -> None:
         """A request arrives, for the first time or again."""
         _, request = self.requests[number]
-        takes_slot = isinstance(request, JoinRequest) and request.member is None
-        context, group = self.context(), with_free_slot(self.group) if takes_slot else self.group
+        context, group = self.context(), with_free_slot(self.group) if takes_slot(request) else self.group
         match request:
             case JoinRequest():
                 step = join(group, request, context)

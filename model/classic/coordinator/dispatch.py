@@ -15,6 +15,7 @@ from fencepost.model.classic.core.state import (
     Group,
     HeartbeatResponse,
     Holder,
+    JoinRequest,
     JoinResponse,
     LeaveRequest,
     LeaveResponse,
@@ -119,6 +120,11 @@ def group_record(group: Group) -> Group:
     )
 
 
+def takes_slot(request: object) -> bool:
+    """Whether a request to the core may need a free slot: a JoinGroup without an id, and no other."""
+    return isinstance(request, JoinRequest) and request.member is None
+
+
 def with_free_slot(group: Group) -> Group:
     """The group with at least one free slot; the length of the table means nothing."""
     if any(slot.holder == Holder.NOBODY for slot in group.slots):
@@ -140,7 +146,7 @@ def on_join(state: GroupState, request: JoinGroup, context: Context, cluster: Cl
             return respond(state, request, refused, "join.unknown-group")
         state = evolve(state, group=Group(), stored=Group(), subscribed=None)
     assert state.group is not None
-    room = with_free_slot(state.group) if core.member is None else state.group
+    room = with_free_slot(state.group) if takes_slot(core) else state.group
     step = join(room, core, context)
     return apply_core_step(state, evolve(step, group=state.group) if step.group is room else step, context.now)
 

@@ -12,7 +12,6 @@ from fencepost.model.classic.theorems.ghost_state import (
     Process,
     is_generation_settled,
 )
-from fencepost.model.classic.theorems.lemmas import is_generation_active
 from fencepost.model.errors import Error
 from fencepost.model.logic import Truth, absent, all_, and_, any_, holds, not_, or_
 from fencepost.model.statement import implies, statement
@@ -64,7 +63,7 @@ def protocols_claim_owned(protocols: tuple[Protocol, ...], member: Member) -> Tr
     )
 
 
-@statement("shared-protocol", "The members have a protocol in common, and the selected one is common to all.")
+@statement("shared-protocol", "The members have a protocol in common.")
 def shared_protocol(group: Group) -> Truth:
     """Nobody is left out of the vote."""
     common = any_(
@@ -72,10 +71,7 @@ def shared_protocol(group: Group) -> Truth:
         for slot in group.slots
         for protocol in slot.protocols
     )
-    return and_(
-        or_(no_members(group), common),
-        implies(is_generation_active(group), offered_by_all(group, group.protocol)),
-    )
+    return or_(no_members(group), common)
 
 
 @statement("open-generation", "Nobody owns anything in a generation whose assignment has not come.")

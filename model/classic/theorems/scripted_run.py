@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from fencepost.model.classic.coordinator.admin import on_delete
-from fencepost.model.classic.coordinator.dispatch import apply_core_step, with_free_slot
+from fencepost.model.classic.coordinator.dispatch import apply_core_step, takes_slot, with_free_slot
 from fencepost.model.classic.coordinator.internal_actions import restart_coordinator
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.join import join
@@ -110,8 +110,7 @@ class ScriptedRun:
             LeaveRequest: leave,
             PartitionCommit: commit,
         }
-        takes_slot = isinstance(core, JoinRequest) and core.member is None
-        before = with_free_slot(self.group) if takes_slot else self.group
+        before = with_free_slot(self.group) if takes_slot(core) else self.group
         step = handlers[type(request)](before, core, context)
         if isinstance(core, JoinRequest):
             self.ghost = record_new_id(self.ghost, before, drawn, core.instance, core.handle)

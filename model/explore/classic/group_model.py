@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import permutations, product
 
+from fencepost.model.classic.coordinator.dispatch import takes_slot
 from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.membership import commit, heartbeat, leave
 from fencepost.model.classic.core.sorts import Handle, HandleNumber, MemberId, numbered_id
@@ -165,8 +166,7 @@ class GroupModel:
         self, coordinator: CoordinatorState, process: int, request: MemberRequest
     ) -> list[tuple[Step, CoordinatorState]]:
         """Every step that a request can bring about, and the coordinator after it."""
-        takes_slot = isinstance(request, JoinRequest) and request.member is None
-        group = self.with_spare_slot(coordinator) if takes_slot else coordinator.group
+        group = self.with_spare_slot(coordinator) if takes_slot(request) else coordinator.group
         return self.distinct_steps(
             coordinator, [self.handle_request(group, process, request, c) for c in self.contexts(coordinator)]
         )
