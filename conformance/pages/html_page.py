@@ -16,19 +16,7 @@ EMBEDDED = re.compile(r'<script type="application/json" id="report">(.*?)</scrip
 
 def to_html(report: Report) -> str:
     """The page of a report. Equal reports give equal pages."""
-    body = "\n".join(
-        part
-        for part in (
-            sections.head_section(report),
-            sections.map_section(report),
-            sections.violations_section(report),
-            sections.reasons_section(report),
-            sections.requirements_section(report),
-            sections.coverage_section(report),
-            sections.run_section(report),
-        )
-        if part
-    )
+    body = "\n".join(filter(None, (sections.head_section(report), sections.detail_sections(report))))
     return make_page(f"Fencepost: {report.target['name']}", f"<main>{body}</main>{embed_json(to_json(report))}")
 
 

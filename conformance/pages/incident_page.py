@@ -92,7 +92,7 @@ def groups_section(groups: Sequence[GroupRow], others: int) -> str:
 
 
 def group_cells(timeline: GroupTimeline, number: int) -> list[str]:
-    """The cells of a group."""
+    """A group's row: name, protocol, state, members, and the number and times of its rebalances."""
     name = clean(timeline.group) or "(empty id)"
     return [
         f'<a href="#group-{number}">{name}</a>' if number < MAX_GROUPS else name,
@@ -110,7 +110,7 @@ def group_section(pair: GroupRow, number: int) -> str:
     history, timeline = pair
     names, clock = names_in(timeline), Clock(history.began)
     title = f"Group {timeline.group}"
-    drawing = scrolled(draw_timeline(timeline, names, clock, f"Timeline of {title}"), f"timeline of {title}")
+    drawing = scroll_box(draw_timeline(timeline, names, clock, f"Timeline of {title}"), f"timeline of {title}")
     content = [
         f"<p>{clean(group_summary(timeline))}.</p>",
         "".join(f"<p>From {clean(clock.time(time))} on {clean(limit)}.</p>" for time, limit in timeline.limits),
@@ -125,7 +125,7 @@ def group_section(pair: GroupRow, number: int) -> str:
     return section(f"group-{number}", title, shown)
 
 
-def scrolled(content: str, label: str) -> str:
+def scroll_box(content: str, label: str) -> str:
     """A drawing in a box that scrolls by itself."""
     return element("div", content, class_="scroll", tabindex="0", role="region", aria_label=label)
 
@@ -158,7 +158,7 @@ def rebalance_drawing(rebalance: TimelineRebalance, timeline: GroupTimeline, nam
     end = timeline.last if rebalance.ended is None else rebalance.ended
     window = (max(timeline.first, rebalance.began - margin), min(timeline.last, end + margin))
     title = f"The rebalance at {clock.time(rebalance.began)}"
-    return scrolled(draw_timeline(timeline, names, clock, title, window), title)
+    return scroll_box(draw_timeline(timeline, names, clock, title, window), title)
 
 
 def members_block(timeline: GroupTimeline, names: MemberNames, clock: Clock) -> str:
@@ -178,7 +178,7 @@ def members_block(timeline: GroupTimeline, names: MemberNames, clock: Clock) -> 
 
 
 def member_cells(member: MemberSpan, owned: dict[str, int], names: MemberNames, clock: Clock) -> list[str]:
-    """The cells of a member."""
+    """A member's row: its ids, its partitions, the times of its stay, and the cause of its end."""
     return [
         clean(member.member),
         clean(member.instance or "-"),
@@ -213,13 +213,4 @@ def limits_section(histories: Sequence[TraceHistory]) -> str:
 def verdict_section(report: Report) -> str:
     """The report on the traces: what the protocol says of them."""
     outcome = section("verdict", "Does the coordinator keep the protocol?", f"<p>{clean(outcome_line(report))}</p>")
-    parts = (
-        outcome,
-        sections.map_section(report),
-        sections.violations_section(report),
-        sections.reasons_section(report),
-        sections.requirements_section(report),
-        sections.coverage_section(report),
-        sections.run_section(report),
-    )
-    return "\n".join(filter(None, parts))
+    return "\n".join(filter(None, (outcome, sections.detail_sections(report))))

@@ -271,3 +271,16 @@ def facts_block(facts: TargetFacts) -> str:
         ("remarks", clean("; ".join(facts.remarks))),
     ]
     return settings + listing(pairs) + (off if facts.off else "")
+
+
+def detail_sections(report: Report) -> str:
+    """All sections of a report but the head."""
+    parts = (
+        map_section(report),
+        violations_section(report),
+        reasons_section(report),
+        requirements_section(report),
+        coverage_section(report),
+        run_section(report),
+    )
+    return "\n".join(filter(None, parts))

@@ -13,7 +13,7 @@ from fencepost.adapters.target import Exchange, SendOptions, TraceBuilder
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
-from fencepost.model.wire.compiler import schema_of
+from fencepost.model.wire.codec import fit_body
 from fencepost.traces.events import Event, Header, Kind, Order
 
 Body = dict[str, Any]
@@ -119,8 +119,7 @@ class RandomClient:
         """Send a request in the name of an actor."""
         if actor is not None and actor.instance is not None and version >= INSTANCE_SINCE.get(api, 99):
             body = {"group_instance_id": actor.instance, **body}
-        known = {field.name for field in schema_of(f"{api}Request", version).fields if version in field.versions}
-        body = {name: value for name, value in body.items() if name in known}
+        body = dict(fit_body(f"{api}Request", version, body))
         exchange = self.channel.send(api, version, body, SendOptions(actor.label if actor else ""))
         self.open.append((exchange, actor))
         return exchange
