@@ -76,7 +76,7 @@ def judge_report(
     requirements, summary = report.specification.requirements, report.summary()
     violations = summary[Verdict.FAIL] + len(report.unclassified)
     if violations:
-        return f"{violations} of {len(requirements)} violated{dated(report)}", BadgeColour.RED
+        return f"{violations} of {len(requirements)} violated{age_note(report)}", BadgeColour.RED
     if is_outdated(report, today, max_age):
         day = day_of(report)
         return f"outdated ({day[:7] if day else 'no date'})", BadgeColour.GREY
@@ -89,13 +89,13 @@ def judge_report(
     counted = f"{tier} {kept}/{len(members)}"
     undecided = summary[Verdict.INCONCLUSIVE] + len(report.undecided) + len(report.idle_findings)
     if undecided:
-        return f"{counted}, {undecided} open{dated(report)}", BadgeColour.YELLOW
+        return f"{counted}, {undecided} open{age_note(report)}", BadgeColour.YELLOW
     if summary[Verdict.KNOWN]:
-        return f"{counted}, {summary[Verdict.KNOWN]} declared{dated(report)}", BadgeColour.YELLOW_GREEN
+        return f"{counted}, {summary[Verdict.KNOWN]} declared{age_note(report)}", BadgeColour.YELLOW_GREEN
     if not kept:
-        return f"{counted}{dated(report)}", BadgeColour.GREY
+        return f"{counted}{age_note(report)}", BadgeColour.GREY
     colour = BadgeColour.BRIGHT_GREEN if kept == len(members) else BadgeColour.GREEN
-    return f"{counted}{dated(report)}", colour
+    return f"{counted}{age_note(report)}", colour
 
 
 def is_outdated(report: Report, today: datetime | None, max_age: timedelta | None) -> bool:
@@ -128,7 +128,7 @@ def day_of(report: Report) -> str:
     return f"{started:%Y-%m-%d}" if started is not None else ""
 
 
-def dated(report: Report) -> str:
+def age_note(report: Report) -> str:
     """The day of the report and its catalogue, for the end of the line: both age in plain sight."""
     kit = report.kit or describe_kit(report.specification)
     return f" · {day_of(report) or 'no date'} · {kit.catalogue[:DIGEST_LENGTH]}"

@@ -23,7 +23,7 @@ def to_text(diagram: SequenceDiagram, phases: Sequence[PhaseSpan] = ()) -> list[
     """The lines of a diagram, with the phases of the group where they begin."""
     width = min(_MAX_LANE, max(map(len, diagram.lanes), default=0) + 2)
     begins = {phase.first: phase for phase in phases}
-    heads = "".join(f"{shorten(lane, width):<{width}}" for lane in diagram.lanes)
+    heads = "".join(f"{fit_column(lane, width):<{width}}" for lane in diagram.lanes)
     lines = [f"{'':{_TIME}}{heads}coordinator".rstrip()]
     if diagram.omitted:
         lines.append(f"{'':{_TIME}}({diagram.omitted} earlier steps are left out)")
@@ -38,7 +38,7 @@ def to_text(diagram: SequenceDiagram, phases: Sequence[PhaseSpan] = ()) -> list[
 
 
 def step_line(step: Step, lanes: int, width: int) -> str:
-    """The line of a step."""
+    """A request or a response as an arrow in the column of its sender, with its time before and its text after it."""
     time = f"{step.time:>{_TIME - 5}} ms  "
     if step.kind is StepKind.FAULT:
         return f"{time}{'*' * (lanes * width - 1)} {step.text}"
@@ -54,6 +54,6 @@ def step_line(step: Step, lanes: int, width: int) -> str:
     return f"{time}{' ' * (step.lane * width)}{arrow} {text}{wrong}"
 
 
-def shorten(name: str, width: int) -> str:
+def fit_column(name: str, width: int) -> str:
     """A name that fits into its column."""
     return name if len(name) < width else name[: width - 1]

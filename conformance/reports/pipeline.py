@@ -75,7 +75,7 @@ def wait_lines(judged: CorpusResults) -> Iterator[str]:
 def invariant_lines(judged: CorpusResults) -> Iterator[str]:
     """What the queries found."""
     yield "Invariants, queried"
-    examined = judged.examined()
+    examined = judged.examined_counts()
     for name in INVARIANTS:
         sentence, unit = INVARIANT_SENTENCES[name]
         number = sum(1 for _ in judged.query_rows(name))

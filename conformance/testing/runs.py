@@ -1,4 +1,4 @@
-"""The runs behind test cases: they play what the results of requirements that are asked for need."""
+"""The runs behind test cases: they play the scenarios and schedules that the wanted requirements need."""
 
 import asyncio
 import threading

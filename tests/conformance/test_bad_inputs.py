@@ -79,7 +79,7 @@ def test_files_that_were_changed_or_left_behind_are_seen(tmp_path: Path) -> None
 def test_a_good_input_is_not_refused(tmp_path: Path) -> None:
     """The inputs that the bad ones are made of."""
     (tmp_path / "t.jsonl").write_bytes(SAMPLES.trace)
-    (tmp_path / "t.jsonl.gz").write_bytes(SAMPLES.compressed)
+    (tmp_path / "t.jsonl.gz").write_bytes(SAMPLES.trace_gz)
     (tmp_path / "r.html").write_text(SAMPLES.page, encoding="utf-8")
     assert main(["judge", str(tmp_path / "t.jsonl")]) == 0
     assert main(["judge", str(tmp_path / "t.jsonl.gz")]) == 0

@@ -155,7 +155,7 @@ class LogSteps:
         """The group is removed."""
         self.builder.forget_group(time)
 
-    def awaited(self) -> tuple[str, ...]:
+    def awaited_members(self) -> tuple[str, ...]:
         """Nobody: a log does not show who is awaited."""
         return ()
 

@@ -150,7 +150,7 @@ class MessageSteps:
                 self.builder.begin_rebalance(operation.sent_at, cause)
             self.builder.remove_member(operation.sent_at, member, cause)
 
-    def awaited(self) -> tuple[str, ...]:
+    def awaited_members(self) -> tuple[str, ...]:
         """The members that were told to join again and have not."""
         return tuple(member for member in self.heard if member in self.builder.members)
 

@@ -103,7 +103,7 @@ class ModelSteps:
             if slot.join and (known is None or not known.join):
                 self.builder.mark_back(time, name)
 
-    def awaited(self) -> tuple[str, ...]:
+    def awaited_members(self) -> tuple[str, ...]:
         """The members that the present rebalance waits for."""
         group = self.last if self.is_following else None
         return tuple(awaited_members(group)) if group is not None and group.phase in REBALANCING else ()

@@ -180,7 +180,7 @@ class HistoryRecorder:
     def timeline_of(self, history: GroupHistory) -> GroupTimeline:
         """The timeline of one group, with its partitions."""
         steps = history.log if self.is_log else history.model if history.model.is_following else history.messages
-        timeline = history.builder.build(self.now, steps.awaited())
+        timeline = history.builder.build(self.now, steps.awaited_members())
         members = {member.member for member in timeline.members}
         partitions = list(self.offsets.partitions_of(timeline.group, members))
         behind = sorted(partitions, key=lambda each: -1 if each.lag is None else each.lag, reverse=True)[:MAX_LAG_ROWS]

@@ -110,7 +110,7 @@ class CorpusResults:
         """Yield every rebalance that did not end within its trace, with the members it waits for."""
         return self.finding_values("stuck")
 
-    def examined(self) -> dict[str, int]:
+    def examined_counts(self) -> dict[str, int]:
         """The number of responses that each invariant looked at, by its name, and of assignments that name no partition
         as `unnamed`."""
         return next(self.query_rows(EXAMINED))

@@ -96,7 +96,7 @@ class PlainMachine(RuleBasedStateMachine):
 
     @rule(who=ACTOR, kind=st.sampled_from(REQUEST_KINDS))
     def send_request(self, who: int, kind: str) -> None:
-        """A request."""
+        """One actor sends one request as a well-behaved member does."""
         self.moves.append(Move(kind, who))
 
     @rule(who=ACTOR, found=PERTURBED)

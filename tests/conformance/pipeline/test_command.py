@@ -73,7 +73,7 @@ def test_a_corpus_that_holds_nothing_is_not_conformant(tmp_path: Path, capsys: C
     with replace_folder(tmp_path / "c" / "judged") as other:  # what another judge prepares there is left alone
         assert main(["pipeline", "judge", corpus]) == 3
         assert "INCONCLUSIVE: not all files could be read." in capsys.readouterr().out
-        assert other.is_dir() and CorpusResults(tmp_path / "c" / "judged").examined()["one-leader"] == 0
+        assert other.is_dir() and CorpusResults(tmp_path / "c" / "judged").examined_counts()["one-leader"] == 0
 
 
 @pytest.mark.slow

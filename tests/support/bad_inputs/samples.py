@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -66,14 +66,14 @@ class Samples:
         return join_lines(self.header, *self.events)
 
     @cached_property
-    def compressed(self) -> bytes:
+    def trace_gz(self) -> bytes:
         """The trace, compressed."""
-        return gzip.compress(self.trace * 1, mtime=0)
+        return gzip.compress(self.trace, mtime=0)
 
     @cached_property
     def report(self) -> dict[str, Any]:
-        """A report."""
-        report: dict[str, Any] = json.loads(to_json(replace(VIOLATED)))
+        """The JSON report of a run with a violation."""
+        report: dict[str, Any] = json.loads(to_json(VIOLATED))
         return report
 
     @cached_property

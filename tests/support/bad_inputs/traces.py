@@ -26,7 +26,7 @@ BODIES: Mapping[str, Mapping[str, object]] = {
 
 def bad_bytes() -> Iterator[tuple[str, bytes]]:
     """Files that are no trace at all."""
-    trace, compressed = SAMPLES.trace, SAMPLES.compressed
+    trace, compressed = SAMPLES.trace, SAMPLES.trace_gz
     yield "empty", b""
     yield "one line break", b"\n"
     yield "null bytes", b"\0" * 100
