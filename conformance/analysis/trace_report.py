@@ -6,7 +6,9 @@ Memory stays flat: of the past only the last requests are kept, to show the sche
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from fencepost.conformance.analysis.failures import Origin, build_failure
@@ -55,7 +57,7 @@ def judge_files(
         for path, header, events in reader.traces():
             known = len(report.errors)
             try:
-                report.add_trace(path, header, events)
+                report.add_trace(path, header, events, reader.files)
             except TraceError as error:  # a message outside the wire format
                 report.errors.append(error)
                 continue
@@ -73,16 +75,26 @@ def judge_files(
     return built
 
 
+class MalformedMessageError(TraceError):
+    """A message of a trace has not the form of its API; `sequence` is that of its event."""
+
+    def __init__(self, path: str, sequence: int, reason: str) -> None:
+        super().__init__(path, 0, f"event {sequence}: {reason}")
+        self.sequence = sequence
+
+
 @dataclass(slots=True)
 class TraceJudging:
-    """One trace while it is judged, with its last events."""
+    """One trace while it is judged, with its last events; `path` is its first file."""
 
     path: Path
     judge: Judge
     observer: TraceObserver | None = None
     minimized: int = 0
-    is_stored: bool = True
-    """Whether the file at `path` is this trace, so that it can be read again."""
+    files: Sequence[Path] = ()
+    """The files of the trace that were read so far, if it can be read again."""
+    later: Iterable[PairedEvent] = ()
+    """The events that are still to be judged, if it cannot."""
     recent_events: deque[Event] = field(default_factory=lambda: deque(maxlen=MAX_SHOWN_EVENTS))
     annotations: list[Event] = field(default_factory=list)
     """What the trace states of the time before it."""
@@ -92,7 +104,7 @@ class TraceJudging:
     """The sequence numbers of the events at which violations were found, by those of their requests."""
 
     def judge_event(self, moment: PairedEvent) -> None:
-        """Judge one event. Raises `TraceError` if its body is not one that can be judged."""
+        """Judge one event. Raises `MalformedMessageError` if its body is not one that can be judged."""
         event = moment.event
         if event.kind is Kind.REQUEST:
             self.check_request(event)
@@ -107,8 +119,7 @@ class TraceJudging:
         try:
             self.judge.on_event(event, moment.operation)
         except MALFORMED_ERRORS:
-            if self.is_stored:
-                check_wire_format(self.path, self.judge.protocol)
+            self.check_messages()
             raise
         if self.observer is not None:
             self.observer.after_event(moment, self.judge)
@@ -118,19 +129,28 @@ class TraceJudging:
                 self.events_before[fault.sequence] = tuple(self.recent_events)
 
     def check_request(self, event: Event) -> None:
-        """Raises `TraceError` for a request that has not the form of its API: the trace is wrong, not the target."""
+        """Raises `MalformedMessageError` for a request that has not the form of its API: the trace is wrong, not the
+        target."""
         try:
             check_request_form(event.api, event.version, event.body)
         except RequestFormError as error:
-            raise TraceError(str(self.path), 0, f"event {event.sequence}: {error}") from None
+            raise MalformedMessageError(str(self.path), event.sequence, str(error)) from None
+
+    def check_messages(self) -> None:
+        """Raises `MalformedMessageError` for the first message that does not fit the wire format: of all files of the
+        trace, else of its last events and the later ones."""
+        if self.files and all(path.is_file() for path in self.files):
+            events: Iterable[Event] = read_files(self.files)
+        else:  # what comes through a pipe cannot be read twice
+            events = chain(self.recent_events, (moment.event for moment in self.later))
+        check_wire_format(str(self.path), events, self.judge.protocol)
 
     def finish(self) -> TraceVerdict:
         """The verdict on the trace as far as it was read. Raises as `judge_event`."""
         try:
             return self.judge.finish()
         except MALFORMED_ERRORS:
-            if self.is_stored:
-                check_wire_format(self.path, self.judge.protocol)
+            self.check_messages()
             raise
 
     def failures(self, verdict: TraceVerdict) -> Iterator[tuple[RequirementViolation, Failure]]:
@@ -161,16 +181,22 @@ class TraceJudging:
         return not group or any(each.group == group for each in read)
 
 
-def check_wire_format(path: Path, protocol: JudgedProtocol) -> None:
-    """Hold all messages of a trace against the wire format. Raises `TraceError` for the first that does not fit it."""
-    if not path.is_file():
-        return  # what comes through a pipe cannot be read twice
-    for event in open_trace(path)[1]:
+def check_wire_format(name: str, events: Iterable[Event], protocol: JudgedProtocol) -> None:
+    """Hold the messages of a trace against the wire format. Raises `MalformedMessageError` for the first that does not
+    fit it; `name` is the trace's."""
+    for event in events:
         if event.kind in (Kind.REQUEST, Kind.RESPONSE):
             try:
                 protocol.check_message(event)
-            except ValueError as error:
-                raise TraceError(str(path), 0, f"event {event.sequence}: {error}") from None
+            except MALFORMED_ERRORS as error:
+                raise MalformedMessageError(name, event.sequence, str(error)) from None
+
+
+def read_files(paths: Iterable[Path]) -> Iterator[Event]:
+    """Yield the events of some files, of each up to the first line that is none."""
+    for path in paths:
+        with suppress(TraceError):
+            yield from open_trace(path)[1]
 
 
 def describe_unreadable(errors: Sequence[TraceError], total: int) -> str:
@@ -199,14 +225,16 @@ class TraceReport:
         violated = len(self.builder.violated_ids())
         self.progress(Progress(self.done, self.total, seconds, violated, f"{path.name}, {self.events} events"))
 
-    def add_trace(self, path: Path, header: Header, events: Iterable[Event]) -> None:
-        """Judge a trace. Raises `TraceError`; interrupted, keep what was judged and raise `KeyboardInterrupt`."""
+    def add_trace(self, path: Path, header: Header, events: Iterable[Event], files: Sequence[Path]) -> None:
+        """Judge a trace; `files` get those that it is read from. Raises `TraceError`; interrupted, keep what was judged
+        and raise `KeyboardInterrupt`."""
         observer = self.observe(str(path), header) if self.observe is not None else None
         judge = Judge(header, on_step=observer.on_step if observer is not None else None)
-        judging, before = TraceJudging(path, judge, observer), self.events
+        moments = Lookahead(events).pair_operations()
+        judging, before = TraceJudging(path, judge, observer, files=files, later=moments), self.events
         try:
-            for event in Lookahead(events).pair_operations():
-                judging.judge_event(event)
+            for moment in moments:
+                judging.judge_event(moment)
                 self.events += 1
                 if self.events % PROGRESS_INTERVAL == 0:
                     self.report_progress(path)

@@ -96,7 +96,8 @@ class CorpusFindings:
         def kept(rows: Iterable[FindingRow]) -> list[FindingRow]:
             return sorted((row for row in rows if row.trace not in malformed), key=lambda row: row.rank)
 
-        first = {row.trace: row for row in self.unreadable if row.value["malformed"]}
+        by_place = sorted(self.unreadable, key=lambda row: row.rank[2], reverse=True)
+        first = {row.trace: row for row in by_place if row.value["malformed"]}
         unreadable = sorted([*first.values(), *kept(self.unreadable)], key=lambda row: row.rank)
         failures = [each for each in self.failures if each.failure.trace not in malformed]
         shown = shortest_failures(failures, MAX_SHOWN_FAILURES)

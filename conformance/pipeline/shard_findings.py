@@ -2,16 +2,15 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fencepost.conformance.analysis.trace_report import MALFORMED_ERRORS, TraceJudging
+from fencepost.conformance.analysis.trace_report import MALFORMED_ERRORS, MalformedMessageError, TraceJudging
 from fencepost.conformance.pipeline.merge import RankedFailure, shortest_failures
 from fencepost.conformance.reports.typed_json import to_plain
-from fencepost.traces.events import Event, Header, Kind
-from fencepost.traces.files.trace_files import TraceError
+from fencepost.traces.events import Header
 from fencepost.traces.history.state_history import StateHistory
 from fencepost.traces.operations import PairedEvent
 from fencepost.traces.pipeline.judge_corpus import UNREADABLE, Finding, Shard
@@ -21,27 +20,25 @@ from fencepost.traces.verdict import CheckStatus, TraceVerdict
 MAX_SHOWN = 5
 """How many violations of a requirement are shown for one shard; all are counted."""
 FOUND_AT_THE_END = 1 << 62
-"""The place of a violation that came to light once the trace was over."""
+"""The place of a violation that came to light once the trace was over, and of what has no place."""
 
 
 def shard_findings(
     shard: Shard, header: Header, judge: ShardJudge, moments: Iterator[PairedEvent]
 ) -> Iterator[Finding]:
     """Judge the events of a shard and yield its findings."""
-    judging = TraceJudging(Path(shard.trace), judge.judge, is_stored=False)
+    judging = TraceJudging(Path(shard.trace), judge.judge, later=moments)
     rows = FindingRows(shard)
     try:
         for moment in moments:
             judging.judge_event(moment)
             yield from rows.new_findings(judge.history)
         verdict = judging.finish()
-    except TraceError as error:
-        yield rows.unreadable(error.reason)
+    except MalformedMessageError as error:
+        yield rows.unreadable(error.reason, error.sequence)
         return
     except MALFORMED_ERRORS as error:
-        later = (moment.event for moment in moments)
-        reason = describe_malformed(judging, later) or f"the judge cannot go on: {type(error).__name__}: {error}"
-        yield rows.unreadable(reason)
+        yield rows.unreadable(f"the judge cannot go on: {type(error).__name__}: {error}", FOUND_AT_THE_END)
         return
     yield from rows.new_findings(judge.history)
     for doubt in verdict.inconclusive:
@@ -49,19 +46,6 @@ def shard_findings(
     for stuck in judge.history.stuck_rebalances():
         yield rows.finding("stuck", stuck._asdict(), time=stuck.since, group=stuck.group)
     yield from rows.final_findings(header, verdict, judging, judge.own_events)
-
-
-def describe_malformed(judging: TraceJudging, later: Iterable[Event]) -> str:
-    """The first message of the last events and of `later` ones that does not fit the wire format, and why; "" if all
-    fit it."""
-    for events in (judging.recent_events, later):
-        for event in events:
-            if event.kind in (Kind.REQUEST, Kind.RESPONSE):
-                try:
-                    judging.judge.protocol.check_message(event)
-                except MALFORMED_ERRORS as error:
-                    return f"event {event.sequence}: {error}"
-    return ""
 
 
 class FindingRows:
@@ -82,9 +66,9 @@ class FindingRows:
         named = None if group is None else group.encode("utf-8", "backslashreplace").decode("utf-8")
         return Finding(self.shard.trace, self.shard.bucket, kind, sequence, time, named, json.dumps(value))
 
-    def unreadable(self, reason: str) -> Finding:
-        """The row of a trace that cannot be judged."""
-        value = {"line": 0, "reason": reason, "files": self.shard.files, "malformed": True}
+    def unreadable(self, reason: str, sequence: int) -> Finding:
+        """The row of a trace that cannot be judged, because of the event with this sequence number."""
+        value = {"line": 0, "reason": reason, "files": self.shard.files, "malformed": True, "rank": sequence}
         return self.finding(UNREADABLE, value)
 
     def new_findings(self, history: StateHistory) -> Iterator[Finding]:

@@ -31,7 +31,7 @@ def judge_trace(
 ) -> JudgedTrace:
     """Judge a trace, keeping what is needed to compare it with its replay. Raises `TraceError`."""
     kept = tuple(events)
-    reading = TraceJudging(path, Judge(header, protocol=protocol.judged))
+    reading = TraceJudging(path, Judge(header, protocol=protocol.judged), files=(path,))
     for moment in Lookahead(kept).pair_operations():
         reading.judge_event(moment)
     rules = {handle - 1: frozenset(record.rules) for handle, record in reading.judge.records.items()}

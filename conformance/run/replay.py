@@ -12,7 +12,7 @@ from fencepost.adapters.target import Description, Exchange, SendOptions, Target
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
 from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.analysis.root_cause import RequirementViolation, violations_in
-from fencepost.conformance.analysis.trace_report import check_wire_format
+from fencepost.conformance.analysis.trace_report import check_wire_format, read_files
 from fencepost.conformance.execution.play import DEFAULT_GRACE_MS
 from fencepost.conformance.plan import BUNDLED, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import Profile
@@ -85,7 +85,7 @@ async def replay_in_process(
 async def compare_replay(path: Path, drive: Replay, protocol: ProtocolDescription) -> ReplayResult:
     """Judge a trace and its replay and compare what fails in them."""
     header, events = open_trace(path)
-    check_wire_format(path, protocol.judged(header))
+    check_wire_format(str(path), read_files([path]), protocol.judged(header))
     recorded = judge_trace(path, header, events, protocol)
     premature = {violation.sequence for violation in recorded.verdict.violations if "time" in violation.fields}
     try:

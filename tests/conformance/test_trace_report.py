@@ -19,7 +19,8 @@ from fencepost.conformance.results import EndKind, Report, Verdict
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Header, Kind, Order
-from fencepost.traces.files.trace_files import write_trace
+from fencepost.traces.files.trace_files import open_trace, write_trace
+from tests.support.altered_traces import write_in_parts
 from tests.support.faulty_coordinators import FORGIVING, install
 
 Capture = pytest.CaptureFixture[str]
@@ -253,6 +254,34 @@ def test_a_message_outside_the_wire_format_spoils_its_own_trace_only(tmp_path: P
     assert report.ended is not None and str(traces[0]) in report.ended.reason
     assert verdict_on("HB-02", report) is Verdict.PASS
     assert report.exit_code() == 2
+
+
+def heartbeats_with_an_odd_answer(times: int, odd: int) -> list[Event]:
+    """Heartbeats of which one is answered with an error code that is none."""
+    events = list(heartbeats(times))
+    events[2 * odd + 1] = replace(events[2 * odd + 1], body={"throttle_time_ms": 0, "error_code": []})
+    return events
+
+
+@pytest.mark.parametrize("odd", [0, 3, 5])
+def test_a_message_outside_the_wire_format_in_any_part_of_a_recording(
+    odd: int, tmp_path: Path, capsys: Capture
+) -> None:
+    parts = write_in_parts(tmp_path, HEADER, heartbeats_with_an_odd_answer(6, odd), 3)
+    assert main(["judge", *map(str, parts)]) == 2
+    told = capsys.readouterr()
+    wrong = next(event for part in parts for event in open_trace(part)[1] if event.body.get("error_code") == [])
+    place = f"{parts[0]}: event {wrong.sequence}: HeartbeatResponse v4 error_code: [] does not fit"
+    assert place in told.err.splitlines()[-1] + told.out and "Traceback" not in told.err
+
+
+def test_a_message_outside_the_wire_format_through_a_pipe(tmp_path: Path) -> None:
+    trace = save_trace(tmp_path / "t.jsonl", iter(heartbeats_with_an_odd_answer(2, 1)))
+    command = [sys.executable, "-m", "fencepost", "judge", "-"]
+    with trace.open("rb") as text:
+        done = subprocess.run(command, stdin=text, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("fencepost: -: event 3: HeartbeatResponse v4 error_code: [] does")
 
 
 def test_a_folder_stands_for_the_traces_in_it(tmp_path: Path, capsys: Capture) -> None:

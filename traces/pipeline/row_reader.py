@@ -170,11 +170,12 @@ class RowReader:
             self.flawed is None,
             line,
         )
+        if event.kind in (Kind.REQUEST, Kind.RESPONSE):
+            try:
+                return (self.request_row if event.kind is Kind.REQUEST else self.response_row)(common, event)
+            except ROW_ERRORS:  # the judge says what is wrong with the message
+                return common
         match event.kind:
-            case Kind.REQUEST:
-                return self.request_row(common, event)
-            case Kind.RESPONSE:
-                return self.response_row(common, event)
             case Kind.FAULT if event.api in ("restart", "moved") and self.incarnations is not None:
                 self.incarnations.on_restart()
             case Kind.INTERNAL:

@@ -14,7 +14,7 @@ from fencepost.conformance.pipeline.merge import merge_findings
 from fencepost.conformance.pipeline.shard_findings import shard_findings
 from fencepost.conformance.reports.text import render_report
 from fencepost.conformance.results import ExitCode, Report
-from fencepost.traces.events import Kind
+from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.judge.minimize import minimize_trace
 from fencepost.traces.pipeline.corpus import Corpus
@@ -141,3 +141,50 @@ def test_a_part_of_a_malformed_trace_says_nothing(tmp_path: Path) -> None:
     assert (report.schedules, report.checked_count()) == (0, 0)
     (line,) = report.undecided
     assert line.startswith(f"not judged: {tmp_path}/t.jsonl: event {odd.sequence}: ")
+
+
+def alter_body(folder: Path, kind: Kind, api: str, body: dict[str, object]) -> list[Path]:
+    """A trace with these fields in the body of its last message of this kind, and one in which nothing is odd."""
+    header, events = altered_trace(8)
+    odd = [event for event in events if event.kind is kind and event.api == api][-1]
+    changed = replace(odd, body={**odd.body, **body})
+    write_trace(folder / "odd.jsonl", header, (changed if each is odd else each for each in events))
+    write_trace(folder / "good.jsonl", header, events)
+    return sorted(folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("kind", "api", "body"),
+    [
+        (Kind.REQUEST, "Heartbeat", {"generation_id": "x"}),
+        (Kind.REQUEST, "Heartbeat", {"member_id": 5}),
+        (Kind.REQUEST, "Heartbeat", {"no such field": 5}),
+        (Kind.REQUEST, "JoinGroup", {"group_id": {}}),
+        (Kind.REQUEST, "OffsetCommit", {"topics": 5}),
+        (Kind.REQUEST, "OffsetCommit", {"topics": [5]}),
+        (Kind.REQUEST, "SyncGroup", {"assignments": [5]}),
+        (Kind.RESPONSE, "Heartbeat", {"error_code": []}),
+        (Kind.RESPONSE, "JoinGroup", {"members": 5}),
+        (Kind.RESPONSE, "OffsetCommit", {"topics": [5]}),
+        (Kind.RESPONSE, "SyncGroup", {"assignment": {}}),
+    ],
+)
+def test_a_message_of_another_form_is_told_alike(kind: Kind, api: str, body: dict[str, object], tmp_path: Path) -> None:
+    paths = alter_body(tmp_path, kind, api, body)
+    whole = expect_same(paths)
+    assert pipeline_report(paths, 0).undecided == whole.undecided
+    if kind is Kind.REQUEST and not isinstance(next(iter(body.values())), list):
+        (line,) = whole.undecided
+        assert line.startswith(f"not judged: {tmp_path}/odd.jsonl: event ")
+
+
+def test_the_first_of_several_malformed_messages_is_told(tmp_path: Path) -> None:
+    """They are in shards of their own, so that any of them could come first."""
+    body = {"group_id": "", "generation_id": "x", "member_id": "m", "group_instance_id": None}
+    events = [
+        Event(number, number, 0, "A", Kind.REQUEST, "Heartbeat", 4, {**body, "group_id": f"g{number}"})
+        for number in range(8)
+    ]
+    write_trace(tmp_path / "t.jsonl", altered_trace(8)[0], events)
+    (line,) = pipeline_report([tmp_path / "t.jsonl"], 0).undecided
+    assert line.startswith(f"not judged: {tmp_path}/t.jsonl: event 0: 'generation_id' of Heartbeat v4 is not ")
