@@ -45,8 +45,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def hunt(options: argparse.Namespace, console: Console) -> int:
-    """Do the work of `run`: exit code 1 if a recorded result was not repeated, 3 if cut short. Raises
-    `UnknownFaultyCoordinator`."""
+    """Do the work of `run`: exit code 1 if a recorded result was not repeated, 2 if a worker ended, 3 if cut short.
+    Raises `UnknownFaultyCoordinator`."""
     from fencepost.conformance.cli.outputs import check_outputs
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.zoo.hunt_plan import HuntPlan
@@ -80,6 +80,8 @@ def hunt(options: argparse.Namespace, console: Console) -> int:
         console.print_line(f"Recorded as found, and not found this time: {', '.join(missing)}")
     if options.record:
         save_results(table)
+    if plan.ended:
+        return console.fail(plan.ended)
     if missing:
         return ExitCode.VIOLATION
     return ExitCode.INCONCLUSIVE if table.cut_short else ExitCode.CONFORMANT

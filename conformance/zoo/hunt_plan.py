@@ -1,14 +1,9 @@
 """Plans of many hunts, run in worker processes."""
 
-import multiprocessing
-import resource
-import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from multiprocessing.pool import Pool
-from typing import TypeVar
 
 from fencepost.conformance.events import Progress
 from fencepost.conformance.zoo.comparison import find_difference
@@ -16,14 +11,12 @@ from fencepost.conformance.zoo.faulty import FaultyCoordinator, faulty_coordinat
 from fencepost.conformance.zoo.hunt import HuntResult, HuntTask, run_hunt
 from fencepost.conformance.zoo.results import ResultRow, ResultTable, result_row
 from fencepost.conformance.zoo.strategies import HYPOTHESIS, SCHEDULES, STRATEGIES, WALK
+from fencepost.conformance.zoo.workers import Result, Task, WorkerEnded, run_tasks, worker_processes
 
 NO_DIFFERENCE = "no answer differs from the shipped coordinator's"
 NOT_TOLD_APART = f"not told apart: {NO_DIFFERENCE}"
 SURVIVES = "answers differ in {where}; no hunt found it"
 NOTHING_FOUND = "nothing was seen broken"
-Result = TypeVar("Result")
-MAX_MEMORY_BYTES = 4 << 30
-"""The memory limit of a worker process in bytes, for mutants that allocate without end."""
 
 
 @dataclass(slots=True)
@@ -40,6 +33,8 @@ class HuntPlan:
     hunt_results: dict[str, list[HuntResult]] = field(default_factory=dict)
     differences: dict[str, str] = field(default_factory=dict)
     """By mutant, how its traces differ from the shipped coordinator's (`find_difference`); "" if they do not."""
+    ended: str = ""
+    """Why the hunts ended early, if not by Ctrl-C."""
 
     def tasks(self, coordinator: FaultyCoordinator) -> Iterator[HuntTask]:
         """The hunts of one faulty coordinator by schedules and by the baselines."""
@@ -57,24 +52,22 @@ class HuntPlan:
                 yield HuntTask(coordinator.name, strategy, 0, self.seconds)
 
     def run(self, show: Callable[[Progress], None]) -> ResultTable:
-        """Run all hunts; Ctrl-C ends them early, with the results so far. Raises `UnknownFaultyCoordinator`.
+        """Run all hunts; Ctrl-C, or a worker process that ends, ends them early, with the results so far. Raises
+        `UnknownFaultyCoordinator`.
 
         A mutant that the first seed does not find is compared with the shipped coordinator before its other hunts.
         """
         coordinators = match_patterns(self.patterns)
         self.hunt_results = {each.name: [] for each in coordinators}
         cut_short = True
-        with suppress(KeyboardInterrupt), multiprocessing.get_context("spawn").Pool(self.jobs, prepare_process) as pool:
-            tasks = sorted((task for each in coordinators for task in self.tasks(each)), key=task_order)
-            self.run_hunts(pool, [task for task in tasks if is_first(task)], show)
-            self.compare(pool, [each.name for each in self.not_found(coordinators) if each.mutant], show)
-            self.run_hunts(
-                pool, [task for task in tasks if not is_first(task) and not self.is_not_told_apart(task.name)], show
-            )
-            self.run_hunts(
-                pool, [task for each in self.not_found(coordinators) for task in self.fallback_tasks(each)], show
-            )
+        try:
+            with worker_processes(self.jobs) as pool:
+                self.run_all(pool, coordinators, show)
             cut_short = False
+        except KeyboardInterrupt:
+            pass
+        except WorkerEnded as error:
+            self.ended = str(error)
         rows = tuple(
             result_row(each, self.hunt_results[each.name], self.reason_not_found(each.name))
             for each in coordinators
@@ -82,16 +75,30 @@ class HuntPlan:
         )
         return ResultTable(self.seeds, self.baseline_seeds, self.seconds, rows, cut_short)
 
-    def run_hunts(self, pool: Pool, tasks: Sequence[HuntTask], show: Callable[[Progress], None]) -> None:
-        """Run some hunts."""
-        results = pool.imap_unordered(run_hunt, tasks)
-        for result in with_progress("hunts", results, len(tasks), lambda result: result.task.name, show):
-            self.hunt_results[result.task.name].append(result)
+    def run_all(
+        self, pool: Executor, coordinators: Sequence[FaultyCoordinator], show: Callable[[Progress], None]
+    ) -> None:
+        """Run all hunts and comparisons. Raises `WorkerEnded`."""
+        tasks = sorted((task for each in coordinators for task in self.tasks(each)), key=task_order)
+        self.run_hunts(pool, [task for task in tasks if is_first(task)], show)
+        self.compare(pool, [each.name for each in self.not_found(coordinators) if each.mutant], show)
+        self.run_hunts(
+            pool, [task for task in tasks if not is_first(task) and not self.is_not_told_apart(task.name)], show
+        )
+        self.run_hunts(
+            pool, [task for each in self.not_found(coordinators) for task in self.fallback_tasks(each)], show
+        )
 
-    def compare(self, pool: Pool, names: Sequence[str], show: Callable[[Progress], None]) -> None:
+    def run_hunts(self, pool: Executor, tasks: Sequence[HuntTask], show: Callable[[Progress], None]) -> None:
+        """Run some hunts."""
+        results = run_tasks(pool, self.jobs, run_hunt, tasks, name_task)
+        for task, result in with_progress("hunts", results, len(tasks), name_task, show):
+            self.hunt_results[task.name].append(result)
+
+    def compare(self, pool: Executor, names: Sequence[str], show: Callable[[Progress], None]) -> None:
         """Compare some mutants with the shipped coordinator."""
-        compared = zip(names, pool.imap(find_difference_of, names), strict=True)
-        self.differences |= with_progress("comparisons", compared, len(names), lambda pair: pair[0], show)
+        compared = run_tasks(pool, self.jobs, find_difference_of, names, str)
+        self.differences |= with_progress("comparisons", compared, len(names), str, show)
 
     def not_found(self, coordinators: Sequence[FaultyCoordinator]) -> list[FaultyCoordinator]:
         """The coordinators that no hunt found so far, without mutants that are not told apart."""
@@ -114,16 +121,21 @@ class HuntPlan:
 
 def with_progress(
     what: str,
-    results: Iterable[Result],
+    results: Iterator[tuple[Task, Result]],
     total: int,
-    name: Callable[[Result], str],
+    name: Callable[[Task], str],
     show: Callable[[Progress], None],
-) -> Iterator[Result]:
-    """The results as they come; `show` gets the progress."""
+) -> Iterator[tuple[Task, Result]]:
+    """The tasks with their results as they come; `show` gets the progress."""
     begun = time.monotonic()
-    for done, result in enumerate(results, 1):
-        show(Progress(done, total, time.monotonic() - begun, current=name(result), unit=what))
-        yield result
+    for done, (task, result) in enumerate(results, 1):
+        show(Progress(done, total, time.monotonic() - begun, current=name(task), unit=what))
+        yield task, result
+
+
+def name_task(task: HuntTask) -> str:
+    """The name of the faulty coordinator that is hunted."""
+    return task.name
 
 
 def task_order(task: HuntTask) -> tuple[str, int]:
@@ -134,12 +146,6 @@ def task_order(task: HuntTask) -> tuple[str, int]:
 def is_first(task: HuntTask) -> bool:
     """The hunt is the one by the kit's own schedules with seed 1."""
     return task.strategy == SCHEDULES and task.seed == 1
-
-
-def prepare_process() -> None:
-    """Prepare a worker process: it ignores Ctrl-C, and its memory is limited."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
 
 
 def is_found(results: Sequence[HuntResult]) -> bool:

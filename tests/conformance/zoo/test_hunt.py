@@ -3,9 +3,9 @@
 import ast
 import glob
 from collections.abc import Callable
+from concurrent.futures import Executor, Future
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Self
+from typing import Any
 
 import pytest
 
@@ -155,15 +155,13 @@ def test_plan_has_a_hunt_for_every_seed_and_then_by_scenarios() -> None:
     assert not is_found([HuntResult(HuntTask("BUG-30", "walk"), "FETCH-01", 1, 1.0)])
 
 
-class SequentialPool:
-    """A pool that does one thing after the other, here."""
+class SequentialExecutor(Executor):
+    """An executor that does one thing after the other, here."""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-
-    imap = imap_unordered = staticmethod(map)
+    def submit(self, function: Callable[..., Any], /, *args: Any, **options: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(function(*args, **options))
+        return future
 
 
 def run_hunt_plan(
@@ -178,7 +176,7 @@ def run_hunt_plan(
 
     monkeypatch.setattr(hunt_plan, "run_hunt", fake_hunt)
     monkeypatch.setattr(hunt_plan, "find_difference", lambda mutant: different)
-    monkeypatch.setattr("multiprocessing.get_context", lambda how: SimpleNamespace(Pool=lambda *_: SequentialPool()))
+    monkeypatch.setattr(hunt_plan, "worker_processes", lambda jobs: SequentialExecutor())
     (row,) = HuntPlan((glob.escape(DEAF),)).run(lambda progress: None).rows
     return row, done
 

@@ -1,0 +1,47 @@
+"""A worker process that ends does not keep anybody waiting: one line says which hunts were under way."""
+
+import multiprocessing
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from fencepost.conformance.cli import main
+from fencepost.conformance.zoo import hunt_plan, results
+from fencepost.conformance.zoo.hunt import HuntResult, HuntTask
+from fencepost.conformance.zoo.workers import run_tasks, worker_processes
+
+PATIENCE_S = 60
+
+
+def hunt_or_die(task: HuntTask) -> HuntResult:
+    """BUG-02 ends the process it is hunted in, as the system does when memory runs out."""
+    if task.name == "BUG-02":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return HuntResult(task, "HB-06", 1, 1.0)
+
+
+def test_a_worker_that_is_killed_ends_the_hunts_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(hunt_plan, "run_hunt", hunt_or_die)
+    monkeypatch.setattr(results, "BUG_RESULTS", tmp_path / "none.json")
+    assert main(["zoo", "--only", "BUG-0[123]", "--seeds", "1", "--jobs", "1"]) == 2
+    output = capsys.readouterr()
+    assert output.err.splitlines()[-1] == (
+        "fencepost: a worker process ended in the middle of BUG-02: it was killed, or ran out of memory; "
+        "try again with fewer --jobs"
+    )
+    assert "BUG-01" in output.out and "BUG-03" not in output.out
+
+
+def test_what_still_runs_at_the_end_is_ended() -> None:
+    before = set(multiprocessing.active_children())
+    with worker_processes(1) as pool:
+        assert list(run_tasks(pool, 1, abs, [-1], str)) == [(-1, 1)]
+        pool.submit(time.sleep, 600)
+        (process,) = set(multiprocessing.active_children()) - before
+    process.join(PATIENCE_S)
+    assert process.exitcode == -signal.SIGTERM
