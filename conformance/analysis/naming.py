@@ -27,6 +27,9 @@ TIME = "time"
 SAME_KIND, SAME_RULE, SAME_API, SAME_FIELDS = 3.0, 1.0, 1.0, 0.5
 SAME_PATH, SAME_FAMILY, SAME_VIOLATION = 2.0, 1.0, 3.0
 """What each likeness counts; a path counts by the share of rules in common."""
+OFF_PATH_COST = 1.5
+"""What it costs a scenario, compared with others, to depart from a rule that did not apply in the schedule: what it
+shows wrong there cannot be what went wrong in the schedule first."""
 BREADTH_COST = 0.1
 """What each scenario of a requirement costs: one that many scenarios look at is about much."""
 
@@ -59,7 +62,11 @@ def name_requirement(found: Evidence, scenarios: Iterable[Evidence]) -> str:
         return found.requirement
     if any(each.requirement == found.requirement for each in neighbours):
         return found.requirement
-    nearest = max(neighbours, key=lambda each: nearness(found, each), default=None)
+    nearest = max(
+        neighbours,
+        key=lambda each: nearness(found, each) - OFF_PATH_COST * (not is_on_path(found, each)),
+        default=None,
+    )
     are_few = len({each.requirement for each in neighbours}) <= FEW_REQUIREMENTS
     needed = MIN_NEARNESS if are_few else MIN_NEARNESS_AMONG_MANY
     if nearest is None or nearness(found, nearest) < needed:
@@ -71,6 +78,11 @@ def is_specific(violation: Violation, rules: Mapping[str, Rule]) -> bool:
     """Whether the judge has more to say of a violation than which rule it departs from."""
     rule = rules.get(violation.rule)
     return rule is None or violation.requirements != rule.requirements[:1]
+
+
+def is_on_path(found: Evidence, other: Evidence) -> bool:
+    """Whether the rule that a scenario departs from applied in the schedule."""
+    return other.violation.rule == found.violation.rule or other.violation.rule in found.rules
 
 
 def nearness(found: Evidence, other: Evidence) -> float:

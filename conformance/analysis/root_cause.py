@@ -121,13 +121,13 @@ class RootCauses:
         """The requirements that a violation follows from: none if it is independent, None if it follows from another
         one of no requirement in particular."""
         id, fault = violation.requirement, violation.violation
-        if fault is not None and not run.scenario.requirements:
+        others: Iterable[str] = self.presumed_by(id)
+        if fault is not None and not run.scenario.requirements and not others:
             named = name_requirement(Evidence(id, fault, run.verdict.rules), self.scenario_evidence)
             if named != id:
                 return frozenset({named})
             if any(each.requirement == id for each in self.scenario_evidence):
                 return frozenset()
-        others: Iterable[str] = self.presumed_by(id)
         if fault is not None:
             owner = self.owners.get(wrong_answer(fault), id)
             if id not in (owner, *requirements_about(fault, self.specification.rules)):
@@ -137,7 +137,7 @@ class RootCauses:
                 others = others if id in same else same or others
                 if not others and self.checked and id in self.satisfied:
                     return None
-        return frozenset(others)
+        return frozenset(root for each in others for root in self.presumed_by(each) or (each,))
 
     def presumed_by(self, id: str) -> frozenset[str]:
         """The prerequisites of a requirement that are violated independently."""
@@ -212,12 +212,14 @@ def find_owners(runs: Sequence[ScenarioRun], satisfied: frozenset[str]) -> dict[
         marked = {(mark.sequence, mark.requirement) for mark in played.verdict.check_results}
         for violation in violations_in(played.verdict):
             fault, owner = violation.violation, violation.requirement
-            if (
-                fault is None
-                or owner not in fault.requirements
-                or not (fault.tolerated or "error" in fault.fields or set(fault.fields) <= SHARED_FIELDS)
-            ):
+            if fault is None or owner not in fault.requirements:
                 continue
-            if (violation.sequence, owner) in marked or owner not in satisfied:
+            is_own, is_broken = (violation.sequence, owner) in marked, owner not in satisfied
+            if fault.fields == ("time",):
+                is_owner = is_own and is_broken
+            else:
+                is_shared = fault.tolerated or "error" in fault.fields or set(fault.fields) <= SHARED_FIELDS
+                is_owner = is_shared and (is_own or is_broken)
+            if is_owner:
                 owners.setdefault(wrong_answer(fault), owner)
     return owners

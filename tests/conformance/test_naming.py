@@ -67,6 +67,18 @@ def test_of_many_violated_requirements_one_has_to_be_nearer() -> None:
     assert name_requirement(FOUND, [same_family, *others]) == "COMMIT-01"
 
 
+def test_a_scenario_that_departs_from_a_rule_on_the_path_comes_first() -> None:
+    """What a scenario shows wrong at a rule that did not apply in the schedule cannot have gone wrong in it."""
+    found = replace(FOUND, rules={**PATH, "leave.member": 1})
+    elsewhere = replace(near("ADMIN-02"), violation=replace(COMMIT, rule="describe.group", kind=""))
+    on_path = replace(
+        near("LEAVE-07"), violation=replace(COMMIT, api="JoinGroup", rule="leave.member", kind="", requirements=())
+    )
+    assert nearness(found, on_path) < nearness(found, elsewhere)
+    assert name_requirement(found, [elsewhere, on_path]) == "LEAVE-07"
+    assert name_requirement(FOUND, [elsewhere, on_path]) == "ADMIN-02"
+
+
 def test_one_that_many_scenarios_look_at_is_less_specific() -> None:
     assert nearness(FOUND, replace(near("COMMIT-19"), breadth=9)) < nearness(FOUND, near("COMMIT-20"))
 
