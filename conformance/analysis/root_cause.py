@@ -122,7 +122,9 @@ class RootCauses:
         one of no requirement in particular."""
         id, fault = violation.requirement, violation.violation
         others: Iterable[str] = self.presumed_by(id)
-        if fault is not None and not run.scenario.requirements and not others:
+        if fault is not None and not run.scenario.requirements:
+            if others:
+                return frozenset(others)
             named = name_requirement(Evidence(id, fault, run.verdict.rules), self.scenario_evidence)
             if named != id:
                 return frozenset({named})

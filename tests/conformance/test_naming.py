@@ -14,18 +14,23 @@ from fencepost.conformance.analysis.naming import (
     name_requirement,
     nearness,
 )
-from fencepost.conformance.analysis.root_cause import RequirementViolation
+from fencepost.conformance.analysis.root_cause import RequirementViolation, RootCauses, violations_in
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Verdict
 from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.scenario.context import ScenarioContext
+from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import select_requirements
 from fencepost.conformance.schedules.falsify import most_specific
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.conformance.zoo.hunt import HuntTask, run_hunt
 from fencepost.conformance.zoo.results import load_results
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Header, Order
 from fencepost.traces.judge.groups.silence_watch import MISSING
-from fencepost.traces.verdict import Violation
+from fencepost.traces.verdict import CheckResult, CheckStatus, TraceVerdict, Violation
 
 COMMIT = Violation(0, "g", "OffsetCommit", ("error",), "", (), "commit.stable", "", ("COMMIT-01",), "refused")
 PATH: Mapping[str, int] = {"join.new": 1, "commit.stable": 2}
@@ -88,6 +93,46 @@ def test_a_violation_of_which_the_judge_says_more_than_its_rule_is_shrunk_first(
     of_a_field = RequirementViolation("COMMIT-22", 2, replace(COMMIT, requirements=("COMMIT-22",)))
     assert most_specific([of_the_rule, of_a_field]) == "COMMIT-22"
     assert most_specific([of_the_rule, replace(of_the_rule, requirement="COMMIT-02")]) == "COMMIT-01"
+
+
+# --- among scenarios ---------------------------------------------------------------------------------------------
+
+
+LATE = Violation(
+    0, "g", "JoinGroup", ("time",), "", (), "join.preparing", "", ("JOIN-27",), "round ends late ('JOIN-27',)"
+)
+
+
+async def play_nothing(context: ScenarioContext) -> None:
+    """The run is made by hand."""
+
+
+def run_of(requirement: str, status: CheckStatus = CheckStatus.FAIL, violation: Violation | None = LATE) -> ScenarioRun:
+    """A run of a scenario in which the check of the requirement has this status; "" is a schedule without checks."""
+    found = (violation,) if violation is not None and status is CheckStatus.FAIL else ()
+    checks = (CheckResult(requirement, 0, status, violation=next(iter(found), None)),) if requirement else ()
+    scenario = Scenario(requirement or "schedule", (requirement,) if requirement else (), play_nothing)
+    return ScenarioRun(
+        scenario, Header("made by hand", Order.TOTAL, "virtual", Settings(), 0), (), TraceVerdict(found, checks, {})
+    )
+
+
+def test_what_fails_only_because_a_round_ends_late_follows_from_the_requirement_about_that() -> None:
+    runs = [run_of("JOIN-27"), run_of("JOIN-43")]
+    assert RootCauses(runs).independent == {"JOIN-27"}
+    passed = run_of("JOIN-27", CheckStatus.PASS)
+    assert RootCauses([*runs, passed]).independent == {"JOIN-27", "JOIN-43"}
+    of_another = replace(LATE, requirements=("JOIN-26",), kind="another")
+    assert RootCauses([*runs, run_of("JOIN-44", violation=of_another)]).independent == {"JOIN-27", "JOIN-44"}
+
+
+def test_a_violated_prerequisite_names_what_a_schedule_finds() -> None:
+    early = replace(LATE, requirements=("JOIN-26",), kind="round ends early ('JOIN-26',)")
+    schedule = run_of("", violation=early)
+    (found,) = violations_in(schedule.verdict)
+    runs = [run_of("JOIN-44", violation=replace(early, rule="timer.rebalance")), run_of("JOIN-43", violation=early)]
+    causes = RootCauses([*runs, schedule])
+    assert found.requirement == "JOIN-26" and causes.name_cause(found, schedule) == "JOIN-44"
 
 
 # --- in a run ------------------------------------------------------------------------------------------------------
