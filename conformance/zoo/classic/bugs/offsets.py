@@ -127,7 +127,13 @@ def commit_looks_at_the_state_first(patch: Patch) -> None:
     patch.replace(Commits, "check", check_state_first)
 
 
-@offsets.add("BUG-55", "SeaweedFS, handleOffsetCommit at cc8364a03 (offset_management.go)", "COMMIT-05", "COMMIT-29")
+@offsets.add(
+    "BUG-55",
+    "SeaweedFS, handleOffsetCommit at cc8364a03 (offset_management.go)",
+    "COMMIT-05",
+    "COMMIT-09",
+    "COMMIT-29",
+)
 def strangers_commit(patch: Patch) -> None:
     """A commit is held against the generation only, and in a group without members against nothing."""
 

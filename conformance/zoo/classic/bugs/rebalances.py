@@ -58,7 +58,15 @@ def absent_leader_stays_leader(patch: Patch) -> None:
     patch.replace(Group, "choose_leader", lambda group: group.rejoined_count > 0)
 
 
-@rounds.add("BUG-56", "SeaweedFS, handleJoinGroup at cc8364a03 (joingroup.go)", "GEN-02", "GEN-03", "COMMIT-02")
+@rounds.add(
+    "BUG-56",
+    "SeaweedFS, handleJoinGroup at cc8364a03 (joingroup.go)",
+    "GEN-02",
+    "GEN-03",
+    "COMMIT-02",
+    "HB-06",
+    "SYNC-09",
+)
 def generation_is_raised_too_early(patch: Patch) -> None:
     """The generation goes up when a rebalance begins, not when its join phase completes."""
     prepare, begin = Rebalancer.prepare_rebalance, Group.begin_generation
