@@ -1,5 +1,6 @@
 """The state of a run: its plan, the scenarios and schedules played so far, and the results derived from them."""
 
+import asyncio
 import random
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -197,7 +198,6 @@ class RunState:
         """Play random schedules, then shrink and replay those that violate what no scenario violates.
 
         Before that, scenarios that were left out are asked what they say of it: `play` plays and replays them.
-        Shrinking shares the seconds that the plan gives it among the violations that are left.
         """
         self.statistics = engine.statistics
         self.work.stage = "random schedules"
@@ -208,19 +208,39 @@ class RunState:
             self.work.stage = "scenarios beside what random schedules have found"
             self.selection = self.selection.with_scenarios(neighbours)
             await play(neighbours)
-        shrinking = RunLimits(self.plan.shrink_seconds)
-        left = self.order_of_shrinking()
-        for done, requirement in enumerate(left):
-            if requirement in self.unconfirmed_requirements():
-                self.work.stage = f"shrinking a schedule that violates {requirement}"
-                doing, seconds = f"shrinking {requirement}", shrinking.elapsed_seconds()
-                self.emit(Progress(done, len(left), seconds, len(self.violated), doing, "violated requirements"))
-                run, again = await engine.confirm_violation(requirement, shrinking.share(len(left) - done))
-                self.confirmed[run.scenario.name] = again
-                self.schedule_failures.append(run)
-                confirmed = requirement in again
-                self.emit(ScheduleShrunk(run.scenario.name, requirement, run.header, run.events, confirmed))
-                self.emit_confirmed(run, again & {requirement})
+        await self.shrink_failures(engine)
+
+    async def shrink_failures(self, engine: "ScheduleEngine") -> None:
+        """Replay the schedules that violate what is not confirmed, and shrink them in the seconds that the plan gives;
+        what was not shrunk to the end is noted in the report."""
+        self.work.stage = "replays of random schedules"
+        found = await engine.confirm_violations(self.order_of_shrinking())
+        shrinking, done, cut_short = RunLimits(self.plan.shrink_seconds), 0, list[str]()
+        groups = engine.group_for_shrinking(found)
+        for number, group in enumerate(groups):
+            left = [each for each in group if each in self.unconfirmed_requirements()]
+            if left:
+                self.work.stage = f"shrinking schedules that violate {', '.join(left)}"
+                doing, seconds = f"shrinking {', '.join(left)}", shrinking.elapsed_seconds()
+                self.emit(Progress(done, len(found), seconds, len(self.violated), doing, "violated requirements"))
+                share = shrinking.share(len(groups) - number)
+                shrunk = await asyncio.gather(*(engine.shrink_violation(each, found[each], share) for each in left))
+                for requirement, one in zip(left, shrunk, strict=True):
+                    if requirement in self.unconfirmed_requirements():
+                        self.add_shrunk(requirement, one.run, one.again)
+                        cut_short += [] if one.is_minimal else [requirement]
+            done += len(group)
+        if cut_short and self.facts is not None:
+            note = f"no time to shrink the schedules further that violate {', '.join(cut_short)} (--shrink-seconds)"
+            self.facts = replace(self.facts, remarks=(*self.facts.remarks, note))
+
+    def add_shrunk(self, requirement: str, run: ScenarioRun, again: frozenset[str]) -> None:
+        """Add the schedule to report for a requirement, and what its replay violates."""
+        self.confirmed[run.scenario.name] = again
+        self.schedule_failures.append(run)
+        confirmed = requirement in again
+        self.emit(ScheduleShrunk(run.scenario.name, requirement, run.header, run.events, confirmed))
+        self.emit_confirmed(run, again & {requirement})
 
     def order_of_shrinking(self) -> list[str]:
         """The unconfirmed requirements: first those whose violations follow from no scenario's, then the specific ones.

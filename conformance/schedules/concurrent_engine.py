@@ -4,8 +4,9 @@ While a batch is played the next one is generated and the last one judged, in pr
 """
 
 import asyncio
-import time
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count as counting
 from pathlib import Path
@@ -15,16 +16,22 @@ from fencepost.conformance.execution.judge_pool import JudgePool
 from fencepost.conformance.execution.loop_lag import discard_if_lagging
 from fencepost.conformance.execution.pool import ScenarioPool
 from fencepost.conformance.execution.saving import write_run
+from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.selection import required_capabilities
 from fencepost.conformance.schedules.batches import BatchSpec, generate_batch
-from fencepost.conformance.schedules.engine import ScheduleEngine
+from fencepost.conformance.schedules.engine import Confirmation, Replay, ScheduleEngine
 from fencepost.conformance.schedules.protocol import ScheduleProtocol
 from fencepost.conformance.schedules.restart_batch import RestartBatch
 from fencepost.conformance.schedules.schedule import GeneratedSchedule, Schedule
 from fencepost.conformance.schedules.statistics import ScheduleResult
 
 MAX_SHRINK_CONCURRENCY = 40
-"""How many shorter schedules are tried side by side."""
+"""How many shorter schedules of one violation are tried side by side."""
+SHRUNK_AT_ONCE = 8
+"""How many violations are shrunk side by side."""
+MIN_PATIENCE_SECONDS = 0.5
+"""How long the others are waited for at least once one of them has failed."""
 
 
 class ConcurrentEngine(ScheduleEngine):
@@ -113,30 +120,95 @@ class ConcurrentEngine(ScheduleEngine):
 
     async def replay(self, schedules: Sequence[Schedule]) -> list[ScenarioRun]:
         """As `ScheduleEngine.replay`: side by side, then those that need a restart."""
-        attempt = f"replay-{next(self.replay_numbers)}"
-        numbered = [replace(each, name=f"{each.name}-{place}") for place, each in enumerate(schedules)]
-        scenarios = [self.protocol.scenario_of(each) for each in numbered]
-        judging: dict[str, asyncio.Task[ScenarioRun]] = {}
+        runs: dict[int, ScenarioRun] = {}
+        await self.replay_each(schedules, runs.__setitem__)
+        return [runs[place] for place in range(len(schedules))]
 
-        def start_judging(run: ScenarioRun) -> None:
-            judging[run.scenario.name] = asyncio.create_task(self.judge_run(run))
+    async def replay_each(self, schedules: Sequence[Schedule], on_run: Callable[[int, ScenarioRun], None]) -> None:
+        """Play some schedules once more; `on_run` gets the place of each and its run as soon as that is judged."""
+        attempt = f"replay-{next(self.replay_numbers)}"
+        scenarios = [self.protocol.scenario_of(each) for each in schedules]
+        numbered = [replace(each, name=f"{each.name}-{place}") for place, each in enumerate(scenarios)]
+        places = {each.name: place for place, each in enumerate(numbered)}
+        judging: list[asyncio.Task[None]] = []
+
+        async def judge_one(run: ScenarioRun) -> None:
+            place = places[run.scenario.name]
+            on_run(place, replace(await self.judge_run(run), scenario=scenarios[place]))
 
         try:
-            await self.pool.play_all(scenarios, attempt, start_judging)
-            runs = [await judging[scenario.name] for scenario in scenarios]
+            await self.pool.play_all(numbered, attempt, lambda run: judging.append(asyncio.create_task(judge_one(run))))
+            await asyncio.gather(*judging)
         finally:
-            for task in judging.values():
+            self.pool.playing.difference_update(places)
+            for task in judging:
                 task.cancel()
-        played = zip(runs, schedules, strict=True)
-        return [replace(run, scenario=self.protocol.scenario_of(each)) for run, each in played]
+
+    async def first_failing(self, attempts: Mapping[str, Sequence[Schedule]]) -> dict[str, Replay]:
+        """As `ScheduleEngine.first_failing`, those of all requirements at once. Schedules that restart the target are
+        replayed one by one, and only for what no other shows: each needs the restart at a time of its own."""
+        calm = [
+            (requirement, schedule)
+            for requirement, schedules in attempts.items()
+            for schedule in schedules
+            if not needs_restart(self.protocol.scenario_of(schedule))
+        ]
+        shown: dict[str, Replay] = {}
+        for (requirement, schedule), run in zip(calm, await self.replay([each for _, each in calm]), strict=True):
+            if requirement in violated_requirements(run):
+                shown.setdefault(requirement, Replay(schedule, run))
+        left = {
+            requirement: [each for each in schedules if (requirement, each) not in calm]
+            for requirement, schedules in attempts.items()
+            if requirement not in shown
+        }
+        return shown | await super().first_failing(left)
+
+    def group_for_shrinking(self, found: Mapping[str, Confirmation]) -> list[list[str]]:
+        """As `ScheduleEngine.group_for_shrinking`. Schedules that restart the target come last and each alone, for the
+        others would not know what happened to them."""
+        rough = [
+            each for each, one in found.items() if one.replay is not None and needs_restart(one.replay.run.scenario)
+        ]
+        calm = [each for each in found if each not in rough]
+        groups = [calm[begin : begin + SHRUNK_AT_ONCE] for begin in range(0, len(calm), SHRUNK_AT_ONCE)]
+        return [*groups, *([each] for each in rough)]
 
     async def failing_indices(self, candidates: Sequence[Schedule], requirement: str, deadline: float) -> list[int]:
-        """As `ScheduleEngine.failing_indices`, many at once."""
-        for begin in range(0, len(candidates), MAX_SHRINK_CONCURRENCY):
-            if time.monotonic() > deadline:
-                break
-            runs = await self.replay(candidates[begin : begin + MAX_SHRINK_CONCURRENCY])
-            failing = [begin + place for place, run in enumerate(runs) if requirement in violated_requirements(run)]
-            if failing:
-                return failing
+        """As `ScheduleEngine.failing_indices`, many at once. Those that restart the target are not given up: they have
+        to bring it back."""
+        numbered = list(enumerate(candidates))
+        rough = [each for each in numbered if needs_restart(self.protocol.scenario_of(each[1]))]
+        calm = [each for each in numbered if each not in rough]
+        for part, limit in ((calm, deadline), (rough, math.inf)):
+            for begin in range(0, len(part), MAX_SHRINK_CONCURRENCY):
+                some = part[begin : begin + MAX_SHRINK_CONCURRENCY]
+                if asyncio.get_running_loop().time() >= deadline:
+                    break
+                failing = await self.failing_places([schedule for _, schedule in some], requirement, limit)
+                if failing:
+                    return [some[place][0] for place in failing]
         return []
+
+    async def failing_places(self, schedules: Sequence[Schedule], requirement: str, deadline: float) -> list[int]:
+        """The places of the schedules that violate the requirement. Once one does, the others have as long again."""
+        loop = asyncio.get_running_loop()
+        begun, failing = loop.time(), list[int]()
+        limit = asyncio.timeout_at(None if math.isinf(deadline) else deadline)
+
+        def keep(place: int, run: ScenarioRun) -> None:
+            if requirement in violated_requirements(run):
+                failing.append(place)
+                when = limit.when()
+                if len(failing) == 1 and when is not None:
+                    limit.reschedule(min(when, 2 * loop.time() - begun + MIN_PATIENCE_SECONDS))
+
+        with suppress(TimeoutError):
+            async with limit:
+                await self.replay_each(schedules, keep)
+        return sorted(failing)
+
+
+def needs_restart(scenario: Scenario) -> bool:
+    """Whether a scenario restarts its target."""
+    return "restart" in required_capabilities(scenario)

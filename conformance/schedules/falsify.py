@@ -13,7 +13,7 @@ from fencepost.conformance.schedules.batches import BATCH_SIZE
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.protocol import ScheduleProtocol
 from fencepost.conformance.schedules.schedule import Schedule
-from fencepost.conformance.schedules.simplify import build_schedule, shrinkable_items, simplifications
+from fencepost.conformance.schedules.simplify import build_schedule, related_items, shrinkable_items, simplifications
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.traces.events import Kind
 from fencepost.traces.shrinker import shrink
@@ -41,11 +41,11 @@ class Counterexample:
         return count_requests(self.run, last)
 
 
-def most_specific(violations: Sequence[RequirementViolation]) -> str:
-    """The requirement of the first violation of which the judge says more than its rule, else of the first."""
+def most_specific(violations: Sequence[RequirementViolation]) -> RequirementViolation:
+    """The first violation of which the judge says more than its rule, else of the first."""
     rules = DEFAULT_SPECIFICATION.rules
     specific = (each for each in violations if each.violation is None or is_specific(each.violation, rules))
-    return next(specific, violations[0]).requirement
+    return next(specific, violations[0])
 
 
 def count_requests(run: ScenarioRun, sequence: int) -> int:
@@ -99,14 +99,18 @@ def shrink_counterexample(
     """Shrink a failing schedule for at most `seconds`, keeping the most specific requirement that it violates."""
     deadline = clock() + seconds
     found = bench.violated_by(schedule)
-    requirement = most_specific(
-        [each for each in violations_in(bench.play(schedule).verdict) if each.requirement in found]
-    )
+    run = bench.play(schedule)
+    violation = most_specific([each for each in violations_in(run.verdict) if each.requirement in found])
+    requirement = violation.requirement
+    shortcuts = bench.protocol.shortcuts(schedule, run.events, violation.sequence)
+    shorter = (each for each in shortcuts if clock() < deadline and requirement in bench.violated_by(each))
+    begin = next(shorter, schedule)
     kept = shrink(
-        shrinkable_items(bench.protocol, schedule),
-        lambda candidate: requirement in bench.violated_by(build_schedule(bench.protocol, schedule, candidate)),
+        shrinkable_items(bench.protocol, begin),
+        lambda candidate: requirement in bench.violated_by(build_schedule(bench.protocol, begin, candidate)),
         partial(simplifications, bench.protocol),
         lambda: clock() < deadline,
+        related_items,
     )
-    shortest = build_schedule(bench.protocol, schedule, kept)
+    shortest = build_schedule(bench.protocol, begin, kept)
     return Counterexample(requirement, played, taken, schedule, shortest, bench.play(shortest))

@@ -1,11 +1,12 @@
 """The interface between the schedule engine and a protocol."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.schedules.schedule import GeneratedSchedule, Move, Role, Schedule
+from fencepost.traces.events import Event
 from fencepost.traces.model_transitions import Transition
 
 
@@ -41,6 +42,11 @@ class ScheduleProtocol(Protocol):
     def scenario_of(self, schedule: Schedule) -> Scenario:
         """A scenario that plays the schedule and checks no requirement; it needs "restart" if the schedule does."""
         ...
+
+    def shortcuts(self, schedule: Schedule, events: Sequence[Event], sequence: int) -> Sequence[Schedule]:
+        """Shorter schedules with the same cast, the shortest first: each may fail as the run of `schedule` with these
+        events did at request `sequence`. Shrinking begins with the first that does."""
+        return ()
 
     def simpler_moves(self, move: Move) -> Iterable[Move]:
         """Moves to try in the place of this one when shrinking, beside the move with fewer options."""

@@ -23,6 +23,18 @@ def build_schedule(protocol: ScheduleProtocol, schedule: Schedule, kept: Sequenc
     return replace(schedule, cast=cast, moves=tuple(each for each in kept if isinstance(each, Move)))
 
 
+def related_items(items: Sequence[Item]) -> Iterator[list[int]]:
+    """Yield the indices of items to remove together: all of an actor, then all moves of a kind, the most first."""
+    actors: dict[object, list[int]] = {}
+    kinds: dict[object, list[int]] = {}
+    for place, item in enumerate(items):
+        actors.setdefault(item.who if isinstance(item, Move) else item[0], []).append(place)
+        if isinstance(item, Move):
+            kinds.setdefault(item.kind, []).append(place)
+    yield from sorted(actors.values(), key=len, reverse=True)
+    yield from sorted(kinds.values(), key=len, reverse=True)
+
+
 def simplifications(protocol: ScheduleProtocol, item: Item) -> Iterator[Item]:
     """Items to try in the place of this one, the simplest first: fewer options, then what the protocol suggests."""
     if isinstance(item, Move):

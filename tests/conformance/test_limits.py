@@ -81,9 +81,11 @@ class ShrinkLog:
         """Log all shrinking."""
         shrink = VirtualEngine.shrink_schedule
 
-        async def shrink_and_log(engine: VirtualEngine, schedule: Any, requirement: str, seconds: float) -> Any:
+        async def shrink_and_log(
+            engine: VirtualEngine, schedule: Any, requirement: str, seconds: float, reserve: float
+        ) -> Any:
             self.seconds.append(seconds)
-            return await shrink(engine, schedule, requirement, seconds)
+            return await shrink(engine, schedule, requirement, seconds, reserve)
 
         patch.setattr(VirtualEngine, "shrink_schedule", shrink_and_log)
 

@@ -1,6 +1,6 @@
 """The classic protocol as the schedule engine sees it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -9,10 +9,12 @@ from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.schedules.classic import interpreter
 from fencepost.conformance.schedules.classic.generation import generate_schedules
 from fencepost.conformance.schedules.classic.moves.cast import LONG, NEWEST, SHORT, MemberRole
+from fencepost.conformance.schedules.classic.shortcuts import find_shortcuts
 from fencepost.conformance.schedules.protocol import CoverageGoals
 from fencepost.conformance.schedules.schedule import GeneratedSchedule, Move, Schedule
 from fencepost.conformance.schedules.scope import ScheduleScope
 from fencepost.model.classic.rules import RULES
+from fencepost.traces.events import Event
 from fencepost.traces.model_transitions import Transition
 
 KNOWN_TRANSITIONS_FILE = Path(__file__).parent / "transitions.txt"
@@ -38,6 +40,10 @@ class ClassicSchedules:
     def scenario_of(self, schedule: Schedule) -> Scenario:
         """See `interpreter.scenario_of`."""
         return interpreter.scenario_of(schedule)
+
+    def shortcuts(self, schedule: Schedule, events: Sequence[Event], sequence: int) -> tuple[Schedule, ...]:
+        """See `find_shortcuts`."""
+        return find_shortcuts(schedule, self.scope, events, sequence)
 
     def simpler_moves(self, move: Move) -> Iterator[Move]:
         """An ordinary request in the place of a repeated one."""

@@ -1,5 +1,6 @@
 """Simulation of a schedule on the model while it is drawn: the actors' knowledge and the group's members."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from fencepost.adapters.in_process import InProcessTarget
@@ -18,8 +19,16 @@ from fencepost.traces.events import Body, Event, Kind
 GROUP = "group"
 
 
+SentRequest = tuple[str, str]
+"""The API of a request, and the label of its sender ("" for none)."""
+
+
 class NullRecorder(TraceBuilder):
-    """Keeps no events."""
+    """Keeps no events, but which requests were sent."""
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        super().__init__(now)
+        self.sent: list[SentRequest] = []
 
     def record(
         self,
@@ -33,6 +42,8 @@ class NullRecorder(TraceBuilder):
         of: int | None = None,
     ) -> Event:
         """The event, which is not kept."""
+        if kind is Kind.REQUEST:
+            self.sent.append((api, member))
         return Event(0, self.now(), connection, member, kind, api, version, body, of)
 
 
@@ -58,11 +69,11 @@ class Simulation:
         self.coordinator = ModelCoordinator(observer)
         target = InProcessTarget(settings, make_coordinator=self.coordinator)
         description = self.clock.run_until_complete(target.open())
-        recorder = NullRecorder(lambda: self.clock.milliseconds)
+        self.recorder = NullRecorder(lambda: self.clock.milliseconds)
         if not virtual:
             description = replace(description, clock="wall")
         context = ScenarioContext(
-            description, target.channel(recorder), recorder, GROUP, grace=grace, restart=target.restart
+            description, target.channel(self.recorder), self.recorder, GROUP, grace=grace, restart=target.restart
         )
         self.interpreter = ScheduleInterpreter(context, roles)
         self.cast = self.interpreter.cast

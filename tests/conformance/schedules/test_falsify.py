@@ -95,7 +95,7 @@ def test_a_schedule_is_played_alike_every_time() -> None:
     assert CORRECT.play(schedule).events == CORRECT.play(schedule).events
 
 
-MAX_REQUESTS = 20
+MAX_REQUESTS = 12
 """Of one counterexample; the median of the zoo is held to less (tests/quality)."""
 
 

@@ -1,0 +1,171 @@
+"""Shrinking keeps its seconds, whatever runs take, and tells whether it was cut short."""
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.schedules.batches import BatchSpec
+from fencepost.conformance.schedules.concurrent_engine import MIN_PATIENCE_SECONDS, ConcurrentEngine
+from fencepost.conformance.schedules.engine import Confirmation, Replay, ScheduleEngine
+from fencepost.conformance.schedules.schedule import Move, Schedule
+from fencepost.conformance.schedules.statistics import CandidateFailure, ScheduleResult
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Event, Header, Kind, Order
+from fencepost.traces.verdict import TraceVerdict, Violation
+from tests.support.lease.server import LeaseSchedules
+
+REQUIREMENT = "LEASE-01"
+VIOLATION = Violation(1, "lease", "acquire", ("token",), "1", ("2",), "acquire.free", "", (REQUIREMENT,))
+LONG = Schedule("long", (), (*(Move("renew", number % 2) for number in range(40)), Move("acquire")))
+MIN_RENEWALS, SHORTEST = 8, 9
+"""The moves that it takes to violate the requirement."""
+Seconds = Callable[[Schedule], float]
+
+
+def one_second_a_move(schedule: Schedule) -> float:
+    """How long a run takes: a second for each move."""
+    return len(schedule.moves)
+
+
+def run_of(schedule: Schedule, seconds: float) -> ScenarioRun:
+    """A run with an event for each move, which violates the requirement after some renewals."""
+    kinds = Counter(move.kind for move in schedule.moves)
+    failed = kinds["acquire"] and kinds["renew"] >= MIN_RENEWALS
+    header = Header("test", Order.TOTAL, "wall", Settings(), 0)
+    times = [round(1000 * min(seconds, 1_000))] * len(schedule.moves)
+    events = tuple(Event(number, time, 0, "", Kind.REQUEST, "acquire", 0, {}) for number, time in enumerate(times, 1))
+    verdict = TraceVerdict((VIOLATION,) if failed else (), (), {})
+    return ScenarioRun(LeaseSchedules().scenario_of(schedule), header, events, verdict)
+
+
+class SlowEngine(ScheduleEngine):
+    """Runs that take their time, one after the other where shrinking asks for no more."""
+
+    def __init__(self, seconds: Seconds) -> None:
+        super().__init__(LeaseSchedules(), 0, 0, {})
+        self.seconds = seconds
+        self.played: list[Schedule] = []
+
+    async def play(self, rounds: Iterator[list[BatchSpec]], on_result: Callable[[ScheduleResult], None]) -> None:
+        """Play nothing."""
+
+    async def replay(self, schedules: Sequence[Schedule]) -> list[ScenarioRun]:
+        """As `ScheduleEngine.replay`."""
+        self.played += schedules
+        await asyncio.sleep(max(map(self.seconds, schedules)))
+        return [run_of(schedule, self.seconds(schedule)) for schedule in schedules]
+
+
+def found(seconds: float = one_second_a_move(LONG)) -> Confirmation:
+    """A schedule that failed twice, in so many seconds."""
+    run = run_of(LONG, seconds)
+    return Confirmation(CandidateFailure(LONG, run), Replay(LONG, run))
+
+
+async def shrink(engine: ScheduleEngine, seconds: float, run_seconds: float = 41) -> tuple[int, bool, float]:
+    """The moves of the schedule that is reported, whether it is minimal, and the seconds that it took."""
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    shrunk = await engine.shrink_violation(REQUIREMENT, found(run_seconds), seconds)
+    assert shrunk.again == {REQUIREMENT}
+    return len(shrunk.run.events), shrunk.is_minimal, loop.time() - begun
+
+
+async def test_with_enough_time_nothing_is_left_to_try() -> None:
+    engine = SlowEngine(one_second_a_move)
+    engine.shrink_seconds = 1_000
+    moves, is_minimal, _ = await shrink(engine, 1_000)
+    assert (moves, is_minimal) == (SHORTEST, True)
+
+
+async def test_seconds_are_kept_and_the_best_so_far_is_confirmed_within_them() -> None:
+    results: list[tuple[int, bool]] = []
+    for seconds in range(0, 600, 20):
+        engine = SlowEngine(one_second_a_move)
+        engine.shrink_seconds = 1_000
+        moves, is_minimal, taken = await shrink(engine, seconds)
+        assert taken <= seconds
+        results.append((moves, is_minimal))
+    assert results[0] == (len(LONG.moves), False)
+    assert results[-1] == (SHORTEST, True)
+    assert any(SHORTEST < moves < len(LONG.moves) and not is_minimal for moves, is_minimal in results)
+
+
+async def test_a_run_that_does_not_end_is_given_up() -> None:
+    hanging = SlowEngine(lambda schedule: math.inf if len(schedule.moves) < 30 else 1.0)
+    moves, is_minimal, taken = await shrink(hanging, 9, run_seconds=1)
+    assert (moves, is_minimal) == (len(LONG.moves), False)
+    assert 8 <= taken <= 9
+
+
+async def test_without_seconds_nothing_is_played() -> None:
+    engine = SlowEngine(one_second_a_move)
+    assert await shrink(engine, 0) == (len(LONG.moves), False, 0)
+    assert engine.played == []
+
+
+async def test_what_no_replay_shows_is_not_shrunk() -> None:
+    engine, candidate = SlowEngine(one_second_a_move), found().candidate
+    shrunk = await engine.shrink_violation(REQUIREMENT, Confirmation(candidate, None), 90)
+    assert (shrunk.again, engine.played) == (frozenset(), [])
+
+
+# --- many at once -------------------------------------------------------------------------------------------------
+
+
+class SlowConcurrentEngine(ConcurrentEngine):
+    """Runs that take their time, all at once, without a target."""
+
+    def __init__(self, seconds: Seconds) -> None:
+        ScheduleEngine.__init__(self, LeaseSchedules(), 0, 0, {})
+        self.seconds = seconds
+
+    async def replay_each(self, schedules: Sequence[Schedule], on_run: Callable[[int, ScenarioRun], None]) -> None:
+        """As `ConcurrentEngine.replay_each`."""
+
+        async def replay_one(place: int, schedule: Schedule) -> None:
+            await asyncio.sleep(self.seconds(schedule))
+            on_run(place, run_of(schedule, self.seconds(schedule)))
+
+        async with asyncio.TaskGroup() as tasks:
+            for place, schedule in enumerate(schedules):
+                tasks.create_task(replay_one(place, schedule))
+
+
+async def test_all_violations_are_replayed_at_once() -> None:
+    engine = SlowConcurrentEngine(one_second_a_move)
+    begun = asyncio.get_running_loop().time()
+    harmless = Schedule("harmless", (), (Move("renew"),) * 12)
+    shown = await engine.first_failing({REQUIREMENT: [harmless, LONG], "LEASE-02": [harmless]})
+    assert {each: replay.schedule for each, replay in shown.items()} == {REQUIREMENT: LONG}
+    assert asyncio.get_running_loop().time() - begun == len(LONG.moves)
+
+
+async def test_once_one_fails_the_others_have_as_long_again() -> None:
+    engine = SlowConcurrentEngine(one_second_a_move)
+    begun = asyncio.get_running_loop().time()
+    candidates = [Schedule("some", (), LONG.moves[-length:]) for length in (30, 12, 5, 10)]
+    assert await engine.failing_indices(candidates, REQUIREMENT, begun + 100) == [1, 3]
+    assert asyncio.get_running_loop().time() - begun == 20 + MIN_PATIENCE_SECONDS
+
+
+async def test_what_hangs_is_given_up_at_the_deadline() -> None:
+    engine = SlowConcurrentEngine(lambda schedule: math.inf)
+    begun = asyncio.get_running_loop().time()
+    assert await engine.failing_indices([LONG] * 3, REQUIREMENT, begun + 6) == []
+    assert asyncio.get_running_loop().time() - begun == 6
+
+
+def test_schedules_that_restart_the_target_are_shrunk_alone() -> None:
+    engine = SlowConcurrentEngine(one_second_a_move)
+    calm, rough = found(), found()
+    assert rough.replay is not None
+    scenario = replace(rough.replay.run.scenario, needs=("restart",))
+    rough = replace(rough, replay=replace(rough.replay, run=replace(rough.replay.run, scenario=scenario)))
+    named = {f"LEASE-{number:02}": rough if number < 2 else calm for number in range(12)}
+    groups = engine.group_for_shrinking(named)
+    assert [len(group) for group in groups] == [8, 2, 1, 1]
+    assert groups[-2:] == [["LEASE-00"], ["LEASE-01"]]
