@@ -46,9 +46,12 @@ class ClassicSchedules:
         return find_shortcuts(schedule, self.scope, events, sequence)
 
     def simpler_moves(self, move: Move) -> Iterator[Move]:
-        """An ordinary request in the place of a repeated one."""
+        """An ordinary request in the place of a repeated one, and a short wait in the place of one that only takes
+        time."""
         if move.kind == "again":
             yield Move(PLAIN_REQUESTS.get(str(move.get("api")), "heartbeat"), move.who)
+        elif move.kind != "wait":
+            yield Move("wait", move.who)
 
     def simpler_roles(self, role: MemberRole) -> Iterator[MemberRole]:
         """The role with one of its fields as in the default role."""
