@@ -115,6 +115,6 @@ def test_the_arguments_exist() -> None:
     add_arguments(parser)
     known = {option for action in parser._actions for option in action.option_strings}
     text = "".join((CI / name).read_text() for name in ("run-fencepost", "action.yml", "github-workflow.yml"))
-    text += (CI.parent / "ci.md").read_text()
+    text += (CI.parent / "how-to" / "ci.md").read_text()
     used = set(re.findall(r"(?<![\w-])--[a-z-]+", text)) - {"--port", "--quiet", "--release"}
     assert used <= known and "--schedules" in used

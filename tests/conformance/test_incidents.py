@@ -16,9 +16,9 @@ from fencepost.conformance.cli.report_sources import SourceError, SourceKind, ki
 from fencepost.conformance.pages.html_page import from_html, to_html
 from fencepost.conformance.pages.incident_markdown import to_incident_markdown
 from fencepost.conformance.pages.incident_page import to_incident_html
+from fencepost.conformance.reports.document import ReportDocument
 from fencepost.conformance.reports.incident_text import render_histories
 from fencepost.conformance.reports.incident_words import Clock, MemberNames, format_span, rebalance_sentences
-from fencepost.conformance.reports.document import ReportDocument
 from fencepost.conformance.reports.json_report import from_json, report_schema, to_json
 from fencepost.conformance.reports.typed_json import from_plain, to_plain
 from fencepost.traces.history.timeline import (

@@ -12,37 +12,10 @@ from fencepost.conformance.testing.runs import RunChoices, SessionRun
 from fencepost.conformance.testing.streams import MakeServe, Serve
 from fencepost.conformance.testing.targets import SessionPlan, make_session_run
 from fencepost.model.settings import Settings
-from fencepost.model.wire.codec import decode_request, encode_response
 from fencepost.testing import in_memory_stream
-from tests.support.wrapped_coordinators import WrappedAsyncCoordinator
+from tests.support.stream_servers import make_server
 
 ASKED = ("JOIN-04", "HB-04", "HB-05", "SYNC-04")
-
-
-def make_server(settings: Settings, topics: Topics, storage: Storage, *, cut: int = 0, shift: int = 0) -> Serve:
-    """The bundled coordinator behind a codec: `cut` bytes of each Heartbeat response are missing, and `shift` is added
-    to its correlation id."""
-    coordinator = WrappedAsyncCoordinator(settings, topics, storage)
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while size := await read_size(reader):
-            request = decode_request(await reader.readexactly(size))
-            assert request.api is not None
-            body = await coordinator.handle(request.api, request.version, request.body, request.client_id)
-            is_odd = request.api == "Heartbeat"
-            sent = request.correlation_id + (shift if is_odd else 0)
-            frame = encode_response(request.api, request.version, sent, body)
-            frame = frame[: len(frame) - cut] if is_odd else frame
-            writer.write(len(frame).to_bytes(4) + frame)
-            await writer.drain()
-        writer.close()
-
-    return serve
-
-
-async def read_size(reader: asyncio.StreamReader) -> int:
-    """The length of the next request, 0 at the end."""
-    return int.from_bytes(await reader.read(4))
 
 
 def make_closing(settings: Settings, topics: Topics, storage: Storage) -> Serve:
