@@ -160,7 +160,8 @@ def test_a_reader_who_does_what_a_page_says(path: Path, broker: str, tmp_path: P
 
 
 def test_a_command_that_a_page_gets_wrong_is_found(tmp_path: Path) -> None:
-    page = "```sh\nfencepost judge librdkafka-mock.jsonl   # exit code 1\n```\n```text\nFAIL COMMIT-02\nno such line\n```\n"
+    block = "fencepost judge librdkafka-mock.jsonl   # exit code 1"
+    page = f"```sh\n{block}\n```\n\n```text\nFAIL COMMIT-02\nno such line\n```\n"
     (command,) = commands_in(page)
     assert (command.line, command.code) == ("fencepost judge librdkafka-mock.jsonl", 1)
     done = run_line(command.line, tmp_path, prepare_folder(tmp_path, page))

@@ -56,7 +56,7 @@ def cpu_seconds(words: Sequence[str], folder: Path, path: str) -> float:
     environment = {**os.environ, "PYTHONPATH": path}
     subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
     after = os.times()
-    return after.children_user + after.children_system - before.children_user - before.children_system
+    return float(sum(after[2:4]) - sum(before[2:4]))
 
 
 def make_entry_point(folder: Path) -> str:
