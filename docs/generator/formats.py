@@ -32,6 +32,7 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
     },
     "timing": {"grace_ms": "how late a timer may fire on this machine, in milliseconds"},
     "security": {
+        "tls": "`true`: TLS, as kafka+ssl:// before the address says it",
         "ca_file": "the certificates of the authorities that are trusted, as PEM",
         "certificate_file": "the certificate of the kit, as PEM",
         "key_file": "its key, as PEM",

@@ -7,7 +7,7 @@ from pathlib import Path
 from docs.generator import api, catalogue, commands, formats
 from docs.generator.pictures import draw_picture
 
-WRITTEN = ("index.md", "tutorials", "how-to", "explanation", "reference")
+WRITTEN = ("index.md", "tutorials", "how-to", "explanation")
 PICTURE = re.compile(r"\]\((?:\.\./)*pictures/([\w.-]+)\.svg\)")
 LINK = re.compile(r"(!?\[[^\]\n]*(?:\n[^\]\n]*)?\])\(([^)\s]+)\)")
 ROOT_PAGES = {
