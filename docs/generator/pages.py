@@ -55,7 +55,7 @@ def resolve_links(name: str, text: str) -> str:
             return found[0]
         where = normalize(Path(home).parent if home else Path("docs") / Path(name).parent, file)
         place = ROOT_PAGES.get(where, where.removeprefix("docs/") if where.startswith("docs/") else "")
-        if not place or not place.endswith((".md", ".svg")) or place.startswith(("examples/", "ci/", "registry/")):
+        if not place or not place.endswith((".md", ".svg", ".json")) or place.startswith(("examples/", "ci/", "registry/")):
             return f"{label.removeprefix('!')[1:-1]} (`{where}`)" if label.strip("![]`") != where else f"`{where}`"
         return f"{label}({'../' * depth}{place}{'#' + anchor if anchor else ''})"
 
