@@ -11,7 +11,6 @@ from typing import Any
 import fencepost
 import fencepost.testing
 
-PLUGIN_OPTIONS = "conformance/testing/plugin.py"
 MODULE_NAME = re.compile(r"\b(?:fencepost|collections|typing|pathlib|os|enum)\.(?:\w+\.)*(?=[A-Za-z_])")
 
 
@@ -25,28 +24,21 @@ def api_pages() -> dict[str, str]:
 
 def module_page(module: ModuleType) -> str:
     """What a public module says of itself, and each of its names."""
-    text = f"# `{module.__name__}`\n\n{indent_examples(inspect.getdoc(module) or '')}\n"
-    names: list[str] = list(module.__all__)
-    return text + "".join(f"\n{block}" for name in names for block in [describe(name, getattr(module, name))])
+    text = f"# `{module.__name__}`\n\n{inspect.getdoc(module) or ''}\n"
+    return text + "".join(f"\n{describe(name, getattr(module, name))}" for name in module.__all__)
 
 
 def describe(name: str, value: Any) -> str:
     """A public name: its signature, what it is for, and its methods."""
     if isinstance(value, ModuleType):
-        return f"## `{name}`\n\n{indent_examples(inspect.getdoc(value) or '')}\n"
-    own = inspect.getdoc(value) if inspect.isclass(value) or callable(value) else None
+        return f"## `{name}`\n\n{inspect.getdoc(value) or ''}\n"
     text = f"## `{name}`\n\n"
-    if callable(value) and not is_plain_alias(value):
-        text += f"```text\n{signature_of(name, value)}\n```\n\n"
-    text += f"{indent_examples(own or '')}\n"
+    if not inspect.isclass(value) and not inspect.isroutine(value):
+        return text + f"The type `{MODULE_NAME.sub('', str(value))}`.\n"
+    text += f"```text\n{signature_of(name, value)}\n```\n\n{inspect.getdoc(value) or ''}\n"
     if inspect.isclass(value):
         text += "".join(member_lines(value))
     return text
-
-
-def is_plain_alias(value: Any) -> bool:
-    """Whether a value is no class and no function."""
-    return not (inspect.isclass(value) or inspect.isroutine(value))
 
 
 def member_lines(kind: type) -> Iterator[str]:
@@ -59,9 +51,9 @@ def member_lines(kind: type) -> Iterator[str]:
         if name.startswith("_") or name not in defined_in(kind) or not told:
             continue
         if inspect.isroutine(member):
-            yield f"\n### `{signature_of(name, member)}`\n\n{indent_examples(told)}\n"
+            yield f"\n### `{signature_of(name, member)}`\n\n{told}\n"
         elif isinstance(member, property):
-            yield f"\n### `{name}`\n\n{indent_examples(told)}\n"
+            yield f"\n### `{name}`\n\n{told}\n"
 
 
 def defined_in(kind: type) -> set[str]:
@@ -97,9 +89,4 @@ def plugin_section() -> str:
     for name, value in vars(plugin).items():
         if name.startswith("fencepost_"):
             text += f"- `{name}`: {inspect.getdoc(value)}\n"
-    return text
-
-
-def indent_examples(text: str) -> str:
-    """A docstring as Markdown: its indented blocks are code already."""
     return text

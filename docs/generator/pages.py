@@ -9,6 +9,9 @@ from docs.generator.pictures import draw_picture
 
 WRITTEN = ("index.md", "tutorials", "how-to", "explanation")
 PICTURE = re.compile(r"\]\((?:\.\./)*pictures/([\w.-]+)\.svg\)")
+SITE_SUFFIXES = (".md", ".svg", ".json")
+BESIDE = ("examples/", "ci/", "registry/")
+"""Folders under `docs` that are no part of the site."""
 LINK = re.compile(r"(!?\[[^\]\n]*(?:\n[^\]\n]*)?\])\(([^)\s]+)\)")
 ROOT_PAGES = {
     "traces/FORMAT.md": "reference/trace-format.md",
@@ -45,21 +48,30 @@ def resolve_links(name: str, text: str) -> str:
     """The page with its links into the repository led to their places on the site; those without one become text."""
     if not name.endswith(".md"):
         return text
-    depth = name.count("/")
-    home = next((root for root, place in ROOT_PAGES.items() if place == name), None)
+    home = next((root for root, place in ROOT_PAGES.items() if place == name), f"docs/{name}")
 
     def resolve(found: re.Match[str]) -> str:
         label, target = found[1], found[2]
         file, _, anchor = target.partition("#")
         if "://" in file or not file:
             return found[0]
-        where = normalize(Path(home).parent if home else Path("docs") / Path(name).parent, file)
-        place = ROOT_PAGES.get(where, where.removeprefix("docs/") if where.startswith("docs/") else "")
-        if not place or not place.endswith((".md", ".svg", ".json")) or place.startswith(("examples/", "ci/", "registry/")):
-            return f"{label.removeprefix('!')[1:-1]} (`{where}`)" if label.strip("![]`") != where else f"`{where}`"
-        return f"{label}({'../' * depth}{place}{'#' + anchor if anchor else ''})"
+        where = normalize(Path(home).parent, file)
+        place = place_of(where)
+        if not place:
+            words = label.strip("![]`")
+            return f"`{where}`" if words == where else f"{words} (`{where}`)"
+        return f"{label}({'../' * name.count('/')}{place}{'#' + anchor if anchor else ''})"
 
     return LINK.sub(resolve, text)
+
+
+def place_of(path: str) -> str:
+    """The place on the site of a file of the repository, "" for one without."""
+    if path in ROOT_PAGES:
+        return ROOT_PAGES[path]
+    place = path.removeprefix("docs/")
+    on_site = place != path and place.endswith(SITE_SUFFIXES) and not place.startswith(BESIDE)
+    return place if on_site else ""
 
 
 def normalize(folder: Path, link: str) -> str:
