@@ -72,7 +72,7 @@ def test_it_judges_replays_reports_and_tests(bare_python: str, zipapp: Path, tmp
 
 
 def test_a_run_is_the_same_with_and_without_the_packages(bare_python: str, zipapp: Path, tmp_path: Path) -> None:
-    words = ("test", "bundled", "--smoke", "--schedules", "40", "--seed", "3", "--json")
+    words = ("test", "bundled", "--smoke", "--schedules", "8", "--seed", "3", "--json")
     light = kit(bare_python, zipapp, *words, "light.json", cwd=tmp_path)
     whole = run(sys.executable, "-m", "fencepost", *words, "whole.json", cwd=tmp_path, PYTHONPATH=PATH)
     assert light.returncode == whole.returncode == 0, light.stdout + light.stderr

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from math import comb
+from math import comb, ldexp
 from pathlib import Path
 from statistics import median
 
@@ -70,7 +70,7 @@ def make_entry_point(folder: Path) -> str:
 
 def chance_of(slower: int, pairs: int) -> float:
     """How likely at least so many of the pairs are slower if nothing makes them so."""
-    return sum(comb(pairs, count) for count in range(slower, pairs + 1)) / 2**pairs
+    return ldexp(sum(comb(pairs, count) for count in range(slower, pairs + 1)), -pairs)
 
 
 def measure_start(pairs: int) -> dict[str, float | int]:

@@ -28,9 +28,8 @@ def main(folder: str, manner: str) -> None:
     print("hello", flush=True)
     if MANNERS[manner]:
         subprocess.Popen([sys.executable, "-c", MANNERS[manner]])
-
     if manner == "forgives":
-        server.Coordinator = FORGIVING  # type: ignore[misc, assignment]
+        vars(server)["Coordinator"] = FORGIVING
 
     def announce(host: str, port: int) -> None:
         print(f"{host}:{port}", flush=True)
