@@ -30,6 +30,8 @@ from fencepost.traces.importers.broker_log import import_log
 from fencepost.traces.judge.judge import judge
 
 FINDING, TIMELINE, COVERAGE = "finding", "timeline", "coverage"
+SHOWN = "COMMIT-02"
+"""The requirement that the finding violates; its trace violates others, too."""
 
 
 def draw_picture(name: str, docs: Path) -> str:
@@ -72,7 +74,7 @@ def finding_trace(docs: Path) -> tuple[Header, tuple[Event, ...]]:
 def finding_diagram(docs: Path) -> tuple[Header, tuple[Event, ...], SequenceDiagram]:
     """That finding as a diagram, up to the response that is wrong."""
     header, events = finding_trace(docs)
-    wrong = violations_in(judge(header, events))[0].sequence
+    wrong = next(each.sequence for each in violations_in(judge(header, events)) if each.requirement == SHOWN)
     return header, events, draw_sequence(events, wrong)
 
 
