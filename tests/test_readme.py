@@ -26,7 +26,8 @@ OVER_NETWORK = [each for each in commands_in(README) if ADDRESS in each.line]
 
 
 def runnable_line(line: str) -> str:
-    """The same command, but without a download and without a change of this environment."""
+    """The same command, but without a download, a change of this environment or a run of minutes."""
+    line = line.replace("--profile profile.toml", "--profile profile.toml --only 'HB-0*'")
     line = re.sub(r"^pip install \.", f"{sys.executable} -m pip install --dry-run --no-deps {OFFLINE} {ROOT}", line)
     return re.sub(r"^pip wheel (.*) \. ", rf"{sys.executable} -m pip wheel {OFFLINE} \1 {ROOT} ", line)
 
