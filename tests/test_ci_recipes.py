@@ -115,6 +115,22 @@ def test_the_arguments_exist() -> None:
     add_arguments(parser)
     known = {option for action in parser._actions for option in action.option_strings}
     text = "".join((CI / name).read_text() for name in ("run-fencepost", "action.yml", "github-workflow.yml"))
-    text += (CI.parent / "ci.md").read_text()
+    text += (CI.parent / "how-to" / "ci.md").read_text()
     used = set(re.findall(r"(?<![\w-])--[a-z-]+", text)) - {"--port", "--quiet", "--release"}
     assert used <= known and "--schedules" in used
+
+
+SCHEMAS = {"action.yml": "github-actions", "github-workflow.yml": "github-workflows", "gitlab.yml": "gitlab-ci"}
+
+
+@pytest.mark.slow
+@pytest.mark.extra("check_jsonschema")
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_recipe_fits_its_published_schema(name: str, tmp_path: Path) -> None:
+    def check(path: Path) -> int:
+        schema = f"vendor.{SCHEMAS[name]}"
+        command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, str(path)]
+        return subprocess.run(command, capture_output=True).returncode
+
+    (tmp_path / "broken.yml").write_text("runs: [1]\njobs: {a: 7}\nstages: {}\n")
+    assert (check(CI / name), check(tmp_path / "broken.yml")) == (0, 1)

@@ -1,12 +1,22 @@
-"""The documents under docs: their code runs and prints the output that they show."""
+"""The documents under docs: their code runs and prints the output that they show; the site has no broken link."""
 
+import os
 import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import fencepost.testing
+from docs.generator.formats import MEANINGS
+from docs.generator.pages import make_pages
+from fencepost.conformance.cli import COMMANDS
+from fencepost.conformance.profile import SECTIONS, load_profile
+from fencepost.model.catalogue.classic import CATALOGUE
+from tests.support.doc_pages import ADDRESS, commands_in, missing_lines, prepare_folder, run_line
 from tests.support.plugin_arguments import run_apart
 from tests.support.readme import fenced_blocks
 
@@ -14,7 +24,8 @@ pytest_plugins = ["pytester"]
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 EXAMPLE = DOCS / "examples" / "pytest"
-TUTORIAL = (DOCS / "pytest.md").read_text()
+TUTORIAL = (DOCS / "tutorials" / "coordinator.md").read_text()
+HOW_TO = (DOCS / "how-to" / "pytest.md").read_text()
 VIOLATED = (
     {"JOIN-04", "JOIN-22", "JOIN-50", "SYNC-04", "HB-04", "HB-10", "LEAVE-05", "LEAVE-07", "LEAVE-10", "TIMER-12"},
     {"JOIN-50", "SYNC-04", "HB-04", "HB-10", "LEAVE-10", "TIMER-12"},
@@ -82,14 +93,144 @@ def test_the_first_lines_are_the_example() -> None:
         return re.findall(r"\w+", source.replace("VERSIONS", ""))
 
     example = (EXAMPLE / "test_conformance.py").read_text()
-    assert set(words(fenced_blocks(TUTORIAL, "python")[0])) <= set(words(example))
+    assert example.endswith(fenced_blocks(TUTORIAL, "python")[0])
+    assert set(words(fenced_blocks(HOW_TO, "python")[0])) <= set(words(example))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", range(1, 5), ids=["broker", "schedule", "fake", "recorder"])
+@pytest.mark.parametrize("place", range(1, 6), ids=["stream", "broker", "schedule", "fake", "recorder"])
 def test_the_code_runs(pytester: pytest.Pytester, place: int) -> None:
     pytest.importorskip("confluent_kafka", reason="the extra dev")
-    code = fenced_blocks(TUTORIAL, "python")[place].replace("./my-broker --port 0", BROKER)
+    code = fenced_blocks(HOW_TO, "python")[place].replace("./my-broker --port 0", BROKER)
+    (pytester.path / "server.py").write_text("from tests.support.stream_servers import Server as Server\n")
     (pytester.path / "test_it.py").write_text(code + APPLICATION)
     result = run_apart(pytester, "--fencepost-target", "bundled", "-k", "not HB-0 or HB-05")
     assert result.ret == 0 and result.parseoutcomes()["passed"] >= 1
+
+
+# --- every page
+
+
+PAGES = sorted(path for folder in ("tutorials", "how-to", "explanation") for path in (DOCS / folder).glob("*.md"))
+NEEDS = {"corpora": ("pyspark",), "traces": ("dpkt",), "install": ("build", "hatchling")}
+
+
+def page_parameter(path: Path) -> object:
+    """A page, marked with the modules beyond the core that its commands need."""
+    marks = [pytest.mark.extra(module) for module in NEEDS.get(path.stem, ())]
+    return pytest.param(path, id=path.stem, marks=[pytest.mark.slow, *marks])
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[str]:
+    """The address of a broker."""
+    command = [sys.executable, "-m", "tests.support.foreground_broker", str(tmp_path), "calm"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process.stdout.readline().strip()
+        process.kill()
+
+
+WITH_COMMANDS = [path for path in PAGES if fenced_blocks(path.read_text(), "sh") and path != DOCS / "how-to/pytest.md"]
+
+
+@pytest.mark.parametrize("path", [page_parameter(path) for path in WITH_COMMANDS])
+def test_a_reader_who_does_what_a_page_says(path: Path, broker: str, tmp_path: Path) -> None:
+    folder = tmp_path / "reader"
+    folder.mkdir()
+    environment = prepare_folder(folder, path.read_text())
+    if path.stem == "install":
+        subprocess.run([sys.executable, "-m", "build", "-w", "-n", "-o", str(folder), str(ROOT)], check=True)
+    if path.stem == "ci":
+        (folder / "docs").symlink_to(DOCS)
+        (folder / "target/release").mkdir(parents=True)
+        (folder / "target/release/acme").symlink_to(folder / "my-broker")
+        environment["ARGS"] = "--only HB-05"
+    for command in commands_in(path.read_text()):
+        if shutil.which(command.line.split()[0], path=environment["PATH"]) is None and command.line[:3] in (
+            "uvx",
+            "pip",
+        ):
+            continue  # not on this machine
+        line = command.line.replace("127.0.0.1:19092", "127.0.0.1:0").replace("--seconds 600", "--seconds 1")
+        line = line.replace('"--schedules 60 --seed 7"', '"--only HB-05"')
+        done = run_line(line.replace(ADDRESS, broker), folder, environment)
+        assert done.returncode == command.code, f"{command.line}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+        assert missing_lines(command.shown, done.stdout) == [], f"{command.line}\n{done.stdout[:6000]}"
+
+
+def test_a_command_that_a_page_gets_wrong_is_found(tmp_path: Path) -> None:
+    block = "fencepost judge librdkafka-mock.jsonl   # exit code 1"
+    page = f"```sh\n{block}\n```\n\n```text\nFAIL COMMIT-02\nno such line\n```\n"
+    (command,) = commands_in(page)
+    assert (command.line, command.code) == ("fencepost judge librdkafka-mock.jsonl", 1)
+    done = run_line(command.line, tmp_path, prepare_folder(tmp_path, page))
+    assert done.returncode == 1 and missing_lines(command.shown, done.stdout) == ["no such line"]
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in PAGES if fenced_blocks(path.read_text(), "toml")], ids=lambda path: path.stem
+)
+def test_profiles_are_profiles(path: Path, tmp_path: Path) -> None:
+    for block in fenced_blocks(path.read_text(), "toml"):
+        (tmp_path / "profile.toml").write_text(block)
+        load_profile(tmp_path / "profile.toml")
+
+
+def test_no_block_is_of_a_kind_that_nothing_runs() -> None:
+    kinds = {kind for path in PAGES for kind in re.findall(r"^```(\w+)$", path.read_text(), re.MULTILINE)}
+    assert kinds <= {"sh", "text", "toml", "python", "diff", "docker"}
+
+
+# --- the site
+
+
+@pytest.fixture(scope="module")
+def site_pages() -> dict[str, str]:
+    """All pages of the site."""
+    return make_pages(DOCS)
+
+
+@pytest.mark.slow
+def test_the_site_has_what_it_should(site_pages: dict[str, str]) -> None:
+    assert {f"reference/catalogue/{id}.md" for id in CATALOGUE} <= set(site_pages)
+    assert {f"reference/commands/{name}.md" for name in COMMANDS} <= set(site_pages)
+    for name in (*fencepost.__all__, *fencepost.testing.__all__):
+        assert f"## `{name}`" in site_pages["reference/api/fencepost.md"] + site_pages["reference/api/testing.md"]
+    assert "fencepost test" in site_pages["reference/commands/test.md"]
+
+
+@pytest.mark.slow
+def test_no_link_of_the_site_is_broken(site_pages: dict[str, str]) -> None:
+    for name, text in site_pages.items():
+        if not name.endswith(".md"):
+            continue
+        prose = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+        for target in re.findall(r"\]\(([^)\s]+)\)", prose):
+            file = target.partition("#")[0]
+            if "://" in target or not file:
+                continue
+            place = os.path.normpath(os.path.join(os.path.dirname(name), file))
+            assert place in site_pages, f"{name}: {target}"
+
+
+def test_the_navigation_names_pages(site_pages: dict[str, str]) -> None:
+    named = set(re.findall(r'"([\w/-]+\.md)"', (DOCS / "zensical.toml").read_text()))
+    assert named <= set(site_pages) and {name for name in named if "/" in name}
+
+
+def test_every_key_of_a_profile_has_a_meaning() -> None:
+    for section, keys in SECTIONS.items():
+        if section not in ("settings", "known"):
+            assert set(MEANINGS[section]) == set(keys), section
+
+
+@pytest.mark.slow
+@pytest.mark.extra("zensical")
+def test_the_site_is_built(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "docs.generator", "-o", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "site" / "reference" / "catalogue" / "JOIN-46" / "index.html").exists()
+    assert (tmp_path / "site" / "pictures" / "finding.svg").exists()

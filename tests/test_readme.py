@@ -1,80 +1,65 @@
-"""Every command in the README runs, and its profile is one."""
+"""The README: its commands run and print what it shows, its numbers and its picture are computed."""
 
-import os
-import shlex
-import subprocess
+import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
+from docs.generator.pictures import finding_as_mermaid
 from fencepost.conformance.profile import load_profile
-from fencepost.conformance.reports.json_report import to_json
+from fencepost.conformance.zoo.results import BUG_RESULTS
+from fencepost.model.catalogue.classic import CATALOGUE
+from tests.support.doc_pages import ADDRESS, Command, commands_in, missing_lines, prepare_folder, run_line
+from tests.support.plugin_arguments import run_apart
 from tests.support.readme import COMMANDS, README, fenced_blocks
-from tests.support.sample_reports import KEPT
 from tests.targets.running import RunningTarget
 
+pytest_plugins = ["pytester"]
 ROOT = Path(__file__).parent.parent
-OFFLINE = ("--dry-run", "--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check")
-DATA = ROOT / "tests" / "traces" / "data"
-EXAMPLE_BROKER = "127.0.0.1:9092"
+DOCS = ROOT / "docs"
+KAFKA = DOCS / "registry" / "coordinators" / "apache-kafka" / "4.4.0" / "report.json"
+OFFLINE = "--no-index --no-build-isolation --disable-pip-version-check"
+MAX_LINES = 150
+OVER_NETWORK = [each for each in commands_in(README) if ADDRESS in each.line]
 
 
-def runnable_command(command: str, broker: str, profile: Path) -> list[str]:
-    """The words to run: the same command, but without a download, an endless recursion or somebody's broker."""
-    match shlex.split(command):
-        case ["pip", "install", *rest]:
-            return [sys.executable, "-m", "pip", "install", *OFFLINE, *rest]
-        case ["python", "-m", "pytest"]:
-            return [sys.executable, "-m", "pytest", "--collect-only", "--quiet"]
-        case ["fencepost", "judge", "group.jsonl"]:
-            return [sys.executable, "-m", "fencepost", "judge", str(DATA / "group.jsonl")]
-        case ["fencepost", "report", *rest]:
-            saved = profile / "saved.json"
-            saved.write_text(to_json(KEPT))
-            files = {".json": saved, ".html": profile / "report.html", ".jsonl": DATA / "group.jsonl"}
-            words = [str(files.get(Path(word).suffix, word)) for word in rest]
-            return [sys.executable, "-m", "fencepost", "report", *words]
-        case ["fencepost", *rest]:
-            known = {
-                EXAMPLE_BROKER: broker,
-                f"kafka://{EXAMPLE_BROKER}": f"kafka://{broker}",
-                "127.0.0.1:19092": "127.0.0.1:0",
-                "profile.toml": str(profile),
-                "server.log": str(DATA / "kafka-4.log"),
-                "kafka.pcap": str(DATA / "kafka.pcap"),
-                "group.jsonl": str(profile.with_name("group.jsonl")),
-                "600": "0.1",
-            }
-            words = [known.get(word, word) for word in rest]
-            return [sys.executable, "-m", "fencepost", *words, *(["--smoke"] if rest[0] == "test" and broker else [])]
-    raise AssertionError(f"the README has a command that this test cannot run: {command}")
+def runnable_line(line: str) -> str:
+    """The same command, but without a download, a change of this environment or a run of minutes."""
+    line = line.replace("--profile profile.toml", "--profile profile.toml --only 'HB-0*'")
+    line = re.sub(r"^pip install \.", f"{sys.executable} -m pip install --dry-run --no-deps {OFFLINE} {ROOT}", line)
+    return re.sub(r"^pip wheel (.*) \. ", rf"{sys.executable} -m pip wheel {OFFLINE} \1 {ROOT} ", line)
 
 
-def run_command(words: list[str], cwd: Path) -> None:
-    done = subprocess.run(words, cwd=cwd, env=os.environ, capture_output=True, text=True)
-    assert done.returncode == 0, f"{shlex.join(words)}\n{done.stdout}{done.stderr}"
+def run_command(command: Command, folder: Path, environment: dict[str, str]) -> None:
+    """Run a command; what it prints is what the README shows."""
+    done = run_line(runnable_line(command.line), folder, environment)
+    assert done.returncode == command.code, f"{command.line}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+    assert missing_lines(command.shown, done.stdout) == [], f"{command.line}\n{done.stdout[-6000:]}"
 
 
-def with_extra(command: str) -> object:
-    """A command of the README, marked with the module beyond the core that it needs."""
-    needed = {"pip install": "hatchling", "fencepost import capture": "dpkt"}
-    marks = [pytest.mark.extra(module) for start, module in needed.items() if command.startswith(start)]
-    return pytest.param(command, marks=marks)
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder as the root of a checkout."""
+    (tmp_path / "docs").symlink_to(DOCS)
+    return tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [with_extra(command) for command in COMMANDS if EXAMPLE_BROKER not in command])
-def test_commands_run(command: str, tmp_path: Path) -> None:
-    run_command(runnable_command(command, "", tmp_path), ROOT)
+@pytest.mark.extra("hatchling")
+def test_commands_run(folder: Path) -> None:
+    environment = prepare_folder(folder, README)
+    for command in commands_in(README):
+        if command not in OVER_NETWORK:
+            run_command(command, folder, environment)
 
 
 @pytest.mark.kafka4
-@pytest.mark.parametrize("command", [command for command in COMMANDS if EXAMPLE_BROKER in command])
-def test_commands_for_a_broker_run(command: str, kafka4: RunningTarget, tmp_path: Path) -> None:
-    profile = tmp_path / "profile.toml"
-    profile.write_text("[timing]\ngrace_ms = 2000\n")
-    run_command(runnable_command(command, kafka4.bootstrap, profile), ROOT)
+@pytest.mark.parametrize("command", OVER_NETWORK, ids=lambda each: each.line)
+def test_commands_for_a_broker_run(command: Command, kafka4: RunningTarget, folder: Path) -> None:
+    line = command.line.replace(ADDRESS, kafka4.bootstrap) + " --smoke"
+    run_command(Command(line, command.code), folder, prepare_folder(folder, README))
 
 
 def test_the_profile_in_the_readme_is_one(tmp_path: Path) -> None:
@@ -83,10 +68,50 @@ def test_the_profile_in_the_readme_is_one(tmp_path: Path) -> None:
     assert load_profile(tmp_path / "profile.toml").can_restart
 
 
+@pytest.mark.slow
+def test_the_test_suite_in_the_readme_is_one(pytester: pytest.Pytester) -> None:
+    (code,) = fenced_blocks(README, "python")
+    (pytester.path / "coordinator.py").write_text(
+        "from tests.support.coordinators_under_test import WrappedAsyncCoordinator as Coordinator\n"
+    )
+    (pytester.path / "test_it.py").write_text(code)
+    result = run_apart(pytester, "-k", "HB-04 or JOIN-04")
+    assert result.parseoutcomes()["passed"] == 2
+
+
+def test_the_picture_is_that_of_the_finding() -> None:
+    assert fenced_blocks(README, "mermaid") == [finding_as_mermaid(DOCS)]
+
+
+@pytest.mark.mock
+def test_the_finding_is_true(mock: RunningTarget, folder: Path) -> None:
+    environment = prepare_folder(folder, README)
+    profile = ROOT / "tests" / "targets" / "mock.toml"
+    trace = DOCS / "examples" / "finding" / "librdkafka-mock.jsonl"
+    done = run_line(f"fencepost replay {trace} kafka://{mock.bootstrap} --profile {profile}", folder, environment)
+    assert done.returncode == 1 and "COMMIT-02" in done.stdout and "REBALANCE_IN_PROGRESS" in done.stdout, done.stdout
+
+
+def test_the_numbers_are_those_of_the_kit() -> None:
+    kafka = json.loads(KAFKA.read_text())
+    bugs = json.loads(BUG_RESULTS.read_text())["rows"]
+    found = sum(bool(row["found_by"]) for row in bugs)
+    text = " ".join(README.split())
+    assert f"It has {len(CATALOGUE)} requirements" in text
+    assert kafka["outcome"]["verdicts"]["fail"] == kafka["outcome"]["verdicts"]["known"] == 0
+    assert f"none of the {kafka['outcome']['checked']} that can be checked there" in text
+    assert f"{found} of {len(bugs)} [bugs that coordinators shipped]" in text
+
+
+def test_it_is_short_and_its_links_lead_somewhere() -> None:
+    assert len(README.splitlines()) <= MAX_LINES
+    headings = {
+        re.sub(r"[^\w -]", "", each).strip().lower().replace(" ", "-") for each in re.findall(r"^#+(.*)$", README, re.M)
+    }
+    for target in re.findall(r"\]\(([^)]+)\)", README):
+        file, _, anchor = target.partition("#")
+        assert (ROOT / file).exists() if file else anchor in headings, target
+
+
 def test_the_first_command_of_a_newcomer_comes_first() -> None:
     assert COMMANDS[:2] == ["pip install .", "fencepost test bundled"]
-
-
-def test_an_unknown_command_is_refused() -> None:
-    with pytest.raises(AssertionError, match="cannot run: rm -r"):
-        runnable_command("rm -r x", "", Path())

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from fencepost.conformance.testing.recording import Recorder, Recording
     from fencepost.conformance.testing.served import ServedCoordinator
     from fencepost.conformance.testing.session import RunView
+    from fencepost.conformance.testing.streams import in_memory_stream
     from fencepost.conformance.testing.targets import broker
     from fencepost.conformance.testing.violation import Undecided, Violation
     from fencepost.model.settings import Settings
@@ -58,6 +59,7 @@ __all__ = [
     "broker",
     "conformance",
     "in_memory",
+    "in_memory_stream",
     "judge",
 ]
 
@@ -78,6 +80,7 @@ _HOMES = {
     "conformance.testing.recording": ("Recorder", "Recording"),
     "conformance.testing.served": ("ServedCoordinator",),
     "conformance.testing.session": ("RunView",),
+    "conformance.testing.streams": ("in_memory_stream",),
     "conformance.testing.targets": ("broker",),
     "conformance.testing.violation": ("Undecided", "Violation"),
     "model.settings": ("Settings",),

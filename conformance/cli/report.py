@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of reports")
     parser.epilog = (
         "Of traces it tells the story of each group: generations, members, who left and why, how long each rebalance "
-        "took and who held it up; --json and --junit have the report that `fencepost judge` gives. "
+        "took and who held it up; --json has them beside the report that `fencepost judge` gives, --junit the report. "
         "Several reports make one page with a column for each. The exit code is that of the report, 0 for several; "
         "with --compare it is 1 if a requirement is newly broken or no longer checked."
     )
@@ -126,6 +126,7 @@ def tell_traces(traces: Sequence[Path], options: argparse.Namespace, console: Co
     from fencepost.conformance.pages.incident_page import to_incident_html
     from fencepost.conformance.pages.markdown import to_markdown
     from fencepost.conformance.reports.incident_text import render_histories, render_verdict
+    from fencepost.conformance.reports.json_report import to_json
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run import runner
     from fencepost.traces.history.timeline import TraceHistory
@@ -137,6 +138,7 @@ def tell_traces(traces: Sequence[Path], options: argparse.Namespace, console: Co
     histories: list[TraceHistory] = []
     renderers = {
         **RENDERERS,
+        "--json": lambda report: to_json(report, histories),
         "--html": lambda report: to_incident_html(histories, report),
         "--markdown": lambda report: to_incident_markdown(histories, to_markdown(report)),
     }

@@ -60,6 +60,11 @@ class RegistryEntry:
         """The name of the version's folder."""
         return self.folder.name
 
+    @property
+    def path(self) -> str:
+        """The path of its page on the site."""
+        return f"{COORDINATORS}/{self.implementation}/{self.version}"
+
 
 def find_entries(root: Path) -> list[Path]:
     """The folders of the entries below a registry, an implementation or an entry, by name. Raises `RegistryError` if

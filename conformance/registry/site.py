@@ -11,6 +11,7 @@ from fencepost.conformance.diagrams.svg import clean
 from fencepost.conformance.pages.elements import command_line, element, listing, section, table, verdict_mark
 from fencepost.conformance.pages.html_page import make_page, to_html
 from fencepost.conformance.registry.entries import COORDINATORS, RegistryEntry
+from fencepost.conformance.registry.feed import to_feed
 from fencepost.conformance.reports.document import count_tiers
 from fencepost.conformance.reports.text import outcome_line
 from fencepost.conformance.results import RequirementResult, Verdict
@@ -29,9 +30,9 @@ SITE_VERSION = 1
 def build_site(entries: Sequence[RegistryEntry]) -> dict[str, str]:
     """The texts of the site's files by their paths."""
     ordered = sorted(entries, key=entry_order)
-    site = {"index.html": index_page(ordered), "index.json": index_json(ordered)}
+    site = {"index.html": index_page(ordered), "index.json": index_json(ordered), "feed.xml": to_feed(ordered)}
     for entry in ordered:
-        base = report_base(entry)
+        base = entry.path
         site[f"{base}/index.html"] = to_html(entry.report)
         site |= {f"badges/{base}/{name}": text for name, text in badges_for(entry).items()}
     for implementation, versions in by_implementation(ordered):
@@ -60,16 +61,11 @@ def by_implementation(entries: Sequence[RegistryEntry]) -> Iterator[tuple[str, l
         yield name, list(found)
 
 
-def report_base(entry: RegistryEntry) -> str:
-    """The path of an entry."""
-    return f"{COORDINATORS}/{entry.implementation}/{entry.version}"
-
-
 def badges_for(entry: RegistryEntry) -> dict[str, str]:
     """The badges of an entry, one for each tier."""
     files: dict[str, str] = {}
     for tier in Tier:
-        files |= badge_files(make_badge(entry.report, tier), f"{report_base(entry)}/index.html")
+        files |= badge_files(make_badge(entry.report, tier), f"{entry.path}/index.html")
     return files
 
 
@@ -80,7 +76,7 @@ def index_page(entries: Sequence[RegistryEntry]) -> str:
     """The matrix of implementations and tiers."""
     rows = (
         [
-            f'<a href="{report_base(entry)}/index.html">{clean(entry.about.name)} {clean(entry.version)}</a>',
+            f'<a href="{entry.path}/index.html">{clean(entry.about.name)} {clean(entry.version)}</a>',
             *(tier_cell(entry, tier) for tier in Tier),
             clean(day_and_catalogue(entry)),
         ]
@@ -96,7 +92,7 @@ def index_page(entries: Sequence[RegistryEntry]) -> str:
     )
     body = "<header><h1>Coordinators of the Kafka group protocol</h1></header>"
     body += section("matrix", "Reports", *(f"<p>{clean(rule)}</p>" for rule in RULES), matrix)
-    body += section("implementations", "Implementations", f"<ul>{links}</ul>")
+    body += section("implementations", "Implementations", f"<ul>{links}</ul>", '<p><a href="feed.xml">Feed</a></p>')
     body += section("requirements", "Requirements", f"<p>{requirements}</p>")
     return make_page("Fencepost registry", f"<main>{body}</main>")
 
@@ -156,7 +152,7 @@ def requirement_page(requirement: Requirement, entries: Sequence[RegistryEntry])
     for entry in entries:
         result = next((each for each in entry.report.results if each.id == requirement.id), None)
         if result is not None:
-            name = f'<a href="../{report_base(entry)}/index.html#{requirement.id}">{clean(entry.about.name)}</a>'
+            name = f'<a href="../{entry.path}/index.html#{requirement.id}">{clean(entry.about.name)}</a>'
             answer = entry.about.answers.get(requirement.id, "")
             told = f"{how_it_responds(result)}{f'; its maintainers: {answer}' if answer else ''}"
             rows.append([f"{name} {clean(entry.version)}", verdict_mark(result.verdict), clean(told)])
@@ -199,6 +195,6 @@ def entry_row(entry: RegistryEntry) -> Mapping[str, object]:
         "outcome": outcome_line(entry.report),
         "tiers": count_tiers(entry.report),
         "started": entry.report.provenance.started if entry.report.provenance is not None else None,
-        "badge": f"badges/{report_base(entry)}/fencepost.json",
-        "report": f"{report_base(entry)}/index.html",
+        "badge": f"badges/{entry.path}/fencepost.json",
+        "report": f"{entry.path}/index.html",
     }

@@ -1,6 +1,6 @@
 """The JSON report as classes. Their fields are its fields; what follows from others is checked when it is read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -21,6 +21,7 @@ from fencepost.conformance.results import (
     Verdict,
 )
 from fencepost.model.catalogue.requirement import Level, Requirement, Tier
+from fencepost.traces.history.timeline import TraceHistory
 
 REPORT_VERSION: Final = 2
 
@@ -103,10 +104,11 @@ class ReportDocument:
     facts: TargetFacts | None
     rules: Mapping[str, RuleCoverage]
     coverage: Coverage | None
+    histories: tuple[TraceHistory, ...] | None
 
 
-def make_document(report: Report) -> ReportDocument:
-    """The document of a report."""
+def make_document(report: Report, histories: Sequence[TraceHistory] | None = None) -> ReportDocument:
+    """The document of a report, with the histories of groups that were told of its traces."""
     requirements = report.specification.requirements
     return ReportDocument(
         fencepost=REPORT_VERSION,
@@ -130,6 +132,7 @@ def make_document(report: Report) -> ReportDocument:
         facts=report.facts,
         rules=dict(sorted(report.rules.items())),
         coverage=report.coverage,
+        histories=tuple(histories) if histories is not None else None,
     )
 
 

@@ -1,6 +1,7 @@
 """The report as JSON: written by `--json` and read back by later commands."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from fencepost.conformance.provenance import describe_kit
@@ -10,6 +11,7 @@ from fencepost.conformance.results import Report, RequirementResult
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.catalogue.specification import Specification
 from fencepost.model.errors import FencepostError
+from fencepost.traces.history.timeline import TraceHistory
 
 DERIVED_FIELDS = ("outcome", "tiers", "causes")
 """The fields of a report that follow from others."""
@@ -19,9 +21,10 @@ class ReportError(FencepostError):
     """A text is not a report; the message is one clear line."""
 
 
-def to_json(report: Report) -> str:
-    """The report as indented JSON text that ends in a newline. Equal reports give equal texts."""
-    return to_text(to_plain(make_document(report)))
+def to_json(report: Report, histories: Sequence[TraceHistory] | None = None) -> str:
+    """The report as indented JSON text that ends in a newline, with the histories of groups if there are any. Equal
+    reports give equal texts."""
+    return to_text(to_plain(make_document(report, histories)))
 
 
 def report_schema() -> str:
@@ -30,7 +33,7 @@ def report_schema() -> str:
 
 
 def from_json(text: str, specification: Specification = DEFAULT_SPECIFICATION) -> Report:
-    """The report that `to_json` wrote, on requirements of the specification.
+    """The report that `to_json` wrote, on requirements of the specification, without histories.
 
     Raises `ReportError` for anything else, and says where it is wrong.
     """

@@ -5,7 +5,7 @@ each hook returns at once where no test asks for the kit.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -70,6 +70,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         from fencepost.conformance.testing.session import session_of
 
         session_of(session.config).select(session.items)
+
+
+def pytest_report_collectionfinish(items: Sequence[pytest.Item]) -> str | None:
+    """The line on the kit at the head of a session that uses it."""
+    if any(CASE in getattr(item, "fixturenames", ()) for item in items):
+        from fencepost.conformance.testing.session import describe_cases
+
+        return describe_cases(items)
+    return None
 
 
 @pytest.hookimpl(tryfirst=True)

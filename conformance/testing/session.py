@@ -1,6 +1,6 @@
 """The test session: its runs, one for each target, and the reports that come of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,9 +9,11 @@ import pytest
 
 from fencepost.conformance.analysis.report_builder import merge_reports
 from fencepost.conformance.pages.html_page import to_html
+from fencepost.conformance.provenance import describe_kit
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.text import render_summary
 from fencepost.conformance.results import Report, RequirementResult, Scope
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.testing.case import Case, CaseContext, CaseId
 from fencepost.conformance.testing.collection import CASE, choice_of
 from fencepost.conformance.testing.group_schedule import GroupSchedule
@@ -242,6 +244,16 @@ def exception_note(exceptions: Sequence[str]) -> Iterator[str]:
         scenarios = "1 scenario" if len(exceptions) == 1 else f"{len(exceptions)} scenarios"
         lines = [f"The coordinator raised an exception in {scenarios}, the first was:", *exceptions[0].splitlines()]
         yield "\n  ".join(lines)
+
+
+def describe_cases(items: Iterable[pytest.Item]) -> str:
+    """The kit, its catalogue, and how many of the requirements and random schedules were selected."""
+    cases = {case_of(item) for item in items if CASE in getattr(item, "fixturenames", ())}
+    kit = describe_kit(DEFAULT_SPECIFICATION)
+    requirements, schedules = len({case.requirement for case in cases} - {""}), sum(case.size for case in cases)
+    drawn = f", {schedules} random schedules" if schedules else ""
+    chosen = f"{requirements} of {kit.requirements} requirements{drawn}"
+    return f"fencepost: {kit.version}, catalogue {kit.catalogue[:12]}, {chosen}"
 
 
 def case_of(item: pytest.Item) -> CaseId:

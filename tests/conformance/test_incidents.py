@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,9 +16,11 @@ from fencepost.conformance.cli.report_sources import SourceError, SourceKind, ki
 from fencepost.conformance.pages.html_page import from_html, to_html
 from fencepost.conformance.pages.incident_markdown import to_incident_markdown
 from fencepost.conformance.pages.incident_page import to_incident_html
+from fencepost.conformance.reports.document import ReportDocument
 from fencepost.conformance.reports.incident_text import render_histories
 from fencepost.conformance.reports.incident_words import Clock, MemberNames, format_span, rebalance_sentences
-from fencepost.conformance.reports.json_report import from_json, to_json
+from fencepost.conformance.reports.json_report import from_json, report_schema, to_json
+from fencepost.conformance.reports.typed_json import from_plain, to_plain
 from fencepost.traces.history.timeline import (
     CauseKind,
     ChangeCause,
@@ -283,3 +286,21 @@ def test_a_violation_is_told_in_full_and_is_the_exit_code(tmp_path: Path, capsys
     assert main(["report", str(tmp_path / "wrong.jsonl")]) == 1
     text = capsys.readouterr().out
     assert text.startswith("1") and "GEN-02" in text and "NOT CONFORMANT" in text
+
+
+def test_the_json_has_the_story(tmp_path: Path, capsys: Capture) -> None:
+    trace, file = tmp_path / "group.jsonl", tmp_path / "r.json"
+    trace.write_bytes((DATA / "group.jsonl").read_bytes())
+    assert main(["report", str(trace), "--json", str(file)]) == 0
+    told = json.loads(file.read_text())
+    (history,) = told["histories"]
+    (group,) = history["groups"]
+    assert group["generation"] == group["rebalances"][-1]["generation"] and group["members"]
+    document = from_plain(ReportDocument, told)
+    assert document.histories is not None and to_plain(document) == told
+    jsonschema.validate(told, json.loads(report_schema()))
+    assert to_json(from_json(file.read_text())) == to_json(from_json(json.dumps({**told, "histories": []})))
+
+
+def test_a_report_without_a_trace_has_no_story() -> None:
+    assert "histories" not in json.loads(to_json(KEPT))

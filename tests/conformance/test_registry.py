@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -13,6 +14,7 @@ from fencepost.adapters.in_process import InProcessTarget
 from fencepost.conformance.cli import main
 from fencepost.conformance.provenance import NamedBy
 from fencepost.conformance.registry.entries import RegistryError, read_entries, read_entry
+from fencepost.conformance.registry.feed import to_feed
 from fencepost.conformance.registry.reproduce import find_differences
 from fencepost.conformance.registry.site import build_site, version_order
 from fencepost.conformance.reports.json_report import to_json
@@ -233,3 +235,28 @@ def test_the_report_on_the_bundled_coordinator_is_reproduced(tmp_path: Path, cap
     shutil.copytree(COMMITTED / "coordinators" / "fencepost-bundled", entry)
     assert main(["registry", "reproduce", str(entry)]) == 0
     assert "CONFORMANT" in capsys.readouterr().out
+
+
+ATOM = "{http://www.w3.org/2005/Atom}"
+
+
+def test_the_feed_has_the_newest_report_first(registry: Path) -> None:
+    later = replace(PROVENANCE, started="2031-01-01T00:00:00Z")
+    add_entry(registry, "1.11.0", replace(ALL_KEPT, provenance=later), about=ABOUT, name="other")
+    site = build_site(list(read_entries(registry)))
+    feed = ElementTree.fromstring(site["feed.xml"])
+    titles = [entry.findtext(f"{ATOM}title") for entry in feed.iter(f"{ATOM}entry")]
+    assert titles[0] == "Acme 1.11.0" and len(titles) == 3
+    assert feed.findtext(f"{ATOM}updated") == later.started
+    for entry in feed.iter(f"{ATOM}entry"):
+        assert all(entry.findtext(f"{ATOM}{name}") for name in ("id", "updated", "summary"))
+        link = entry.find(f"{ATOM}link")
+        assert link is not None and link.attrib["href"] in site
+    assert "feed.xml" in site["index.html"]
+
+
+def test_a_feed_takes_hostile_texts_and_no_report(tmp_path: Path) -> None:
+    assert len(ElementTree.fromstring(to_feed([]))) == 6
+    add_entry(tmp_path, "1", ALL_KEPT, about=f"name = '{HOSTILE}'\nlanguage = 'C'\nlicense = 'MIT'\n")
+    feed = ElementTree.fromstring(to_feed(list(read_entries(tmp_path))))
+    assert "<img" in str(feed.findtext(f"{ATOM}entry/{ATOM}title"))

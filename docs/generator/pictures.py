@@ -1,0 +1,117 @@
+"""The pictures of the documentation, drawn by the kit: scenarios on the bundled coordinator, findings, timelines."""
+
+import asyncio
+import tempfile
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from fencepost.adapters.virtual_clock import run_virtual_in_thread
+from fencepost.conformance import pages
+from fencepost.conformance.analysis.root_cause import violations_in
+from fencepost.conformance.diagrams.coverage import draw_coverage
+from fencepost.conformance.diagrams.mermaid import to_mermaid
+from fencepost.conformance.diagrams.phases import follow_phases
+from fencepost.conformance.diagrams.sequence import SequenceDiagram, draw_sequence
+from fencepost.conformance.diagrams.svg import to_svg
+from fencepost.conformance.diagrams.timeline import draw_timeline
+from fencepost.conformance.plan import BUNDLED, Plan
+from fencepost.conformance.profile import Profile
+from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
+from fencepost.conformance.reports.incident_words import Clock, names_in
+from fencepost.conformance.reports.json_report import from_json
+from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.run.runner import judge_files
+from fencepost.traces.events import Event, Header
+from fencepost.traces.files.trace_files import open_trace
+from fencepost.traces.history.timeline import TraceHistory
+from fencepost.traces.history.trace_history import HistoryRecorder
+from fencepost.traces.importers.broker_log import import_log
+from fencepost.traces.judge.judge import judge
+
+FINDING, TIMELINE, COVERAGE = "finding", "timeline", "coverage"
+SHOWN = "COMMIT-02"
+"""The requirement that the finding violates; its trace violates others, too."""
+
+
+def draw_picture(name: str, docs: Path) -> str:
+    """The picture of a name as an SVG file: `finding`, `timeline` and `coverage` are of the examples under `docs`, any
+    other is the name of a scenario. Raises `KeyError` for a scenario that there is none of."""
+    if name == FINDING:
+        return standalone(draw_finding(docs))
+    if name == TIMELINE:
+        return standalone(draw_incident(docs))
+    if name == COVERAGE:
+        return standalone(draw_seen_transitions(docs))
+    return standalone(draw_scenario(name))
+
+
+def draw_scenario(name: str) -> str:
+    """A scenario on the bundled coordinator."""
+    header, events = play(name)
+    diagram = draw_sequence(events)
+    return to_svg(
+        diagram, follow_phases(header, events, diagram.steps), name.replace("-", " "), "A schedule and its responses."
+    )
+
+
+@cache
+def play(name: str) -> tuple[Header, tuple[Event, ...]]:
+    """The trace of a scenario on the bundled coordinator."""
+    scenario = next((each for each in DEFAULT_PROTOCOL.scenarios if each.name == name), None)
+    if scenario is None:
+        raise KeyError(f"no scenario {name!r}")
+    run = asyncio.run(run_virtual_in_thread(BundledRun(Plan(BUNDLED), Profile()).play(scenario, "picture")))
+    return run.header, run.events
+
+
+def finding_trace(docs: Path) -> tuple[Header, tuple[Event, ...]]:
+    """The trace of the true finding that the documentation shows."""
+    header, events = open_trace(docs / "examples" / "finding" / "librdkafka-mock.jsonl")
+    return header, tuple(events)
+
+
+def finding_diagram(docs: Path) -> tuple[Header, tuple[Event, ...], SequenceDiagram]:
+    """That finding as a diagram, up to the response that is wrong."""
+    header, events = finding_trace(docs)
+    wrong = next(each.sequence for each in violations_in(judge(header, events)) if each.requirement == SHOWN)
+    return header, events, draw_sequence(events, wrong)
+
+
+def draw_finding(docs: Path) -> str:
+    """The true finding."""
+    header, events, diagram = finding_diagram(docs)
+    return to_svg(diagram, follow_phases(header, events, diagram.steps), "A finding", "The last response is wrong.")
+
+
+def finding_as_mermaid(docs: Path) -> str:
+    """The true finding as Mermaid text, for README.md."""
+    return to_mermaid(finding_diagram(docs)[2])
+
+
+def draw_incident(docs: Path) -> str:
+    """The timeline of the group in the broker log of the tutorial."""
+    histories: list[TraceHistory] = []
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(folder) / "group.jsonl"
+        import_log([docs / "examples" / "incident" / "server.log"], trace)
+        judge_files([trace], lambda _: None, lambda path, header: HistoryRecorder(path, header, histories))
+    (history,) = histories
+    group = history.groups[0]
+    return draw_timeline(group, names_in(group), Clock(history.began), f"Group {group.group}")
+
+
+def draw_seen_transitions(docs: Path) -> str:
+    """The transitions that a run on the bundled coordinator took."""
+    file = docs / "registry" / "coordinators" / "fencepost-bundled" / "0.1.0" / "report.json"
+    coverage = from_json(file.read_text(encoding="utf-8")).coverage
+    assert coverage is not None
+    return draw_coverage(coverage)
+
+
+def standalone(svg: str) -> str:
+    """An SVG element as a file of its own, with the colours of the kit's pages on their own ground."""
+    style = files(pages).joinpath("style.css").read_text(encoding="utf-8")
+    head, _, rest = svg.partition(">")
+    ground = "svg { background: var(--paper); }"
+    return f'{head} xmlns="http://www.w3.org/2000/svg"><style>{style}\n{ground}</style>{rest}\n'
