@@ -28,7 +28,7 @@ ORDER = {
         model/catalogue  model/catalogue/classic
         model/classic/core  model/classic/messages  model/classic  model/classic/coordinator  model/classic/member
         model/classic/kernel  model/classic/rules  model/classic/theorems
-        model/draining
+        model/draining  model/assignors
         model/explore  model/explore/classic
         model/proofs  model/proofs/classic  model/proofs/draining  model/proofs/registry
     """,

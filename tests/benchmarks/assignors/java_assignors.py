@@ -1,0 +1,73 @@
+"""Kafka's own assignors, in a Java that runs beside and answers a line for each group."""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember, TopicPartition
+from tests.targets.kafka.installation import find_java, install
+
+PROGRAM = Path(__file__).with_name("KafkaAssignors.java")
+QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
+
+
+class JavaAssignorError(Exception):
+    """A Java class failed on a group; the message is the name of the exception."""
+
+
+class JavaAssignors:
+    """The Java, as a context manager. Raises MissingDependencyError without a Java, Maven or Kafka's jars."""
+
+    def __init__(self, version: str) -> None:
+        jars = install(version) / "jars" / "*"
+        command = [find_java(), "-Xmx2g", QUIET, "-cp", str(jars), str(PROGRAM)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.communicate()
+
+    def assign(
+        self, name: str, members: Sequence[GroupMember], cluster: ClusterTopics, repeats: int = 1
+    ) -> tuple[float, Assignment]:
+        """The seconds of the best of the later repeats, and the assignment. Raises JavaAssignorError."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        group = f"{write_topics(cluster)};{' '.join(map(write_member, members))}"
+        self.process.stdin.write(f"{name};{repeats};{group}\n")
+        self.process.stdin.flush()
+        told, _, rest = self.process.stdout.readline().rstrip("\n").partition(";")
+        if not told.isdigit():
+            raise JavaAssignorError(rest or "the Java has ended")
+        return int(told) / 1e9, read_assignments(rest)
+
+
+def write_topics(cluster: ClusterTopics) -> str:
+    """The topics, each as `name:count`, or as `name:racks/racks` with a `+` between racks."""
+    words = []
+    for topic, count in cluster.partitions.items():
+        near = cluster.racks.get(topic)
+        shape = str(count) if not near or not count else "/".join("+".join(sorted(each)) for each in near[:count])
+        words.append(f"{topic}:{shape}")
+    return " ".join(words)
+
+
+def write_member(member: GroupMember) -> str:
+    """The member as `id|instance|rack|topics|user data|owned|generation`."""
+    one = member.subscription
+    user_data = (one.user_data or b"").hex()
+    owned = ",".join(f"{topic}-{number}" for topic, number in one.owned)
+    fields = (member.id, member.instance_id or "", one.rack or "", ",".join(one.topics), user_data, owned)
+    return "|".join((*fields, str(one.generation)))
+
+
+def read_assignments(text: str) -> dict[str, tuple[TopicPartition, ...]]:
+    """The assignment that the Java wrote."""
+    found = {}
+    for word in text.split(" "):
+        member, _, partitions = word.partition("|")
+        pairs = (item.rsplit("-", 1) for item in partitions.split(",") if item)
+        found[member] = tuple((topic, int(number)) for topic, number in pairs)
+    return found
