@@ -6,7 +6,7 @@ Moves of one topic's partitions from a member to another and back cancel out.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from fencepost.model.assignors.audiences import Audiences
 from fencepost.model.assignors.claims import NO_OWNER, older_owners
@@ -69,6 +69,11 @@ def is_improvement(larger: int, smaller: int) -> Truth:
     return larger > smaller + 1
 
 
+def choose_returning(partitions: Collection[int]) -> int:
+    """Which of the partitions goes back to where it was; the rules leave it open."""
+    return min(partitions)
+
+
 class _Improvement:
     """Moves partitions to smaller members until none can be moved."""
 
@@ -104,7 +109,7 @@ class _Improvement:
         origin = self.origins.get(code, self.holders[code])
         back = self.moves.get((topic, target, origin))
         if back and is_improvement(sizes[origin], sizes[target]):
-            code = min(back)
+            code = choose_returning(back)
         holder, origin = self.holders[code], self.origins.pop(code, self.holders[code])
         self.moves[topic, origin, holder].discard(code)
         if origin != target:
