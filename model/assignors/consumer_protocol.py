@@ -74,8 +74,8 @@ def encode_sticky_user_data(partitions: Iterable[TopicPartition], generation: in
 
 def decode_sticky_user_data(data: bytes | None) -> tuple[tuple[TopicPartition, ...], int] | None:
     """The claim and its generation, NO_GENERATION in the older layout; None if the bytes are neither (STICKY-11)."""
-    for version in (1, 0):
-        decoded = decode_body(STICKY_USER_DATA, version, data or b"")
+    for version in (1, 0) if data else ():
+        decoded = decode_body(STICKY_USER_DATA, version, data)
         if _fault_of(decoded) is None:
             body = decoded.body
             return _flatten(body["previous_assignment"]), body.get("generation", NO_GENERATION)
@@ -89,7 +89,9 @@ def encode_cooperative_user_data(generation: int = NO_GENERATION) -> bytes:
 
 def decode_cooperative_user_data(data: bytes | None) -> int:
     """The generation in the user data, NO_GENERATION if there is none."""
-    decoded = decode_body(COOPERATIVE_USER_DATA, 0, data or b"")
+    if not data:
+        return NO_GENERATION
+    decoded = decode_body(COOPERATIVE_USER_DATA, 0, data)
     return NO_GENERATION if _fault_of(decoded) is not None else int(decoded.body["generation"])
 
 

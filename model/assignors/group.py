@@ -65,6 +65,11 @@ def members_by_id(members: Iterable[GroupMember]) -> dict[str, GroupMember]:
     return {member.id: member for member in members}
 
 
+def is_uniform(members: Iterable[GroupMember]) -> bool:
+    """Whether all members subscribe to the same topics, those that do not exist included."""
+    return len({frozenset(topics) for topics in {member.subscription.topics for member in members}}) <= 1
+
+
 def participating_topics(members: Iterable[GroupMember], cluster: ClusterTopics) -> list[str]:
     """The topics that take part: a member subscribes to them, and they have partitions. Ordered by name (ASSIGN-05)."""
     wanted = {topic for topics in {member.subscription.topics for member in members} for topic in topics}

@@ -17,6 +17,7 @@ from fencepost.model.assignors.group import (
     ClusterTopics,
     GroupMember,
     TopicPartition,
+    is_uniform,
     member_order,
     members_by_id,
     participating_topics,
@@ -149,7 +150,7 @@ def find_split_topics(members: Members, cluster: ClusterTopics, assignment: Assi
 
 def find_uneven_totals(members: Members, cluster: ClusterTopics, assignment: Assignment) -> Iterator[str]:
     """Members with two partitions more than another, though all subscribe to the same topics (P4, round robin)."""
-    if _is_uniform(members):
+    if is_uniform(members):
         sizes = {member_id: len(partitions) for member_id, partitions in assignment.items()}
         if sizes and max(sizes.values()) - min(sizes.values()) > 1:
             yield f"the sizes {sizes} differ by more than 1"
@@ -183,7 +184,7 @@ def find_needless_moves(
 
     def check(members: Members, cluster: ClusterTopics, assignment: Assignment) -> Iterator[str]:
         group = make_sticky_group(members, cluster, read_claim)
-        if not members or not _is_uniform(members) or group.racks is not None:
+        if not members or not is_uniform(members) or group.racks is not None:
             return
         most, quota = 0, Quota(*divmod(len(group.owners), len(group.members)))
         for owned in group.claims_in_rack():
@@ -231,11 +232,6 @@ def _valid_claims(group: StickyGroup) -> dict[str, set[TopicPartition]]:
         if owner >= 0:
             found[group.members[owner].id].add(group.index.names[code])
     return found
-
-
-def _is_uniform(members: Members) -> bool:
-    """Whether all members subscribe to the same topics."""
-    return len({frozenset(member.subscription.topics) for member in members}) <= 1
 
 
 VALID = (Property("valid", "ASSIGN-01", find_invalid), Property("at most once", "ASSIGN-02", find_doubles))

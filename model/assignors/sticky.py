@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from fencepost.model.assignors.claims import NO_OWNER, cooperative_claim, sticky_claim
 from fencepost.model.assignors.general import assign_generally
-from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember
+from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember, is_uniform
 from fencepost.model.assignors.sticky_group import StickyGroup, make_sticky_group
 from fencepost.model.assignors.uniform import assign_uniformly
 
@@ -34,5 +34,4 @@ def _assign_target(group: StickyGroup) -> list[list[int]]:
     """The balanced assignment that keeps claims, by position."""
     if not group.members:
         return []
-    is_uniform = len({frozenset(member.subscription.topics) for member in group.members}) == 1
-    return assign_uniformly(group) if is_uniform else assign_generally(group)
+    return assign_uniformly(group) if is_uniform(group.members) else assign_generally(group)

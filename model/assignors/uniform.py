@@ -30,6 +30,8 @@ def _keep_claims(group: StickyGroup, quota: Quota) -> tuple[list[list[int]], Quo
     given = group.claims_in_rack()
     for position in group.order:
         claims = given[position]
+        if not claims:
+            continue
         kept = kept_claims(quota, len(claims))
         if kept < len(claims):
             # The highest numbers go, so that each topic sheds its share (KAFKA-16277).

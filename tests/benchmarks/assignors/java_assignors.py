@@ -3,6 +3,7 @@
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from select import select
 from typing import Self
 
 from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember, TopicPartition
@@ -16,13 +17,21 @@ class JavaAssignorError(Exception):
     """A Java class failed on a group; the message is the name of the exception."""
 
 
+class JavaTimeoutError(Exception):
+    """The Java did not answer in time; it has been ended, and another is there."""
+
+
 class JavaAssignors:
     """The Java, as a context manager. Raises MissingDependencyError without a Java, Maven or Kafka's jars."""
 
     def __init__(self, version: str) -> None:
         jars = install(version) / "jars" / "*"
-        command = [find_java(), "-Xmx2g", QUIET, "-cp", str(jars), str(PROGRAM)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        # One thread collects garbage, so that the work of the main thread is what counts.
+        self.command = [find_java(), "-Xmx2g", "-XX:+UseSerialGC", QUIET, "-cp", str(jars), str(PROGRAM)]
+        self.process = self._start()
+
+    def _start(self) -> "subprocess.Popen[str]":
+        return subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def __enter__(self) -> Self:
         return self
@@ -31,13 +40,26 @@ class JavaAssignors:
         self.process.communicate()
 
     def assign(
-        self, name: str, members: Sequence[GroupMember], cluster: ClusterTopics, repeats: int = 1
+        self,
+        name: str,
+        members: Sequence[GroupMember],
+        cluster: ClusterTopics,
+        repeats: int = 1,
+        limit_s: float | None = None,
     ) -> tuple[float, Assignment]:
-        """The seconds of the best of the later repeats, and the assignment. Raises JavaAssignorError."""
+        """The processor seconds of the best of the later repeats, and the assignment.
+
+        Raises JavaAssignorError, and JavaTimeoutError after `limit_s` seconds of the clock.
+        """
         assert self.process.stdin is not None and self.process.stdout is not None
         group = f"{write_topics(cluster)};{' '.join(map(write_member, members))}"
         self.process.stdin.write(f"{name};{repeats};{group}\n")
         self.process.stdin.flush()
+        if limit_s is not None and not select([self.process.stdout], [], [], limit_s)[0]:
+            self.process.kill()
+            self.process.communicate()
+            self.process = self._start()
+            raise JavaTimeoutError
         told, _, rest = self.process.stdout.readline().rstrip("\n").partition(";")
         if not told.isdigit():
             raise JavaAssignorError(rest or "the Java has ended")
