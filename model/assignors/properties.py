@@ -31,7 +31,7 @@ Check: TypeAlias = Callable[[Members, ClusterTopics, Assignment], Iterator[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Property:
+class AssignorProperty:
     """A promise of an assignor: the requirement that says it, and the check."""
 
     name: str
@@ -43,7 +43,7 @@ class Property:
 class BrokenProperty:
     """A place where an assignment breaks a promise, in a sentence."""
 
-    property: Property
+    property: AssignorProperty
     sentence: str
 
     def __str__(self) -> str:
@@ -234,33 +234,36 @@ def _valid_claims(group: StickyGroup) -> dict[str, set[TopicPartition]]:
     return found
 
 
-VALID = (Property("valid", "ASSIGN-01", find_invalid), Property("at most once", "ASSIGN-02", find_doubles))
-ALL_MEMBERS = Property("all members", "ASSIGN-04", find_missing_members)
-COMPLETE = Property("complete", "ASSIGN-03", find_unassigned)
+VALID = (
+    AssignorProperty("valid", "ASSIGN-01", find_invalid),
+    AssignorProperty("at most once", "ASSIGN-02", find_doubles),
+)
+ALL_MEMBERS = AssignorProperty("all members", "ASSIGN-04", find_missing_members)
+COMPLETE = AssignorProperty("complete", "ASSIGN-03", find_unassigned)
 ANY_ASSIGNOR = (*VALID, ALL_MEMBERS)
 EAGER = (*ANY_ASSIGNOR, COMPLETE)
 STICKY = (
     *EAGER,
-    Property("balanced", "STICKY-02", find_improvable),
-    Property("balanced for equal subscriptions", "STICKY-01", find_uneven_totals),
-    Property("sticky", "STICKY-03", find_needless_moves(sticky_claim)),
-    Property("unchanged if balanced", "STICKY-04", find_disturbed(sticky_claim)),
+    AssignorProperty("balanced", "STICKY-02", find_improvable),
+    AssignorProperty("balanced for equal subscriptions", "STICKY-01", find_uneven_totals),
+    AssignorProperty("sticky", "STICKY-03", find_needless_moves(sticky_claim)),
+    AssignorProperty("unchanged if balanced", "STICKY-04", find_disturbed(sticky_claim)),
 )
-PROPERTIES: Mapping[str, tuple[Property, ...]] = MappingProxyType(
+PROPERTIES: Mapping[str, tuple[AssignorProperty, ...]] = MappingProxyType(
     {
         "range": (
             *EAGER,
-            Property("balanced by topic", "RANGE-02", find_uneven_topics),
-            Property("co-partitioned", "RANGE-06", find_split_topics),
+            AssignorProperty("balanced by topic", "RANGE-02", find_uneven_topics),
+            AssignorProperty("co-partitioned", "RANGE-06", find_split_topics),
         ),
-        "roundrobin": (*EAGER, Property("balanced for equal subscriptions", "RR-04", find_uneven_totals)),
+        "roundrobin": (*EAGER, AssignorProperty("balanced for equal subscriptions", "RR-04", find_uneven_totals)),
         "sticky": STICKY,
         "cooperative-sticky": (
             *ANY_ASSIGNOR,
-            Property("complete or withheld", "COOP-10", find_needlessly_withheld),
-            Property("cooperative-safe", "COOP-09", find_unsafe),
-            Property("sticky", "STICKY-03", find_needless_moves(cooperative_claim)),
-            Property("unchanged if balanced", "STICKY-04", find_disturbed(cooperative_claim)),
+            AssignorProperty("complete or withheld", "COOP-10", find_needlessly_withheld),
+            AssignorProperty("cooperative-safe", "COOP-09", find_unsafe),
+            AssignorProperty("sticky", "STICKY-03", find_needless_moves(cooperative_claim)),
+            AssignorProperty("unchanged if balanced", "STICKY-04", find_disturbed(cooperative_claim)),
         ),
     }
 )

@@ -44,17 +44,18 @@ def assign_range(members: Sequence[GroupMember], cluster: ClusterTopics) -> Assi
     return {member.id: tuple(partitions) for member, partitions in zip(ordered, given, strict=True)}
 
 
-def block_begin(position: int, quotient: int, remainder: int) -> int:
-    """Where the block of the subscriber at this position begins: the first `remainder` blocks have one more."""
-    return position * quotient + ite(position < remainder, position, remainder)
+def block_size(position: int, quotient: int, remainder: int) -> int:
+    """The size of the block of the subscriber at this position: the first `remainder` blocks have one more."""
+    return quotient + ite(position < remainder, 1, 0)
 
 
 def blocks(subscribers: Sequence[int], count: int) -> Iterator[tuple[int, int, int]]:
     """Each subscriber that gets something of `count` partitions, with the beginning and the end of its block."""
     quotient, remainder = divmod(count, len(subscribers))
+    end = 0
     for position in range(min(count, len(subscribers))):
-        begin = block_begin(position, quotient, remainder)
-        yield subscribers[position], begin, block_begin(position + 1, quotient, remainder)
+        begin, end = end, end + block_size(position, quotient, remainder)
+        yield subscribers[position], begin, end
 
 
 def _give_by_racks(

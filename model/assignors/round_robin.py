@@ -14,6 +14,7 @@ from fencepost.model.assignors.group import (
     partitions_of,
     subscriber_positions,
 )
+from fencepost.model.logic import ite
 
 
 def assign_round_robin(members: Sequence[GroupMember], cluster: ClusterTopics) -> Assignment:
@@ -24,11 +25,14 @@ def assign_round_robin(members: Sequence[GroupMember], cluster: ClusterTopics) -
     pointer = 0
     for topic in participating_topics(ordered, cluster):
         interested = positions[topic]
-        turn = bisect_left(interested, pointer)
+        turn = bisect_left(interested, pointer) % len(interested)
         for partition in partitions_of(topic, cluster):
-            if turn == len(interested):
-                turn = 0
             given[interested[turn]].append(partition)
-            turn += 1
-        pointer = interested[turn - 1] + 1
+            pointer = interested[turn] + 1
+            turn = next_turn(turn, len(interested))
     return {member.id: tuple(partitions) for member, partitions in zip(ordered, given, strict=True)}
+
+
+def next_turn(turn: int, count: int) -> int:
+    """Whose turn it is after this one, of so many."""
+    return ite(turn + 1 < count, turn + 1, 0)
