@@ -114,7 +114,7 @@ _DRAINING = {
 _ASSIGNORS = {
     "assignors.range": "Range splits a topic into blocks that cover it and differ by at most one partition.",
     "assignors.round-robin": "Under equal subscriptions, round robin gives sizes that differ by at most 1.",
-    "assignors.quota": "Under equal subscriptions, sticky gives each member P div N partitions, and P mod N of them one more.",
+    "assignors.quota": "Under equal subscriptions, sticky gives P div N partitions each, and P mod N members one more.",
     "assignors.retention": "Under equal subscriptions, sticky keeps as many valid claims as these sizes allow.",
     "assignors.improvement": "Under differing ones, sticky ends, and no partition could go to a member with two fewer.",
 }
