@@ -74,7 +74,9 @@ def encode_sticky_user_data(partitions: Iterable[TopicPartition], generation: in
 
 def decode_sticky_user_data(data: bytes | None) -> tuple[tuple[TopicPartition, ...], int] | None:
     """The claim and its generation, NO_GENERATION in the older layout; None if the bytes are neither (STICKY-11)."""
-    for version in (1, 0) if data else ():
+    if not data:
+        return None
+    for version in (1, 0):
         decoded = decode_body(STICKY_USER_DATA, version, data)
         if _fault_of(decoded) is None:
             body = decoded.body

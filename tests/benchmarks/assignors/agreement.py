@@ -4,7 +4,7 @@ Run with `python -m tests.benchmarks.assignors.agreement`; `--cases`, `--seed` a
 compared under each assignor. Where the result depends on the order in which a hash map gives the members, or a hash
 set the partitions that might go back, the rules leave it open: Kafka's result has to be among the model's for all
 orders and choices. A result that differs otherwise is counted by the hazard of Kafka's classes that explains it
-(member.md appendix B), or as unexplained.
+(member.md appendix B; U10 is new to it), or as unexplained.
 """
 
 import argparse
@@ -24,6 +24,7 @@ from fencepost.model.assignors.sticky_group import StickyGroup, make_sticky_grou
 from tests.benchmarks.assignors.java_assignors import JavaAssignorError, JavaAssignors, write_member, write_topics
 from tests.support.random_groups import RandomGroup, draw_group
 from tests.targets.kafka.installation import VERSIONS
+from tests.targets.process import MissingDependencyError
 
 MOST_MEMBERS = 4
 """All orders of so many members are tried."""
@@ -139,16 +140,20 @@ def claimants_by_partition(group: StickyGroup) -> dict[int, list[int]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare and print a table; return 1 if a result is unexplained."""
+    """Compare and print a table; return 1 if a result is unexplained, 2 without Java or Maven."""
     parser = argparse.ArgumentParser(prog="agreement", description="Compare the assignors with Kafka's own classes.")
     parser.add_argument("--cases", type=int, default=10_000, help="groups (default: 10,000)")
     parser.add_argument("--seed", type=int, default=0, help="the first seed (default: 0)")
     parser.add_argument("--version", default=VERSIONS["4"], help=f"of Kafka (default: {VERSIONS['4']})")
     chosen = parser.parse_args(arguments)
     half = chosen.seed + chosen.cases // 2
-    with JavaAssignors(chosen.version) as java:
-        found = compare_groups(java, range(chosen.seed, half), is_odd=False)
-        found += compare_groups(java, range(half, chosen.seed + chosen.cases), is_odd=True)
+    try:
+        with JavaAssignors(chosen.version) as java:
+            found = compare_groups(java, range(chosen.seed, half), is_odd=False)
+            found += compare_groups(java, range(half, chosen.seed + chosen.cases), is_odd=True)
+    except MissingDependencyError as error:
+        print(f"agreement: {error}", file=sys.stderr)
+        return 2
     for (name, kind), count in sorted(found.items()):
         print(f"{name:20} {count:8,} {kind}")
     return 1 if any(kind == UNEXPLAINED for _, kind in found) else 0

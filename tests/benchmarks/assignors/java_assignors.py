@@ -31,7 +31,10 @@ class JavaAssignors:
         self.process = self._start()
 
     def _start(self) -> "subprocess.Popen[str]":
-        return subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        """A Java that has answered once, so that no limit is used up by its start."""
+        process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        ask(process, "range;1;t:1;member||||||-1")
+        return process
 
     def __enter__(self) -> Self:
         return self
@@ -51,19 +54,27 @@ class JavaAssignors:
 
         Raises JavaAssignorError, and JavaTimeoutError after `limit_s` seconds of the clock.
         """
-        assert self.process.stdin is not None and self.process.stdout is not None
         group = f"{write_topics(cluster)};{' '.join(map(write_member, members))}"
-        self.process.stdin.write(f"{name};{repeats};{group}\n")
-        self.process.stdin.flush()
-        if limit_s is not None and not select([self.process.stdout], [], [], limit_s)[0]:
+        answer = ask(self.process, f"{name};{repeats};{group}", limit_s)
+        if answer is None:
             self.process.kill()
             self.process.communicate()
             self.process = self._start()
             raise JavaTimeoutError
-        told, _, rest = self.process.stdout.readline().rstrip("\n").partition(";")
+        told, _, rest = answer.partition(";")
         if not told.isdigit():
             raise JavaAssignorError(rest or "the Java has ended")
         return int(told) / 1e9, read_assignments(rest)
+
+
+def ask(process: "subprocess.Popen[str]", line: str, limit_s: float | None = None) -> str | None:
+    """The line with which the Java answers, None if it does not within the limit."""
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(f"{line}\n")
+    process.stdin.flush()
+    if limit_s is not None and not select([process.stdout], [], [], limit_s)[0]:
+        return None
+    return process.stdout.readline().rstrip("\n")
 
 
 def write_topics(cluster: ClusterTopics) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.model.assignors.quotas import Quota
+from fencepost.model.assignors.quotas import Quota, quota_after
 from fencepost.model.frozen import evolve
 from fencepost.model.logic import and_, ite
 from fencepost.model.proofs.assignors import theorems
@@ -74,6 +74,6 @@ def test_other_ways_to_keep_claims_are_refuted(
 ) -> None:
     kept = theorems.term_of(keeps(theorems.QUOTA, theorems.number(theorems.CLAIMS)))
     monkeypatch.setattr(theorems, "KEPT", kept)
-    after = theorems.quota_after(theorems.QUOTA, theorems.number(kept)).extra
+    after = quota_after(theorems.QUOTA, theorems.number(kept)).extra
     monkeypatch.setattr(theorems, "EXTRA_AFTER", theorems.term_of(after))
     assert any(each.verdict == "refuted" for each in findings(assignor_lemmas()) if each.lemma.holds)
