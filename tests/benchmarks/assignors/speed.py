@@ -29,6 +29,8 @@ PARTITIONS_OF_TOPIC = 100
 GENERATION = 7
 WARMING = 40
 """Runs of Java, of which the later half counts."""
+WARMING_S = 10.0
+"""Seconds that all runs may take, at the pace of the first."""
 LONG_RUN_S = 1.0
 """A Java that takes so long is run once."""
 LIMIT_S = 20.0
@@ -110,7 +112,7 @@ def measure(java: JavaAssignors, name: str, shape: str, size: tuple[int, int], r
     try:
         theirs, _ = java.assign(name, members, cluster, 1, LIMIT_S)
         if theirs < LONG_RUN_S:
-            theirs, _ = java.assign(name, members, cluster, WARMING)
+            theirs, _ = java.assign(name, members, cluster, min(WARMING, int(WARMING_S / theirs) + 2))
     except JavaTimeoutError:
         return Timing(name, shape, *size, min(ours), LIMIT_S, is_cut=True)
     return Timing(name, shape, *size, min(ours), theirs)
