@@ -28,9 +28,10 @@ ORDER = {
         model/catalogue  model/catalogue/classic
         model/classic/core  model/classic/messages  model/classic  model/classic/coordinator  model/classic/member
         model/classic/kernel  model/classic/rules  model/classic/theorems
-        model/draining
+        model/draining  model/assignors
         model/explore  model/explore/classic
-        model/proofs  model/proofs/classic  model/proofs/draining  model/proofs/registry
+        model/proofs  model/proofs/classic  model/proofs/draining  model/proofs/assignors
+        model/proofs/registry
     """,
     "traces": """
         traces  traces/files  traces/importers
@@ -60,7 +61,7 @@ ENGINES = """
     conformance/analysis  conformance/execution  conformance/schedules  conformance/run  conformance/reports
 """
 """The packages whose modules know no protocol. A protocol's own part of an engine is in a folder of its name."""
-PROTOCOLS = ("classic", "draining")
+PROTOCOLS = ("classic", "draining", "assignors")
 KNOWS_A_PROTOCOL = {
     "traces/judge/registry.py": "fencepost.traces.judge.classic.protocol.ClassicProtocol",  # the default of judges
     "conformance/run/runner.py": "fencepost.adapters.bundled.classic.log.CorruptLogError",  # `fencepost serve`

@@ -1,10 +1,10 @@
 """`python -m tests.acceptance [SUITE] [NAME...]`: measure the thresholds of a suite, of all or of those named.
 
-Suites: conformance, pages, targets, proofs, schedules, pipeline, verdicts, robustness, heldout. Results are written to
-`tests/acceptance/results`. All of them take many hours. The environment variable FENCEPOST_EVENTS makes the
-pipeline's corpus smaller than 10,000,000 events; with FENCEPOST_MUTANTS=rest, mutants that random schedules found
-before are taken from the record. For the held-out faults, FENCEPOST_SCHEDULES is the number of schedules of a seed,
-and FENCEPOST_LABEL goes into the results.
+Suites: conformance, pages, targets, proofs, assignors, schedules, pipeline, verdicts, robustness, heldout. Results are
+written to `tests/acceptance/results`. All of them take many hours. The environment variable FENCEPOST_EVENTS makes the
+pipeline's corpus smaller than 10,000,000 events, FENCEPOST_GROUPS the groups of the assignors fewer than 100,000; with
+FENCEPOST_MUTANTS=rest, mutants that random schedules found before are taken from the record. For the held-out faults,
+FENCEPOST_SCHEDULES is the number of schedules of a seed, and FENCEPOST_LABEL goes into the results.
 """
 
 import sys
@@ -18,6 +18,7 @@ SUITES = {
     "pages": "Thresholds of pages in a browser",
     "targets": "Whole runs on every target",
     "proofs": "Thresholds of the formal core",
+    "assignors": "Thresholds of the assignors",
     "schedules": "Thresholds of random schedules",
     "pipeline": "Thresholds of the pipeline",
     "verdicts": "Thresholds of the verdict corpus",

@@ -17,6 +17,7 @@ from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize
 from fencepost.model.proofs.registry.results import (
     Progress,
     TheoremResult,
+    assignor_results,
     draining_results,
     false_theorem_results,
     inductive_results,
@@ -114,6 +115,7 @@ def group_summary(step: PathStep) -> dict[str, int | str]:
 def prove_all(size: ProofSize, seed: int, progress: Progress) -> Iterator[TheoremResult]:
     """The results in the order in which they are shown, the quick ones first."""
     yield from draining_results(seed, progress)
+    yield from assignor_results(seed, progress)
     yield from kernel_results(seed, progress)
     with ProcessPoolExecutor(WORKER_PROCESSES, get_context("spawn"), initializer=ignore_interrupts) as pool:
         start_workers(pool, WORKER_PROCESSES)

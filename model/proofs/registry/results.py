@@ -7,6 +7,7 @@ from time import perf_counter
 
 from fencepost.model.classic.theorems.non_theorems import FALSE_THEOREMS
 from fencepost.model.classic.theorems.registry import REGISTRY, Theorem
+from fencepost.model.proofs.assignors.theorems import assignor_lemmas
 from fencepost.model.proofs.classic import kernel_proofs
 from fencepost.model.proofs.classic.counterexample import InductionCounterexample, decode_refutation
 from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize, initially_false, prove_event
@@ -110,11 +111,18 @@ _DRAINING = {
     "draining.at-unrefilled": "Going on at it serves every partition, if none is refilled ahead of it.",
     "draining.at-refilled-when-empty": "Going on at it serves every partition, if none is refilled before it is empty.",
 }
+_ASSIGNORS = {
+    "assignors.range": "Range splits a topic into blocks that cover it and differ by at most one partition.",
+    "assignors.round-robin": "Under equal subscriptions, round robin gives sizes that differ by at most 1.",
+    "assignors.quota": "Under equal subscriptions, sticky gives P div N partitions each, and P mod N members one more.",
+    "assignors.retention": "Under equal subscriptions, sticky keeps as many valid claims as these sizes allow.",
+    "assignors.improvement": "Under differing ones, sticky ends, and no partition could go to a member with two fewer.",
+}
 
 
 def theorem_sentences() -> dict[str, str]:
     """Every theorem that people read: its id and its sentence."""
-    return {one.id: one.sentence for one in REGISTRY} | _KERNEL | _DRAINING
+    return {one.id: one.sentence for one in REGISTRY} | _KERNEL | _DRAINING | _ASSIGNORS
 
 
 def kernel_results(seed: int, progress: Progress) -> Iterator[TheoremResult]:
@@ -129,6 +137,13 @@ def draining_results(seed: int, progress: Progress) -> Iterator[TheoremResult]:
     covers = "the draining rules of KIP-41, for any number of partitions, records and any max.poll.records"
     excludes = "what a fetch returns and when"
     yield from lemma_results("draining", list(theorems.draining_lemmas()), _DRAINING, covers, excludes, seed, progress)
+
+
+def assignor_results(seed: int, progress: Progress) -> Iterator[TheoremResult]:
+    """The theorems about the assignors."""
+    covers = "how many partitions each member gets, for any number of members and partitions and any claims"
+    excludes = "which partitions these are"
+    yield from lemma_results("assignors", list(assignor_lemmas()), _ASSIGNORS, covers, excludes, seed, progress)
 
 
 def lemma_results(

@@ -152,4 +152,13 @@ data ConsumerProtocolAssignment, versions 0-3
     topic              string
     partitions         []int32
   user_data            bytes?   = null
+
+data StickyAssignorUserData, versions 0-1
+  previous_assignment  []
+    topic              string
+    partitions         []int32
+  generation           int32  1+  = -1
+
+data CooperativeStickyAssignorUserData, versions 0
+  generation  int32  = -1
 """

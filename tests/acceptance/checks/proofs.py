@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
+from fencepost.model.proofs.assignors.theorems import assignor_lemmas
 from fencepost.model.proofs.classic import kernel_proofs
 from fencepost.model.proofs.draining import theorems
 from fencepost.model.proofs.obligations import Lemma, findings
@@ -176,10 +177,16 @@ def check_search(folder: Path) -> Iterator[Figure]:
         yield at_least(f"{what}: and as the reduced search", row["ahead"], 1)
 
 
+def check_assignors(folder: Path) -> Iterator[Figure]:
+    """The theorems about the assignors."""
+    yield from lemmas(assignor_lemmas, 1)
+
+
 CHECKS = (
     Check("theorems", f"all theorems at {SLOTS} slots x {PARTITIONS} partitions, with any solver seed", all_theorems),
     Check("parametric", "the kernel for any number of members, partitions and generations", check_kernel),
     Check("draining", "draining for any number of partitions, records and any max.poll.records", check_draining),
+    Check("assignors", "balance and stickiness for any number of members, partitions and claims", check_assignors),
     Check("agreement", "three engines, one set of transitions", check_agreement),
     Check(
         "mutants",

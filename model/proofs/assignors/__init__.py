@@ -1,0 +1,1 @@
+"""Theorems about the balance and the stickiness of the assignors of `model.assignors`."""

@@ -1,0 +1,305 @@
+"""The proportional ideal, the queue of completed fetches, the bounds, and fetchers held against the models."""
+
+from collections.abc import Callable
+from itertools import islice
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fencepost.model.draining.bounds import Draining, Refills, latest_poll, most_retained, polls_before_fetch
+from fencepost.model.draining.fair_share import run_fair_poll, share_equally
+from fencepost.model.draining.fetch_queue import (
+    CompletedFetch,
+    FetchQueue,
+    add_completed,
+    drain_queue,
+    is_fetchable,
+    records_ahead,
+)
+from fencepost.model.draining.observation import (
+    ObservedPoll,
+    explain_fetches,
+    explain_polls,
+    find_broken_polls,
+    find_starvation,
+    longest_waits,
+)
+from fencepost.model.draining.polling import (
+    PlainBuffers,
+    Prefetch,
+    Resume,
+    Ring,
+    add_fetched,
+    refill_buffers,
+    run_poll,
+    simulate_polls,
+)
+
+RUN: dict[Draining, Callable[[Ring], Ring]] = {
+    Draining.AFTER: lambda ring: run_poll(ring, Resume.AFTER),
+    Draining.AT: lambda ring: run_poll(ring, Resume.AT),
+    Draining.START: lambda ring: run_poll(ring, Resume.START),
+    Draining.EQUAL: run_fair_poll,
+}
+RINGS = st.tuples(
+    st.lists(st.integers(0, 9), min_size=1, max_size=5), st.integers(1, 6), st.integers(0, 4), st.integers(0, 4)
+).map(
+    lambda each: (
+        Ring(
+            len(each[0]),
+            each[1],
+            PlainBuffers(each[0]).put(each[3] % len(each[0]), max(1, each[0][each[3] % len(each[0])])),
+            each[2] % len(each[0]),
+        ),
+        each[3] % len(each[0]),
+    )
+)
+"""A ring, and a partition of it that has records."""
+
+
+@pytest.mark.parametrize(
+    ("records", "limit", "expected"),
+    [
+        ((1000, 1000, 1000), 300, (100, 100, 100)),
+        ((1000, 1000, 0), 300, (150, 150, 0)),
+        ((50, 1000, 1000), 300, (50, 125, 125)),
+        ((10, 20, 30), 300, (10, 20, 30)),
+        ((5, 5, 5), 4, (2, 1, 1)),
+        ((5, 5, 5), 2, (1, 1, 0)),
+        ((0, 0), 5, (0, 0)),
+    ],
+)
+def test_vectors_of_equal_shares(records: tuple[int, ...], limit: int, expected: tuple[int, ...]) -> None:
+    """V-POLL-5, and what KIP-41 says of unused shares."""
+    assert share_equally(records, limit) == expected
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=6), st.integers(1, 40))
+def test_shares_are_as_equal_as_can_be(records: list[int], limit: int) -> None:
+    taken = share_equally(records, limit)
+    assert sum(taken) == min(limit, sum(records))
+    for one, held in zip(taken, records, strict=True):
+        assert 0 <= one <= held
+        assert one == held or all(other <= one + 1 for other in taken)
+
+
+def test_a_limit_that_is_too_small_for_all_goes_round() -> None:
+    ring = Ring(3, 2, PlainBuffers((5, 5, 5)))
+    served = []
+    for _ in range(3):
+        after = run_fair_poll(ring)
+        served.append(tuple(ring.buffers[each] - after.buffers[each] for each in range(3)))
+        ring = after
+    assert served == [(1, 1, 0), (1, 0, 1), (0, 1, 1)]
+
+
+def test_the_queue_drains_as_todays_java_client() -> None:
+    """V-POLL-1, V-POLL-4: the rest of the head comes first."""
+    queue = add_completed(FetchQueue(300), [CompletedFetch(each, 1000) for each in range(3)])
+    found = []
+    for _ in range(7):
+        taken, queue = drain_queue(queue)
+        found.append([(fetch.partition, fetch.records) for fetch in taken])
+    assert found == [
+        [(0, 300)],
+        [(0, 300)],
+        [(0, 300)],
+        [(0, 100), (1, 200)],
+        [(1, 300)],
+        [(1, 300)],
+        [(1, 200), (2, 100)],
+    ]
+    assert [is_fetchable(queue, each) for each in range(3)] == [True, True, False]
+    assert drain_queue(FetchQueue(5)) == ((), FetchQueue(5))
+    assert add_completed(FetchQueue(5), [CompletedFetch(1, 0)]) == FetchQueue(5)
+
+
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=5),
+    st.integers(1, 6),
+    st.integers(0, 4),
+    st.lists(st.integers(0, 9), max_size=30),
+)
+def test_a_queue_serves_a_partition_in_the_poll_that_the_records_ahead_say(
+    records: list[int], limit: int, place: int, refills: list[int]
+) -> None:
+    """T3: whatever comes in behind it."""
+    partition = place % len(records)
+    queue = add_completed(FetchQueue(limit), [CompletedFetch(*each) for each in enumerate(records)])
+    ring = Ring(len(records), limit, PlainBuffers(records))
+    expected = latest_poll(Draining.QUEUE, ring, partition, Refills.ANY)
+    assert expected == records_ahead(queue, partition) // limit + 1
+    for number in range(1, expected + 1):
+        taken, queue = drain_queue(queue)
+        assert (partition in {fetch.partition for fetch in taken}) == (number == expected)
+        more = refills[number - 1] if number <= len(refills) else 0
+        queue = add_completed(queue, [CompletedFetch(9, more)])
+
+
+def first_service(draining: Draining, ring: Ring, position: int, refill: Callable[[Ring], Ring], most: int) -> int:
+    """The number of the first poll that serves the partition, `most` + 1 if none does by then."""
+    for number in range(1, most + 1):
+        after = RUN[draining](ring)
+        if after.buffers[position] < ring.buffers[position]:
+            return number
+        ring = refill(after)
+    return most + 1
+
+
+@pytest.mark.parametrize("draining", RUN)
+@given(RINGS)
+def test_without_refills_ahead_the_bound_holds(draining: Draining, drawn: tuple[Ring, int]) -> None:
+    ring, position = drawn
+    bound = latest_poll(draining, ring, position, Refills.NEVER_AHEAD)
+    assert bound is not None
+    found = first_service(draining, ring, position, lambda ring: ring, bound)
+    assert found == bound if draining in (Draining.AT, Draining.START) else found <= bound
+
+
+@pytest.mark.parametrize("draining", [Draining.AFTER, Draining.EQUAL])
+@given(RINGS, st.data())
+def test_these_bounds_hold_whatever_is_fetched(
+    draining: Draining, drawn: tuple[Ring, int], data: st.DataObject
+) -> None:
+    ring, position = drawn
+    bound = latest_poll(draining, ring, position, Refills.ANY)
+    assert bound is not None
+
+    def refill(ring: Ring) -> Ring:
+        for each in range(ring.partitions):
+            ring = add_fetched(ring, each, data.draw(st.integers(0, 9)))
+        return ring
+
+    assert first_service(draining, ring, position, refill, bound) <= bound
+
+
+@given(RINGS)
+def test_at_has_a_bound_if_only_empty_buffers_are_refilled(drawn: tuple[Ring, int]) -> None:
+    ring, position = drawn
+    bound = latest_poll(Draining.AT, ring, position, Refills.WHEN_EMPTY, most=9)
+    assert bound is not None
+    found = first_service(
+        Draining.AT, ring, position, lambda ring: refill_buffers(ring, Prefetch.EMPTY, lambda each: 9), bound
+    )
+    assert found <= bound
+    assert latest_poll(Draining.AT, ring, position, Refills.ANY) is None
+    assert latest_poll(Draining.START, ring, position, Refills.WHEN_EMPTY, most=9) is None
+
+
+AB = Ring(2, 1, PlainBuffers((1000, 0)))
+"""KIP-41's example: polls of one record, the first fetch brought 1000 of A and none of B."""
+
+
+@pytest.mark.parametrize(
+    ("prefetch", "of_a", "of_b"),
+    [
+        (Prefetch.TOTAL, 1000, 1000),
+        (Prefetch.SHARE, 1000, 0),
+        (Prefetch.EMPTY, 1000, 0),
+        (Prefetch.INTEGER_SHARE, None, None),
+    ],
+)
+def test_polls_before_the_next_fetch_in_the_example(prefetch: Prefetch, of_a: int | None, of_b: int | None) -> None:
+    """V-PREFETCH-1."""
+    assert (polls_before_fetch(prefetch, AB, 0), polls_before_fetch(prefetch, AB, 1)) == (of_a, of_b)
+
+
+def test_vectors_of_the_next_fetch() -> None:
+    """V-PREFETCH-3, -4."""
+    assert polls_before_fetch(Prefetch.TOTAL, Ring(1, 300, PlainBuffers((1000,))), 0) == 3
+    held = Ring(3, 300, PlainBuffers((99, 100, 0)))
+    assert [polls_before_fetch(Prefetch.SHARE, held, each) for each in range(3)] == [0, 1, 0]
+
+
+@pytest.mark.parametrize("prefetch", Prefetch)
+@given(st.integers(1, 4), st.integers(1, 9), st.integers(0, 9), st.sampled_from((Resume.AFTER, Resume.AT)))
+def test_retained_records_have_the_bound(
+    prefetch: Prefetch, partitions: int, limit: int, fetched: int, resume: Resume
+) -> None:
+    """PREFETCH-06; V-PREFETCH-2 is about twice what heuristic 1 retains."""
+    ring = Ring(partitions, limit, PlainBuffers((fetched,) * partitions))
+    for _ in range(12):
+        assert sum(ring.buffers[each] for each in range(partitions)) <= most_retained(
+            prefetch, limit, partitions, fetched
+        )
+        ring = refill_buffers(run_poll(ring, resume), prefetch, lambda each: fetched)
+
+
+def test_the_second_heuristic_retains_about_twice_as_much() -> None:
+    assert most_retained(Prefetch.SHARE, 1, 2, 1000) == 2000
+    ring = refill_buffers(run_poll(AB, Resume.AFTER), Prefetch.SHARE, lambda each: 1000)
+    assert sum(ring.buffers[each] for each in range(2)) == 1999
+
+
+def observed(draining: Draining, ring: Ring, count: int) -> list[ObservedPoll]:
+    """Polls of a fetcher that drains like this, its first partition refilled after each, with what H2 fetches."""
+    found = []
+    for _ in range(count):
+        after = RUN[draining](ring)
+        held = [tuple(each.buffers[one] for one in range(each.partitions)) for each in (ring, after)]
+        fetched = frozenset(one for one in range(ring.partitions) if held[1][one] * ring.partitions < ring.limit)
+        returned = tuple(before - left for before, left in zip(*held, strict=True))
+        found.append(ObservedPoll(held[0], returned, fetched))
+        ring = add_fetched(after, 0, returned[0])
+    return found
+
+
+THREE = Ring(3, 300, PlainBuffers((1000, 1000, 1000)))
+
+
+@pytest.mark.parametrize("draining", RUN)
+def test_a_fetcher_is_explained_by_its_own_rule(draining: Draining) -> None:
+    polls = observed(draining, THREE, 8)
+    alike = frozenset({Draining.AT, Draining.START})  # nothing but the first partition is drained
+    assert explain_polls(polls, 300) == (alike if draining in alike else {draining})
+    assert list(find_broken_polls(polls, 300)) == []
+    assert Prefetch.SHARE in explain_fetches(polls, 300)
+    assert explain_polls([], 300) == set(RUN)
+
+
+def test_a_fetcher_that_starves_is_seen() -> None:
+    """KIP-41's naive implementation: the first partition is always full again."""
+    polls = observed(Draining.START, THREE, 5)
+    assert longest_waits(polls) == (0, 5, 5)
+    assert list(find_starvation(polls, 3)) == [
+        "partition 1 is not served by 5 polls in a row, it has to be by poll 3",
+        "partition 2 is not served by 5 polls in a row, it has to be by poll 3",
+    ]
+    assert list(find_starvation(observed(Draining.AFTER, THREE, 9), 3)) == []
+    assert longest_waits([]) == ()
+
+
+def test_the_literal_rule_starves_under_the_second_heuristic() -> None:
+    """'Begin there' with a refill of what is below its share: B is never served, and going on after serves it."""
+    for resume, waits in ((Resume.AT, 500), (Resume.AFTER, 1)):
+        ring = Ring(2, 300, PlainBuffers((1000, 10)))
+        returned = islice(
+            simulate_polls(ring, resume, Prefetch.SHARE, lambda poll, position: 900 if position == 0 else 0), 500
+        )
+        served = [of_b > 0 for _, of_b in returned]
+        assert (served.index(True) if True in served else 500) == waits
+
+
+@pytest.mark.parametrize(
+    ("poll", "sentence"),
+    [
+        (ObservedPoll((3, 3), (2, 2)), "poll 1 returns 4 records, at most 3 are allowed"),
+        (ObservedPoll((1, 3), (2, 0)), "poll 1 returns 2 records of partition 0, of which 1 are buffered"),
+        (ObservedPoll((1, 3), (1, 0)), "poll 1 returns 1 records, although 4 are buffered and 3 are allowed"),
+    ],
+)
+def test_broken_polls_are_seen(poll: ObservedPoll, sentence: str) -> None:
+    """POLL-01 (BUG-152), -02, -04."""
+    assert sentence in list(find_broken_polls([poll], 3))
+    assert explain_polls([poll], 3) == set()
+
+
+def test_fetches_that_no_rule_allows_are_seen() -> None:
+    assert explain_fetches([ObservedPoll((1000, 0), (1, 0), frozenset())], 1) == {
+        Prefetch.TOTAL,
+        Prefetch.INTEGER_SHARE,
+    }
+    assert explain_fetches([ObservedPoll((1000, 0), (1, 0), frozenset({1}))], 1) == {Prefetch.SHARE, Prefetch.EMPTY}
+    assert explain_fetches([ObservedPoll((1000, 0), (1, 0), frozenset({0}))], 1) == set()
+    assert explain_fetches([ObservedPoll((1000, 0), (1, 0))], 1) == set(Prefetch)
