@@ -25,7 +25,7 @@ ORDER = {
     "model": """
         model
         model/wire/tables  model/wire
-        model/catalogue  model/catalogue/classic
+        model/catalogue  model/catalogue/classic  model/catalogue/classic/client
         model/classic/core  model/classic/messages  model/classic  model/classic/coordinator  model/classic/member
         model/classic/kernel  model/classic/rules  model/classic/theorems
         model/draining
