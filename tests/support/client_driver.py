@@ -21,13 +21,13 @@ from fencepost.model.classic.member.client import (
     Failure,
     FindCoordinator,
     FindCoordinatorResponse,
-    GroupMember,
+    JoinedMember,
     assigned_partitions,
     new_client,
 )
 from fencepost.model.classic.member.dispatch import handle_input
 from fencepost.model.classic.member.embedded_formats import (
-    Subscription,
+    MemberSubscription,
     decode_subscription,
     encode_assignment,
     encode_subscription,
@@ -65,7 +65,7 @@ NONE = Error.NONE
 P0, P1, P2 = ("t", 0), ("t", 1), ("t", 2)
 
 
-def assign_in_turn(topics: Any, members: tuple[GroupMember, ...]) -> dict[MemberId, list[Partition]]:
+def assign_in_turn(topics: Any, members: tuple[JoinedMember, ...]) -> dict[MemberId, list[Partition]]:
     """A plain assignor: the partitions of each topic go to its subscribers in turn, by member id."""
     plan: dict[MemberId, list[Partition]] = {member.id: [] for member in members}
     for topic, count in topics.items():
@@ -208,14 +208,14 @@ class ClientDriver:
     def calls(self) -> list[tuple[str, tuple[Partition, ...]]]:
         return [(callback.kind.value, callback.partitions) for callback in self.callbacks]
 
-    def subscription(self) -> Subscription:
+    def subscription(self) -> MemberSubscription:
         """What the last JoinGroup says under its first protocol."""
         return decode_subscription(self.request(JoinGroup).core.protocols[0].metadata)
 
 
 def view(member: str, *owned: Partition, topics: tuple[str, ...] = ("t",), generation: int = -1) -> MemberView:
     """A member as the leader is told of it."""
-    metadata = encode_subscription(Subscription(topics, owned, generation))
+    metadata = encode_subscription(MemberSubscription(topics, owned, generation))
     return build(MemberView, member, None, metadata)
 
 

@@ -10,7 +10,7 @@ from enum import Enum
 
 from fencepost.model.classic.core.sorts import HandleNumber, InstanceId, MemberId, PartitionFlags
 from fencepost.model.classic.core.state import CommitRequest, HeartbeatRequest
-from fencepost.model.classic.member.embedded_formats import Subscription
+from fencepost.model.classic.member.embedded_formats import MemberSubscription
 from fencepost.model.classic.member.member import NO_GENERATION, Member, MemberState, new_member
 from fencepost.model.classic.member.settings import ClientSettings
 from fencepost.model.classic.messages.requests import Offset, Partition
@@ -238,15 +238,15 @@ class CommitReport:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupMember:
+class JoinedMember:
     """A member as a leader gives it to an assignor."""
 
     id: MemberId
     instance: InstanceId | None
-    subscription: Subscription
+    subscription: MemberSubscription
 
 
-Assign = Callable[[Mapping[str, int], tuple[GroupMember, ...]], Mapping[MemberId, Iterable[Partition]]]
+Assign = Callable[[Mapping[str, int], tuple[JoinedMember, ...]], Mapping[MemberId, Iterable[Partition]]]
 """An assignor: numbers of partitions by topic and the members in, the partitions of each member out."""
 
 

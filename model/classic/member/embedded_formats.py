@@ -20,7 +20,7 @@ class UnreadableFormat(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
+class MemberSubscription:
     """What a member says of itself when it joins; `generation` is -1 where it has none."""
 
     topics: tuple[str, ...]
@@ -31,7 +31,7 @@ class Subscription:
     version: int = NEWEST_VERSION
 
 
-def encode_subscription(subscription: Subscription) -> MetadataBytes:
+def encode_subscription(subscription: MemberSubscription) -> MetadataBytes:
     """The subscription as bytes, topics and owned partitions sorted (WIRE-01, WIRE-04)."""
     version = subscription.version
     body: dict[str, Any] = {"topics": sorted(subscription.topics), "user_data": subscription.user_data}
@@ -44,13 +44,13 @@ def encode_subscription(subscription: Subscription) -> MetadataBytes:
     return MetadataBytes(struct.pack(">h", version) + encode_body(SUBSCRIPTION, version, body))
 
 
-def decode_subscription(data: bytes) -> Subscription:
+def decode_subscription(data: bytes) -> MemberSubscription:
     """The subscription in the bytes; a version that is newer than known is read as the newest (WIRE-02).
 
     Raises `UnreadableFormat`.
     """
     version, body = decode_versioned(SUBSCRIPTION, data)
-    return Subscription(
+    return MemberSubscription(
         topics=tuple(body["topics"]),
         owned=partitions_in(body.get("owned_partitions") or ()),
         generation=body.get("generation_id", -1),

@@ -17,7 +17,7 @@ from fencepost.model.classic.member import member as core
 from fencepost.model.classic.member.client import (
     Client,
     ClientContext,
-    GroupMember,
+    JoinedMember,
     JoinedTopics,
     Problem,
     SentKind,
@@ -32,7 +32,7 @@ from fencepost.model.classic.member.client import (
     partitions_of,
 )
 from fencepost.model.classic.member.embedded_formats import (
-    Subscription,
+    MemberSubscription,
     UnreadableFormat,
     decode_assignment,
     decode_subscription,
@@ -98,10 +98,10 @@ def send_join(client: Client, context: ClientContext) -> ClientStep:
     return send_request(joining, message, unanswered, step.rule, client.reason[:MAX_REASON_LENGTH])
 
 
-def subscription_of(client: Client, strategy: Strategy, claims: Metadata | None) -> Subscription:
+def subscription_of(client: Client, strategy: Strategy, claims: Metadata | None) -> MemberSubscription:
     """The subscription that goes to one assignor; `claims` are those of the proved member."""
     flags = cast(tuple[bool, ...], claims)
-    return Subscription(
+    return MemberSubscription(
         topics=tuple(sorted(client.topics)),
         owned=partitions_of(client, flags),
         generation=client.member.owned_in if has_generation(client) else NO_GENERATION,
@@ -146,7 +146,7 @@ def on_join_response(client: Client, handle: int, response: JoinResponse, contex
     return ClientStep(sending.client, sending.outputs, (step.rule, *sending.rules))
 
 
-def read_members(views: Iterable[MemberView]) -> tuple[GroupMember, ...]:
+def read_members(views: Iterable[MemberView]) -> tuple[JoinedMember, ...]:
     """The members as the leader is told of them; one whose subscription cannot be read subscribes to nothing."""
     members = []
     for view in views:
@@ -154,12 +154,12 @@ def read_members(views: Iterable[MemberView]) -> tuple[GroupMember, ...]:
             try:
                 subscription = decode_subscription(cast(MetadataBytes, view.metadata or b""))
             except UnreadableFormat:
-                subscription = Subscription(())
-            members.append(GroupMember(view.id, view.instance, subscription))
+                subscription = MemberSubscription(())
+            members.append(JoinedMember(view.id, view.instance, subscription))
     return tuple(members)
 
 
-def learn_group(client: Client, members: tuple[GroupMember, ...]) -> Client:
+def learn_group(client: Client, members: tuple[JoinedMember, ...]) -> Client:
     """The client that knows every partition that the members own, or that the leader may assign."""
     topics = {topic for member in members for topic in member.subscription.topics}
     existing = [(topic, number) for topic, count in counts_of(client, topics) for number in range(count)]
@@ -168,7 +168,7 @@ def learn_group(client: Client, members: tuple[GroupMember, ...]) -> Client:
 
 
 def plan_assignment(
-    client: Client, response: JoinResponse, members: tuple[GroupMember, ...], context: ClientContext
+    client: Client, response: JoinResponse, members: tuple[JoinedMember, ...], context: ClientContext
 ) -> tuple[MemberId | None, ...]:
     """Who gets each partition according to the assignor that the coordinator chose (MEMBER-08); None for nobody."""
     owner: dict[tuple[str, int], MemberId] = {}
@@ -181,7 +181,7 @@ def plan_assignment(
     return tuple(owner.get(partition) for partition in client.known)
 
 
-def lead_group(client: Client, response: JoinResponse, members: tuple[GroupMember, ...]) -> Client:
+def lead_group(client: Client, response: JoinResponse, members: tuple[JoinedMember, ...]) -> Client:
     """A leader watches the topics of the whole group, also if it makes no plan (MEMBER-09, MEMBER-21)."""
     leads = response.leader == response.member
     topics = frozenset(topic for member in members for topic in member.subscription.topics) | client.topics
