@@ -29,7 +29,7 @@ ORDER = {
         model/classic/core  model/classic/messages  model/classic  model/classic/coordinator  model/classic/member
         model/classic/kernel  model/classic/rules  model/classic/theorems
         model/draining
-        model/explore  model/explore/classic
+        model/explore  model/explore/classic  model/explore/classic/poll_loop
         model/proofs  model/proofs/classic  model/proofs/draining  model/proofs/registry
     """,
     "traces": """
