@@ -150,21 +150,21 @@ class ClientDriver:
         self.find()
         self.poll()
 
-    def joined(
+    def succeed_join(
         self, generation: int = 1, member: str = "a", leader: str = "other", views: tuple[MemberView, ...] = ()
     ) -> None:
         """JoinGroup succeeds."""
         name = self.client.settings.strategies[0].name
         self.answer(build(JoinResponse, NONE, generation, "consumer", name, leader, member, views), JoinGroup)
 
-    def synced(self, *partitions: Partition) -> None:
+    def succeed_sync(self, *partitions: Partition) -> None:
         """SyncGroup succeeds."""
         self.answer(SyncResponse(NONE, assignment=encode_assignment(partitions)), SyncGroup)
 
     def complete(self, *partitions: Partition, generation: int = 1, member: str = "a") -> None:
         """JoinGroup was sent: both exchanges succeed, and the callbacks return."""
-        self.joined(generation, member)
-        self.synced(*partitions)
+        self.succeed_join(generation, member)
+        self.succeed_sync(*partitions)
         self.poll()
         while self.client.callback is not None:
             self.returns()

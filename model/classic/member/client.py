@@ -1,4 +1,4 @@
-"""The reference client: a proved member and what stands around it, as frozen values.
+"""The state of the reference client, around that of its proved member, as frozen values.
 
 `member` is the value that the proved functions of `member.py` work on. Its partitions are truth values by index;
 `known` says which partition has which index. Times are in milliseconds.
@@ -184,7 +184,7 @@ class Clocks:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client: its member, what the application wants, what it has, and what it waits for."""
+    """A client: its member, the subscription of its application, its assignment, its requests without a response."""
 
     settings: ClientSettings
     member: Member
@@ -230,7 +230,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class CommitReport:
-    """What the application is told of a commit: its number, and what went wrong."""
+    """The result of a commit for the application: its number and purpose, and the failure if there is one."""
 
     number: int
     purpose: CommitPurpose

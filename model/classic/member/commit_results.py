@@ -1,4 +1,4 @@
-"""What becomes of a commit: who is told of its result, and what is tried again (member.md 1.5, 4.3, 4.4)."""
+"""The end of a commit: its report to the application, or another attempt (member.md 1.5, 4.3, 4.4)."""
 
 from fencepost.model.classic.member.client import (
     Client,
@@ -50,7 +50,7 @@ def finish_commit(client: Client, commit: ClientCommit, failure: Failure | None,
             return ClientStep(
                 evolve(client, clocks=evolve(client.clocks, auto_commit=soon)), (), ("client.auto-commit.soon",)
             )
-        case CommitPurpose.PREPARE:
+        case CommitPurpose.PREPARE if commit.number == client.prepare_commit:
             again = is_retriable and context.now < client.clocks.prepare
             return ClientStep(evolve(client, prepare_commit=0, is_committed=not again))
         case _:

@@ -1,4 +1,4 @@
-"""OffsetCommit: what is committed and when, under which generation, and the reaction to the response (member.md 4)."""
+"""OffsetCommit: its offsets, moments and generation, and the reaction to the response (member.md 4)."""
 
 from collections.abc import Iterable
 
@@ -29,7 +29,7 @@ from fencepost.model.classic.member.commit_results import (
 )
 from fencepost.model.classic.member.lookup import COORDINATOR_MOVED, find_coordinator, lose_coordinator
 from fencepost.model.classic.member.member import MemberState, MemberStep, PartitionCommit
-from fencepost.model.classic.member.step import ClientStep, CommitOffsets, RaiseFailure, SendRequest, then
+from fencepost.model.classic.member.step import ClientStep, CommitOffsets, RaiseFailure, SendRequest, join_steps, then
 from fencepost.model.classic.messages.requests import Offset, OffsetCommit, Partition
 from fencepost.model.classic.messages.responses import PartitionErrors
 from fencepost.model.errors import Error
@@ -127,7 +127,7 @@ def core_commit(
 
 
 def is_revoking(client: Client) -> bool:
-    """Whether the listener is being told what a completed rebalance takes away."""
+    """Whether the callback runs that hears which partitions a completed rebalance takes away."""
     return client.callback is not None and client.callback.kind is CallbackKind.REVOKED
 
 
@@ -162,7 +162,7 @@ def send_waiting_commits(client: Client, context: ClientContext) -> ClientStep:
     step = ClientStep(client)
     for commit in client.commits:
         if not commit.handle:
-            step = then(step, context, lambda now, around, commit=commit: send_waiting(now, commit, around))  # type: ignore[misc]
+            step = join_steps(step, send_waiting(step.client, commit, context))
     return step
 
 
@@ -208,7 +208,7 @@ def on_commit_response(
 
 
 def judge_commit(client: Client, request: CommitRequest, error: Error) -> tuple[Client, Failure | None, str]:
-    """The client after this error, what its caller is told, and the rule."""
+    """The client after this error, the failure for its caller, and the rule."""
     if error == Error.NONE:
         return client, None, "client.commit.done"
     if client.is_manual:

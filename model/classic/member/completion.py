@@ -58,7 +58,7 @@ def complete_rebalance(client: Client, context: ClientContext) -> ClientStep:
 
 
 def install_assignment(client: Client, context: ClientContext) -> ClientStep:
-    """The new assignment takes the place of the old one: what stays keeps its position, what is new has none."""
+    """Install the new assignment: partitions that stay keep their position, new ones have none."""
     assert client.completion is not None
     synced = client.completion.synced
     kept = {one: position_of(client, one) for one in synced.partitions}

@@ -65,6 +65,7 @@ from fencepost.model.classic.member.step import (
     Subscribe,
     TimePassed,
     Unsubscribe,
+    join_steps,
     then,
 )
 from fencepost.model.classic.messages.responses import OffsetFetchResponse, PartitionErrors
@@ -183,7 +184,7 @@ def let_time_pass(client: Client, context: ClientContext) -> ClientStep:
     step = ClientStep(client)
     overdue = [request for request in client.unanswered if context.now >= request.deadline]
     for request in overdue:
-        step = then(step, context, lambda now, around, request=request: give_up_request(now, request, around))  # type: ignore[misc]
+        step = join_steps(step, give_up_request(step.client, request, context))
     late = [commit for commit in step.client.commits if commit.handle and context.now >= commit.deadline]
     if late:
         step = then(

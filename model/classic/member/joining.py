@@ -1,4 +1,4 @@
-"""JoinGroup and SyncGroup: what is sent, and the reaction to each response (member.md 1.3, 1.5)."""
+"""JoinGroup and SyncGroup: their fields, and the reaction to each response (member.md 1.3, 1.5)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -12,7 +12,7 @@ from fencepost.model.classic.member.client import (
     next_handle,
 )
 from fencepost.model.classic.member.commit_results import fail_retriably
-from fencepost.model.classic.member.step import ClientStep, SendRequest
+from fencepost.model.classic.member.step import ClientStep, SendRequest, join_steps
 from fencepost.model.classic.messages.requests import Request
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
@@ -90,8 +90,7 @@ def lose_coordinator(client: Client, context: ClientContext) -> ClientStep:
     step = ClientStep(lost, (), rules)
     for commit in client.commits:
         if commit.handle:
-            failed = fail_retriably(step.client, commit, context)
-            step = ClientStep(failed.client, (*step.outputs, *failed.outputs), (*step.rules, *failed.rules))
+            step = join_steps(step, fail_retriably(step.client, commit, context))
     return step
 
 

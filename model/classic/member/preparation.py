@@ -58,7 +58,7 @@ def prepare(client: Client, context: ClientContext) -> ClientStep:
             return step
         return then(step, context, prepare)
     # A listener that raises is not called again for the same rebalance (CALLBACK-13).
-    client = evolve(client, is_prepared=True, clocks=evolve(client.clocks, prepare=0))
+    client = end_preparation(client)
     if not has_generation(client):
         return ClientStep(client, (), ("client.prepare.nothing",))
     if not client.settings.is_cooperative:
@@ -74,6 +74,11 @@ def prepare(client: Client, context: ClientContext) -> ClientStep:
     )
 
 
+def end_preparation(client: Client) -> Client:
+    """The client that may send JoinGroup; a commit that is still unanswered holds no rebalance up."""
+    return evolve(client, is_prepared=True, prepare_commit=0, clocks=evolve(client.clocks, prepare=0))
+
+
 def unsubscribed_partitions(client: Client) -> tuple[Partition, ...]:
     """The assigned partitions whose topic has left the subscription (CALLBACK-04)."""
     return tuple(one for one in assigned_partitions(client) if one[0] not in client.topics)
@@ -86,7 +91,7 @@ def on_prepare_callback(
     positions = tuple(one for one in client.positions if one.partition not in given_up)
     client = evolve(client, positions=positions, leads=False, group_topics=frozenset())
     owned = flags_of(client, assigned_partitions(client))
-    client = evolve(client, member=evolve(client.member, owned=owned), is_prepared=True)
+    client = end_preparation(evolve(client, member=evolve(client.member, owned=owned)))
     if not raised:
         return ClientStep(client, (), ("client.prepare.given-up",))
     return ClientStep(end_poll(client, context), (RaiseFailure(Problem.LISTENER),), ("client.prepare.raised",))

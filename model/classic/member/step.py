@@ -201,9 +201,13 @@ class ClientStep:
 Follow = Callable[[Client, ClientContext], ClientStep]
 
 
+def join_steps(step: ClientStep, following: ClientStep) -> ClientStep:
+    """Two steps as one: the client after the second, the outputs and rules of both."""
+    return ClientStep(following.client, (*step.outputs, *following.outputs), (*step.rules, *following.rules))
+
+
 def then(step: ClientStep, context: ClientContext, *follows: Follow) -> ClientStep:
     """The step, and after it each of those that follow."""
     for follow in follows:
-        following = follow(step.client, context)
-        step = ClientStep(following.client, (*step.outputs, *following.outputs), (*step.rules, *following.rules))
+        step = join_steps(step, follow(step.client, context))
     return step

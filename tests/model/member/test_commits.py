@@ -131,9 +131,9 @@ def test_a_commit_of_an_older_generation_does_not_reset_the_new_one(driver: Clie
         driver.poll()
         driver.returns()
         driver.poll()
-        driver.joined(generation=2)
+        driver.succeed_join(generation=2)
         if not is_joining:
-            driver.synced(P0)
+            driver.succeed_sync(P0)
             driver.poll()
             driver.returns()
         member = driver.client.member
@@ -364,3 +364,27 @@ def test_the_commit_before_a_rebalance_is_not_waited_for_longer_than_a_rebalance
     driver.now += 1
     driver.poll()
     assert driver.calls()[-1] == ("revoked", (P0,))
+
+
+def test_a_commit_that_a_lost_membership_overtook_holds_no_later_rebalance_up() -> None:
+    driver = ClientDriver(ClientSettings(max_poll_interval=10_000))
+    driver.become_consumer(P0)
+    driver.give(EnforceRebalance())
+    driver.poll()
+    late = driver.last(OffsetCommit)
+    driver.heartbeat(Error.UNKNOWN_MEMBER_ID)
+    driver.poll()
+    driver.returns()
+    driver.poll()
+    driver.complete(P0, generation=2, member="b")
+    driver.poll()
+    driver.answer(OffsetFetchResponse({P0: Offset(3)}), OffsetFetch)
+    driver.now += 9_000
+    driver.give(EnforceRebalance())
+    driver.poll()
+    assert driver.request(OffsetCommit).core.generation == 2
+    driver.sent.append(late)
+    driver.answer_commit(Error.UNKNOWN_MEMBER_ID)
+    driver.poll()
+    assert driver.calls()[-1] == ("assigned", (P0,))
+    assert driver.client.member.id == "b"

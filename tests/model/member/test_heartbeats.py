@@ -37,7 +37,7 @@ def test_heartbeats_flow_between_join_and_sync_and_not_before(driver: ClientDriv
     driver.start_joining()
     driver.wait(20_000)
     assert driver.count(Heartbeat) == 0
-    driver.joined(generation=3)
+    driver.succeed_join(generation=3)
     driver.wait(3_000)
     assert driver.request(Heartbeat).core.generation == 3
 
@@ -60,9 +60,9 @@ def test_a_rebalance_is_joined_by_the_next_poll_and_heartbeats_go_on_until_then(
 @reaches("client.heartbeat.already-joining")
 def test_a_rebalance_is_no_news_to_a_member_that_is_joining(driver: ClientDriver) -> None:
     driver.start_joining()
-    driver.joined()
+    driver.succeed_join()
     driver.heartbeat(Error.REBALANCE_IN_PROGRESS)
-    driver.synced(P0)
+    driver.succeed_sync(P0)
     driver.poll()
     driver.returns()
     assert not driver.client.member.rejoins
@@ -183,8 +183,8 @@ def test_polling_counts_while_the_coordinator_is_unknown() -> None:
 def test_heartbeats_flow_while_a_callback_runs() -> None:
     driver = ClientDriver(BY_HAND)
     driver.start_joining()
-    driver.joined()
-    driver.synced(P0)
+    driver.succeed_join()
+    driver.succeed_sync(P0)
     driver.poll()
     assert driver.client.callback is not None
     beats = driver.count(Heartbeat)
@@ -197,7 +197,7 @@ def test_a_join_restarts_the_clocks() -> None:
     driver = ClientDriver(QUICK)
     driver.start_joining()
     driver.now += 9_000
-    driver.joined()
+    driver.succeed_join()
     driver.give(TimePassed())
     assert driver.count(LeaveGroup) == 0
     assert (driver.client.clocks.session, driver.client.clocks.poll) == (19_000, 14_000)

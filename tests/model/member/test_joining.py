@@ -161,7 +161,7 @@ def test_a_fenced_instance_is_told_so_and_keeps_its_id(driver: ClientDriver) -> 
     driver.poll()
     assert driver.raised == [Error.FENCED_INSTANCE_ID]
     driver.poll()
-    driver.joined()
+    driver.succeed_join()
     driver.answer_sync(Error.FENCED_INSTANCE_ID)
     driver.poll()
     assert driver.raised == [Error.FENCED_INSTANCE_ID] * 2
@@ -172,7 +172,7 @@ def test_a_fenced_instance_is_told_so_and_keeps_its_id(driver: ClientDriver) -> 
 def test_an_exchange_is_continued_and_not_begun_anew(driver: ClientDriver) -> None:
     driver.start_joining()
     driver.poll()
-    driver.joined()
+    driver.succeed_join()
     driver.poll()
     driver.poll()
     assert (driver.count(JoinGroup), driver.count(SyncGroup)) == (1, 1)
@@ -181,7 +181,7 @@ def test_an_exchange_is_continued_and_not_begun_anew(driver: ClientDriver) -> No
 @reaches("member.join.answered", "client.sync.as-follower", settings=STATIC)
 def test_a_follower_syncs_with_what_it_was_told_and_no_assignments(driver: ClientDriver) -> None:
     driver.start_joining()
-    driver.joined(generation=4)
+    driver.succeed_join(generation=4)
     core = driver.request(SyncGroup).core
     assert (core.generation, core.member, core.instance, core.assignments) == (4, "a", "i", ())
     assert (core.protocol_type, core.protocol) == ("consumer", "range")
@@ -190,7 +190,7 @@ def test_a_follower_syncs_with_what_it_was_told_and_no_assignments(driver: Clien
 @reaches("client.sync.as-leader")
 def test_a_leader_brings_an_entry_for_every_member(driver: ClientDriver) -> None:
     driver.start_joining()
-    driver.joined(leader="a", views=(view("a"), view("b"), view("c")))
+    driver.succeed_join(leader="a", views=(view("a"), view("b"), view("c")))
     plan = {id: decode_assignment(data) for id, data in driver.request(SyncGroup).core.assignments}
     assert plan == {"a": (P0,), "b": (P1,), "c": ()}
 
@@ -198,7 +198,7 @@ def test_a_leader_brings_an_entry_for_every_member(driver: ClientDriver) -> None
 @reaches("client.sync.as-leader", settings=COOPERATIVE)
 def test_a_leader_withholds_what_another_member_claims(driver: ClientDriver) -> None:
     driver.start_joining()
-    driver.joined(leader="a", views=(view("a"), view("b", P0, P1)))
+    driver.succeed_join(leader="a", views=(view("a"), view("b", P0, P1)))
     plan = {id: decode_assignment(data) for id, data in driver.request(SyncGroup).core.assignments}
     assert plan == {"a": (), "b": (P1,)}
 
@@ -207,7 +207,7 @@ def test_a_leader_withholds_what_another_member_claims(driver: ClientDriver) -> 
 def test_a_subscription_that_cannot_be_read_subscribes_to_nothing(driver: ClientDriver) -> None:
     driver.start_joining()
     odd = build(type(view("b")), "b", None, b"\x00")
-    driver.joined(leader="a", views=(view("a"), odd))
+    driver.succeed_join(leader="a", views=(view("a"), odd))
     plan = {id: decode_assignment(data) for id, data in driver.request(SyncGroup).core.assignments}
     assert plan == {"a": (P0, P1), "b": ()}
 
@@ -218,7 +218,7 @@ def test_a_leader_that_need_not_plan_still_watches_metadata(driver: ClientDriver
     views = (view("a"), view("b", topics=("u",)))
     driver.answer(build(JoinResponse, NONE, 1, "consumer", "range", "a", "a", views, skip_assignment=True), JoinGroup)
     assert driver.request(SyncGroup).core.assignments == ()
-    driver.synced(P0, P1)
+    driver.succeed_sync(P0, P1)
     driver.poll()
     driver.returns()
     driver.give(MetadataArrived((("t", 2), ("u", 1))))
@@ -231,8 +231,8 @@ def test_the_leader_and_only_the_leader_rejoins_when_a_topic_grows(driver: Clien
     for leader, joins in (("a", 2), ("other", 1)):
         one = driver if leader == "a" else ClientDriver(BY_HAND)
         one.start_joining()
-        one.joined(leader=leader, views=(view("a"),))
-        one.synced(P0)
+        one.succeed_join(leader=leader, views=(view("a"),))
+        one.succeed_sync(P0)
         one.poll()
         one.returns()
         one.give(MetadataArrived((("t", 3),)))
@@ -250,7 +250,7 @@ def test_a_sync_during_a_rebalance_joins_again_without_a_callback(driver: Client
     driver.poll()
     driver.returns()
     driver.poll()
-    driver.joined(generation=2)
+    driver.succeed_join(generation=2)
     calls = len(driver.callbacks)
     driver.answer_sync(Error.REBALANCE_IN_PROGRESS)
     driver.poll()
@@ -263,7 +263,7 @@ def test_a_sync_of_an_old_generation_keeps_the_id_and_one_of_an_unknown_member_d
     for error, id in ((Error.ILLEGAL_GENERATION, "a"), (Error.UNKNOWN_MEMBER_ID, None)):
         driver.client = ClientDriver().client
         driver.start_joining()
-        driver.joined()
+        driver.succeed_join()
         driver.answer_sync(error)
         driver.poll()
         assert isinstance(driver.sent[-1].request, JoinGroup)
@@ -274,7 +274,7 @@ def test_a_sync_of_an_old_generation_keeps_the_id_and_one_of_an_unknown_member_d
 @reaches("client.sync.moved")
 def test_a_sync_at_the_wrong_node_is_not_repeated(driver: ClientDriver) -> None:
     driver.start_joining()
-    driver.joined()
+    driver.succeed_join()
     driver.answer_sync(Error.NOT_COORDINATOR)
     driver.find()
     driver.now += 100
@@ -287,7 +287,7 @@ def test_a_sync_at_the_wrong_node_is_not_repeated(driver: ClientDriver) -> None:
 def test_other_errors_of_a_sync_are_raised(driver: ClientDriver) -> None:
     driver.start_joining()
     for error in (Error.GROUP_AUTHORIZATION_FAILED, Error.COORDINATOR_LOAD_IN_PROGRESS, Error.UNKNOWN_SERVER_ERROR):
-        driver.joined()
+        driver.succeed_join()
         driver.answer_sync(error)
         driver.poll()
         assert driver.raised[-1] is error
@@ -298,8 +298,8 @@ def test_other_errors_of_a_sync_are_raised(driver: ClientDriver) -> None:
 @reaches("client.sync.assigned", "member.sync.answered")
 def test_an_assignment_is_taken_by_the_next_poll(driver: ClientDriver) -> None:
     driver.start_joining()
-    driver.joined()
-    driver.synced(P0, P1)
+    driver.succeed_join()
+    driver.succeed_sync(P0, P1)
     assert driver.assignment() == () and driver.callbacks == []
     driver.poll()
     assert driver.assignment() == (P0, P1)
@@ -309,11 +309,11 @@ def test_an_assignment_is_taken_by_the_next_poll(driver: ClientDriver) -> None:
 @reaches("client.sync.unreadable", "client.sync.wrong-protocol")
 def test_a_sync_that_contradicts_or_cannot_be_read_is_raised(driver: ClientDriver) -> None:
     driver.start_joining()
-    driver.joined()
+    driver.succeed_join()
     driver.answer(SyncResponse(NONE, assignment=build(bytes, b"\xff\xff")), SyncGroup)  # type: ignore[arg-type]
     driver.poll()
     driver.poll()
-    driver.joined()
+    driver.succeed_join()
     driver.answer(build(SyncResponse, NONE, "consumer", "sticky", encode_assignment([P0])), SyncGroup)
     driver.poll()
     assert driver.raised == [Problem.UNREADABLE, Problem.WRONG_PROTOCOL]
@@ -324,13 +324,13 @@ def test_a_sync_that_contradicts_or_cannot_be_read_is_raised(driver: ClientDrive
 def test_an_exchange_that_the_member_left_is_not_continued(driver: ClientDriver) -> None:
     driver.start_joining()
     driver.give(Unsubscribe())
-    driver.joined()
+    driver.succeed_join()
     assert driver.count(SyncGroup) == 0
     driver.subscribe()
     driver.poll()
-    driver.joined()
+    driver.succeed_join()
     driver.give(Unsubscribe())
-    driver.synced(P0)
+    driver.succeed_sync(P0)
     driver.poll()
     assert driver.assignment() == ()
     assert driver.count(LeaveGroup) == 1
@@ -339,8 +339,8 @@ def test_an_exchange_that_the_member_left_is_not_continued(driver: ClientDriver)
 @reaches("client.complete.foreign-topic")
 def test_an_assignment_outside_the_subscription_is_not_applied(driver: ClientDriver) -> None:
     driver.start_joining()
-    driver.joined()
-    driver.synced(P0, ("u", 0))
+    driver.succeed_join()
+    driver.succeed_sync(P0, ("u", 0))
     driver.poll()
     assert driver.assignment() == () and driver.callbacks == []
     driver.poll()
@@ -446,8 +446,8 @@ def test_a_poll_that_blocks_joins_without_another_poll() -> None:
     driver.poll(timeout=10_000)
     driver.answer(FindCoordinatorResponse(NONE, 1))
     driver.answer_join(Error.MEMBER_ID_REQUIRED, "a")
-    driver.joined()
-    driver.synced(P0)
+    driver.succeed_join()
+    driver.succeed_sync(P0)
     assert driver.assignment() == (P0,)
 
 

@@ -62,10 +62,10 @@ class MemberWatch:
         self.steps = 0
         for name, handler in PROVED.items():
             if hasattr(core, name):
-                monkeypatch.setattr(core, name, self.watched(handler))
+                monkeypatch.setattr(core, name, self.watch_handler(handler))
         monkeypatch.setattr(client_swarm, "handle_input", self.handle_input)
 
-    def watched(self, handler: Callable[..., MemberStep]) -> Callable[..., MemberStep]:
+    def watch_handler(self, handler: Callable[..., MemberStep]) -> Callable[..., MemberStep]:
         def run(*arguments: Any) -> MemberStep:
             step = handler(*arguments)
             self.results.append(step.member)
