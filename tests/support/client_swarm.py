@@ -14,6 +14,7 @@ from fencepost.model.classic.core.sorts import HandleNumber, InstanceId, MemberI
 from fencepost.model.classic.core.state import Choices, Context, Holder, Phase
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.member.client import (
+    CallbackKind,
     Client,
     ClientContext,
     ClientResponse,
@@ -22,6 +23,7 @@ from fencepost.model.classic.member.client import (
     FindCoordinatorResponse,
     ListOffsets,
     ListOffsetsResponse,
+    assigned_partitions,
     is_returnable,
     new_client,
     partitions_of,
@@ -44,7 +46,6 @@ from fencepost.model.classic.member.step import (
     ListenerReturned,
     MetadataArrived,
     Poll,
-    RaiseFailure,
     ResponseArrived,
     Restart,
     ReturnRecords,
@@ -122,6 +123,7 @@ class ClientSwarm:
         self.handles = self.ids = 0
         self.accepted_commits = 0
         self.max_generation = 0
+        self.hand_over: str | None = None
         self.processes = [
             Process(new_client(settings_of(list_of, f"i{index}" if index < static else None, auto_commit)))
             for index, list_of in enumerate(strategies)
@@ -220,8 +222,8 @@ class ClientSwarm:
         for output in step.outputs:
             if isinstance(output, SendRequest):
                 process.requests.append(output)
-            else:
-                assert not isinstance(output, RaiseFailure | CallListener) or process.is_running
+            elif isinstance(output, CallListener) and output.callback.kind is CallbackKind.ASSIGNED:
+                self.check_hand_over(index, output.callback.partitions)
 
     def poll(self, index: int) -> None:
         """The application polls, and gets what the poll may return."""
@@ -289,7 +291,7 @@ class ClientSwarm:
     # --- what has to hold ---------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """No partition has two owners in the current generation."""
+        """No partition has two owners in the current generation, and none was assigned before it was revoked."""
         owners: dict[Partition, int] = {}
         group = self.state.group
         if group is None:
@@ -303,6 +305,18 @@ class ClientSwarm:
                     if partition in owners:
                         raise SwarmViolation(f"one owner: {partition} has {owners[partition]} and {index}")
                     owners[partition] = index
+        if self.hand_over is not None:
+            raise SwarmViolation(self.hand_over)
+
+    def check_hand_over(self, index: int, partitions: tuple[Partition, ...]) -> None:
+        """No other member of the current generation still has what this one is assigned (CALLBACK-14)."""
+        group = self.state.group
+        for other, process in enumerate(self.processes):
+            member = process.client.member
+            is_normal = group is not None and member.generation == group.generation and process.is_running
+            kept = set(partitions).intersection(assigned_partitions(process.client))
+            if other != index and is_normal and kept and self.hand_over is None:
+                self.hand_over = f"revoked before assigned: {min(kept)} at {index} while {other} has it"
 
     def check_commit(self, before: GroupState, request: OffsetCommit, replies: tuple[Reply, ...]) -> None:
         """An accepted commit is of a member in the current generation, and passes no record that nobody returned."""

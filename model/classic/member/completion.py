@@ -26,6 +26,8 @@ def call_listener(
     client: Client, kind: CallbackKind, partitions: tuple[Partition, ...], place: CallbackPlace, rule: str
 ) -> ClientStep:
     """The listener is called; the client goes on when it returns."""
+    if kind is CallbackKind.LOST and not client.settings.hears_lost:
+        kind = CallbackKind.REVOKED
     callback = Callback(kind, partitions, place)
     return ClientStep(evolve(client, callback=callback), (CallListener(callback),), (rule,))
 

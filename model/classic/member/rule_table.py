@@ -79,7 +79,7 @@ PREPARE_RULES = (
     rule(
         "client.prepare.lost",
         "the member has no generation, and partitions are assigned",
-        "CALLBACK-05 CALLBACK-06 HBT-08 COOP-17",
+        "CALLBACK-05 CALLBACK-15 CALLBACK-06 HBT-08 COOP-17",
     ),
     rule(
         "client.prepare.revoke-all",
@@ -135,7 +135,7 @@ JOIN_RULES = (
 """JoinGroup and its responses."""
 SYNC_RULES = (
     rule("client.sync.as-follower", "JoinGroup succeeds, and another member leads", "MEMBER-07 WIRE-05"),
-    rule("client.sync.as-leader", "JoinGroup succeeds, and the member leads", "MEMBER-08 WIRE-05"),
+    rule("client.sync.as-leader", "JoinGroup succeeds, and the member leads", "MEMBER-08 COOP-09 COOP-16 WIRE-05"),
     rule("client.sync.skip-assignment", "JoinGroup succeeds, and the member leads but need not plan", "MEMBER-09"),
     rule("client.sync.assigned", "SyncGroup brings an assignment", "WIRE-02 CALLBACK-01"),
     rule("client.sync.unreadable", "SyncGroup brings bytes that are no assignment", "WIRE-02"),
@@ -256,7 +256,11 @@ POSITIONS_RULES = (
     rule("client.position.seek", "the application sets the position of an assigned partition", "POLL-11"),
     rule("client.position.pause", "the application pauses or resumes an assigned partition", "POLL-09 COOP-07"),
     rule("client.position.not-assigned", "the application means a partition that is not assigned", "POLL-10"),
-    rule("client.records.returned", "the poll returns records from the position on", "POLL-03 POLL-13 MCOMMIT-02"),
+    rule(
+        "client.records.returned",
+        "the poll returns records from the position on",
+        "COOP-06 POLL-03 POLL-13 MCOMMIT-02",
+    ),
     rule(
         "client.records.dropped",
         "the records do not begin at the position, or their partition may not be returned",
@@ -275,7 +279,7 @@ APPLICATION_RULES = (
     rule("client.close.again", "the application closes the client once more", "MEMBER-25"),
     rule("client.close.commit", "the application closes a client with auto-commit that may commit", "MCOMMIT-07"),
     rule("client.leave.revoke", "a stable member leaves, and owns partitions", "CALLBACK-11"),
-    rule("client.leave.lose", "a member leaves that is not stable, and owns partitions", "CALLBACK-11"),
+    rule("client.leave.lose", "a member leaves that is not stable, and owns partitions", "CALLBACK-11 CALLBACK-15"),
     rule("client.leave.nothing-owned", "a client leaves that owns nothing", "CALLBACK-11"),
     rule("client.leave.given-up", "the callback before LeaveGroup returns", "MEMBER-22"),
     rule("client.leave.raised", "the callback before LeaveGroup raises", "CALLBACK-12"),
@@ -302,22 +306,17 @@ APPLICATION_RULES = (
 )
 """What the application asks for, leaving and closing."""
 
-MEMBER_RULES: Mapping[str, Rule] = MappingProxyType(
-    {
-        row.name: row
-        for table in (
-            LOOKUP_RULES,
-            POLL_RULES,
-            PREPARE_RULES,
-            JOIN_RULES,
-            SYNC_RULES,
-            COMPLETE_RULES,
-            WORKER_RULES,
-            COMMIT_RULES,
-            POSITIONS_RULES,
-            APPLICATION_RULES,
-        )
-        for row in table
-    }
+_TABLES = (
+    LOOKUP_RULES,
+    POLL_RULES,
+    PREPARE_RULES,
+    JOIN_RULES,
+    SYNC_RULES,
+    COMPLETE_RULES,
+    WORKER_RULES,
+    COMMIT_RULES,
+    POSITIONS_RULES,
+    APPLICATION_RULES,
 )
+MEMBER_RULES: Mapping[str, Rule] = MappingProxyType({row.name: row for table in _TABLES for row in table})
 """Every rule of a client by name."""

@@ -88,6 +88,8 @@ class ClientSettings:
     api_timeout: Millis = 60_000
     reset_policy: ResetPolicy = ResetPolicy.LATEST
     leaves_on_close: bool = True
+    hears_lost: bool = True
+    """The application's listener tells lost partitions from revoked ones (CALLBACK-15)."""
     rack: str | None = None
     dialect: ClientDialect = ClientDialect()
 

@@ -228,6 +228,17 @@ def test_auto_commit_covers_what_a_cooperative_rebalance_takes_away(driver: Clie
     assert (request.core.generation, [(one, offset.offset) for one, offset in request.offsets]) == (2, [(P0, 9)])
 
 
+@reaches("client.prepare.lost", settings=ClientSettings(auto_commit=False, hears_lost=False))
+def test_a_listener_that_does_not_know_lost_partitions_hears_of_revoked_ones(driver: ClientDriver) -> None:
+    driver.become_stable(P0)
+    driver.heartbeat(Error.UNKNOWN_MEMBER_ID)
+    driver.poll()
+    assert driver.calls()[-1] == ("revoked", (P0,))
+    driver.returns()
+    driver.poll()
+    assert driver.request(JoinGroup).core.member is None
+
+
 @reaches("client.assign")
 def test_a_manual_assignment_calls_nobody(driver: ClientDriver) -> None:
     driver.give(AssignManually((P0, P1)))

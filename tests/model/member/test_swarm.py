@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from fencepost.model.classic.coordinator import offsets as coordinator_offsets
 from fencepost.model.classic.core.state import CommitResponse, Output, Step
 from fencepost.model.classic.member import commits, joining, polling
+from fencepost.model.classic.member import member as core
 from fencepost.model.classic.member.embedded_formats import encode_assignment
 from fencepost.model.classic.member.settings import Strategy
 from fencepost.model.classic.member.step import ClientStep
@@ -136,7 +137,12 @@ def one_too_many(client: Any, wanted: Any) -> tuple[Any, ...]:
     return tuple((one.partition, Offset(one.offset + 1)) for one in client.positions if one.offset is not None)
 
 
+def ignore_claims(members: Any, view: Any, plan: Any, partition: int) -> bool:
+    return view.id is not None and plan[partition] == view.id
+
+
 FAULTS = [
+    ("revoked before assigned", core, "gets_partition", ignore_claims),
     ("one owner", joining, "encode_plan", everything_to_everyone),
     ("no commit of a fenced member", coordinator_offsets, "commit", accept_any_commit),
     ("commits follow records", commits, "offsets_to_commit", one_too_many),
@@ -161,10 +167,20 @@ HARD = [
     SwarmEvent("send", 0, 9),
 ]
 """Three members settle; then one commits late, after it was evicted."""
+FIRST_ALONE = [SwarmEvent(kind, 0, 9) for _ in range(6) for kind in ("poll", "listener", "send", "receive", "wait")]
+SECOND_IS_QUICK = [
+    SwarmEvent(kind, index, 4)
+    for _ in range(12)
+    for index, kinds in ((1, ("receive", "poll", "listener", "send")), (0, ("poll", "listener", "send", "receive")))
+    for kind in (*kinds, "wait")
+]
+HAND_OVER = [*FIRST_ALONE, STARTS[1], *SECOND_IS_QUICK]
+"""A member has everything; a second one joins, and takes its assignment before the first one does."""
 
 
-def test_the_hard_schedule_is_kept() -> None:
+def test_without_a_fault_these_schedules_keep_the_promises() -> None:
     run_schedule("eager", HARD)
+    run_schedule("cooperative", HAND_OVER)
 
 
 @pytest.mark.parametrize(("violated", "module", "name", "fault"), FAULTS, ids=[row[0] for row in FAULTS])
@@ -173,4 +189,4 @@ def test_each_property_has_a_fault_that_breaks_it(
 ) -> None:
     monkeypatch.setattr(module, name, fault)
     with pytest.raises(SwarmViolation, match=f"^{violated}"):
-        run_schedule("eager", HARD)
+        run_schedule(*(("cooperative", HAND_OVER) if fault is ignore_claims else ("eager", HARD)))
