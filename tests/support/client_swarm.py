@@ -309,11 +309,13 @@ class ClientSwarm:
             raise SwarmViolation(self.hand_over)
 
     def check_hand_over(self, index: int, partitions: tuple[Partition, ...]) -> None:
-        """No other member of the current generation still has what this one is assigned (CALLBACK-14)."""
+        """Of two members of the current generation none has what the other one is assigned (CALLBACK-14)."""
         group = self.state.group
+        if group is None or self.processes[index].client.member.generation != group.generation:
+            return
         for other, process in enumerate(self.processes):
             member = process.client.member
-            is_normal = group is not None and member.generation == group.generation and process.is_running
+            is_normal = member.generation == group.generation and process.is_running
             kept = set(partitions).intersection(assigned_partitions(process.client))
             if other != index and is_normal and kept and self.hand_over is None:
                 self.hand_over = f"revoked before assigned: {min(kept)} at {index} while {other} has it"
