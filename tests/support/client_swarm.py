@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fencepost.model.classic.coordinator.dispatch import handle_request
 from fencepost.model.classic.coordinator.internal_actions import armed_timers, fire_timer
 from fencepost.model.classic.coordinator.state import Cluster, GroupState, Reply
-from fencepost.model.classic.core.sorts import HandleNumber, InstanceId, MemberId
+from fencepost.model.classic.core.sorts import MemberId
 from fencepost.model.classic.core.state import Choices, Context, Holder, Phase
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.member.client import (
@@ -30,13 +30,7 @@ from fencepost.model.classic.member.client import (
 )
 from fencepost.model.classic.member.dispatch import handle_input
 from fencepost.model.classic.member.member import MemberState
-from fencepost.model.classic.member.settings import (
-    COOPERATIVE_STICKY,
-    RANGE,
-    ClientSettings,
-    ResetPolicy,
-    Strategy,
-)
+from fencepost.model.classic.member.settings import Strategy
 from fencepost.model.classic.member.step import (
     CallListener,
     ClientInput,
@@ -56,46 +50,19 @@ from fencepost.model.classic.member.step import (
 from fencepost.model.classic.messages.requests import OffsetCommit, Partition, Request
 from fencepost.model.classic.messages.responses import PartitionErrors
 from fencepost.model.errors import Error
+from fencepost.model.explore.classic.poll_loop.actions import with_handle
 from fencepost.model.frozen import evolve
 from fencepost.model.settings import Settings
 from tests.support.client_driver import ASSIGNORS
+from tests.support.swarm_events import SwarmEvent
+from tests.support.swarm_settings import BOTH, ONLY_COOPERATIVE, ONLY_RANGE, settings_of
 
-ONLY_RANGE: tuple[Strategy, ...] = (RANGE,)
-BOTH = (COOPERATIVE_STICKY, RANGE)
-ONLY_COOPERATIVE = (COOPERATIVE_STICKY,)
-"""The steps of an upgrade by two rolling restarts (KIP-429)."""
 RECORDS_PER_POLL, FAIR_ROUNDS, FAIR_STEP_MS = 3, 400, 500
 SETTINGS = Settings(min_session_timeout=0, initial_rebalance_delay=500)
 
 
 class SwarmViolation(AssertionError):
     """A property does not hold; the message begins with its name."""
-
-
-@dataclass(frozen=True, slots=True)
-class SwarmEvent:
-    """Something that happens to a client, or to them all; `amount` says how much of it."""
-
-    kind: str
-    client: int = 0
-    amount: int = 1
-
-
-KINDS = (
-    "poll",
-    "wait",
-    "send",
-    "receive",
-    "listener",
-    "commit",
-    "crash",
-    "start",
-    "close",
-    "disconnect",
-    "produce",
-    "grow",
-    "upgrade",
-)
 
 
 @dataclass
@@ -269,7 +236,7 @@ class ClientSwarm:
         self.handles += 1
         self.waiting[self.handles] = (index, self.processes[index].epoch, handle)
         before = self.state
-        result = handle_request(self.state, with_number(request, self.handles), self.context(), self.cluster)
+        result = handle_request(self.state, with_handle(request, self.handles), self.context(), self.cluster)
         self.state = result.state
         if isinstance(request, OffsetCommit):
             self.check_commit(before, request, result.replies)
@@ -411,25 +378,3 @@ class ClientSwarm:
         ]
         offsets = {one: offset.offset for one, offset in self.state.offsets.items()}
         return f"{None if group is None else (group.phase.name, group.generation)}; {clients}; {offsets} of {self.ends}"
-
-
-def settings_of(strategies: tuple[Strategy, ...], instance: str | None, auto_commit: bool) -> ClientSettings:
-    """Short times, so that a fair time need not be long."""
-    return ClientSettings(
-        strategies=strategies,
-        instance=None if instance is None else InstanceId(instance),
-        session_timeout=6_000,
-        heartbeat_interval=1_000,
-        max_poll_interval=8_000,
-        auto_commit=auto_commit,
-        auto_commit_interval=1_000,
-        reset_policy=ResetPolicy.EARLIEST,
-    )
-
-
-def with_number(request: Request, number: int) -> Request:
-    """The request under a handle that no other request in the swarm has."""
-    core = getattr(request, "core", None)
-    if core is None:
-        return evolve(request, handle=number)
-    return evolve(request, core=evolve(core, handle=HandleNumber(number)))

@@ -18,7 +18,9 @@ from fencepost.model.classic.member.step import ClientInput, ClientStep, Restart
 from fencepost.model.frozen import evolve
 from fencepost.model.proofs.classic.proof_events import member_events
 from tests.support import client_swarm
-from tests.support.client_swarm import ONLY_COOPERATIVE, ONLY_RANGE, ClientSwarm, SwarmEvent
+from tests.support.client_swarm import ClientSwarm
+from tests.support.swarm_events import SwarmEvent
+from tests.support.swarm_settings import ONLY_COOPERATIVE, ONLY_RANGE
 
 PACKAGE = Path(core.__file__).parent
 MODULES = [path for path in sorted(PACKAGE.glob("*.py")) if path.name != "member.py"]

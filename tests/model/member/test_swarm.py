@@ -17,15 +17,9 @@ from fencepost.model.classic.member.step import ClientStep
 from fencepost.model.classic.messages.requests import Offset
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
-from tests.support.client_swarm import (
-    BOTH,
-    KINDS,
-    ONLY_COOPERATIVE,
-    ONLY_RANGE,
-    ClientSwarm,
-    SwarmEvent,
-    SwarmViolation,
-)
+from tests.support.client_swarm import ClientSwarm, SwarmViolation
+from tests.support.swarm_events import KINDS, SwarmEvent
+from tests.support.swarm_settings import BOTH, ONLY_COOPERATIVE, ONLY_RANGE
 
 GROUPS: dict[str, tuple[list[tuple[Strategy, ...]], int]] = {
     "eager": ([ONLY_RANGE] * 3, 0),
