@@ -25,11 +25,12 @@ ORDER = {
     "model": """
         model
         model/wire/tables  model/wire
-        model/catalogue  model/catalogue/classic
-        model/classic/core  model/classic/messages  model/classic  model/classic/coordinator  model/classic/member
+        model/catalogue  model/catalogue/classic  model/catalogue/classic/client
+        model/classic/core  model/classic/messages  model/classic  model/classic/coordinator
+        model/assignors  model/classic/member
         model/classic/kernel  model/classic/rules  model/classic/theorems
-        model/draining  model/assignors
-        model/explore  model/explore/classic
+        model/draining
+        model/explore  model/explore/classic  model/explore/classic/poll_loop
         model/proofs  model/proofs/classic  model/proofs/draining  model/proofs/assignors
         model/proofs/registry
     """,

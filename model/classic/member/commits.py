@@ -1,0 +1,263 @@
+"""OffsetCommit: its offsets, moments and generation, and the reaction to the response (member.md 4)."""
+
+from collections.abc import Iterable
+
+from fencepost.model.classic.core.sorts import Handle
+from fencepost.model.classic.core.state import CommitRequest, CommitResponse, SyncResponse
+from fencepost.model.classic.member import member as core
+from fencepost.model.classic.member.client import (
+    CallbackKind,
+    Client,
+    ClientCommit,
+    ClientContext,
+    CommitPurpose,
+    Completion,
+    Failure,
+    Problem,
+    SentKind,
+    assigned_partitions,
+    flags_of,
+    is_rebalancing,
+    is_unanswered,
+    next_handle,
+    partitions_of,
+)
+from fencepost.model.classic.member.commit_results import (
+    fail_retriably,
+    finish_commit,
+    with_commit,
+)
+from fencepost.model.classic.member.lookup import COORDINATOR_MOVED, find_coordinator, lose_coordinator
+from fencepost.model.classic.member.member import MemberState, MemberStep, PartitionCommit
+from fencepost.model.classic.member.step import ClientStep, CommitOffsets, RaiseFailure, SendRequest, join_steps, then
+from fencepost.model.classic.messages.requests import Offset, OffsetCommit, Partition
+from fencepost.model.classic.messages.responses import PartitionErrors
+from fencepost.model.errors import Error
+from fencepost.model.frozen import evolve
+from fencepost.model.logic import Time
+
+COMMIT_VERSION = 9
+"""The newest version that names topics by their names."""
+COMMIT_RETRIED = frozenset({Error.COORDINATOR_LOAD_IN_PROGRESS, Error.UNKNOWN_TOPIC_OR_PARTITION})
+COMMIT_MOVED = COORDINATOR_MOVED | {Error.REQUEST_TIMED_OUT}
+THROWN_OUT = frozenset({Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID})
+"""Errors by which a commit learns that the generation, or the membership, is over."""
+
+
+def offsets_to_commit(client: Client, wanted: Iterable[Partition] | None) -> tuple[tuple[Partition, Offset], ...]:
+    """The valid positions of the assigned partitions among those wanted, None for all (MCOMMIT-01, -02, -18)."""
+    chosen = None if wanted is None else set(wanted)
+    return tuple(
+        (one.partition, Offset(one.offset))
+        for one in client.positions
+        if one.offset is not None and (chosen is None or one.partition in chosen)
+    )
+
+
+def start_commit(
+    client: Client,
+    purpose: CommitPurpose,
+    offsets: tuple[tuple[Partition, Offset], ...],
+    context: ClientContext,
+) -> ClientStep:
+    """A new commit of these offsets; one without offsets is over at once and sends nothing."""
+    number = next_handle(client)
+    commit = ClientCommit(number, purpose, offsets, commit_deadline(client, purpose, context))
+    client = evolve(client, last_handle=number, commits=(*client.commits, commit))
+    if purpose is CommitPurpose.PREPARE:
+        client = evolve(client, prepare_commit=number)
+    if not offsets:
+        step = finish_commit(client, commit, None, context)
+        return ClientStep(step.client, step.outputs, ("client.commit.empty",))
+    return send_commit(client, commit, context)
+
+
+def commit_deadline(client: Client, purpose: CommitPurpose, context: ClientContext) -> Time:
+    """When a commit is given up."""
+    if purpose is CommitPurpose.PREPARE:
+        return client.clocks.prepare
+    return context.now + client.settings.api_timeout
+
+
+def send_commit(client: Client, commit: ClientCommit, context: ClientContext) -> ClientStep:
+    """The commit goes out under the present generation, or waits for the coordinator, or fails here."""
+    local = local_failure(client)
+    if local is not None:
+        step = finish_commit(client, commit, local, context)
+        rule = "client.commit.not-joined" if local is Problem.COMMIT_FAILED else "client.commit.rebalancing"
+        return ClientStep(step.client, step.outputs, (rule, *step.rules))
+    if client.coordinator is None:
+        waiting = ClientStep(with_commit(client, evolve(commit, handle=0)), (), ("client.commit.waiting",))
+        return then(waiting, context, find_coordinator)
+    handle = next_handle(client)
+    request, partitions = core_commit(client, handle, [partition for partition, _ in commit.offsets])
+    offsets = tuple(row for row in commit.offsets if row[0] in partitions)
+    if not offsets:
+        step = finish_commit(client, commit, None, context)
+        return ClientStep(step.client, step.outputs, ("client.commit.empty",))
+    sent = evolve(commit, handle=handle, request=request, offsets=offsets)
+    message = OffsetCommit(client.settings.group, request, COMMIT_VERSION, offsets)
+    rule = "client.commit.manual" if client.is_manual else "member.commit"
+    return ClientStep(evolve(with_commit(client, sent), last_handle=handle), (SendRequest(handle, message),), (rule,))
+
+
+def local_failure(client: Client) -> Failure | None:
+    """Why a commit is not even sent (MCOMMIT-08, MCOMMIT-11)."""
+    if client.is_manual or client.member.state == MemberState.STABLE:
+        return None
+    return Problem.REBALANCE_IN_PROGRESS if is_rebalancing(client) else Problem.COMMIT_FAILED
+
+
+def core_commit(
+    client: Client, handle: Handle, partitions: Iterable[Partition]
+) -> tuple[CommitRequest, frozenset[Partition]]:
+    """The request of the proved member, and the partitions that it lets the client commit (MCOMMIT-03, MCOMMIT-12)."""
+    wanted = frozenset(partitions)
+    if client.is_manual:
+        return CommitRequest(handle, None, None, -1), wanted
+    steps = [core.commit(client.member, handle, flags_of(client, wanted))]
+    if client.completion is not None and is_revoking(client):
+        steps.append(complete_core(client, client.completion, handle))
+    allowed: set[Partition] = set()
+    for step in steps:
+        for sent in step.sent_requests:
+            if sent.when and isinstance(sent.request, PartitionCommit):
+                allowed.update(partitions_of(client, sent.request.partitions))
+    return core.commit_request(client.member, handle), wanted & allowed
+
+
+def is_revoking(client: Client) -> bool:
+    """Whether the callback runs that hears which partitions a completed rebalance takes away."""
+    return client.callback is not None and client.callback.kind is CallbackKind.REVOKED
+
+
+def complete_core(client: Client, completion: Completion, commit_handle: Handle) -> MemberStep:
+    """The step of the proved member on the response to its SyncGroup."""
+    before, synced = completion.before, completion.synced
+    response = SyncResponse(Error.NONE, assignment=flags_of(client, synced.partitions))
+    return core.on_sync_response(before, before.waiting, response, commit_handle)
+
+
+def on_application_commit(client: Client, given: CommitOffsets, context: ClientContext) -> ClientStep:
+    """The application commits."""
+    if client.is_fenced:
+        return ClientStep(client, (RaiseFailure(Error.FENCED_INSTANCE_ID),), ("client.commit.still-fenced",))
+    purpose = CommitPurpose.SYNC if given.is_sync else CommitPurpose.ASYNC
+    return start_commit(client, purpose, offsets_to_commit(client, given.partitions), context)
+
+
+def commit_periodically(client: Client, context: ClientContext) -> ClientStep:
+    """The auto-commit of a poll, before records are returned (MCOMMIT-04, MCOMMIT-17)."""
+    settings = client.settings
+    if not settings.auto_commit or context.now < client.clocks.auto_commit or local_failure(client) is not None:
+        return ClientStep(client)
+    due = context.now + settings.auto_commit_interval
+    client = evolve(client, clocks=evolve(client.clocks, auto_commit=due))
+    step = start_commit(client, CommitPurpose.PERIODIC, offsets_to_commit(client, None), context)
+    return ClientStep(step.client, step.outputs, ("client.auto-commit.due", *step.rules))
+
+
+def send_waiting_commits(client: Client, context: ClientContext) -> ClientStep:
+    """Commits that wait for the coordinator or for their backoff go out, in order; the late ones are given up."""
+    step = ClientStep(client)
+    for commit in client.commits:
+        if not commit.handle:
+            step = join_steps(step, send_waiting(step.client, commit, context))
+    return step
+
+
+def send_waiting(client: Client, commit: ClientCommit, context: ClientContext) -> ClientStep:
+    """One commit that waits goes out, waits on, or is given up."""
+    lookup_failed = client.coordinator is None and client.lookup_failures and not is_unanswered(client, SentKind.FIND)
+    if context.now >= commit.deadline or (commit.purpose is CommitPurpose.ASYNC and lookup_failed):
+        step = finish_commit(client, commit, Problem.RETRIABLE_COMMIT, context)
+        return ClientStep(step.client, step.outputs, ("client.commit.given-up", *step.rules))
+    if context.now < commit.retry_at:
+        return ClientStep(client)
+    if client.coordinator is None:
+        return find_coordinator(client, context)
+    return send_commit(client, commit, context)
+
+
+def error_in(response: PartitionErrors) -> Error:
+    """The error that decides: the first of a partition, or that of all (member.md 1.5)."""
+    if response.error != Error.NONE:
+        return response.error
+    errors = [error for error in response.errors.values() if error != Error.NONE]
+    decisive = [error for error in errors if error != Error.TOPIC_AUTHORIZATION_FAILED]
+    return (decisive or errors or [Error.NONE])[0]
+
+
+def on_commit_response(
+    client: Client, commit: ClientCommit, response: PartitionErrors, context: ClientContext
+) -> ClientStep:
+    """OffsetCommit is answered (MCOMMIT-09, -10, -13 to -15)."""
+    error = error_in(response)
+    assert commit.request is not None
+    if error in COMMIT_RETRIED:
+        step = fail_retriably(client, commit, context)
+        return ClientStep(step.client, step.outputs, ("client.commit.retriable", *step.rules))
+    if error in COMMIT_MOVED:
+        moved = lose_coordinator(client, context)
+        return ClientStep(moved.client, moved.outputs, ("client.commit.moved", *moved.rules))
+    client, failure, rule = judge_commit(client, commit.request, error)
+    if failure is Error.FENCED_INSTANCE_ID and commit.purpose is not CommitPurpose.SYNC:
+        client = evolve(client, is_fenced=True)
+    step = finish_commit(client, commit, failure, context)
+    return ClientStep(step.client, step.outputs, (rule, *step.rules))
+
+
+def judge_commit(client: Client, request: CommitRequest, error: Error) -> tuple[Client, Failure | None, str]:
+    """The client after this error, the failure for its caller, and the rule."""
+    if error == Error.NONE:
+        return client, None, "client.commit.done"
+    if client.is_manual:
+        return client, error, "client.commit.refused"
+    is_current = core.is_current(client.member, request.member, request.generation)
+    step = core.on_commit_response(client.member, request, CommitResponse(error))
+    told = evolve(client, member=step.member)
+    if error == Error.REBALANCE_IN_PROGRESS:
+        return told, Problem.REBALANCE_IN_PROGRESS, step.rule
+    if error in THROWN_OUT | {Error.FENCED_INSTANCE_ID} and not is_current:
+        preparing = client.member.state == MemberState.PREPARING_REBALANCE
+        return told, Problem.REBALANCE_IN_PROGRESS if preparing else Problem.COMMIT_FAILED, "client.commit.late"
+    if error in THROWN_OUT:
+        return evolve(told, is_prepared=False), Problem.COMMIT_FAILED, step.rule
+    return told, error, "client.commit.fenced" if error == Error.FENCED_INSTANCE_ID else "client.commit.refused"
+
+
+def commit_before_rebalance(client: Client, context: ClientContext) -> ClientStep:
+    """The commit of the consumed positions before JoinGroup, of eager members with their partitions held back
+    (MCOMMIT-05, MCOMMIT-06, CALLBACK-07). It is over once `is_committed` says so."""
+    if not client.settings.auto_commit or not client.positions or local_failure(client) is not None:
+        return ClientStep(evolve(client, is_committed=True))
+    if client.prepare_commit:
+        return ClientStep(client, (), ("client.prepare.committing",))
+    if not client.clocks.prepare:
+        limit = context.now + client.settings.rebalance_timeout
+        client = evolve(client, clocks=evolve(client.clocks, prepare=limit))
+    rules: tuple[str, ...] = ("client.prepare.commit",)
+    if not client.settings.is_cooperative:
+        positions = tuple(evolve(one, is_pending=True) for one in client.positions)
+        client, rules = evolve(client, positions=positions), ("client.prepare.hold-back", *rules)
+    step = start_commit(client, CommitPurpose.PREPARE, offsets_to_commit(client, None), context)
+    return ClientStep(step.client, step.outputs, (*rules, *step.rules))
+
+
+def give_up_commit_before_rebalance(client: Client, context: ClientContext) -> ClientStep:
+    """The commit before JoinGroup is not waited for beyond the rebalance timeout (MCOMMIT-06)."""
+    if not client.clocks.prepare or context.now < client.clocks.prepare:
+        return ClientStep(client)
+    late = [commit for commit in client.commits if commit.number == client.prepare_commit]
+    for commit in late:
+        client = finish_commit(client, commit, Problem.RETRIABLE_COMMIT, context).client
+    return ClientStep(evolve(client, is_committed=True), (), ("client.prepare.commit-too-late",))
+
+
+def commit_given_up(client: Client, revoked: tuple[Partition, ...], context: ClientContext) -> ClientStep:
+    """With auto-commit, what a completed rebalance takes away is committed under the new generation."""
+    offsets = offsets_to_commit(client, set(revoked).intersection(assigned_partitions(client)))
+    if not client.settings.auto_commit or not client.settings.dialect.commits_given_up or not offsets:
+        return ClientStep(client)
+    step = start_commit(client, CommitPurpose.GIVEN_UP, offsets, context)
+    return ClientStep(step.client, step.outputs, ("client.complete.commit-given-up", *step.rules))
