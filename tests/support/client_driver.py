@@ -1,9 +1,11 @@
 """A reference client with a test in the place of application, network and clock."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from fencepost.model.classic.core.sorts import InstanceId, MemberId
+from fencepost.model.assignors.consumer_protocol import decode_subscription, encode_assignment, encode_subscription
+from fencepost.model.assignors.group import Assign, Assignment, ClusterTopics, GroupMember, Subscription
+from fencepost.model.classic.core.sorts import AssignmentBytes, InstanceId
 from fencepost.model.classic.core.state import (
     HeartbeatResponse,
     JoinResponse,
@@ -12,7 +14,6 @@ from fencepost.model.classic.core.state import (
     SyncResponse,
 )
 from fencepost.model.classic.member.client import (
-    Assign,
     Callback,
     Client,
     ClientContext,
@@ -21,17 +22,10 @@ from fencepost.model.classic.member.client import (
     Failure,
     FindCoordinator,
     FindCoordinatorResponse,
-    JoinedMember,
     assigned_partitions,
     new_client,
 )
 from fencepost.model.classic.member.dispatch import handle_input
-from fencepost.model.classic.member.embedded_formats import (
-    MemberSubscription,
-    decode_subscription,
-    encode_assignment,
-    encode_subscription,
-)
 from fencepost.model.classic.member.settings import COOPERATIVE_STICKY, ClientSettings
 from fencepost.model.classic.member.step import (
     CallListener,
@@ -65,14 +59,14 @@ NONE = Error.NONE
 P0, P1, P2 = ("t", 0), ("t", 1), ("t", 2)
 
 
-def assign_in_turn(topics: Any, members: tuple[JoinedMember, ...]) -> dict[MemberId, list[Partition]]:
+def assign_in_turn(members: Sequence[GroupMember], cluster: ClusterTopics) -> Assignment:
     """A plain assignor: the partitions of each topic go to its subscribers in turn, by member id."""
-    plan: dict[MemberId, list[Partition]] = {member.id: [] for member in members}
-    for topic, count in topics.items():
+    plan: dict[str, list[Partition]] = {member.id: [] for member in members}
+    for topic, count in cluster.partitions.items():
         subscribers = sorted(member.id for member in members if topic in member.subscription.topics)
         for number in range(count):
             plan[subscribers[number % len(subscribers)]].append((topic, number))
-    return plan
+    return {id: tuple(partitions) for id, partitions in plan.items()}
 
 
 ASSIGNORS: dict[str, Assign] = dict.fromkeys(("range", "roundrobin", "sticky", "cooperative-sticky"), assign_in_turn)
@@ -159,7 +153,7 @@ class ClientDriver:
 
     def succeed_sync(self, *partitions: Partition) -> None:
         """SyncGroup succeeds."""
-        self.answer(SyncResponse(NONE, assignment=encode_assignment(partitions)), SyncGroup)
+        self.answer(SyncResponse(NONE, assignment=AssignmentBytes(encode_assignment(partitions))), SyncGroup)
 
     def complete(self, *partitions: Partition, generation: int = 1, member: str = "a") -> None:
         """JoinGroup was sent: both exchanges succeed, and the callbacks return."""
@@ -208,14 +202,14 @@ class ClientDriver:
     def calls(self) -> list[tuple[str, tuple[Partition, ...]]]:
         return [(callback.kind.value, callback.partitions) for callback in self.callbacks]
 
-    def subscription(self) -> MemberSubscription:
+    def subscription(self) -> Subscription:
         """What the last JoinGroup says under its first protocol."""
         return decode_subscription(self.request(JoinGroup).core.protocols[0].metadata)
 
 
 def view(member: str, *owned: Partition, topics: tuple[str, ...] = ("t",), generation: int = -1) -> MemberView:
     """A member as the leader is told of it."""
-    metadata = encode_subscription(MemberSubscription(topics, owned, generation))
+    metadata = encode_subscription(Subscription(topics, owned=owned, generation=generation))
     return build(MemberView, member, None, metadata)
 
 

@@ -4,13 +4,13 @@
 `known` says which partition has which index. Times are in milliseconds.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from fencepost.model.classic.core.sorts import HandleNumber, InstanceId, MemberId, PartitionFlags
+from fencepost.model.assignors.group import Assign
+from fencepost.model.classic.core.sorts import HandleNumber, PartitionFlags
 from fencepost.model.classic.core.state import CommitRequest, HeartbeatRequest
-from fencepost.model.classic.member.embedded_formats import MemberSubscription
 from fencepost.model.classic.member.member import NO_GENERATION, Member, MemberState, new_member
 from fencepost.model.classic.member.settings import ClientSettings
 from fencepost.model.classic.messages.requests import Offset, Partition
@@ -235,19 +235,6 @@ class CommitReport:
     number: int
     purpose: CommitPurpose
     failure: Failure | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class JoinedMember:
-    """A member as a leader gives it to an assignor."""
-
-    id: MemberId
-    instance: InstanceId | None
-    subscription: MemberSubscription
-
-
-Assign = Callable[[Mapping[str, int], tuple[JoinedMember, ...]], Mapping[MemberId, Iterable[Partition]]]
-"""An assignor: numbers of partitions by topic and the members in, the partitions of each member out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
-from fencepost.model.classic.core.sorts import HandleNumber, MemberId, Metadata, MetadataBytes
+from fencepost.model.assignors.consumer_protocol import (
+    ConsumerProtocolError,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_cooperative_user_data,
+    encode_sticky_user_data,
+    encode_subscription,
+)
+from fencepost.model.assignors.group import ClusterTopics, GroupMember, Subscription
+from fencepost.model.classic.core.sorts import (
+    AssignmentBytes,
+    HandleNumber,
+    InstanceId,
+    MemberId,
+    Metadata,
+    MetadataBytes,
+)
 from fencepost.model.classic.core.state import (
     JoinRequest,
     JoinResponse,
@@ -17,7 +34,6 @@ from fencepost.model.classic.member import member as core
 from fencepost.model.classic.member.client import (
     Client,
     ClientContext,
-    JoinedMember,
     JoinedTopics,
     Problem,
     SentKind,
@@ -30,16 +46,6 @@ from fencepost.model.classic.member.client import (
     learn_partitions,
     next_handle,
     partitions_of,
-)
-from fencepost.model.classic.member.embedded_formats import (
-    MemberSubscription,
-    UnreadableFormat,
-    decode_assignment,
-    decode_subscription,
-    encode_assignment,
-    encode_claims,
-    encode_generation,
-    encode_subscription,
 )
 from fencepost.model.classic.member.lookup import COORDINATOR_MOVED, back_off_join, lose_coordinator, send_request
 from fencepost.model.classic.member.member import NO_GENERATION, MemberState
@@ -89,7 +95,9 @@ def send_join(client: Client, context: ClientContext) -> ClientStep:
     request = cast(JoinRequest, sent.request)
     offered = zip(client.settings.strategies, request.protocols, strict=True)
     protocols = tuple(
-        Protocol(protocol.name, encode_subscription(subscription_of(client, strategy, protocol.metadata)))
+        Protocol(
+            protocol.name, MetadataBytes(encode_subscription(subscription_of(client, strategy, protocol.metadata)))
+        )
         for strategy, protocol in offered
     )
     joining = evolve(client, member=step.member, joined=JoinedTopics(client.topics), synced=None)
@@ -98,10 +106,10 @@ def send_join(client: Client, context: ClientContext) -> ClientStep:
     return send_request(joining, message, unanswered, step.rule, client.reason[:MAX_REASON_LENGTH])
 
 
-def subscription_of(client: Client, strategy: Strategy, claims: Metadata | None) -> MemberSubscription:
+def subscription_of(client: Client, strategy: Strategy, claims: Metadata | None) -> Subscription:
     """The subscription that goes to one assignor; `claims` are those of the proved member."""
     flags = cast(tuple[bool, ...], claims)
-    return MemberSubscription(
+    return Subscription(
         topics=tuple(sorted(client.topics)),
         owned=partitions_of(client, flags),
         generation=client.member.owned_in if has_generation(client) else NO_GENERATION,
@@ -115,8 +123,8 @@ def user_data_of(client: Client, strategy: Strategy) -> bytes | None:
     if client.member.owned_in < 0 or strategy.user_data is UserData.NONE:
         return None
     if strategy.user_data is UserData.GENERATION:
-        return encode_generation(client.member.owned_in)
-    return encode_claims(client.remembered, client.member.owned_in)
+        return encode_cooperative_user_data(client.member.owned_in)
+    return encode_sticky_user_data(client.remembered, client.member.owned_in)
 
 
 def on_join_response(client: Client, handle: int, response: JoinResponse, context: ClientContext) -> ClientStep:
@@ -126,7 +134,8 @@ def on_join_response(client: Client, handle: int, response: JoinResponse, contex
     members = read_members(response.members)
     client = learn_group(client, members)
     views = tuple(
-        MemberView(member.id, member.instance, flags_of(client, member.subscription.owned)) for member in members
+        MemberView(MemberId(one.id), cast(InstanceId | None, one.instance_id), flags_of(client, one.subscription.owned))
+        for one in members
     )
     plan = plan_assignment(client, response, members, context)
     sync_handle = next_handle(client)
@@ -146,20 +155,20 @@ def on_join_response(client: Client, handle: int, response: JoinResponse, contex
     return ClientStep(sending.client, sending.outputs, (step.rule, *sending.rules))
 
 
-def read_members(views: Iterable[MemberView]) -> tuple[JoinedMember, ...]:
+def read_members(views: Iterable[MemberView]) -> tuple[GroupMember, ...]:
     """The members as the leader is told of them; one whose subscription cannot be read subscribes to nothing."""
     members = []
     for view in views:
         if view.id is not None:
             try:
-                subscription = decode_subscription(cast(MetadataBytes, view.metadata or b""))
-            except UnreadableFormat:
-                subscription = MemberSubscription(())
-            members.append(JoinedMember(view.id, view.instance, subscription))
+                subscription = decode_subscription(cast(bytes, view.metadata or b""))
+            except ConsumerProtocolError:
+                subscription = Subscription(())
+            members.append(GroupMember(view.id, subscription, view.instance))
     return tuple(members)
 
 
-def learn_group(client: Client, members: tuple[JoinedMember, ...]) -> Client:
+def learn_group(client: Client, members: tuple[GroupMember, ...]) -> Client:
     """The client that knows every partition that the members own, or that the leader may assign."""
     topics = {topic for member in members for topic in member.subscription.topics}
     existing = [(topic, number) for topic, count in counts_of(client, topics) for number in range(count)]
@@ -168,7 +177,7 @@ def learn_group(client: Client, members: tuple[JoinedMember, ...]) -> Client:
 
 
 def plan_assignment(
-    client: Client, response: JoinResponse, members: tuple[JoinedMember, ...], context: ClientContext
+    client: Client, response: JoinResponse, members: tuple[GroupMember, ...], context: ClientContext
 ) -> tuple[MemberId | None, ...]:
     """Who gets each partition according to the assignor that the coordinator chose (MEMBER-08); None for nobody."""
     owner: dict[tuple[str, int], MemberId] = {}
@@ -176,12 +185,12 @@ def plan_assignment(
     leads = response.leader is not None and response.leader == response.member
     if assign is not None and leads and not response.skip_assignment:
         topics = {topic for member in members for topic in member.subscription.topics}
-        for id, partitions in assign(dict(counts_of(client, topics)), members).items():
-            owner.update(dict.fromkeys(partitions, id))
+        for id, partitions in assign(members, ClusterTopics(dict(counts_of(client, topics)))).items():
+            owner.update(dict.fromkeys(partitions, MemberId(id)))
     return tuple(owner.get(partition) for partition in client.known)
 
 
-def lead_group(client: Client, response: JoinResponse, members: tuple[JoinedMember, ...]) -> Client:
+def lead_group(client: Client, response: JoinResponse, members: tuple[GroupMember, ...]) -> Client:
     """A leader watches the topics of the whole group, also if it makes no plan (MEMBER-09, MEMBER-21)."""
     leads = response.leader == response.member
     topics = frozenset(topic for member in members for topic in member.subscription.topics) | client.topics
@@ -212,7 +221,7 @@ def sync_rule(response: JoinResponse) -> str:
 def encode_plan(client: Client, request: SyncRequest) -> SyncRequest:
     """SyncGroup with the assignments as bytes."""
     assignments = tuple(
-        (id, encode_assignment(partitions_of(client, cast(tuple[bool, ...], flags))))
+        (id, AssignmentBytes(encode_assignment(partitions_of(client, cast(tuple[bool, ...], flags)))))
         for id, flags in request.assignments
     )
     return evolve(request, assignments=assignments)
@@ -257,8 +266,8 @@ def on_sync_response(client: Client, handle: int, response: SyncResponse, contex
     chosen = None if client.joined is None else client.joined.protocol
     contradicts = response.protocol_type not in (None, CONSUMER) or response.protocol not in (None, chosen)
     try:
-        partitions = decode_assignment(cast(bytes, response.assignment or b""))
-    except UnreadableFormat:
+        partitions = tuple(sorted(set(decode_assignment(cast(bytes, response.assignment or b"")))))
+    except ConsumerProtocolError:
         return give_exchange_up(client, Problem.UNREADABLE, "client.sync.unreadable")
     if contradicts:
         return give_exchange_up(client, Problem.WRONG_PROTOCOL, "client.sync.wrong-protocol")

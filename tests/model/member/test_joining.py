@@ -2,9 +2,9 @@
 
 import pytest
 
+from fencepost.model.assignors.consumer_protocol import decode_assignment, encode_assignment
 from fencepost.model.classic.core.state import JoinResponse, SyncResponse
 from fencepost.model.classic.member.client import FindCoordinator, FindCoordinatorResponse, Problem
-from fencepost.model.classic.member.embedded_formats import decode_assignment, encode_assignment
 from fencepost.model.classic.member.settings import (
     COOPERATIVE_STICKY,
     RANGE,

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fencepost.model.assignors.consumer_protocol import encode_assignment
 from fencepost.model.classic.coordinator import offsets as coordinator_offsets
 from fencepost.model.classic.core.state import CommitResponse, Output, Step
 from fencepost.model.classic.member import commits, joining, polling
 from fencepost.model.classic.member import member as core
-from fencepost.model.classic.member.embedded_formats import encode_assignment
 from fencepost.model.classic.member.settings import Strategy
 from fencepost.model.classic.member.step import ClientStep
 from fencepost.model.classic.messages.requests import Offset

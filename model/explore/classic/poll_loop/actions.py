@@ -1,7 +1,8 @@
 """What happens in a system of poll loops: processes start and poll, requests are handled, and time goes by."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from fencepost.model.assignors.group import Assign, Assignment, ClusterTopics, GroupMember
 from fencepost.model.classic.coordinator.dispatch import handle_request
 from fencepost.model.classic.coordinator.internal_actions import armed_timers, fire_timer
 from fencepost.model.classic.coordinator.state import Reply
@@ -9,12 +10,10 @@ from fencepost.model.classic.core.sorts import HandleNumber, MemberId
 from fencepost.model.classic.core.state import Choices, Context, HeartbeatResponse
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.member.client import (
-    Assign,
     ClientContext,
     ClientResponse,
     FindCoordinator,
     FindCoordinatorResponse,
-    JoinedMember,
     ListOffsets,
     ListOffsetsResponse,
     is_returnable,
@@ -54,7 +53,7 @@ from fencepost.model.frozen import evolve
 from fencepost.model.logic import Time
 
 
-def assign_to_first(topics: object, members: tuple[JoinedMember, ...]) -> dict[MemberId, tuple[tuple[str, int], ...]]:
+def assign_to_first(members: Sequence[GroupMember], cluster: ClusterTopics) -> Assignment:
     """The partition goes to the first member; nobody else can have it."""
     first, *others = sorted(member.id for member in members)
     return {first: (PARTITION,), **dict.fromkeys(others, ())}
