@@ -12,13 +12,14 @@ from typing import Any
 
 from fencepost.conformance.analysis.report_builder import merge_reports
 from fencepost.conformance.cli import main
-from fencepost.conformance.pipeline.campaign import finished_seeds, report_path, run_seeds
+from fencepost.conformance.pipeline.campaign import run_seeds, seed_reports
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.traces.files.trace_files import write_trace
-from fencepost.traces.pipeline.corpus import CORPUS_FILE, TABLES, Corpus
+from fencepost.traces.pipeline.corpus import CORPUS_FILE, Corpus
 from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.results import CorpusResults
+from fencepost.traces.pipeline.schema import TABLES
 from fencepost.traces.pipeline.spark_session import spark_session
 from fencepost.traces.pipeline.stream import read_findings, watch_folder
 from tests.acceptance.checks.conformance import command_environment
@@ -83,9 +84,7 @@ def watch_tables(to: Path) -> Rows:
 def campaign_tables(to: Path) -> Rows:
     """The events of a campaign, each without the folder its trace was in, and its report without the time it took."""
     corpus = Corpus.open(to)
-    reports = (
-        from_json(report_path(corpus, each).read_text(encoding="utf-8")) for each in sorted(finished_seeds(corpus))
-    )
+    reports = (from_json(report) for _, report in sorted(seed_reports(corpus).items()))
     rows = sorted(((Path(str(row[0])).name, *row[1:3], row[12]) for row in read_rows(corpus, "events")), key=repr)
     return {
         "events": rows,
@@ -183,9 +182,9 @@ def check_side_by_side(folder: Path) -> Iterator[Figure]:
     start_stage("judge", traces, corpus).wait()
     yield at_least("kills", kills, 1)
     files = [Path(file) for name in TABLES for file in Corpus.open(corpus).files(name)]
-    yield exactly("files of the manifest that are not there", sum(not file.exists() for file in files), 0)
-    on_disk = sum(1 for name in TABLES for _ in (corpus / name).rglob("*.parquet"))
-    yield exactly("files that are not in the manifest", on_disk - len(files), 0)
+    yield exactly("files of the log that are not there", sum(not file.exists() for file in files), 0)
+    on_disk = sum(1 for _ in corpus.glob("data/table=*/*.parquet"))
+    yield exactly("files that are not in the log", on_disk - len(files), 0)
     wanted = {**ingest_tables(alone), **judge_tables(alone)}
     found = {**ingest_tables(corpus), **judge_tables(corpus)}
     for what, rows in wanted.items():

@@ -9,21 +9,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
 from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.events import Event, Header
 from fencepost.traces.files.jsonl import decode_event, decode_header
 from fencepost.traces.operations import PairedEvent
 from fencepost.traces.pipeline.arrow import to_record_batches
-from fencepost.traces.pipeline.corpus import EVENTS, QUARANTINE, TRACES, Corpus
+from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.parallel import split_evenly
 from fencepost.traces.pipeline.recordings import (
     RecordingFiles,
@@ -32,7 +30,7 @@ from fencepost.traces.pipeline.recordings import (
     line_offsets,
 )
 from fencepost.traces.pipeline.row_reader import REPEATED_LINE, SHARED_BUCKET
-from fencepost.traces.pipeline.schema import PARTITION_COLUMNS, SCHEMAS
+from fencepost.traces.pipeline.schema import EVENTS, QUARANTINE, SCHEMAS, TRACES
 from fencepost.traces.pipeline.shards import (
     LOOKUPS_SHARD,
     UNRELATED_APIS,
@@ -174,17 +172,9 @@ def shards_of(files: RecordingFiles, split: int) -> Iterator[Shard]:
 
 def read_table(spark: SparkSession, corpus: Corpus, table: str) -> DataFrame:
     """A table of a corpus."""
-    schema = spark_schema(table)
+    schema = from_arrow_schema(SCHEMAS[table])
     files = corpus.files(table)
-    if not files:
-        return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).option("basePath", str(Path(corpus.folder, table))).parquet(*files)
-
-
-def spark_schema(table: str) -> StructType:
-    """The schema of a table, with the columns that are in the paths of its files."""
-    in_paths = PARTITION_COLUMNS if table == EVENTS else ()
-    return from_arrow_schema(pa.schema([*SCHEMAS[table], *in_paths]))
+    return spark.read.schema(schema).parquet(*files) if files else spark.createDataFrame([], schema)
 
 
 def unreadable_files(spark: SparkSession, corpus: Corpus) -> DataFrame:

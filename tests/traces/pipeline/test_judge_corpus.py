@@ -22,13 +22,14 @@ from fencepost.traces.files.rotating_writer import RecordingReader
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.operations import Lookahead, PairedEvent
-from fencepost.traces.pipeline.corpus import EVENTS, TRACES, Corpus
+from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.judge_corpus import Finding, Shard, shards_of, sorted_lines
 from fencepost.traces.pipeline.queries import INVARIANTS
 from fencepost.traces.pipeline.recordings import group_recordings
 from fencepost.traces.pipeline.results import CorpusResults, find_unreadable, judge_corpus, query_corpus
-from fencepost.traces.pipeline.row_reader import SHARED_BUCKET, Row, RowReader
+from fencepost.traces.pipeline.row_reader import Row, RowReader
+from fencepost.traces.pipeline.schema import TRACES
 from fencepost.traces.pipeline.shards import ShardJudge, is_unrelated, pair_shard_operations
 from fencepost.traces.verdict import FieldDifference, TraceVerdict, Violation
 from tests.support.altered_traces import altered_trace, judge_alone, summarize_verdicts, write_in_parts
@@ -236,10 +237,3 @@ def test_states_and_rebalances_are_findings(corpus_results: CorpusResults) -> No
     rounds = list(corpus_results.rebalances())
     assert rounds and all(row["duration"] >= 0 for row in rounds)
     assert {row["phase"] for row in corpus_results.stuck_rebalances()} <= {"Preparing", "Completing"}
-
-
-def test_events_are_in_the_bucket_of_their_group(corpus: Corpus) -> None:
-    for file in corpus.files(EVENTS):
-        bucket = int(file.rpartition("bucket=")[2].partition("/")[0])
-        for group in pq.ParquetFile(file).read(["group"])["group"].to_pylist():
-            assert bucket == (SHARED_BUCKET if group is None else corpus.bucket_of(group))
