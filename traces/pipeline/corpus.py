@@ -148,6 +148,8 @@ class Corpus:
                 f"{folder} has corpus format {version}; this Fencepost reads {CORPUS_FORMAT}: "
                 "copy it with fencepost pipeline migrate"
             )
+        if mark["format"] not in LOGS:
+            raise PipelineError(f"{folder} is a corpus in the format {mark['format']}, which is not known here")
         return cls(folder, mark["buckets"], mark["format"])
 
     @property
@@ -254,10 +256,8 @@ def read_mark(folder: Path) -> dict[str, Any]:
     """What corpus.json says. Raises `PipelineError`."""
     try:
         found = json.loads((folder / CORPUS_FILE).read_text(encoding="utf-8"))
-        mark = {"format": "parquet"} | {key: found[key] for key in ("fencepost_corpus", "buckets")}
-        mark |= {key: found[key] for key in ("format",) if key in found}
-        if mark["format"] not in LOGS or not isinstance(mark["buckets"], int):
-            raise ValueError
+        mark = {"fencepost_corpus": found["fencepost_corpus"], "buckets": int(found["buckets"])}
+        mark["format"] = found.get("format", "parquet")
     except FileNotFoundError:
         raise PipelineError(f"{folder} is not a corpus: make one with fencepost pipeline ingest") from None
     except (ValueError, KeyError, TypeError):

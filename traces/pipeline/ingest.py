@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -14,12 +13,12 @@ from fencepost.traces.files.rotating_writer import recording_part_of
 from fencepost.traces.message_fields import encodable_text
 from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, Counts, InputFile, InputRow
 from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.parallel import map_parallel
+from fencepost.traces.pipeline.parallel import core_count, map_parallel
 from fencepost.traces.pipeline.row_reader import SHARED_BUCKET, Row, RowReader
 from fencepost.traces.pipeline.schema import EVENTS, INPUTS, QUARANTINE, TRACES, TableWriter
 
-DEFAULT_BATCH_BYTES = 1 << 30
-"""Size of a batch in bytes of input."""
+BATCH_BYTES_PER_CORE = 1 << 28
+"""Size of a batch in bytes of input for each core; a batch is committed as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +46,23 @@ class IngestSummary:
 def ingest(
     spark: SparkSession,
     corpus: Corpus,
-    paths: Sequence[Path],
+    inputs: Sequence[InputFile],
     progress: Callable[[int, int, str], None],
-    batch: int = DEFAULT_BATCH_BYTES,
+    batch: int | None = None,
 ) -> IngestSummary:
-    """Ingest the files in `paths` that the corpus does not have yet, in batches of about `batch` bytes.
+    """Ingest the inputs that the corpus does not have yet, in batches of about `batch` bytes; by default there is
+    `BATCH_BYTES_PER_CORE` for each core.
 
     `progress` is called with bytes done, bytes in total and a description. Raises `PipelineError`.
     """
     with corpus.write() as writer:
-        new, changed = new_inputs(corpus, [InputFile.from_path(path) for path in paths])
+        new, changed = new_inputs(corpus, inputs)
         job = IngestJob(spark, writer, sum(each.size for each in new), progress)
-        for inputs in batch_by_size(new, batch):
-            job.ingest_batch(inputs)
+        size = batch or BATCH_BYTES_PER_CORE * core_count(spark)
+        for each in batch_by_size(new, size):
+            job.ingest_batch(each)
     read = job.inputs
-    return IngestSummary(job.counts, read, len(paths) - read - len(changed), tuple(job.flaws), changed)
+    return IngestSummary(job.counts, read, len(inputs) - read - len(changed), tuple(job.flaws), changed)
 
 
 @dataclass(slots=True)

@@ -30,6 +30,7 @@ from tests.acceptance.framework import Check, Figure, at_least, at_most, exactly
 from tests.acceptance.recorded_sources import SOURCE_CHECKS
 from tests.acceptance.synthetic_corpus import STALE_EVERY, make_corpus
 from tests.support.altered_traces import altered_trace, judge_alone
+from tests.support.corpus_tables import inputs_of
 
 DEFAULT_EVENTS = 10_000_000
 GROUPS, BIG_GROUP_EVENTS, FILES = 10_000, 1_000_000, 16
@@ -135,7 +136,7 @@ def check_volume(folder: Path) -> Iterator[Figure]:
     out = folder / "out"
     out.mkdir()
     with MemoryMonitor() as memory, spark_session("acceptance", "local[2]", SPARK_CONFIG) as spark:
-        took = measure_seconds(lambda: ingest(spark, corpus, paths, ignore_progress))
+        took = measure_seconds(lambda: ingest(spark, corpus, inputs_of(paths), ignore_progress))
         count = sum(row.events for row in corpus.inputs())
         yield without_threshold("events", count)
         yield without_threshold("seeded violations", sum(map(len, expected.values())))
@@ -217,7 +218,7 @@ def check_identical(folder: Path) -> Iterator[Figure]:
     corpus, out = Corpus.create(folder / "corpus", 3), folder / "out"
     out.mkdir()
     with spark_session("acceptance", "local[2]", SPARK_CONFIG) as spark:
-        ingest(spark, corpus, paths, ignore_progress)
+        ingest(spark, corpus, inputs_of(paths), ignore_progress)
         judge_corpus(spark, corpus, out, shard_findings, ignore_progress, split=0)
     found: dict[str, Counter[str]] = {}
     for row in CorpusResults(out).finding_values("violation"):

@@ -131,6 +131,9 @@ def test_errors_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "corpus.json").write_text('{"fencepost_corpus": 1, "buckets": 1}')
     with pytest.raises(PipelineError, match="format 1; this Fencepost reads 5: copy it"):
         Corpus.open(tmp_path)
+    (tmp_path / "corpus.json").write_text('{"fencepost_corpus": 5, "buckets": 1, "format": "x"}')
+    with pytest.raises(PipelineError, match="in the format x, which is not known here"):
+        Corpus.open(tmp_path)
     Corpus.create(tmp_path / "c", 4)
     with pytest.raises(PipelineError, match=r"is a corpus in the format parquet: copy it with .* --format delta"):
         Corpus.create(tmp_path / "c", 4, "delta")
@@ -144,7 +147,7 @@ def test_folders_and_files_are_sources(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     found = trace_files([tmp_path, tmp_path / "notes.txt", tmp_path / "b.jsonl"], tmp_path)
-    assert [each.name for each in found] == ["a.jsonl.gz", "b.jsonl", "c.jsonl", "notes.txt"]
+    assert [Path(each.path).name for each in found] == ["a.jsonl.gz", "b.jsonl", "c.jsonl", "notes.txt"]
     with pytest.raises(PipelineError, match="no such file"):
         trace_files([tmp_path / "none"], tmp_path)
     (tmp_path / "empty").mkdir()

@@ -18,7 +18,7 @@ from fencepost.traces.pipeline.ingest import IngestResult, ingest
 from fencepost.traces.pipeline.parallel import split_evenly
 from fencepost.traces.pipeline.row_reader import SHARED_BUCKET, Row, RowReader
 from fencepost.traces.pipeline.schema import TABLES
-from tests.support.corpus_tables import ProcessKilled, commit_input, ingest_here, read_rows
+from tests.support.corpus_tables import ProcessKilled, commit_input, ingest_here, inputs_of, read_rows
 from tests.support.random_client import random_trace
 
 
@@ -49,7 +49,7 @@ def run_here(
 def test_corpus_holds_every_line(spark: SparkSession, tmp_path: Path) -> None:
     paths = traces(tmp_path)
     corpus = Corpus.create(tmp_path / "c", 4)
-    done = ingest(spark, corpus, paths, quiet)
+    done = ingest(spark, corpus, inputs_of(paths), quiet)
     readers = [RowReader(str(path)) for path in paths]
     expected = [row for reader in readers for row in reader.rows()]
     assert len(read_rows(corpus, "events")) + len(read_rows(corpus, "quarantine")) == len(expected)
@@ -60,7 +60,7 @@ def test_corpus_holds_every_line(spark: SparkSession, tmp_path: Path) -> None:
         good[row[0]].append(row[12])
     for path in paths[:-1]:
         assert len(good[str(path)]) == sum(1 for _ in open_trace(path)[1])
-    again = ingest(spark, corpus, paths, quiet)
+    again = ingest(spark, corpus, inputs_of(paths), quiet)
     assert (again.inputs, again.already_ingested) == (0, len(paths))
     for row in read_rows(corpus, "events"):
         assert row[-1] == (SHARED_BUCKET if row[10] is None else corpus.bucket_of(row[10]))
@@ -74,7 +74,7 @@ def test_a_killed_ingest_leaves_whole_batches(
     undisturbed, corpus = Corpus.create(tmp_path / "u", 4), Corpus.create(tmp_path / "c", 4)
     # Workers as they are, without the detour over Spark.
     monkeypatch.setattr(module, "map_parallel", run_here)
-    ingest(spark, undisturbed, paths, quiet)
+    ingest(spark, undisturbed, inputs_of(paths), quiet)
     left, append = [commits], CorpusWriter.append
 
     def dying(self: CorpusWriter, inputs: set[str], files: dict[str, int]) -> frozenset[str]:
@@ -85,10 +85,10 @@ def test_a_killed_ingest_leaves_whole_batches(
 
     monkeypatch.setattr(CorpusWriter, "append", dying)
     with pytest.raises(ProcessKilled):
-        ingest(spark, corpus, paths, quiet, batch=1)
+        ingest(spark, corpus, inputs_of(paths), quiet, batch=1)
     assert len(corpus.inputs()) == commits
     monkeypatch.setattr(CorpusWriter, "append", append)
-    ingest(spark, corpus, paths, quiet, batch=40_000)
+    ingest(spark, corpus, inputs_of(paths), quiet, batch=40_000)
     for name in TABLES:
         assert read_rows(corpus, name) == read_rows(undisturbed, name)
     assert {str(path) for path in corpus.data.rglob("*.parquet")} == {
@@ -102,14 +102,14 @@ def test_a_file_that_has_changed_is_named_and_stops_no_other(
     monkeypatch.setattr(module, "map_parallel", run_here)
     corpus, paths = Corpus.create(tmp_path / "c", 4), traces(tmp_path, 2)
     commit_input(corpus, str(paths[0]))
-    done = ingest(spark, corpus, paths, quiet)
+    done = ingest(spark, corpus, inputs_of(paths), quiet)
     assert (done.changed, done.inputs, done.already_ingested) == ((str(paths[0]),), 1, 0)
 
 
 def test_lost_lines_are_an_error(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "map_parallel", lambda *_: [module.IngestResult({}, Counts(5, 1, 3, 0), ())])
     with pytest.raises(PipelineError, match="lines were lost"):
-        ingest(spark, Corpus.create(tmp_path / "c", 4), traces(tmp_path, 1), quiet)
+        ingest(spark, Corpus.create(tmp_path / "c", 4), inputs_of(traces(tmp_path, 1)), quiet)
 
 
 def test_a_worker_that_cannot_write_is_an_error_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_worker_that_cannot_write_is_an_error_in_one_line(spark: SparkSession,
     corpus = Corpus.create(tmp_path / "c", 4)
     (corpus.data / "table=events").symlink_to(tmp_path / "nowhere")
     with pytest.raises(PipelineError, match=r"^FileExistsError: .*events"):
-        ingest(spark, corpus, paths, quiet)
+        ingest(spark, corpus, inputs_of(paths), quiet)
 
 
 @pytest.mark.parametrize("format", ["parquet", pytest.param("delta", marks=pytest.mark.extra("deltalake"))])
@@ -129,7 +129,7 @@ def test_two_ingests_at_the_same_time_commit_each_file_once(
     paths = traces(tmp_path)
     alone, corpus = Corpus.create(tmp_path / "a", 4), Corpus.create(tmp_path / "c", 4, format)
     monkeypatch.setattr(module, "map_parallel", run_here)
-    ingest(spark, alone, paths, quiet)
+    ingest(spark, alone, inputs_of(paths), quiet)
     others = [paths[1:3], paths[2:5]]
 
     def overtaken(
@@ -137,11 +137,11 @@ def test_two_ingests_at_the_same_time_commit_each_file_once(
     ) -> list[IngestResult]:
         written = run_here(_, items, work, told)
         if others:
-            ingest(spark, corpus, others.pop(), quiet)
+            ingest(spark, corpus, inputs_of(others.pop()), quiet)
         return written
 
     monkeypatch.setattr(module, "map_parallel", overtaken)
-    done = ingest(spark, corpus, paths, quiet)
+    done = ingest(spark, corpus, inputs_of(paths), quiet)
     assert not others and 0 < done.inputs < len(paths) == done.inputs + done.already_ingested
     for name in TABLES:
         assert read_rows(corpus, name) == read_rows(alone, name)

@@ -33,6 +33,7 @@ from fencepost.traces.pipeline.schema import TRACES
 from fencepost.traces.pipeline.shards import ShardJudge, is_unrelated, pair_shard_operations
 from fencepost.traces.verdict import FieldDifference, TraceVerdict, Violation
 from tests.support.altered_traces import altered_trace, judge_alone, summarize_verdicts, write_in_parts
+from tests.support.corpus_tables import inputs_of
 from tests.support.shards import file_of, findings_in, is_in_shard, is_own
 
 TRACES_IN_CI = 40
@@ -152,7 +153,7 @@ def corpus(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Cor
     lines = paths[-1].read_bytes().splitlines(keepends=True)
     paths[-1].write_bytes(b"".join([*lines[:40], b"?\n", *lines[41:]]))
     corpus = Corpus.create(folder / "c", BUCKETS)
-    ingest(spark, corpus, [*paths, *write_in_parts(folder, *altered_trace(14), 3)], quiet)
+    ingest(spark, corpus, inputs_of([*paths, *write_in_parts(folder, *altered_trace(14), 3)]), quiet)
     return corpus
 
 
