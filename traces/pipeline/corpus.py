@@ -125,7 +125,6 @@ class Corpus:
                 each.name != DATA and each.suffix != PARTIAL_SUFFIX for each in folder.iterdir()
             ):
                 raise PipelineError(f"{folder} is neither empty nor a corpus")
-            (folder / DATA).mkdir(parents=True, exist_ok=True)
             LOGS[format or "parquet"](folder).create()
             mark = {"fencepost_corpus": CORPUS_FORMAT, "buckets": buckets, "format": format or "parquet"}
             write_new(folder / CORPUS_FILE, mark)

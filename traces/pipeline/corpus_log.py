@@ -116,6 +116,7 @@ class DeltaLog:
         from deltalake.exceptions import CommitFailedError
 
         table = self.folder / DATA
+        table.mkdir(parents=True, exist_ok=True)
         try:
             DeltaTable.create(table, DELTA_SCHEMA, partition_by=[TABLE_COLUMN], mode="ignore")
         except CommitFailedError:

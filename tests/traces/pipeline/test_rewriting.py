@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,16 @@ def test_errors_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         told = capsys.readouterr().err
         assert told.startswith("fencepost: ") and told.endswith(f"{line}\n") and told.count("\n") == 1
     assert not corpus.inputs()
+
+
+def test_without_the_extra_a_delta_table_says_what_to_install(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Corpus.create(tmp_path / "c", 3)
+    monkeypatch.setitem(sys.modules, "deltalake", None)
+    assert main(["pipeline", "migrate", str(tmp_path / "c"), "--to", str(tmp_path / "d"), "--format", "delta"]) == 2
+    assert capsys.readouterr().err == "fencepost: the pipeline needs deltalake: pip install 'fencepost[delta]'\n"
+    assert not (tmp_path / "d").exists()
 
 
 @pytest.mark.parametrize("format", FORMATS)
