@@ -25,6 +25,7 @@ from fencepost.traces.operations import Lookahead, PairedEvent
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.judge_corpus import Finding, Shard, shards_of, sorted_lines
+from fencepost.traces.pipeline.migration import migrate
 from fencepost.traces.pipeline.queries import INVARIANTS
 from fencepost.traces.pipeline.recordings import group_recordings
 from fencepost.traces.pipeline.results import CorpusResults, find_unreadable, judge_corpus, query_corpus
@@ -217,6 +218,24 @@ def test_queries_find_only_violations_of_the_judge(corpus_results: CorpusResults
     violating = {(row["trace"], row["group"]) for row in corpus_results.finding_values("violation")}
     found = {(row["trace"], row["group"]) for name in INVARIANTS for row in corpus_results.query_rows(name)}
     assert found <= violating
+
+
+@pytest.mark.extra("deltalake")
+def test_a_delta_table_has_the_same_findings(
+    spark: SparkSession, corpus: Corpus, corpus_results: CorpusResults, tmp_path: Path
+) -> None:
+    """But for failures: how short their schedules become depends on the machine."""
+    migrate(corpus.folder, tmp_path / "d", "delta")
+    copy = Corpus.open(tmp_path / "d")
+    assert copy.format == "delta" and len(copy.inputs()) == len(corpus.inputs())
+    find_unreadable(spark, copy, tmp_path / "out")
+    judge_corpus(spark, copy, tmp_path / "out", shard_findings, quiet, split=0)
+    for kind in ("verdict", "violation", "check", "inconclusive", "unreadable", "state", "rebalance", "stuck"):
+        mine, theirs = (
+            sorted((tuple(row.values()) for row in each.findings(kind)), key=repr)
+            for each in (CorpusResults(tmp_path / "out"), corpus_results)
+        )
+        assert mine == theirs and (mine or kind in ("check", "inconclusive", "stuck"))
 
 
 def test_lines_of_a_shard_are_together_and_in_order(spark: SparkSession, corpus: Corpus) -> None:

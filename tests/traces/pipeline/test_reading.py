@@ -33,10 +33,10 @@ def make_corpus(folder: Path, format: str) -> Corpus:
     corpus = Corpus.create(folder / "c", 3, format)
     for path in paths[:3]:
         ingest_here(corpus, [path])
-    with corpus.read():
+    with corpus.read():  # so that nobody sweeps
         forget(corpus, str(paths[0]))
-    with corpus.write() as writer:
-        make_ingest_task(corpus, writer.id)(inputs_of([paths[3]]))
+        with corpus.write() as writer:
+            make_ingest_task(corpus, writer.id)(inputs_of([paths[3]]))
     return corpus
 
 
