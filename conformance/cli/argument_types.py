@@ -5,7 +5,9 @@ And arguments that several commands have.
 
 import re
 from argparse import ArgumentParser, ArgumentTypeError
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 if TYPE_CHECKING:
     from fencepost.adapters.address import Bootstrap
@@ -18,6 +20,14 @@ _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 def add_patterns(parser: ArgumentParser, option: str, help: str) -> None:
     """Add an option that takes patterns, and may be given several times."""
     parser.add_argument(option, metavar="PATTERN", nargs="+", action="extend", default=[], help=help)
+
+
+def location(text: str) -> Path | str:
+    """A path, which may be given as a `file:` URI; other URIs stay as they are."""
+    scheme, separator, _ = text.partition("://")
+    if scheme == "file" and separator:
+        return Path(unquote(urlsplit(text).path))
+    return text if separator else Path(text)
 
 
 def count(text: str) -> int:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fencepost.conformance.cli.argument_types import count, port, setting
+from fencepost.conformance.cli import corpus_commands
+from fencepost.conformance.cli.argument_types import count, location, port, setting
 from fencepost.conformance.cli.console import Console
 from fencepost.conformance.cli.importing import cluster_options
 from fencepost.conformance.cli.report_options import add_report_options, report_paths
@@ -30,13 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("judge", "judge a corpus, and query its invariants", _add_judge, run_judge),
         ("watch", "judge traces as they land in a folder", _add_watch, run_watch),
         ("campaign", "test a target with many seeds at once", _add_campaign, run_campaign),
-        ("extract", "write a trace of a corpus to a file", _add_extract, run_extract),
+        ("compact", "put small files of a corpus together", corpus_commands.add_compact, corpus_commands.run_compact),
     ):
         stage = stages.add_parser(name, help=summary, allow_abbrev=False)
         stage.set_defaults(run_stage=run_stage)
         add(stage)
-        if add is _add_extract:
-            continue  # without Spark
         stage.add_argument("--master", metavar="URL", default="local[*]", help="Spark's master (default: local[*])")
         stage.add_argument(
             "--conf",
@@ -46,11 +45,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             default=[],
             help="a setting for Spark; repeatable",
         )
+    corpus_commands.add_stages(stages)
 
 
 def _add_ingest(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "traces", metavar="PATH", nargs="+", type=Path, help="a trace, or a folder with traces (*.jsonl, *.jsonl.gz)"
+        "traces",
+        metavar="PATH",
+        nargs="+",
+        type=location,
+        help="a trace, or a folder with traces (*.jsonl, *.jsonl.gz); a path, or a URI (s3://, hdfs://)",
     )
     parser.add_argument("--to", metavar="CORPUS", type=Path, required=True, help="the folder of the corpus")
     parser.add_argument(
@@ -69,6 +73,7 @@ def _add_ingest(parser: argparse.ArgumentParser) -> None:
         default=BUCKETS,
         help=f"number of buckets for the groups of a new corpus (default: {BUCKETS})",
     )
+    corpus_commands.add_format(parser)
 
 
 def _add_judge(parser: argparse.ArgumentParser) -> None:
@@ -102,15 +107,8 @@ def _add_campaign(parser: argparse.ArgumentParser) -> None:
         "--full", action="store_true", help="run all scenarios for each seed (default: the smoke scenarios)"
     )
     parser.add_argument("--profile", metavar="F", type=Path, help=PROFILE_HELP)
+    corpus_commands.add_format(parser)
     add_report_options(parser)
-
-
-def _add_extract(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("corpus", metavar="CORPUS", type=Path, help="the folder of a corpus")
-    parser.add_argument(
-        "--finding", metavar="TRACE[:EVENT]", required=True, help="the trace, and the event, as a report names them"
-    )
-    parser.add_argument("-o", "--output", metavar="TRACE", type=Path, required=True, help="a new file for the trace")
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -126,7 +124,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     except ImportError as missing:
         if (missing.name or "").startswith("fencepost"):
             raise
-        return console.fail(f"the pipeline needs {missing.name}: pip install 'fencepost[spark]'")
+        extra = "delta" if missing.name == "deltalake" else "spark"
+        return console.fail(f"the pipeline needs {missing.name}: pip install 'fencepost[{extra}]'")
     return exit_code
 
 
@@ -141,11 +140,11 @@ def run_ingest(options: argparse.Namespace, console: Console) -> int:
     with console.progress() as display:
         source = source_of(options)
         check_inputs(options.traces)
-        corpus = Corpus.create(options.to, options.buckets)
-        paths = trace_files(options.traces, corpus.folder / "made", source)
+        corpus = Corpus.create(options.to, options.buckets, options.format)
+        inputs = trace_files(options.traces, corpus.folder / "made", source)
         progress = StageProgress(display, "MiB", 1 << 20)
         with spark_session("ingest", options.master, dict(options.conf)) as spark:
-            done = ingest(spark, corpus, paths, progress)
+            done = ingest(spark, corpus, inputs, progress)
     counts = done.counts
     known = f", {done.already_ingested} known already" if done.already_ingested else ""
     console.print_line(f"{done.inputs} files read{known}; the corpus is {options.to}")
@@ -201,10 +200,10 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
     from fencepost.traces.pipeline.spark_session import spark_session
 
     check_report_files(options)
-    corpus = Corpus.open(options.corpus).snapshot()
+    whole = Corpus.open(options.corpus)
     begun, provenance = time.monotonic(), record_judging()
-    to = options.to or corpus.folder / ("queried" if options.queries else "judged")
-    with create_folder(to) as folder:
+    to = options.to or whole.folder / ("queried" if options.queries else "judged")
+    with whole.read() as corpus, create_folder(to) as folder:
         with console.progress() as display, spark_session("judge", options.master, dict(options.conf)) as spark:
             find_unreadable(spark, corpus, folder)
             if not options.queries:
@@ -216,7 +215,7 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
             flaws = [f"{row['trace']}:{row['line']}: {row['reason']}" for row in results.unreadable()]
             lines = [*query_lines(results), *(flaw_lines(sorted(flaws)) if flaws else ()), f"The tables are in {to}"]
             console.print_line("\n".join(lines))
-            is_open = flaws or not sum(batch.counts.events for batch in corpus.batches())
+            is_open = flaws or not any(row.events for row in corpus.inputs())
             passed = ExitCode.INCONCLUSIVE if is_open else ExitCode.CONFORMANT
             return ExitCode.VIOLATION if violated else passed
         report = merge_findings(results.report_findings(), time.monotonic() - begun, provenance)
@@ -270,7 +269,7 @@ def run_campaign(options: argparse.Namespace, console: Console) -> int:
     check_report_files(options)
     plan = Plan(options.target, smoke=not options.full, schedules=options.schedules, profile=options.profile)
     check_plan(plan)
-    corpus = Corpus.create(options.to, BUCKETS)
+    corpus = Corpus.create(options.to, BUCKETS, options.format)
     with (
         console.progress() as display,
         spark_session("campaign", options.master, dict(options.conf)) as spark,
@@ -279,17 +278,6 @@ def run_campaign(options: argparse.Namespace, console: Console) -> int:
     console.print(render_report(report, colour=False))
     console.print_line(f"\nThe corpus is {options.to}: fencepost pipeline judge and extract take it")
     return write_reports(options, report, console)
-
-
-def run_extract(options: argparse.Namespace, console: Console) -> int:
-    """Write the trace of a finding to a file."""
-    from fencepost.conformance.results import ExitCode
-    from fencepost.traces.pipeline.corpus import Corpus
-    from fencepost.traces.pipeline.extract import extract_trace
-
-    events = extract_trace(Corpus.open(options.corpus), options.finding, options.output)
-    console.print_line(f"{events} events; the trace is {options.output}: fencepost replay and fencepost judge take it")
-    return ExitCode.CONFORMANT
 
 
 def check_report_files(options: argparse.Namespace) -> None:

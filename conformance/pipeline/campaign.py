@@ -6,10 +6,9 @@ command goes on with the seeds that are not done.
 
 import asyncio
 import json
-import shutil
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from fencepost.adapters.security.loading import load_security
@@ -20,14 +19,16 @@ from fencepost.conformance.profile import Profile, load_profile
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.results import Report
 from fencepost.conformance.run import runner
-from fencepost.traces.pipeline.corpus import Batch, Corpus, CorpusWriter, Counts, InputFile, write_atomically
+from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, Counts, InputFile, InputRow
+from fencepost.traces.pipeline.corpus_log import write_atomically
 from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.ingest import make_ingest_task
+from fencepost.traces.pipeline.ingest import counts_of, write_rows
 from fencepost.traces.pipeline.parallel import Spark, core_count, map_parallel
+from fencepost.traces.pipeline.schema import INPUTS, TableWriter
 from fencepost.traces.pipeline.sources import find_traces
 
 PLAN_FILE = "campaign.json"
-REPORTS_FOLDER = "reports"
+SEED_PREFIX = "seed "
 SEEDS_PER_CORE = 2
 """How many seeds each core plays before they are committed."""
 ProgressCallback = Callable[[int, int, str], None]
@@ -41,15 +42,6 @@ class Seed:
     size: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class SeedResults:
-    """The results of some seeds: files of the corpus, counts of lines, and the report of each seed as JSON."""
-
-    files: Mapping[str, int]
-    counts: Counts
-    reports: Mapping[int, str]
-
-
 def run_seeds(
     spark: Spark, corpus: Corpus, plan: Plan, seeds: Sequence[int], on_progress: ProgressCallback, at_once: int = 0
 ) -> Report:
@@ -58,7 +50,7 @@ def run_seeds(
         raise PipelineError("a campaign needs a seed")
     check_same_campaign(corpus.folder, plan)
     with corpus.write() as writer:
-        done = finished_seeds(corpus)
+        done = seed_reports(corpus)
         left = [Seed(each) for each in seeds if each not in done]
         size = at_once or SEEDS_PER_CORE * core_count(spark)
         begun = len(seeds) - len(left)
@@ -67,22 +59,19 @@ def run_seeds(
             batch = left[start : start + size]
             run_batch(spark, writer, plan, batch)
             on_progress(begun + start + len(batch), len(seeds), f"seed {batch[-1].number}")
-    return merge_reports([from_json(report_path(corpus, seed).read_text(encoding="utf-8")) for seed in seeds])
+    reports = seed_reports(corpus)
+    return merge_reports([from_json(reports[seed]) for seed in seeds])
 
 
 def run_batch(spark: Spark, writer: CorpusWriter, plan: Plan, seeds: Sequence[Seed]) -> None:
     """Run the plan with some seeds and commit them. Those that another campaign has committed meanwhile are left to
     it."""
-    left = list(seeds)
+    left = {seed_name(each.number): each for each in seeds}
     while left:
-        results = map_parallel(spark, left, seed_worker(writer, plan), lambda *_: None)
-        for number, report in (item for each in results for item in each.reports.items()):
-            write_atomically(report_path(writer.corpus, number), json.loads(report))
-        counts = sum((each.counts for each in results), Counts())
-        files = {name: bytes for each in results for name, bytes in each.files.items()}
-        inputs = {InputFile(manifest_name(each.number), 0, 0): each for each in left}
-        taken = writer.commit(Batch(tuple(inputs), files, counts))
-        left = [seed for input, seed in inputs.items() if input not in taken] if taken else []
+        results = map_parallel(spark, list(left.values()), seed_worker(writer.corpus, writer.id, plan), lambda *_: None)
+        files = {name: size for each in results for name, size in each.items()}
+        taken = writer.append(left.keys(), files)
+        left = {name: each for name, each in left.items() if name not in taken} if taken else {}
 
 
 def check_plan(plan: Plan) -> None:
@@ -112,53 +101,38 @@ def check_same_campaign(folder: Path, plan: Plan) -> None:
         raise PipelineError(f"{folder} belongs to a campaign with a different target or options")
 
 
-def finished_seeds(corpus: Corpus) -> set[int]:
-    """The seeds whose batches are committed."""
-    names = (each.path for batch in corpus.batches() for each in batch.inputs)
-    return {int(name.removeprefix(SEED_PREFIX)) for name in names if name.startswith(SEED_PREFIX)}
+def seed_reports(corpus: Corpus) -> dict[int, str]:
+    """The reports of the seeds that are done, as JSON."""
+    rows = (row for row in corpus.inputs() if row.report is not None and row.input.startswith(SEED_PREFIX))
+    return {int(row.input.removeprefix(SEED_PREFIX)): row.report or "" for row in rows}
 
 
-SEED_PREFIX = "seed "
-
-
-def manifest_name(seed: int) -> str:
-    """The name of a seed in a manifest."""
+def seed_name(seed: int) -> str:
+    """The name of a seed in the table of inputs."""
     return f"{SEED_PREFIX}{seed}"
 
 
-def report_path(corpus: Corpus, seed: int) -> Path:
-    """Where the report of a seed is kept."""
-    folder = corpus.folder / REPORTS_FOLDER
-    folder.mkdir(exist_ok=True)
-    return folder / f"{seed}.json"
+def seed_worker(corpus: Corpus, writer: str, plan: Plan) -> Callable[[list[Seed]], Mapping[str, int]]:
+    """The function that plays seeds in a worker, and returns the files that it writes with their sizes in bytes."""
 
-
-def replace_prefix(prefix: str, other: str, text: str) -> str:
-    """The text with another prefix, if it begins with `prefix`."""
-    return other + text.removeprefix(prefix) if text.startswith(prefix) else text
-
-
-def seed_worker(writer: CorpusWriter, plan: Plan) -> Callable[[list[Seed]], SeedResults]:
-    """The function that plays seeds in a worker."""
-
-    def play(seeds: list[Seed]) -> SeedResults:
-        reports: dict[int, str] = {}
-        files: dict[str, int] = {}
-        counts = Counts()
-        for each in seeds:
-            staging = writer.staging / str(each.number)
-            shutil.rmtree(staging, ignore_errors=True)
-            staging.mkdir(parents=True)
-            mine = replace(plan, seed=each.number, traces=staging)
-            report = asyncio.run(runner.run(mine))
-            inputs = [InputFile.from_path(path) for path in find_traces(staging, staging)]
-            place, name = f"{staging}/", f"{manifest_name(each.number)}/"
-            found = make_ingest_task(writer, partial(replace_prefix, place, name))(inputs)
-            # The corpus keeps the traces, and their files are removed: the report names what is kept.
-            reports[each.number] = to_json(report).replace(json.dumps(place)[1:-1], json.dumps(name)[1:-1])
-            files |= found.files
-            counts += found.counts
-            shutil.rmtree(staging)
-        return SeedResults(files, counts, reports)
+    def play(seeds: list[Seed]) -> Mapping[str, int]:
+        with TableWriter(corpus.data, writer) as tables:
+            for each in seeds:
+                with tempfile.TemporaryDirectory(prefix="fencepost-") as folder:
+                    play_seed(each, Path(folder), corpus, tables, plan)
+        return tables.files
 
     return play
+
+
+def play_seed(seed: Seed, folder: Path, corpus: Corpus, tables: TableWriter, plan: Plan) -> None:
+    """Run the plan with a seed, and write the rows of its traces, which are in `folder` meanwhile, and its report."""
+    report = asyncio.run(runner.run(replace(plan, seed=seed.number, traces=folder)))
+    place, name = f"{folder}/", f"{seed_name(seed.number)}/"
+    counts = Counts()
+    for path in find_traces(folder, folder):
+        trace = f"{name}{path.relative_to(folder)}"
+        counts += counts_of(write_rows(InputFile.from_path(path), corpus, tables, trace))
+    # The corpus keeps the traces, and their files are removed: the report names what is kept.
+    text = to_json(report).replace(json.dumps(place)[1:-1], json.dumps(name)[1:-1])
+    tables.add_row(INPUTS, InputRow.from_counts(seed_name(seed.number), 0, 0, counts, text))

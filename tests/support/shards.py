@@ -14,7 +14,6 @@ from fencepost.traces.pipeline.judge_corpus import (
     Shard,
     ShardAnalysis,
     ShardLine,
-    buckets_of,
     judge_shard,
     shards_of,
 )
@@ -36,10 +35,11 @@ def file_of(corpus: Corpus, reader: RowReader) -> TraceFile:
 def is_in_shard(row: Row, shard: Shard, corpus: Corpus) -> bool:
     """Whether the event is one of this shard."""
     bucket = SHARED_BUCKET if row.group is None else corpus.bucket_of(row.group)
-    told = row.kind == "response" and row.error in COORDINATOR_NOT_READY
-    if shard.bucket not in (WHOLE_TRACE, LOOKUPS_SHARD) and bucket == SHARED_BUCKET and is_unrelated(row.kind, row.api):
-        return False
-    return bucket in buckets_of(shard, corpus) and (shard.bucket != LOOKUPS_SHARD or bucket == SHARED_BUCKET or told)
+    if shard.bucket in (WHOLE_TRACE, bucket):
+        return True
+    if shard.bucket == LOOKUPS_SHARD:
+        return row.kind == "response" and row.error in COORDINATOR_NOT_READY
+    return bucket == SHARED_BUCKET and not is_unrelated(row.kind, row.api)
 
 
 def findings_in(corpus: Corpus, paths: Sequence[Path], split: int, analyze: ShardAnalysis) -> Iterator[Finding]:

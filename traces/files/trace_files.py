@@ -114,8 +114,13 @@ class TraceLine(NamedTuple):
     content: Header | Event | MalformedLine
 
 
-def read_lines(path: str) -> Generator[TraceLine, None, None]:
-    """Yield every line of a trace, also lines that do not fit the format; raises nothing.
+def open_local(path: str) -> BinaryIO:
+    """Open a file of this machine for reading; "-" is standard input. Raises `OSError`."""
+    return open(path, "rb") if path != "-" else open(0, "rb", closefd=False)
+
+
+def read_lines(path: str, open_file: Callable[[str], BinaryIO] = open_local) -> Generator[TraceLine, None, None]:
+    """Yield every line of a trace, which `open_file` opens, also lines that do not fit the format; raises nothing.
 
     The order of events is checked against the well-formed lines before them. Without a header, all lines are malformed.
     """
@@ -123,7 +128,7 @@ def read_lines(path: str) -> Generator[TraceLine, None, None]:
     course: EventOrder | None = None
     says: Header | Event | MalformedLine
     try:
-        with _open_bytes(path) as file:
+        with open_file(path) as raw, _decompress(raw) as file:
             while text := file.readline(MAX_LINE):
                 try:
                     if len(text) >= MAX_LINE and not text.endswith(b"\n"):
@@ -151,11 +156,10 @@ def read_lines(path: str) -> Generator[TraceLine, None, None]:
 
 
 @contextmanager
-def _open_bytes(path: str) -> Iterator[BinaryIO]:
-    """Open a file for reading, decompressed if its first two bytes are those of gzip; "-" is standard input."""
-    with open(path, "rb") if path != "-" else open(0, "rb", closefd=False) as raw:
-        if raw.peek(2)[:2] != b"\x1f\x8b":
-            yield raw
-            return
-        with io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=raw)), 1 << 16) as file:
-            yield cast(BinaryIO, file)
+def _decompress(raw: BinaryIO) -> Iterator[BinaryIO]:
+    """The bytes of a file, decompressed if the first two are those of gzip."""
+    if cast(io.BufferedReader, raw).peek(2)[:2] != b"\x1f\x8b":
+        yield raw
+        return
+    with io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=raw)), 1 << 16) as file:
+        yield cast(BinaryIO, file)

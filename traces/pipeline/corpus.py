@@ -1,35 +1,40 @@
-"""A corpus on disk: tables of Parquet files, and a manifest of the batches that were committed.
+"""A corpus: tables of Parquet files in a folder, and a log that says which of them count.
 
-Only files that a manifest names count. So a batch is committed as a whole or not at all, even if its writer is killed;
-the next writer removes the files left behind. Several writers may be at work at the same time: an input is committed by
-one of them, and none removes what another may still commit.
+A change of the log is made as a whole or not at all, even if its writer is killed; the next writer removes the files
+left behind. Several writers may be at work at the same time: an input is committed by one of them, and none removes
+what another may still commit, or what a reader may still read.
 """
 
 import json
-import os
 import re
-import shutil
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote, unquote
+from typing import Any, NamedTuple
+from urllib.parse import unquote
 
+import pyarrow.parquet as pq
+
+from fencepost.traces.message_fields import encodable_text
+from fencepost.traces.pipeline.corpus_log import (
+    DATA,
+    LOGS,
+    PARTIAL_SUFFIX,
+    READERS,
+    WRITERS,
+    CorpusLog,
+    FileChange,
+    LogSnapshot,
+    write_new,
+)
 from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.writers import hold_lock, living_writers, register_writer, writer_of
+from fencepost.traces.pipeline.schema import INPUTS, SCHEMAS, table_of
+from fencepost.traces.pipeline.writers import register_writer
 
-CORPUS_FORMAT = 4
-READABLE_FORMATS = (3, CORPUS_FORMAT)
-"""Format 3 has the source of a trace in the path of its events; it is read, and not written to."""
+CORPUS_FORMAT = 5
 CORPUS_FILE = "corpus.json"
-MANIFEST, WRITERS = "manifest", "writers"
-COMMIT_LOCK = "commit.lock"
-STAGING = "staging"
-"""Folders of this name hold what writers do not keep, each under the writer's id."""
-EVENTS, QUARANTINE, TRACES = "events", "quarantine", "traces"
-TABLES = (EVENTS, QUARANTINE, TRACES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,11 @@ class InputFile:
         """The file at `path` as it is now. Raises `OSError`."""
         status = path.stat()
         return cls(str(path.resolve()), status.st_size, status.st_mtime_ns)
+
+    @property
+    def name(self) -> str:
+        """The name in the table of inputs."""
+        return str(encodable_text(self.path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,96 +81,118 @@ class Counts:
         return self.lines == self.headers + self.events + self.quarantined
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Input files, and the files of the corpus that hold their rows, with their sizes in bytes."""
+class InputRow(NamedTuple):
+    """A row of the table of inputs: an input as it was, and the counts of its lines; of a seed of a campaign, its
+    report as JSON."""
 
-    inputs: tuple[InputFile, ...]
-    files: Mapping[str, int | None]
-    """By name; the size is None in corpora of older versions."""
-    counts: Counts = field(default_factory=Counts)
+    input: str
+    size: int
+    changed: int
+    lines: int
+    headers: int
+    events: int
+    quarantined: int
+    report: str | None = None
+
+    @classmethod
+    def from_counts(cls, input: str, size: int, changed: int, counts: Counts, report: str | None = None) -> "InputRow":
+        """The row of an input with these counts."""
+        return cls(input, size, changed, counts.lines, counts.headers, counts.events, counts.quarantined, report)
+
+    @property
+    def counts(self) -> Counts:
+        """The counts of lines."""
+        return Counts(self.lines, self.headers, self.events, self.quarantined)
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """A corpus in a folder; `buckets` is the number of buckets that groups are spread over. A snapshot has the
-    `committed` batches of one moment."""
+    """A corpus in a folder, with groups spread over `buckets` buckets. `committed` are the files of one version of its
+    log; None stands for the newest."""
 
     folder: Path
     buckets: int
-    committed: tuple[Batch, ...] | None = None
-    format: int = CORPUS_FORMAT
+    format: str = "parquet"
+    committed: LogSnapshot | None = None
 
     @classmethod
-    def create(cls, folder: Path, buckets: int) -> "Corpus":
-        """The corpus in `folder`, created if there is none. Raises `PipelineError` and `OSError`."""
+    def create(cls, folder: Path, buckets: int, format: str | None = None) -> "Corpus":
+        """The corpus in `folder`, created if there is none, by default as plain Parquet. Raises `PipelineError` and
+        `OSError`."""
         folder = resolve_folder(folder)
         if not (folder / CORPUS_FILE).exists():
-            if folder.exists() and any(each.name not in (MANIFEST, WRITERS, *TABLES) for each in folder.iterdir()):
+            if folder.exists() and any(
+                each.name != DATA and each.suffix != PARTIAL_SUFFIX for each in folder.iterdir()
+            ):
                 raise PipelineError(f"{folder} is neither empty nor a corpus")
-            for table in (MANIFEST, *TABLES):
-                (folder / table).mkdir(parents=True, exist_ok=True)
-            with hold_lock(folder / MANIFEST / COMMIT_LOCK):
-                if not (folder / CORPUS_FILE).exists():
-                    write_atomically(folder / CORPUS_FILE, {"fencepost_corpus": CORPUS_FORMAT, "buckets": buckets})
-        return cls.open(folder)
+            LOGS[format or "parquet"](folder).create()
+            mark = {"fencepost_corpus": CORPUS_FORMAT, "buckets": buckets, "format": format or "parquet"}
+            write_new(folder / CORPUS_FILE, mark)
+        found = cls.open(folder)
+        if format not in (None, found.format):
+            raise PipelineError(
+                f"{folder} is a corpus in the format {found.format}: "
+                f"copy it with fencepost pipeline migrate --format {format}"
+            )
+        return found
 
     @classmethod
     def open(cls, folder: Path) -> "Corpus":
         """The corpus in `folder`. Raises `PipelineError`."""
         folder = resolve_folder(folder)
-        try:
-            found = json.loads((folder / CORPUS_FILE).read_text(encoding="utf-8"))
-            version, buckets = found["fencepost_corpus"], int(found["buckets"])
-        except FileNotFoundError:
-            raise PipelineError(f"{folder} is not a corpus: make one with fencepost pipeline ingest") from None
-        except (ValueError, KeyError, TypeError):
-            raise PipelineError(f"{folder / CORPUS_FILE} is damaged") from None
-        if version not in READABLE_FORMATS:
-            formats = " and ".join(map(str, READABLE_FORMATS))
-            raise PipelineError(f"{folder} has corpus format {version}; this Fencepost reads {formats}")
-        return cls(folder, buckets, format=version)
+        mark = read_mark(folder)
+        version = mark["fencepost_corpus"]
+        if version != CORPUS_FORMAT:
+            raise PipelineError(
+                f"{folder} has corpus format {version}; this Fencepost reads {CORPUS_FORMAT}: "
+                "copy it with fencepost pipeline migrate"
+            )
+        if mark["format"] not in LOGS:
+            raise PipelineError(f"{folder} is a corpus in the format {mark['format']}, which is not known here")
+        return cls(folder, mark["buckets"], mark["format"])
 
-    def batches(self) -> Sequence[Batch]:
-        """The committed batches, in order."""
-        if self.committed is not None:
-            return self.committed
-        found = []
-        for path in sorted((self.folder / MANIFEST).glob("*.json")):
-            row = json.loads(path.read_text(encoding="utf-8"))
-            inputs = tuple(InputFile(**each) for each in row["inputs"])
-            sizes = row["files"] if isinstance(row["files"], dict) else dict.fromkeys(row["files"])
-            found.append(Batch(inputs, sizes, Counts(**row["counts"])))
-        return found
+    @property
+    def data(self) -> Path:
+        """The folder of the tables."""
+        return self.folder / DATA
+
+    @property
+    def log(self) -> CorpusLog:
+        """The log."""
+        return LOGS[self.format](self.folder)
 
     def snapshot(self) -> "Corpus":
         """The corpus as it is now, whatever is committed later."""
-        return replace(self, committed=tuple(self.batches()))
+        return replace(self, committed=self.log.read())
 
     def files(self, table: str) -> list[str]:
-        """The paths of the committed files of a table."""
-        names = (name for batch in self.batches() for name in batch.files)
-        return [str(self.folder / name) for name in names if name.startswith(f"{table}/")]
+        """The paths of the files of a table."""
+        known = self.committed or self.log.read()
+        return [str(self.data / name) for name in known.files if table_of(name) == table]
+
+    def inputs(self) -> list[InputRow]:
+        """The inputs that were ingested."""
+        return [row for name in self.files(INPUTS) for row in read_inputs(Path(name))]
 
     def bucket_of(self, group: str) -> int:
         """The bucket of a group, from 0."""
         return zlib.crc32(group.encode("utf-8", "surrogatepass")) % self.buckets
 
     @contextmanager
+    def read(self) -> Iterator["Corpus"]:
+        """A snapshot whose files stay for as long as the block lasts."""
+        with ExitStack() as stack:
+            with suppress(PermissionError):  # then nobody sweeps it from here
+                stack.enter_context(register_writer(self.folder / READERS))
+            yield self.snapshot()
+
+    @contextmanager
     def write(self) -> Iterator["CorpusWriter"]:
-        """A writer, for as long as the block lasts. Removes what killed writers left. Raises `PipelineError` for a
-        corpus of an older format."""
-        if self.format != CORPUS_FORMAT:
-            raise PipelineError(
-                f"{self.folder} has corpus format {self.format}, which is only read: ingest its traces into another"
-            )
+        """A writer, for as long as the block lasts. Removes what killed writers left."""
         with register_writer(self.folder / WRITERS) as id:
             writer = CorpusWriter(replace(self, committed=None), id)
-            writer.remove_abandoned()
-            try:
-                yield writer
-            finally:
-                shutil.rmtree(writer.staging, ignore_errors=True)
+            writer.corpus.log.remove_abandoned()
+            yield writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,45 +201,73 @@ class CorpusWriter:
 
     corpus: Corpus
     id: str
+    known: dict[str, frozenset[str]] = field(default_factory=dict)
+    """The inputs in each file of the table of inputs, as far as they were read."""
 
-    @property
-    def staging(self) -> Path:
-        """A folder for files that are not kept; the caller makes it."""
-        return self.corpus.folder / STAGING / self.id
+    def append(self, inputs: Collection[str], files: Mapping[str, int]) -> frozenset[str]:
+        """Commit files with the rows of some inputs, unless another writer has committed some of these: then remove
+        the files.
 
-    def commit(self, batch: Batch) -> frozenset[InputFile]:
-        """Commit a batch, unless another writer has committed some of its inputs: then remove its files.
-
-        Returns these inputs. Raises `PipelineError` if a file of the batch is not there as it was written.
+        Returns these inputs. Raises `PipelineError` if a file is not there as it was written.
         """
-        folder = self.corpus.folder
-        for name, size in batch.files.items():
-            check_file(folder, name, size)
-        with hold_lock(folder / MANIFEST / COMMIT_LOCK):
-            known = {each.path for other in self.corpus.batches() for each in other.inputs}
-            taken = frozenset(each for each in batch.inputs if each.path in known)
-            if not taken:
-                number = 1 + max((int(path.stem) for path in (folder / MANIFEST).glob("*.json")), default=0)
-                write_atomically(folder / MANIFEST / f"{number:08}.json", asdict(batch), only_new=True)
-        if taken:
-            for name in batch.files:
-                (folder / name).unlink(missing_ok=True)
-        return taken
+        for name, size in files.items():
+            check_file(self.corpus.data, name, size)
+        while True:
+            now = self.corpus.snapshot()
+            taken = self.committed_inputs(now).intersection(inputs)
+            if taken:
+                self.remove_files(files)
+                return taken
+            if self.commit(FileChange(files), now):
+                return frozenset()
 
-    def remove_abandoned(self) -> None:
-        """Remove files that no manifest names and no living writer may still commit."""
-        folder = self.corpus.folder
-        # In this order: what is written or committed meanwhile is that of a living writer, or named.
-        found = [path for table in TABLES for path in (folder / table).rglob("*") if path.is_file()]
-        found += (folder / STAGING).glob("*")
-        alive = living_writers(folder / WRITERS)
-        named = {name for batch in self.corpus.batches() for name in batch.files}
-        for path in found:
-            if writer_of(path) not in alive and path.relative_to(folder).as_posix() not in named:
-                remove_path(path)
-        with hold_lock(folder / MANIFEST / COMMIT_LOCK):
-            for path in (folder / MANIFEST).glob("*.partial"):
-                path.unlink(missing_ok=True)
+    def replace(self, removed: Collection[str], added: Mapping[str, int], *, is_rewrite: bool) -> bool:
+        """Commit files in the place of others. Returns False, and removes them, if another writer has replaced some of
+        those meanwhile."""
+        while True:
+            now = self.corpus.snapshot()
+            if now.committed is None or not now.committed.files.keys() >= set(removed):
+                self.remove_files(added)
+                return False
+            if self.commit(FileChange(added, removed, is_rewrite), now):
+                return True
+
+    def commit(self, change: FileChange, after: Corpus) -> bool:
+        """Append a change to the log, unless there is another one after `after`."""
+        assert after.committed is not None
+        return self.corpus.log.append(change, after.committed.version)
+
+    def committed_inputs(self, corpus: Corpus) -> frozenset[str]:
+        """The names of the inputs of a snapshot."""
+        names = corpus.files(INPUTS)
+        for name in names:
+            if name not in self.known:
+                self.known[name] = frozenset(row.input for row in read_inputs(Path(name)))
+        return frozenset().union(*(self.known[name] for name in names))
+
+    def remove_files(self, names: Collection[str]) -> None:
+        """Remove files that were not committed."""
+        for name in names:
+            (self.corpus.data / name).unlink(missing_ok=True)
+
+
+def read_mark(folder: Path) -> dict[str, Any]:
+    """What corpus.json says. Raises `PipelineError`."""
+    try:
+        found = json.loads((folder / CORPUS_FILE).read_text(encoding="utf-8"))
+        mark = {"fencepost_corpus": found["fencepost_corpus"], "buckets": int(found["buckets"])}
+        mark["format"] = found.get("format", "parquet")
+    except FileNotFoundError:
+        raise PipelineError(f"{folder} is not a corpus: make one with fencepost pipeline ingest") from None
+    except (ValueError, KeyError, TypeError):
+        raise PipelineError(f"{folder / CORPUS_FILE} is damaged") from None
+    return mark
+
+
+def read_inputs(path: Path) -> Iterator[InputRow]:
+    """Yield the rows of a file of the table of inputs."""
+    for batch in pq.ParquetFile(path).iter_batches(columns=SCHEMAS[INPUTS].names):
+        yield from (InputRow(**row) for row in batch.to_pylist())
 
 
 def resolve_folder(folder: Path) -> Path:
@@ -222,7 +282,7 @@ def resolve_folder(folder: Path) -> Path:
     return folder.resolve()
 
 
-def check_file(folder: Path, name: str, size: int | None) -> None:
+def check_file(folder: Path, name: str, size: int) -> None:
     """Raises `PipelineError` if a file that a worker wrote is not there, or has another size."""
     try:
         found = (folder / name).stat().st_size
@@ -230,54 +290,5 @@ def check_file(folder: Path, name: str, size: int | None) -> None:
         raise PipelineError(
             f"{folder / name}, which a worker wrote, is not there: {folder} must be the same folder on all nodes"
         ) from None
-    if size is not None and found != size:
+    if found != size:
         raise PipelineError(f"{folder / name} has {found} bytes; the worker that wrote it says {size}")
-
-
-def remove_path(path: Path) -> None:
-    """Remove a file or a folder."""
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def partition_path(table: str, values: Sequence[tuple[str, Any]]) -> str:
-    """The folder of a partition, as Hive names it."""
-    return "/".join((table, *(f"{name}={quote(str(value), safe='') or '_'}" for name, value in values)))
-
-
-def write_atomically(path: Path, value: Any, *, only_new: bool = False) -> None:
-    """Write `value` as JSON to `path`, as a whole and synced, or not at all.
-
-    With `only_new`, raises `PipelineError` if the file exists.
-    """
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    with partial.open("w", encoding="utf-8") as out:
-        json.dump(value, out, indent=1)
-        out.write("\n")
-        out.flush()
-        os.fsync(out.fileno())
-    if not only_new:
-        partial.replace(path)
-        return
-    try:
-        os.link(partial, path)
-    except FileExistsError:
-        raise PipelineError(f"another process is writing to {path.parent.parent}") from None
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def batch_by_size(inputs: Sequence[InputFile], limit: int) -> Iterator[list[InputFile]]:
-    """Yield the inputs in batches of at most `limit` bytes; a larger input is a batch of its own."""
-    batch: list[InputFile] = []
-    size = 0
-    for each in inputs:
-        if batch and size + each.size > limit:
-            yield batch
-            batch, size = [], 0
-        batch.append(each)
-        size += each.size
-    if batch:
-        yield batch

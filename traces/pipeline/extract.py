@@ -7,9 +7,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fencepost.traces.files.jsonl import decode_event
-from fencepost.traces.pipeline.corpus import EVENTS, TRACES, Corpus
+from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.recordings import RecordingFiles, TraceFile, group_recordings, line_offsets
+from fencepost.traces.pipeline.schema import EVENTS, TRACES
 
 
 def parse_finding(finding: str) -> tuple[str, int | None]:
@@ -24,10 +25,10 @@ def extract_trace(corpus: Corpus, finding: str, output: Path) -> int:
     The finding is a trace, or TRACE:EVENT. The parts of a recording make one trace. Raises `PipelineError` if it is not
     in the corpus, and `OSError`; an existing file is not overwritten.
     """
-    corpus = corpus.snapshot()
     trace, event = parse_finding(finding)
-    recording, header = find_recording(corpus, trace)
-    lines = [line for each, begins, _ in line_offsets(recording) for line in intact_lines(corpus, each.trace, begins)]
+    with corpus.read() as now:
+        recording, header = find_recording(now, trace)
+        lines = [line for each, begins, _ in line_offsets(recording) for line in intact_lines(now, each.trace, begins)]
     if event is not None and not any(decode_event(line).sequence == event for line in lines):
         raise PipelineError(f"{trace} has no event {event} in {corpus.folder}")
     with output.open("xb") as out:

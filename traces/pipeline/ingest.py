@@ -1,10 +1,9 @@
 """Ingest of trace files into a corpus: read strictly, written as Parquet, committed batch by batch."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
+from datetime import UTC, date, datetime
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -12,25 +11,14 @@ from pyspark.sql import SparkSession
 from fencepost.traces.events import Header
 from fencepost.traces.files.rotating_writer import recording_part_of
 from fencepost.traces.message_fields import encodable_text
-from fencepost.traces.pipeline.corpus import (
-    EVENTS,
-    QUARANTINE,
-    TRACES,
-    Batch,
-    Corpus,
-    CorpusWriter,
-    Counts,
-    InputFile,
-    batch_by_size,
-    partition_path,
-)
+from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, Counts, InputFile, InputRow
 from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.parallel import map_parallel
+from fencepost.traces.pipeline.parallel import core_count, map_parallel
 from fencepost.traces.pipeline.row_reader import SHARED_BUCKET, Row, RowReader
-from fencepost.traces.pipeline.schema import TableWriter
+from fencepost.traces.pipeline.schema import EVENTS, INPUTS, QUARANTINE, TRACES, TableWriter
 
-DEFAULT_BATCH_BYTES = 1 << 30
-"""Size of a batch in bytes of input."""
+BATCH_BYTES_PER_CORE = 1 << 28
+"""Size of a batch in bytes of input for each core; a batch is committed as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +46,23 @@ class IngestSummary:
 def ingest(
     spark: SparkSession,
     corpus: Corpus,
-    paths: Sequence[Path],
+    inputs: Sequence[InputFile],
     progress: Callable[[int, int, str], None],
-    batch: int = DEFAULT_BATCH_BYTES,
+    batch: int | None = None,
 ) -> IngestSummary:
-    """Ingest the files in `paths` that the corpus does not have yet, in batches of about `batch` bytes.
+    """Ingest the inputs that the corpus does not have yet, in batches of about `batch` bytes; by default there is
+    `BATCH_BYTES_PER_CORE` for each core.
 
     `progress` is called with bytes done, bytes in total and a description. Raises `PipelineError`.
     """
     with corpus.write() as writer:
-        new, changed = new_inputs(corpus, [InputFile.from_path(path) for path in paths])
+        new, changed = new_inputs(corpus, inputs)
         job = IngestJob(spark, writer, sum(each.size for each in new), progress)
-        for inputs in batch_by_size(new, batch):
-            job.ingest_batch(inputs)
+        size = batch or BATCH_BYTES_PER_CORE * core_count(spark)
+        for each in batch_by_size(new, size):
+            job.ingest_batch(each)
     read = job.inputs
-    return IngestSummary(job.counts, read, len(paths) - read - len(changed), tuple(job.flaws), changed)
+    return IngestSummary(job.counts, read, len(inputs) - read - len(changed), tuple(job.flaws), changed)
 
 
 @dataclass(slots=True)
@@ -96,43 +86,45 @@ class IngestJob:
             self.progress(self.done + size * part // parts, self.total, f"{len(inputs)} files")
 
         while inputs:
-            results = map_parallel(self.spark, inputs, make_ingest_task(self.writer), report_part)
+            task = make_ingest_task(self.writer.corpus, self.writer.id)
+            results = map_parallel(self.spark, inputs, task, report_part)
             found = sum((each.counts for each in results), Counts())
             if not found.is_balanced:
                 raise PipelineError(f"lines were lost: {asdict(found)}")
             files = {name: bytes for each in results for name, bytes in each.files.items()}
-            taken = self.writer.commit(Batch(tuple(inputs), files, found))
+            taken = self.writer.append({each.name for each in inputs}, files)
             if not taken:
                 self.counts += found
                 self.inputs += len(inputs)
                 self.flaws += (flaw for each in results for flaw in each.flaws)
                 break
-            inputs = [each for each in inputs if each not in taken]
+            inputs = [each for each in inputs if each.name not in taken]
         self.done += size
         self.progress(self.done, self.total, f"{self.counts.events} events")
 
 
 def new_inputs(corpus: Corpus, inputs: Sequence[InputFile]) -> tuple[list[InputFile], tuple[str, ...]]:
     """The inputs that were not ingested yet, and the paths of those that have changed since they were."""
-    known = {each.path: each for batch in corpus.batches() for each in batch.inputs}
-    new = [each for each in inputs if each.path not in known]
-    return new, tuple(each.path for each in inputs if known.get(each.path, each) != each)
+    known = {row.input: (row.size, row.changed) for row in corpus.inputs()}
+    new = [each for each in inputs if each.name not in known]
+    changed = (
+        each.path for each in inputs if known.get(each.name, (each.size, each.changed)) != (each.size, each.changed)
+    )
+    return new, tuple(changed)
 
 
-def make_ingest_task(
-    writer: CorpusWriter, name_trace: Callable[[str], str] = str
-) -> Callable[[list[InputFile]], IngestResult]:
-    """The function that a worker runs on its input files; `name_trace` gives the name of a trace by the path of its
-    file."""
+def make_ingest_task(corpus: Corpus, writer: str) -> Callable[[list[InputFile]], IngestResult]:
+    """The function that a worker runs on its input files; `writer` is the id in the names of its files."""
 
     def ingest_files(inputs: list[InputFile]) -> IngestResult:
         counts, flaws = Counts(), []
-        with TableWriter(writer.corpus.folder, writer.id) as tables:
+        with TableWriter(corpus.data, writer) as tables:
             for each in inputs:
-                reader = write_rows(each, writer.corpus, tables, name_trace(each.path))
-                counts += Counts(reader.lines, int(reader.header is not None), reader.events, reader.quarantined)
+                reader = write_rows(each, corpus, tables, each.path)
+                mine = counts_of(reader)
+                tables.add_row(INPUTS, InputRow.from_counts(each.name, each.size, each.changed, mine))
+                counts += mine
                 flaws += [reader.flaw] if reader.flaw else []
-                tables.close_if_many()
         return IngestResult(tables.files, counts, tuple(flaws))
 
     return ingest_files
@@ -141,16 +133,17 @@ def make_ingest_task(
 def write_rows(input: InputFile, corpus: Corpus, tables: TableWriter, name: str) -> RowReader:
     """Write the rows of one file to `tables`, and return its reader; `name` is that of the trace."""
     reader = RowReader(name, input.path)
-    places: dict[str | None, str] = {}
+    day: date | None = None
+    buckets: dict[str | None, int] = {None: SHARED_BUCKET}
     for row in reader.rows():
         if isinstance(row, Row):
-            place = places.get(row.group)
-            if place is None:
+            if day is None:
                 assert reader.header is not None
-                bucket = SHARED_BUCKET if row.group is None else corpus.bucket_of(row.group)
-                values = (("date", trace_date(reader.header, input)), ("bucket", bucket))
-                place = places[row.group] = partition_path(EVENTS, values)
-            tables.add_row(place, row)
+                day = trace_date(reader.header, input)
+            if row.group not in buckets:
+                assert row.group is not None
+                buckets[row.group] = corpus.bucket_of(row.group)
+            tables.add_row(EVENTS, (*row, day, buckets[row.group]))
         else:
             tables.add_row(QUARANTINE, row)
     if reader.header is not None:
@@ -158,12 +151,17 @@ def write_rows(input: InputFile, corpus: Corpus, tables: TableWriter, name: str)
     return reader
 
 
-def trace_date(header: Header, input: InputFile) -> str:
-    """The day of a trace (ISO 8601): by `began` in its header, else by the last change of its file."""
+def counts_of(reader: RowReader) -> Counts:
+    """The counts of the lines that were read."""
+    return Counts(reader.lines, int(reader.header is not None), reader.events, reader.quarantined)
+
+
+def trace_date(header: Header, input: InputFile) -> date:
+    """The day of a trace: by `began` in its header, else by the last change of its file."""
     try:
-        return datetime.fromisoformat(header.implementation.get("began", "")).date().isoformat()
+        return datetime.fromisoformat(header.implementation.get("began", "")).date()
     except ValueError:
-        return datetime.fromtimestamp(input.changed // 10**9, UTC).date().isoformat()
+        return datetime.fromtimestamp(input.changed // 10**9, UTC).date()
 
 
 def trace_row(reader: RowReader, corpus: Corpus) -> tuple[Any, ...]:
@@ -191,3 +189,17 @@ def trace_row(reader: RowReader, corpus: Corpus) -> tuple[Any, ...]:
         buckets,
         [sizes[bucket] for bucket in buckets],
     )
+
+
+def batch_by_size(inputs: Sequence[InputFile], limit: int) -> Iterator[list[InputFile]]:
+    """Yield the inputs in batches of at most `limit` bytes; a larger input is a batch of its own."""
+    batch: list[InputFile] = []
+    size = 0
+    for each in inputs:
+        if batch and size + each.size > limit:
+            yield batch
+            batch, size = [], 0
+        batch.append(each)
+        size += each.size
+    if batch:
+        yield batch

@@ -9,21 +9,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
 from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.events import Event, Header
 from fencepost.traces.files.jsonl import decode_event, decode_header
 from fencepost.traces.operations import PairedEvent
 from fencepost.traces.pipeline.arrow import to_record_batches
-from fencepost.traces.pipeline.corpus import EVENTS, QUARANTINE, TRACES, Corpus
+from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.parallel import split_evenly
 from fencepost.traces.pipeline.recordings import (
     RecordingFiles,
@@ -32,7 +30,7 @@ from fencepost.traces.pipeline.recordings import (
     line_offsets,
 )
 from fencepost.traces.pipeline.row_reader import REPEATED_LINE, SHARED_BUCKET
-from fencepost.traces.pipeline.schema import PARTITION_COLUMNS, SCHEMAS
+from fencepost.traces.pipeline.schema import EVENTS, QUARANTINE, SCHEMAS, TRACES
 from fencepost.traces.pipeline.shards import (
     LOOKUPS_SHARD,
     UNRELATED_APIS,
@@ -174,17 +172,9 @@ def shards_of(files: RecordingFiles, split: int) -> Iterator[Shard]:
 
 def read_table(spark: SparkSession, corpus: Corpus, table: str) -> DataFrame:
     """A table of a corpus."""
-    schema = spark_schema(table)
+    schema = from_arrow_schema(SCHEMAS[table])
     files = corpus.files(table)
-    if not files:
-        return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).option("basePath", str(Path(corpus.folder, table))).parquet(*files)
-
-
-def spark_schema(table: str) -> StructType:
-    """The schema of a table, with the columns that are in the paths of its files."""
-    in_paths = PARTITION_COLUMNS if table == EVENTS else ()
-    return from_arrow_schema(pa.schema([*SCHEMAS[table], *in_paths]))
+    return spark.read.schema(schema).parquet(*files) if files else spark.createDataFrame([], schema)
 
 
 def unreadable_files(spark: SparkSession, corpus: Corpus) -> DataFrame:
@@ -218,39 +208,18 @@ def sorted_lines(
     )
     by_name = {whole[0].trace: line_offsets(whole) for whole in recordings}
     rows = [
-        (
-            file.trace,
-            bucket,
-            numbers[shard],
-            begins,
-            before,
-            part,
-            shard.bucket == LOOKUPS_SHARD and bucket != SHARED_BUCKET,
-            shard.bucket not in (WHOLE_TRACE, LOOKUPS_SHARD) and bucket == SHARED_BUCKET,
-            shard.bucket in (WHOLE_TRACE, bucket),
-        )
+        (file.trace, shard.bucket, numbers[shard], begins, before, part)
         for part, each in enumerate(parts)
         for shard in each
         for file, begins, before in by_name[shard.trace]
-        for bucket in buckets_of(shard, corpus)
     ]
-    flags = "partly boolean, borrowed boolean, own boolean"
-    columns = f"file string, bucket int, shard int, begins long, before long, part int, {flags}"
-    where = spark.createDataFrame(rows, columns)
+    where = spark.createDataFrame(rows, "file string, place int, shard int, begins long, before long, part int")
     begun = [(shard.trace, numbers[shard], part) for part, each in enumerate(parts) for shard in each]
     events = read_table(spark, corpus, EVENTS).where("intact").withColumnRenamed("trace", "file")
-    told = (F.col("kind") == "response") & F.col("error").isin(sorted(map(int, COORDINATOR_NOT_READY)))
-    unrelated = F.col("kind").isin(sorted(UNRELATED_KINDS)) | (
-        F.col("kind").isin("request", "response") & F.col("api").isin(sorted(UNRELATED_APIS))
-    )
+    joined = events.join(F.broadcast(where), (events["file"] == where["file"]) & is_in_shard())
     place = (F.col("line") - F.col("begins") + F.col("before")).alias("line")
-    lines = (
-        events.join(F.broadcast(where), ["file", "bucket"])
-        .where(~F.col("partly") | told)
-        .where(~F.col("borrowed") | ~unrelated)
-        .where("line > begins")
-        .select("shard", place, "text", "own", "part")
-    )
+    own = (F.col("place") == WHOLE_TRACE) | (F.col("place") == F.col("bucket"))
+    lines = joined.where("line > begins").select("shard", place, "text", own.alias("own"), "part")
     first = F.lit(1).cast("long").alias("line")
     headers = read_table(spark, corpus, TRACES).select("trace", first, F.col("header").alias("text"))
     each_shard = spark.createDataFrame(begun, "trace string, shard int, part int")
@@ -265,8 +234,16 @@ def sorted_lines(
     )
 
 
-def buckets_of(shard: Shard, corpus: Corpus) -> Sequence[int]:
-    """The buckets that hold lines of a shard."""
-    if shard.bucket in (WHOLE_TRACE, LOOKUPS_SHARD):
-        return range(SHARED_BUCKET, corpus.buckets)
-    return (SHARED_BUCKET, shard.bucket)
+def is_in_shard() -> Column:
+    """Whether an event with its `bucket` belongs to the shard with the bucket `place`."""
+    told = (F.col("kind") == "response") & F.col("error").isin(sorted(map(int, COORDINATOR_NOT_READY)))
+    unrelated = F.col("kind").isin(sorted(UNRELATED_KINDS)) | (
+        F.col("kind").isin("request", "response") & F.col("api").isin(sorted(UNRELATED_APIS))
+    )
+    is_shared, place = F.col("bucket") == SHARED_BUCKET, F.col("place")
+    return (
+        (place == WHOLE_TRACE)
+        | (place == F.col("bucket"))
+        | ((place == LOOKUPS_SHARD) & F.coalesce(told, F.lit(False)))
+        | ((place >= 0) & is_shared & ~unrelated)
+    )

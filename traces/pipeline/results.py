@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from fencepost.traces.pipeline.corpus import EVENTS, Corpus, resolve_folder, write_atomically
+from fencepost.traces.pipeline.corpus import Corpus, resolve_folder
+from fencepost.traces.pipeline.corpus_log import write_atomically
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.judge_corpus import (
     DEFAULT_SPLIT_EVENTS,
@@ -23,6 +24,7 @@ from fencepost.traces.pipeline.judge_corpus import (
 )
 from fencepost.traces.pipeline.parallel import as_pipeline_error, job_progress
 from fencepost.traces.pipeline.queries import EXAMINED, INVARIANTS, VIEWS, count_examined
+from fencepost.traces.pipeline.schema import EVENTS
 from fencepost.traces.pipeline.writers import replace_folder
 
 RESULTS_FILE = "judged.json"

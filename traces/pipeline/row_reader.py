@@ -22,6 +22,7 @@ from fencepost.traces.message_fields import (
     poll_counts,
     topic_names,
 )
+from fencepost.traces.pipeline.file_systems import open_input
 from fencepost.traces.pipeline.incarnations import Incarnations
 
 SHARED_BUCKET = -1
@@ -87,8 +88,8 @@ class RequestContext:
 
 @dataclass(slots=True)
 class RowReader:
-    """Reads the trace in the file at `path`, "" if that is its name, too; the other fields are complete once `rows` is
-    exhausted."""
+    """Reads the trace in the file at `path`, a path or a URI, or "" if that is its name, too; the other fields are
+    complete once `rows` is exhausted."""
 
     trace: str
     path: str = ""
@@ -126,7 +127,7 @@ class RowReader:
     def read_rows(self) -> Iterator[Row | BadLine]:
         """As `rows`; raises one of `ROW_ERRORS` for a line that no row can be made of."""
         before, unheaded = b"", 0
-        for line in read_lines(self.path or self.trace):
+        for line in read_lines(self.path or self.trace, open_input):
             says = line.content
             self.lines += bool(line.text)
             if isinstance(says, Header):

@@ -1,4 +1,4 @@
-"""The Arrow schemas of the tables of a corpus, and a writer of rows into Parquet files."""
+"""The tables of a corpus: their schemas, the names of their files, and a writer of rows into files."""
 
 import uuid
 from collections.abc import Mapping
@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fencepost.traces.pipeline.corpus import EVENTS, QUARANTINE, TRACES
-
+EVENTS, QUARANTINE, TRACES, INPUTS = "events", "quarantine", "traces", "inputs"
+TABLE_COLUMN = "table"
+"""The column that says which table a row is in; it is in the path of the file, as Hive has it."""
 OFFSETS = pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())]))
 POLL_COUNTS = pa.list_(pa.struct([("partition", pa.string()), ("buffered", pa.int64()), ("returned", pa.int64())]))
 SCHEMAS: Mapping[str, pa.Schema] = {
@@ -42,6 +43,8 @@ SCHEMAS: Mapping[str, pa.Schema] = {
             ("double_assigned", pa.list_(pa.string())),
             ("offsets", OFFSETS),
             ("poll_counts", POLL_COUNTS),
+            ("date", pa.date32()),
+            ("bucket", pa.int32()),
         ]
     ),
     QUARANTINE: pa.schema(
@@ -71,17 +74,43 @@ SCHEMAS: Mapping[str, pa.Schema] = {
             ("sizes", pa.list_(pa.int64())),
         ]
     ),
+    INPUTS: pa.schema(
+        [
+            ("input", pa.string()),
+            ("size", pa.int64()),
+            ("changed", pa.int64()),
+            ("lines", pa.int64()),
+            ("headers", pa.int64()),
+            ("events", pa.int64()),
+            ("quarantined", pa.int64()),
+            ("report", pa.string()),
+        ]
+    ),
 }
-PARTITION_COLUMNS = pa.schema([("date", pa.date32()), ("bucket", pa.int32())])
-"""The columns of events that are in the paths of the files."""
+TABLES = tuple(SCHEMAS)
+DELTA_SCHEMA = pa.unify_schemas([pa.schema([(TABLE_COLUMN, pa.string())]), *SCHEMAS.values()])
+"""All columns, as a Delta table has them: one table is one partition."""
 ROW_GROUP_SIZE = 16_384
 """Number of rows in a row group."""
 ROW_GROUP_BYTES = 1 << 28
 """Maximum number of bytes of text in a row group, by about a line; an Arrow array has at most 2 GiB."""
-MAX_HELD_ROWS = 32_768
-"""Maximum number of buffered rows of all partitions; beyond it the longest row group is written as it is."""
-MAX_OPEN_FILES = 200
-"""Maximum number of files kept open from one trace to the next."""
+
+
+def new_file_name(table: str, writer: str) -> str:
+    """A new name of a file in a table. It begins with the id of its writer."""
+    return f"{TABLE_COLUMN}={table}/{writer}-{uuid.uuid4().hex}.parquet"
+
+
+def table_of(name: str) -> str:
+    """The table that a file belongs to, by its name."""
+    return name.partition("/")[0].removeprefix(f"{TABLE_COLUMN}=")
+
+
+def open_parquet_writer(folder: Path, name: str) -> pq.ParquetWriter:
+    """A writer of a new file in the corpus in `folder`."""
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    return pq.ParquetWriter(path, SCHEMAS[table_of(name)], compression="zstd")
 
 
 @dataclass(slots=True)
@@ -95,12 +124,13 @@ class ParquetFileWriter:
     held_bytes: int = 0
     """Bytes of text in `rows`."""
 
-    def add_row(self, row: tuple[Any, ...]) -> bool:
-        """Buffer a row; returns whether the buffer is full."""
+    def add_row(self, row: tuple[Any, ...]) -> None:
+        """Buffer a row, and write the buffer if it is full."""
         self.rows.append(row)
         text = self.schema.get_field_index("text")
         self.held_bytes += len(row[text]) if text >= 0 else 0
-        return len(self.rows) >= ROW_GROUP_SIZE or self.held_bytes >= ROW_GROUP_BYTES
+        if len(self.rows) >= ROW_GROUP_SIZE or self.held_bytes >= ROW_GROUP_BYTES:
+            self.flush()
 
     def flush(self) -> None:
         """Write the buffered rows."""
@@ -113,50 +143,28 @@ class ParquetFileWriter:
 
 
 class TableWriter:
-    """Writes rows into new files of a corpus, one for each partition. The names of the files begin with the id of their
-    writer; `files` are those that are complete, with their sizes in bytes."""
+    """Writes rows into new files of a corpus, one for each table. `files` are those that are complete, with their sizes
+    in bytes."""
 
     def __init__(self, folder: Path, writer: str) -> None:
         self.folder = folder
         self.writer = writer
         self.files: dict[str, int] = {}
         self.open_files: dict[str, ParquetFileWriter] = {}
-        self.held_rows = 0
 
-    def add_row(self, partition: str, row: tuple[Any, ...]) -> None:
-        """Write a row into a partition: the name of a table, or a folder in it."""
-        sheet = self.open_files.get(partition) or self.open_file(partition)
-        self.held_rows += 1
-        if sheet.add_row(row):
-            self.flush_file(sheet)
-        elif self.held_rows >= MAX_HELD_ROWS:
-            self.flush_file(max(self.open_files.values(), key=lambda each: len(each.rows)))
-
-    def open_file(self, partition: str) -> ParquetFileWriter:
-        """Open a new file in a partition."""
-        schema = SCHEMAS[partition.partition("/")[0]]
-        name = f"{partition}/{self.writer}-{uuid.uuid4().hex}.parquet"
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.open_files[partition] = ParquetFileWriter(name, schema, pq.ParquetWriter(path, schema, compression="zstd"))
-        return self.open_files[partition]
-
-    def flush_file(self, sheet: ParquetFileWriter) -> None:
-        """Write the buffered rows of a file."""
-        self.held_rows -= len(sheet.rows)
-        sheet.flush()
-
-    def close_if_many(self) -> None:
-        """Close all files if more than `MAX_OPEN_FILES` are open; later rows go into new files."""
-        if len(self.open_files) > MAX_OPEN_FILES:
-            self.close()
+    def add_row(self, table: str, row: tuple[Any, ...]) -> None:
+        """Write a row into a table."""
+        if table not in self.open_files:
+            name = new_file_name(table, self.writer)
+            self.open_files[table] = ParquetFileWriter(name, SCHEMAS[table], open_parquet_writer(self.folder, name))
+        self.open_files[table].add_row(row)
 
     def close(self) -> None:
         """Write the buffered rows, and close all files."""
-        for sheet in self.open_files.values():
-            self.flush_file(sheet)
-            sheet.writer.close()
-            self.files[sheet.name] = (self.folder / sheet.name).stat().st_size
+        for each in self.open_files.values():
+            each.flush()
+            each.writer.close()
+            self.files[each.name] = (self.folder / each.name).stat().st_size
         self.open_files.clear()
 
     def __enter__(self) -> "TableWriter":

@@ -9,7 +9,9 @@ from fencepost.model.settings import Settings
 from fencepost.traces.importers.broker_log import import_log
 from fencepost.traces.importers.packet_capture import DEFAULT_GRACE_MS, DEFAULT_PORT, import_capture
 from fencepost.traces.importers.packet_capture import CaptureSource as Capture
+from fencepost.traces.pipeline.corpus import InputFile
 from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline.file_systems import Location, find_files
 
 TraceSource: TypeAlias = Callable[[Path, Path], Iterator[Path]]
 """Called with a path given by the user and a folder that lasts as long as the corpus; yields trace files in a fixed
@@ -69,20 +71,26 @@ def import_once(files: Sequence[Path], folder: Path, make: Callable[[Path], obje
 SOURCES: Mapping[str, TraceSource] = {"traces": find_traces, "logs": import_logs, "captures": capture_source()}
 
 
-def trace_files(paths: Sequence[Path], folder: Path, source: TraceSource = find_traces) -> list[Path]:
-    """The trace files of `source` for all paths, each once. Raises `PipelineError` for a path without any."""
-    found: dict[Path, None] = {}
+def trace_files(paths: Sequence[Location], folder: Path, source: TraceSource = find_traces) -> list[InputFile]:
+    """The trace files of `source` for all locations, each once. Raises `PipelineError` for one without any, and
+    `OSError`."""
+    found: dict[str, InputFile] = {}
     check_inputs(paths)
     for path in paths:
-        mine = list(source(path, folder))
+        if isinstance(path, str):
+            if source is not find_traces:
+                raise PipelineError(f"{path}: of other file systems only traces are read")
+            mine = list(find_files(path, TRACE_SUFFIXES))
+        else:
+            mine = [InputFile.from_path(each) for each in source(path, folder)]
         if not mine:
             raise PipelineError(f"{path}: no input found")
-        found.update((each.resolve(), None) for each in mine)
-    return list(found)
+        found.update((each.path, each) for each in mine)
+    return list(found.values())
 
 
-def check_inputs(paths: Sequence[Path]) -> None:
-    """Raises `PipelineError` for a path that is not there."""
+def check_inputs(paths: Sequence[Location]) -> None:
+    """Raises `PipelineError` for a path of this machine that is not there."""
     for path in paths:
-        if not path.exists():
+        if isinstance(path, Path) and not path.exists():
             raise PipelineError(f"{path}: there is no such file or folder")

@@ -29,7 +29,8 @@ from fencepost.traces.files.rotating_writer import recording_part_of
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.operations import MAX_LOOKAHEAD, Lookahead, PairedEvent
 from fencepost.traces.pipeline.arrow import to_record_batches
-from fencepost.traces.pipeline.corpus import Corpus, write_atomically
+from fencepost.traces.pipeline.corpus import Corpus
+from fencepost.traces.pipeline.corpus_log import write_atomically
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.row_reader import BadLine, RowReader
 from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, ShardJudge, is_unrelated, owns_no_group

@@ -17,11 +17,12 @@ from pyspark.sql import SparkSession
 from fencepost.conformance.pipeline.shard_findings import shard_findings
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.judge.judge import Judge
-from fencepost.traces.pipeline.corpus import EVENTS, Corpus
+from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.judge_corpus import read_table
 from fencepost.traces.pipeline.queries import INVARIANTS
 from fencepost.traces.pipeline.results import CorpusResults, judge_corpus
+from fencepost.traces.pipeline.schema import EVENTS
 from fencepost.traces.pipeline.spark_session import spark_session
 from tests.acceptance.checks.conformance import expect_passing, run_tests
 from tests.acceptance.crash_recovery import SPARK_CONFIG, check_killed, check_side_by_side, ignore_progress
@@ -29,6 +30,7 @@ from tests.acceptance.framework import Check, Figure, at_least, at_most, exactly
 from tests.acceptance.recorded_sources import SOURCE_CHECKS
 from tests.acceptance.synthetic_corpus import STALE_EVERY, make_corpus
 from tests.support.altered_traces import altered_trace, judge_alone
+from tests.support.corpus_tables import inputs_of
 
 DEFAULT_EVENTS = 10_000_000
 GROUPS, BIG_GROUP_EVENTS, FILES = 10_000, 1_000_000, 16
@@ -134,12 +136,12 @@ def check_volume(folder: Path) -> Iterator[Figure]:
     out = folder / "out"
     out.mkdir()
     with MemoryMonitor() as memory, spark_session("acceptance", "local[2]", SPARK_CONFIG) as spark:
-        took = measure_seconds(lambda: ingest(spark, corpus, paths, ignore_progress))
-        count = sum(batch.counts.events for batch in corpus.batches())
+        took = measure_seconds(lambda: ingest(spark, corpus, inputs_of(paths), ignore_progress))
+        count = sum(row.events for row in corpus.inputs())
         yield without_threshold("events", count)
         yield without_threshold("seeded violations", sum(map(len, expected.values())))
         yield without_threshold("ingest: events a second", round(count / took))
-        yield exactly("ingest: in quarantine", sum(batch.counts.quarantined for batch in corpus.batches()), 0)
+        yield exactly("ingest: in quarantine", sum(row.quarantined for row in corpus.inputs()), 0)
         took = measure_seconds(lambda: judge_corpus(spark, corpus, out, shard_findings, ignore_progress))
         together = count / took
         rates = list(measure_queries(spark, corpus, count))
@@ -216,7 +218,7 @@ def check_identical(folder: Path) -> Iterator[Figure]:
     corpus, out = Corpus.create(folder / "corpus", 3), folder / "out"
     out.mkdir()
     with spark_session("acceptance", "local[2]", SPARK_CONFIG) as spark:
-        ingest(spark, corpus, paths, ignore_progress)
+        ingest(spark, corpus, inputs_of(paths), ignore_progress)
         judge_corpus(spark, corpus, out, shard_findings, ignore_progress, split=0)
     found: dict[str, Counter[str]] = {}
     for row in CorpusResults(out).finding_values("violation"):

@@ -9,12 +9,12 @@ from pyspark.sql import SparkSession
 from fencepost.adapters.target import TargetError
 from fencepost.conformance.analysis.report_builder import merge_reports
 from fencepost.conformance.pipeline import campaign as module
-from fencepost.conformance.pipeline.campaign import check_same_campaign, finished_seeds, run_seeds
+from fencepost.conformance.pipeline.campaign import check_same_campaign, run_seeds, seed_reports
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.results import Ending, EndKind, ExitCode, Failure, Report, RequirementResult, Verdict
 from fencepost.traces.files.trace_files import open_trace
-from fencepost.traces.pipeline.corpus import Batch, Corpus, CorpusWriter, InputFile
+from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.extract import extract_trace
 from tests.support.corpus_tables import ProcessKilled, read_rows
@@ -37,12 +37,12 @@ def test_workers_play_seeds(spark: SparkSession, tmp_path: Path) -> None:
     corpus = Corpus.create(tmp_path / "c", 2)
     report = run_seeds(spark, corpus, PLAN, (1, 2), ignore_progress)
     assert report.exit_code() == 0 and report.schedules >= 2 * PLAN.schedules
-    assert finished_seeds(corpus) == {1, 2} and not list((corpus.folder / "staging").iterdir())
+    assert seed_reports(corpus).keys() == {1, 2}
     names = {str(row[0]) for row in read_rows(corpus, "traces")}
     assert {name.partition("/")[0] for name in names} == {"seed 1", "seed 2"}
     count = extract_trace(corpus, min(names), tmp_path / "t.jsonl")
     assert count == sum(1 for _ in open_trace(tmp_path / "t.jsonl")[1]) > 0
-    assert report.events == sum(batch.counts.events for batch in corpus.batches()) == len(read_rows(corpus, "events"))
+    assert report.events == sum(row.events for row in corpus.inputs()) == len(read_rows(corpus, "events"))
 
 
 @pytest.mark.slow
@@ -50,18 +50,18 @@ def test_a_killed_campaign_goes_on(spark: SparkSession, tmp_path: Path, monkeypa
     monkeypatch.setattr(module, "map_parallel", RUN_HERE)
     undisturbed, corpus = Corpus.create(tmp_path / "u", 2), Corpus.create(tmp_path / "c", 2)
     whole = run_seeds(spark, undisturbed, PLAN, (1, 2, 3), ignore_progress)
-    commit = CorpusWriter.commit
+    append = CorpusWriter.append
 
-    def dying(self: CorpusWriter, batch: Batch) -> frozenset[InputFile]:
-        if self.corpus.batches():
+    def dying(self: CorpusWriter, inputs: set[str], files: dict[str, int]) -> frozenset[str]:
+        if self.corpus.inputs():
             raise ProcessKilled
-        return commit(self, batch)
+        return append(self, inputs, files)
 
-    monkeypatch.setattr(CorpusWriter, "commit", dying)
+    monkeypatch.setattr(CorpusWriter, "append", dying)
     with pytest.raises(ProcessKilled):
         run_seeds(spark, corpus, PLAN, (1, 2, 3), ignore_progress, at_once=1)
-    assert finished_seeds(corpus) == {1}
-    monkeypatch.setattr(CorpusWriter, "commit", commit)
+    assert seed_reports(corpus).keys() == {1}
+    monkeypatch.setattr(CorpusWriter, "append", append)
     again = run_seeds(spark, corpus, PLAN, (1, 2, 3), ignore_progress)
     assert to_json(replace(again, seconds=0, provenance=None)) == to_json(replace(whole, seconds=0, provenance=None))
     assert rows(corpus) == rows(undisturbed)

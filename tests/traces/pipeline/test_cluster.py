@@ -13,8 +13,9 @@ import pyspark
 import pytest
 
 from fencepost.traces.files.trace_files import write_trace
-from fencepost.traces.pipeline.corpus import TABLES, Corpus
+from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.java import java_home
+from fencepost.traces.pipeline.schema import TABLES
 from tests.support.random_client import random_trace
 from tests.targets.process import die_with_parent
 
@@ -86,7 +87,7 @@ def test_a_cluster_does_what_one_machine_does(cluster: str, tmp_path: Path) -> N
         done = subprocess.run(whole, capture_output=True, text=True, cwd=tmp_path)
         assert done.returncode in (0, 3), done.stderr
     corpus = Corpus.open(tmp_path / "c")
-    (batch,) = corpus.batches()
-    assert batch.counts.is_balanced and len(batch.inputs) == 6
+    inputs = corpus.inputs()
+    assert all(row.counts.is_balanced for row in inputs) and len(inputs) == 6
     assert all(Path(file).is_file() for name in TABLES for file in corpus.files(name))
-    assert f"{batch.counts.events} events" in done.stdout and "Invariants, queried" in done.stdout
+    assert f"{sum(row.events for row in inputs)} events" in done.stdout and "Invariants, queried" in done.stdout

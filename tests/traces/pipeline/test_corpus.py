@@ -1,67 +1,90 @@
 """A corpus is written as a whole or not at all."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fencepost.traces.files.trace_files import TraceError
-from fencepost.traces.pipeline.corpus import Batch, Corpus, Counts, InputFile, batch_by_size, partition_path
+from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, InputFile
 from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline.ingest import batch_by_size
+from fencepost.traces.pipeline.schema import INPUTS, TABLE_COLUMN, open_parquet_writer
 from fencepost.traces.pipeline.sources import SOURCES, import_once, trace_files
+from tests.support.corpus_tables import commit_input, write_input
+
+FORMATS = ["parquet", pytest.param("delta", marks=pytest.mark.extra("deltalake"))]
 
 
-def write_file(corpus: Corpus, name: str) -> dict[str, int | None]:
-    (corpus.folder / name).parent.mkdir(exist_ok=True)
-    (corpus.folder / name).write_bytes(b"rows")
-    return {name: 4}
+def files_on_disk(corpus: Corpus) -> set[str]:
+    return {str(path) for path in corpus.data.glob(f"{TABLE_COLUMN}=*/*")}
 
 
 def test_uncommitted_files_do_not_count(tmp_path: Path) -> None:
     corpus = Corpus.create(tmp_path / "c", 4)
-    write_file(corpus, "events/dead-left.parquet")
-    (corpus.folder / "manifest" / "00000001.json.1.partial").touch()
+    open_parquet_writer(corpus.data, "table=events/dead-left.parquet").close()
+    (corpus.data / "manifest" / "00000001.json.1.partial").touch()
     (corpus.folder / "writers").mkdir()
     (corpus.folder / "writers" / "dead.lock").touch()
-    (corpus.folder / "staging" / "dead" / "7").mkdir(parents=True)
     with corpus.write() as writer:
-        files = write_file(corpus, f"events/{writer.id}-a.parquet") | write_file(
-            corpus, f"events/x=1/{writer.id}-b.parquet"
-        )
-        assert not writer.commit(Batch((InputFile("p", 1, 2),), files, Counts(3, 1, 2, 0)))
+        files = write_input(writer, "p")
+        assert not writer.append(["p"], files)
     again = Corpus.create(tmp_path / "c", 99)
     assert again.buckets == 4, "a corpus keeps its buckets"
     with again.write():
         pass
-    assert {
-        f"events/{path.relative_to(corpus.folder / 'events')}" for path in (corpus.folder / "events").rglob("*.parquet")
-    } == {*files}
-    assert [Path(each).name[-9:] for each in again.files("events")] == ["a.parquet", "b.parquet"]
-    assert again.batches()[0].counts.is_balanced and not list(corpus.folder.rglob("*.partial"))
-    assert not [*(corpus.folder / "staging").iterdir(), *(corpus.folder / "writers").iterdir()]
+    assert files_on_disk(corpus) == {*again.files(INPUTS)} and len(files) == 1
+    assert not list(corpus.folder.rglob("*.partial")) and not [*(corpus.folder / "writers").iterdir()]
 
 
 def test_a_sweep_leaves_what_a_living_writer_may_still_commit(tmp_path: Path) -> None:
     corpus = Corpus.create(tmp_path / "c", 4)
     with corpus.write() as slow:
-        files = write_file(corpus, f"events/{slow.id}-a.parquet")
-        slow.staging.mkdir(parents=True)
-        with corpus.write() as quick:
-            others = write_file(corpus, f"events/{quick.id}-b.parquet")
-            quick.commit(Batch((InputFile("q", 1, 1),), others))
-        assert slow.staging.exists()
-        assert not slow.commit(Batch((InputFile("p", 1, 1),), files))
-    assert len(corpus.files("events")) == 2 and all(Path(name).exists() for name in corpus.files("events"))
+        files = write_input(slow, "p")
+        commit_input(corpus, "q")
+        assert not slow.append(["p"], files)
+    assert {row.input for row in corpus.inputs()} == {"p", "q"}
 
 
-def test_an_input_is_committed_by_one_writer(tmp_path: Path) -> None:
+def test_a_sweep_leaves_what_somebody_may_still_read(tmp_path: Path) -> None:
     corpus = Corpus.create(tmp_path / "c", 4)
-    mine, both = InputFile("p", 1, 1), InputFile("q", 1, 1)
+    commit_input(corpus, "p")
+    with corpus.read() as before:
+        with corpus.write() as writer:
+            assert writer.replace([f"table=inputs/{Path(*before.files(INPUTS)).name}"], {}, is_rewrite=False)
+        commit_input(corpus, "q")
+        assert [row.input for row in before.inputs()] == ["p"]
+    assert [row.input for row in corpus.inputs()] == ["q"]
+    commit_input(corpus, "r")
+    assert files_on_disk(corpus) == {*corpus.files(INPUTS)}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_input_is_committed_by_one_writer(format: str, tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c", 4, format)
     with corpus.write() as writer:
-        files = write_file(corpus, f"events/{writer.id}-a.parquet")
-        with corpus.write() as other:
-            other.commit(Batch((both,), {}))
-        assert writer.commit(Batch((mine, both), files)) == {both}
-    assert len(corpus.batches()) == 1 and not list((corpus.folder / "events").iterdir())
+        files = write_input(writer, "p", "q")
+        commit_input(corpus, "q")
+        assert writer.append(["p", "q"], files) == {"q"}
+    assert [row.input for row in corpus.inputs()] == ["q"] and files_on_disk(corpus) == {*corpus.files(INPUTS)}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_writer_that_is_overtaken_between_reading_and_committing_looks_again(
+    format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, commit = Corpus.create(tmp_path / "c", 4, format), CorpusWriter.commit
+    others = ["q", "p"]
+
+    def overtaken(self: CorpusWriter, change: Any, after: Corpus) -> bool:
+        if others and self is slow:
+            commit_input(corpus, others.pop(0))
+        return commit(self, change, after)
+
+    monkeypatch.setattr(CorpusWriter, "commit", overtaken)
+    with corpus.write() as slow:
+        assert slow.append(["p"], write_input(slow, "p")) == {"p"}
+    assert not others and {row.input for row in corpus.inputs()} == {"p", "q"}
 
 
 @pytest.mark.parametrize(
@@ -72,18 +95,19 @@ def test_what_a_worker_wrote_must_be_there(size: int | None, reason: str, tmp_pa
     corpus = Corpus.create(tmp_path / "c", 4)
     with corpus.write() as writer:
         if size is not None:
-            (corpus.folder / "events" / "a.parquet").write_bytes(b"?" * size)
+            (corpus.data / "table=events").mkdir()
+            (corpus.data / "table=events" / "a.parquet").write_bytes(b"?" * size)
         with pytest.raises(PipelineError, match=reason):
-            writer.commit(Batch((), {"events/a.parquet": 4}))
-    assert not corpus.batches()
+            writer.append([], {"table=events/a.parquet": 4})
+    assert not corpus.inputs()
 
 
-def test_a_snapshot_has_the_batches_of_one_moment(tmp_path: Path) -> None:
-    corpus = Corpus.create(tmp_path / "c", 4)
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_snapshot_has_the_inputs_of_one_moment(format: str, tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c", 4, format)
     before = corpus.snapshot()
-    with corpus.write() as writer:
-        writer.commit(Batch((InputFile("p", 1, 1),), {}))
-    assert (len(before.batches()), len(corpus.batches())) == (0, 1)
+    commit_input(corpus, "p")
+    assert (len(before.inputs()), len(corpus.inputs())) == (0, 1)
 
 
 def test_a_corpus_is_where_it_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,19 +117,6 @@ def test_a_corpus_is_where_it_was_made(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(PipelineError, match=r"^s3a: is no file system that Fencepost writes to"):
         Corpus.create(Path("s3a://bucket/c"), 4)
     assert [path.name for path in tmp_path.iterdir()] == ["c"]
-
-
-def test_an_older_corpus_is_only_read(tmp_path: Path) -> None:
-    corpus = Corpus.create(tmp_path / "c", 4)
-    (corpus.folder / "corpus.json").write_text('{"fencepost_corpus": 3, "buckets": 4}')
-    (corpus.folder / "manifest" / "00000001.json").write_text(
-        '{"inputs": [], "files": ["events/a.parquet"], '
-        '"counts": {"lines": 0, "headers": 0, "events": 0, "quarantined": 0}}'
-    )
-    old = Corpus.open(tmp_path / "c")
-    assert old.files("events") == [str(tmp_path / "c" / "events/a.parquet")]
-    with pytest.raises(PipelineError, match="format 3, which is only read"), old.write():
-        pass
 
 
 def test_errors_are_one_line(tmp_path: Path) -> None:
@@ -118,8 +129,17 @@ def test_errors_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="damaged"):
         Corpus.open(tmp_path)
     (tmp_path / "corpus.json").write_text('{"fencepost_corpus": 1, "buckets": 1}')
-    with pytest.raises(PipelineError, match="format 1"):
+    with pytest.raises(PipelineError, match="format 1; this Fencepost reads 5: copy it"):
         Corpus.open(tmp_path)
+    (tmp_path / "corpus.json").write_text('{"fencepost_corpus": 5, "buckets": 1, "format": "x"}')
+    with pytest.raises(PipelineError, match="in the format x, which is not known here"):
+        Corpus.open(tmp_path)
+    Corpus.create(tmp_path / "c", 4)
+    with pytest.raises(PipelineError, match=r"is a corpus in the format parquet: copy it with .* --format delta"):
+        Corpus.create(tmp_path / "c", 4, "delta")
+    (tmp_path / "c" / "data" / "manifest" / "00000001.json").write_text("{")
+    with pytest.raises(PipelineError, match=r"00000001\.json is damaged"):
+        Corpus.open(tmp_path / "c").snapshot()
 
 
 def test_folders_and_files_are_sources(tmp_path: Path) -> None:
@@ -127,7 +147,7 @@ def test_folders_and_files_are_sources(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     found = trace_files([tmp_path, tmp_path / "notes.txt", tmp_path / "b.jsonl"], tmp_path)
-    assert [each.name for each in found] == ["a.jsonl.gz", "b.jsonl", "c.jsonl", "notes.txt"]
+    assert [Path(each.path).name for each in found] == ["a.jsonl.gz", "b.jsonl", "c.jsonl", "notes.txt"]
     with pytest.raises(PipelineError, match="no such file"):
         trace_files([tmp_path / "none"], tmp_path)
     (tmp_path / "empty").mkdir()
@@ -161,10 +181,3 @@ def test_inputs_come_in_batches() -> None:
         [each.size for each in batch] for batch in batch_by_size([InputFile(str(n), n, 0) for n in (5, 5, 20, 1)], 10)
     ]
     assert sizes == [[5, 5], [20], [1]]
-
-
-def test_names_of_partitions_are_safe() -> None:
-    assert partition_path("events", [("source", "kafka://h:1/../x"), ("bucket", -1)]) == (
-        "events/source=kafka%3A%2F%2Fh%3A1%2F..%2Fx/bucket=-1"
-    )
-    assert partition_path("events", [("source", "")]) == "events/source=_"

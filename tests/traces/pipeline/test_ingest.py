@@ -12,12 +12,13 @@ from pyspark.sql import SparkSession
 from fencepost.traces.events import Event
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.pipeline import ingest as module
-from fencepost.traces.pipeline.corpus import TABLES, Batch, Corpus, CorpusWriter, Counts, InputFile
+from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, Counts, InputFile
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.ingest import IngestResult, ingest
 from fencepost.traces.pipeline.parallel import split_evenly
-from fencepost.traces.pipeline.row_reader import Row, RowReader
-from tests.support.corpus_tables import ProcessKilled, ingest_here, read_rows
+from fencepost.traces.pipeline.row_reader import SHARED_BUCKET, Row, RowReader
+from fencepost.traces.pipeline.schema import TABLES
+from tests.support.corpus_tables import ProcessKilled, commit_input, ingest_here, inputs_of, read_rows
 from tests.support.random_client import random_trace
 
 
@@ -48,7 +49,7 @@ def run_here(
 def test_corpus_holds_every_line(spark: SparkSession, tmp_path: Path) -> None:
     paths = traces(tmp_path)
     corpus = Corpus.create(tmp_path / "c", 4)
-    done = ingest(spark, corpus, paths, quiet)
+    done = ingest(spark, corpus, inputs_of(paths), quiet)
     readers = [RowReader(str(path)) for path in paths]
     expected = [row for reader in readers for row in reader.rows()]
     assert len(read_rows(corpus, "events")) + len(read_rows(corpus, "quarantine")) == len(expected)
@@ -59,10 +60,10 @@ def test_corpus_holds_every_line(spark: SparkSession, tmp_path: Path) -> None:
         good[row[0]].append(row[12])
     for path in paths[:-1]:
         assert len(good[str(path)]) == sum(1 for _ in open_trace(path)[1])
-    again = ingest(spark, corpus, paths, quiet)
+    again = ingest(spark, corpus, inputs_of(paths), quiet)
     assert (again.inputs, again.already_ingested) == (0, len(paths))
-    places = {Path(name).relative_to(corpus.folder).parts[1:3] for name in corpus.files("events")}
-    assert all([part.partition("=")[0] for part in place] == ["date", "bucket"] for place in places)
+    for row in read_rows(corpus, "events"):
+        assert row[-1] == (SHARED_BUCKET if row[10] is None else corpus.bucket_of(row[10]))
 
 
 @pytest.mark.parametrize("commits", [0, 1, 2])
@@ -73,25 +74,26 @@ def test_a_killed_ingest_leaves_whole_batches(
     undisturbed, corpus = Corpus.create(tmp_path / "u", 4), Corpus.create(tmp_path / "c", 4)
     # Workers as they are, without the detour over Spark.
     monkeypatch.setattr(module, "map_parallel", run_here)
-    ingest(spark, undisturbed, paths, quiet)
-    left, commit = [commits], CorpusWriter.commit
+    ingest(spark, undisturbed, inputs_of(paths), quiet)
+    left, append = [commits], CorpusWriter.append
 
-    def dying(self: CorpusWriter, batch: Batch) -> frozenset[InputFile]:
+    def dying(self: CorpusWriter, inputs: set[str], files: dict[str, int]) -> frozenset[str]:
         if not left[0]:
             raise ProcessKilled
         left[0] -= 1
-        return commit(self, batch)
+        return append(self, inputs, files)
 
-    monkeypatch.setattr(CorpusWriter, "commit", dying)
+    monkeypatch.setattr(CorpusWriter, "append", dying)
     with pytest.raises(ProcessKilled):
-        ingest(spark, corpus, paths, quiet, batch=1)
-    assert len(corpus.batches()) == commits
-    monkeypatch.setattr(CorpusWriter, "commit", commit)
-    ingest(spark, corpus, paths, quiet, batch=40_000)
-    for name in ("events", "quarantine", "traces"):
+        ingest(spark, corpus, inputs_of(paths), quiet, batch=1)
+    assert len(corpus.inputs()) == commits
+    monkeypatch.setattr(CorpusWriter, "append", append)
+    ingest(spark, corpus, inputs_of(paths), quiet, batch=40_000)
+    for name in TABLES:
         assert read_rows(corpus, name) == read_rows(undisturbed, name)
-    on_disk = {path for each in TABLES for path in (corpus.folder / each).rglob("*.parquet")}
-    assert len(on_disk) == sum(len(batch.files) for batch in corpus.batches())
+    assert {str(path) for path in corpus.data.rglob("*.parquet")} == {
+        file for name in TABLES for file in corpus.files(name)
+    }
 
 
 def test_a_file_that_has_changed_is_named_and_stops_no_other(
@@ -99,45 +101,35 @@ def test_a_file_that_has_changed_is_named_and_stops_no_other(
 ) -> None:
     monkeypatch.setattr(module, "map_parallel", run_here)
     corpus, paths = Corpus.create(tmp_path / "c", 4), traces(tmp_path, 2)
-    with corpus.write() as writer:
-        writer.commit(Batch((InputFile(str(paths[0]), 1, 1),), {}))
-    done = ingest(spark, corpus, paths, quiet)
+    commit_input(corpus, str(paths[0]))
+    done = ingest(spark, corpus, inputs_of(paths), quiet)
     assert (done.changed, done.inputs, done.already_ingested) == ((str(paths[0]),), 1, 0)
 
 
 def test_lost_lines_are_an_error(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "map_parallel", lambda *_: [module.IngestResult({}, Counts(5, 1, 3, 0), ())])
     with pytest.raises(PipelineError, match="lines were lost"):
-        ingest(spark, Corpus.create(tmp_path / "c", 4), traces(tmp_path, 1), quiet)
+        ingest(spark, Corpus.create(tmp_path / "c", 4), inputs_of(traces(tmp_path, 1)), quiet)
 
 
 def test_a_worker_that_cannot_write_is_an_error_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
     paths = traces(tmp_path, 2)
     corpus = Corpus.create(tmp_path / "c", 4)
-    (corpus.folder / "events").rmdir()
-    (corpus.folder / "events").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(PipelineError, match=r"^(FileExistsError|NotADirectoryError): .*events"):
-        ingest(spark, corpus, paths, quiet)
+    (corpus.data / "table=events").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(PipelineError, match=r"^FileExistsError: .*events"):
+        ingest(spark, corpus, inputs_of(paths), quiet)
 
 
-def test_many_sources_do_not_keep_many_files_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fencepost.traces.pipeline.schema.MAX_OPEN_FILES", 1)
-    paths = traces(tmp_path, 3)
-    corpus = Corpus.create(tmp_path / "c", 2)
-    result = ingest_here(corpus, paths)
-    assert len(result.files) > len({Path(name).parent for name in result.files})
-    assert len(read_rows(corpus, "events")) == result.counts.events
-
-
+@pytest.mark.parametrize("format", ["parquet", pytest.param("delta", marks=pytest.mark.extra("deltalake"))])
 def test_two_ingests_at_the_same_time_commit_each_file_once(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    format: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second begins while the first has written its rows and not committed them, sweeps, and takes some of its
     inputs."""
     paths = traces(tmp_path)
-    alone, corpus = Corpus.create(tmp_path / "a", 4), Corpus.create(tmp_path / "c", 4)
+    alone, corpus = Corpus.create(tmp_path / "a", 4), Corpus.create(tmp_path / "c", 4, format)
     monkeypatch.setattr(module, "map_parallel", run_here)
-    ingest(spark, alone, paths, quiet)
+    ingest(spark, alone, inputs_of(paths), quiet)
     others = [paths[1:3], paths[2:5]]
 
     def overtaken(
@@ -145,15 +137,15 @@ def test_two_ingests_at_the_same_time_commit_each_file_once(
     ) -> list[IngestResult]:
         written = run_here(_, items, work, told)
         if others:
-            ingest(spark, corpus, others.pop(), quiet)
+            ingest(spark, corpus, inputs_of(others.pop()), quiet)
         return written
 
     monkeypatch.setattr(module, "map_parallel", overtaken)
-    done = ingest(spark, corpus, paths, quiet)
+    done = ingest(spark, corpus, inputs_of(paths), quiet)
     assert not others and 0 < done.inputs < len(paths) == done.inputs + done.already_ingested
-    for name in ("events", "quarantine", "traces"):
+    for name in TABLES:
         assert read_rows(corpus, name) == read_rows(alone, name)
-    on_disk = {str(path) for name in TABLES for path in (corpus.folder / name).rglob("*.parquet")}
+    on_disk = {str(path) for path in corpus.data.glob("table=*/*")}
     assert on_disk == {file for name in TABLES for file in corpus.files(name)}
 
 

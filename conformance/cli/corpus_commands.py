@@ -1,0 +1,104 @@
+"""The commands of `fencepost pipeline` that take a corpus and judge nothing: `compact`, `forget`, `migrate` and
+`extract`."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fencepost.conformance.cli.console import Console
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+CORPUS_HELP = "the folder of a corpus"
+
+
+def add_stages(stages: "_SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the commands that need no Spark."""
+    for name, summary, add, run_stage in (
+        ("extract", "write a trace of a corpus to a file", _add_extract, run_extract),
+        ("forget", "take an input out of a corpus", _add_forget, run_forget),
+        ("migrate", "copy a corpus of an older or another format", _add_migrate, run_migrate),
+    ):
+        stage = stages.add_parser(name, help=summary, allow_abbrev=False)
+        stage.set_defaults(run_stage=run_stage)
+        add(stage)
+
+
+def add_format(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the format of a new corpus."""
+    parser.add_argument(
+        "--format",
+        choices=("parquet", "delta"),
+        help="format of a new corpus: plain Parquet files, or a Delta table (default: parquet)",
+    )
+
+
+def add_compact(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `compact`."""
+    parser.add_argument("corpus", metavar="CORPUS", type=Path, help=CORPUS_HELP)
+
+
+def _add_extract(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("corpus", metavar="CORPUS", type=Path, help=CORPUS_HELP)
+    parser.add_argument(
+        "--finding", metavar="TRACE[:EVENT]", required=True, help="the trace, and the event, as a report names them"
+    )
+    parser.add_argument("-o", "--output", metavar="TRACE", type=Path, required=True, help="a new file for the trace")
+
+
+def _add_forget(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("corpus", metavar="CORPUS", type=Path, help=CORPUS_HELP)
+    parser.add_argument("input", metavar="INPUT", help="the path of an input as it was ingested, or 'seed N'")
+
+
+def _add_migrate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("corpus", metavar="CORPUS", type=Path, help=CORPUS_HELP)
+    parser.add_argument("--to", metavar="CORPUS", type=Path, required=True, help="a new folder for the copy")
+    add_format(parser)
+
+
+def run_compact(options: argparse.Namespace, console: Console) -> int:
+    """Put the small files of a corpus together."""
+    from fencepost.conformance.results import ExitCode
+    from fencepost.traces.pipeline.corpus import Corpus
+    from fencepost.traces.pipeline.rewriting import compact
+    from fencepost.traces.pipeline.spark_session import spark_session
+
+    corpus = Corpus.open(options.corpus)
+    with spark_session("compact", options.master, dict(options.conf)) as spark:
+        before, after = compact(spark, corpus, lambda *_: None)
+    console.print_line(f"{before} files are {after} now; the corpus is {options.corpus}")
+    return ExitCode.CONFORMANT
+
+
+def run_extract(options: argparse.Namespace, console: Console) -> int:
+    """Write the trace of a finding to a file."""
+    from fencepost.conformance.results import ExitCode
+    from fencepost.traces.pipeline.corpus import Corpus
+    from fencepost.traces.pipeline.extract import extract_trace
+
+    events = extract_trace(Corpus.open(options.corpus), options.finding, options.output)
+    console.print_line(f"{events} events; the trace is {options.output}: fencepost replay and fencepost judge take it")
+    return ExitCode.CONFORMANT
+
+
+def run_forget(options: argparse.Namespace, console: Console) -> int:
+    """Take an input with all its rows out of a corpus."""
+    from fencepost.conformance.results import ExitCode
+    from fencepost.traces.pipeline.corpus import Corpus
+    from fencepost.traces.pipeline.rewriting import forget
+
+    counts = forget(Corpus.open(options.corpus), options.input)
+    console.print_line(f"{counts.lines} lines of {options.input} are out of {options.corpus}")
+    return ExitCode.CONFORMANT
+
+
+def run_migrate(options: argparse.Namespace, console: Console) -> int:
+    """Copy a corpus into a new one."""
+    from fencepost.conformance.results import ExitCode
+    from fencepost.traces.pipeline.migration import migrate
+
+    inputs = migrate(options.corpus, options.to, options.format)
+    console.print_line(f"{inputs} inputs copied; the corpus is {options.to}")
+    return ExitCode.CONFORMANT

@@ -1,0 +1,127 @@
+"""Traces are read where they are: on an object store as on this machine."""
+
+import gzip
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fencepost.conformance.cli.argument_types import location
+from fencepost.traces.files.trace_files import write_trace
+from fencepost.traces.pipeline.corpus import Corpus
+from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline.extract import extract_trace
+from fencepost.traces.pipeline.file_systems import endpoint_options, find_files, open_input
+from fencepost.traces.pipeline.row_reader import RowReader
+from fencepost.traces.pipeline.schema import TABLES
+from fencepost.traces.pipeline.sources import SOURCES, trace_files
+from tests.support.altered_traces import altered_trace
+from tests.support.corpus_tables import ingest_files, read_rows
+
+pytestmark = pytest.mark.extra("moto")
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    """The address of an S3-compatible server on loopback."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def bucket(endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a bucket with the traces in `tmp_path`/in: one compressed, one damaged and one with an odd name."""
+    from pyarrow.fs import FileSelector, FileType, LocalFileSystem, S3FileSystem, copy_files
+
+    for name, value in (
+        ("AWS_ENDPOINT_URL", endpoint),
+        ("AWS_ACCESS_KEY_ID", "me"),
+        ("AWS_SECRET_ACCESS_KEY", "mine"),
+        ("AWS_DEFAULT_REGION", "us-east-1"),
+        ("AWS_EC2_METADATA_DISABLED", "true"),
+    ):
+        monkeypatch.setenv(name, value)
+    folder = tmp_path / "in"
+    (folder / "deep").mkdir(parents=True)
+    write_trace(folder / "0.jsonl.gz", *altered_trace(0))
+    write_trace(folder / "deep" / "1 %?#é.jsonl", *altered_trace(1))
+    write_trace(folder / "cut.jsonl.gz", *altered_trace(2))
+    (folder / "cut.jsonl.gz").write_bytes((folder / "cut.jsonl.gz").read_bytes()[:-9])
+    (folder / "notes.txt").touch()
+    name = f"b-{tmp_path.name.replace('_', '-').lower()}"[:60].rstrip("-")
+    store = S3FileSystem(allow_bucket_creation=True, endpoint_override=endpoint.partition("//")[2], scheme="http")
+    store.create_dir(name)
+    copy_files(str(folder), f"{name}/in", LocalFileSystem(), store)
+    assert any(each.type == FileType.File for each in store.get_file_info(FileSelector(name, recursive=True)))
+    return name
+
+
+def test_a_bucket_holds_the_same_traces_as_a_folder(bucket: str, tmp_path: Path) -> None:
+    inputs = trace_files([f"s3a://{bucket}/in", tmp_path / "in" / "deep"], tmp_path)
+    assert [each.path for each in inputs[:3]] == [
+        f"s3://{bucket}/in/{name}" for name in ("0.jsonl.gz", "cut.jsonl.gz", "deep/1%20%25%3F%23%C3%A9.jsonl")
+    ]
+    here, there = Corpus.create(tmp_path / "h", 3), Corpus.create(tmp_path / "t", 3)
+    ingest_files(here, trace_files([tmp_path / "in"], tmp_path))
+    result = ingest_files(there, inputs[:3])
+    assert result.flaws and result.counts.is_balanced
+    for table in TABLES[:3]:
+        mine, theirs = (sorted((row[1:4] for row in read_rows(each, table)), key=repr) for each in (here, there))
+        assert table == "traces" or mine == theirs
+    assert [row.size for row in there.inputs()] == [
+        (tmp_path / "in" / name).stat().st_size for name in ("0.jsonl.gz", "cut.jsonl.gz", "deep/1 %?#é.jsonl")
+    ]
+    assert extract_trace(there, f"{inputs[0].path}:0", tmp_path / "out.jsonl")
+    assert (tmp_path / "out.jsonl").read_bytes() == gzip.decompress((tmp_path / "in" / "0.jsonl.gz").read_bytes())
+
+
+def test_a_file_may_be_named_by_itself(bucket: str) -> None:
+    (found,) = find_files(f"s3://{bucket}/in/notes.txt", (".jsonl",))
+    assert found.size == 0 and found.changed > 0 and open_input(found.path).read() == b""
+
+
+def test_errors_are_one_line(bucket: str, tmp_path: Path) -> None:
+    for place, line in (
+        (f"s3://{bucket}/none", r"none: no input found$"),
+        ("s3://no-such-bucket-here/x", r"^s3://no-such-bucket-here/x: no input found$"),
+        ("gopher://x/y", r"^gopher://x/y: .*gopher"),
+    ):
+        with pytest.raises(PipelineError, match=line) as told:
+            trace_files([place], tmp_path)
+        assert "\n" not in str(told.value)
+    with pytest.raises(PipelineError, match="only traces are read"):
+        trace_files([f"s3://{bucket}/in"], tmp_path, SOURCES["logs"])
+    reader = RowReader(f"s3://{bucket}/in/gone.jsonl")
+    (bad,) = reader.rows()
+    assert "cannot be read: " in reader.flaw and bad.line == 0
+
+
+def test_a_server_that_is_gone_is_an_error_in_one_line(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{probe.getsockname()[1]}")
+    with pytest.raises(PipelineError, match=f"^s3://{bucket}/in: .*"):
+        list(find_files(f"s3://{bucket}/in", (".jsonl",)))
+
+
+def test_a_place_in_s3_is_on_the_server_that_the_environment_names() -> None:
+    there = {"AWS_ENDPOINT_URL": "http://here:9000/"}
+    assert endpoint_options("b/c", there) == "?scheme=http&endpoint_override=here%3A9000"
+    assert endpoint_options("b/c?region=x", there | {"AWS_ENDPOINT_URL_S3": "s3.other"}) == (
+        "&scheme=https&endpoint_override=s3.other"
+    )
+    assert endpoint_options("b/c?endpoint_override=z", there) == endpoint_options("b/c", {}) == ""
+
+
+def test_a_location_is_a_path_or_a_uri() -> None:
+    assert [location(text) for text in ("a b", "file:///a%20b", "s3a://b/c")] == [
+        Path("a b"),
+        Path("/a b"),
+        "s3a://b/c",
+    ]
