@@ -106,9 +106,9 @@ class RemoteRun:
     ) -> None:
         """Play the scenarios, replay what failed, then play random schedules."""
         await self.play_and_confirm(state, pool, versions_run)
+        await self.target.watch_idle("after the scenarios")
         if self.plan.schedules:
             await self.play_schedules(state, pool, versions_run, offered)
-        await self.target.watch_idle()
 
     async def clean_up(self, state: RunState, pool: ScenarioPool) -> None:
         """Remove what the run created on the target, and note in the report what stays."""
@@ -120,8 +120,9 @@ class RemoteRun:
                     stays = await self.target.remove_traces(self.token)
             except (TimeoutError, asyncio.CancelledError):
                 stays = (f"groups of the kit stay, with {self.token} in their names: there was no time to remove them",)
-        if state.facts is not None and stays:
-            state.facts = replace(state.facts, remarks=(*state.facts.remarks, *stays))
+        remarks = (*self.target.idle_remarks, *stays)
+        if state.facts is not None and remarks:
+            state.facts = replace(state.facts, remarks=(*state.facts.remarks, *remarks))
 
     def scenario_pool(self, description: Description, lag_monitor: LoopLagMonitor) -> ScenarioPool:
         """A pool that plays scenarios and has them judged as they end."""
@@ -203,7 +204,8 @@ class RemoteRun:
             await pool.play_all(scenarios, "run", state.add_run)
             await self.replay_failures(state, pool, versions_run)
 
-        await state.run_schedules(self.schedule_engine(pool, scope, state.decisions), play)
+        engine = self.schedule_engine(pool, scope, state.decisions)
+        await state.run_schedules(engine, play, self.target.watch_idle)
 
 
 def kafka_target(address: str, profile: Profile) -> KafkaTarget:

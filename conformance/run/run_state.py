@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 PlayScenarios = Callable[[Sequence[Scenario]], Awaitable[None]]
 """Plays scenarios, adds their runs, and replays those that fail."""
+WatchIdle = Callable[[str], Awaitable[None]]
+"""Looks at a target that is idle, as the phrase says, such as "after the scenarios"."""
 MAX_REPLAYS = 3
 """How many scenarios are replayed at most to confirm one violation."""
 
@@ -193,8 +195,12 @@ class RunState:
             )
         )
 
-    async def run_schedules(self, engine: "ScheduleEngine", play: PlayScenarios) -> None:
+    async def run_schedules(
+        self, engine: "ScheduleEngine", play: PlayScenarios, watch: WatchIdle | None = None
+    ) -> None:
         """Play random schedules, then shrink and replay those that violate what no scenario violates.
+
+        Whenever nothing is in flight, `watch` looks at the target.
 
         Before that, scenarios that were left out are asked what they say of it: `play` plays and replays them.
         Shrinking shares the seconds that the plan gives it among the violations that are left.
@@ -203,6 +209,8 @@ class RunState:
         self.work.stage = "random schedules"
         self.pace_from = (self.limits.elapsed_seconds(), len({run.scenario.name for run in self.runs}))
         await engine.run(self.add_schedule)
+        if watch is not None:
+            await watch(f"after {self.plan.schedules} random schedules")
         neighbours = self.neighbouring_scenarios()
         if neighbours:
             self.work.stage = "scenarios beside what random schedules have found"
@@ -221,6 +229,8 @@ class RunState:
                 confirmed = requirement in again
                 self.emit(ScheduleShrunk(run.scenario.name, requirement, run.header, run.events, confirmed))
                 self.emit_confirmed(run, again & {requirement})
+        if watch is not None and left:
+            await watch("after the random schedules were shrunk")
 
     def order_of_shrinking(self) -> list[str]:
         """The unconfirmed requirements: first those whose violations follow from no scenario's, then the specific ones.
