@@ -44,6 +44,7 @@ class IdleWatch:
         if self._process_control is None:
             return
         excess = ""
+        groups: Sequence[str] = ()
         for pause, window in windows:
             await asyncio.sleep(pause)
             use = await self._process_control.measure_use(window, addresses)
@@ -52,8 +53,8 @@ class IdleWatch:
             excess = use.describe_excess() if use is not None else ""
             if not excess:
                 return
-        groups = name_some(await name_groups())
-        self.findings = (*self.findings, f"the target {excess}, {when}{groups}")
+            groups = groups or await name_groups()  # of the first time: a group may come to rest meanwhile
+        self.findings = (*self.findings, f"the target {excess}, {when}{name_some(groups)}")
 
 
 def name_some(groups: Sequence[str]) -> str:

@@ -17,17 +17,16 @@ from tests.targets.running import RunningTarget
 
 pytestmark = [pytest.mark.real_time, pytest.mark.slow]
 
+MAX_REPEATS = 3
+"""A spin is not seen where so many other processes want the cores that a broker gets hardly anything of them."""
 CHECKED = "HB-01"
 """The requirement under which the scenarios are played; the kit's own scenario of it is played beside them."""
-
-SESSION_MS = 15_000
-"""How long a spin lasts: longer than the scenarios and the looks at the target together."""
 
 
 async def form_group(group: ScenarioContext) -> Member:
     """Form a group of a static member with a rebalance timeout of 0 and another member, which is returned."""
     static, other = group.member_without_heartbeats("A", instance="A"), group.member_without_heartbeats("B")
-    static.session_timeout, static.rebalance_timeout = SESSION_MS, 0
+    static.rebalance_timeout = 0
     await group.form_stable_group(other, static)
     await group.check(CHECKED, group.heartbeat(static))
     return other
@@ -54,6 +53,9 @@ async def play(target: RunningTarget, function: ScenarioFunction, monkeypatch: p
 async def check_watch(target: RunningTarget, monkeypatch: pytest.MonkeyPatch) -> None:
     """The spin is found, with its group, and makes the run inconclusive; without it there is nothing to find."""
     report = await play(target, leave_static_member_alone, monkeypatch)
+    for _ in range(MAX_REPEATS):
+        if not report.idle_findings:
+            report = await play(target, leave_static_member_alone, monkeypatch)
     assert report.exit_code() is ExitCode.INCONCLUSIVE
     (finding,) = report.idle_findings
     assert finding.startswith("the target ") and "after the scenarios; rebalancing at that time: group-" in finding
