@@ -32,6 +32,10 @@ A profile is a TOML file; every section and key is optional, and nothing else is
     grace_ms = 2000               # how late a timer may fire
 
 A command is split into words as a shell does and run without one, in the profile's folder.
+
+With start, the kit looks at the target's CPU time and output whenever it has nothing in flight: of the session of start
+if that stays in the foreground, otherwise of the processes that listen at the target's addresses on this machine, and
+of what they started (on Linux; output if it goes to a file). The report says if a target could not be watched.
 """
 
 import shlex

@@ -138,6 +138,9 @@ async def ensure_topic(
                 f"(error {found.get('error_code')}); create it with {MIN_PARTITIONS} partitions by hand"
             )
         await asyncio.sleep(RETRY_DELAY_S)
+        if creates and found.get("error_code") == Error.UNKNOWN_TOPIC_OR_PARTITION:
+            # A Kafka with a ZooKeeper is still deleting a topic of this name that Metadata no longer shows.
+            created = await _create_topic(client, address, topic) or created
     if len(partitions) < MIN_PARTITIONS:
         raise TargetError(
             f"{format_url(address)}: topic {topic!r} has {len(partitions)} partitions, the kit needs {MIN_PARTITIONS}; "

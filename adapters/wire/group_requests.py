@@ -20,6 +20,7 @@ GROUP_OF_A_RUN = re.compile(r"-([0-9a-f]{6})(?:-[a-z-]+)?$")
 """Ends the name of a group that a run has created, with the run's token."""
 GONE = frozenset({Error.NONE, Error.GROUP_ID_NOT_FOUND})
 """Results of a deletion after which the group does not exist."""
+REBALANCING_STATES = ("PreparingRebalance", "CompletingRebalance")
 
 
 class GroupRequests:
@@ -77,6 +78,17 @@ class GroupRequests:
                 if found is not None and found[1] != token:
                     return str(row["group_id"])
         return ""
+
+    async def find_rebalancing(self) -> list[str]:
+        """The groups of this run that are in a join or sync phase; none are found where ListGroups tells no states."""
+        found: list[str] = []
+        for address in self._cluster.brokers.values() if self.offers("ListGroups") else ():
+            with suppress(ConnectionLossError, TargetError):
+                version = self.version_of("ListGroups", 4)
+                body = (await self._client.request(address, "ListGroups", version, {})).body
+                rows = [row for row in body.get("groups") or () if row.get("group_state") in REBALANCING_STATES]
+                found += (row["group_id"] for row in rows if row["group_id"] in self._cluster.groups)
+        return sorted(found)
 
     async def remove_groups(self, groups: Collection[str], patience_s: float = REMOVAL_PATIENCE_S) -> list[str]:
         """Delete groups, those with members after these have left; returns the groups that remain. An empty group may

@@ -5,6 +5,7 @@ import os
 import shlex
 import signal
 import tempfile
+import time
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
@@ -13,7 +14,16 @@ from typing import IO
 
 from fencepost.adapters.address import Address, CredentialsError, parse_bootstrap
 from fencepost.adapters.target import TargetError
-from fencepost.adapters.wire.process_use import IdleUse, compare_use, thread_use_of
+from fencepost.adapters.wire.listeners import find_listeners
+from fencepost.adapters.wire.process_use import (
+    PROC,
+    IdleUse,
+    ProcessUse,
+    compare_use,
+    output_size_of,
+    processes_of_session,
+    thread_use_of,
+)
 
 EXIT_GRACE_S = 0.3
 """How long a command may take to end after its address, to be one that leaves the target in the background."""
@@ -118,18 +128,18 @@ class ProcessControl:
             with suppress(TargetError) if command is not None else nullcontext():
                 await run_command(name_command("kill", self.kill_command), self.kill_command, self.folder, self.timeout)
 
-    async def measure_use(self, seconds: float) -> IdleUse | None:
-        """What the process in the foreground uses in so many seconds; None without one, or if it ends."""
-        command = self._foreground
-        if command is None or not command.is_running:
+    async def measure_use(self, seconds: float, addresses: Sequence[Address] = ()) -> IdleUse | None:
+        """What the target uses in so many seconds: the session of the process in the foreground, or the processes of
+        this machine that listen at the addresses, and their descendants. None if there are no such processes."""
+        command = self._foreground if self._foreground is not None and self._foreground.is_running else None
+        begun, before = time.monotonic(), _look_at_target(command, addresses)
+        if before is None:
             return None
-        pid, loop = command.process.pid, asyncio.get_running_loop()
-        begun, written, before = loop.time(), command.output_bytes(), thread_use_of(pid)
         await asyncio.sleep(seconds)
-        if not command.is_running:
+        after = _look_at_target(command, addresses)
+        if after is None or (command is not None and not command.is_running):
             return None
-        after = thread_use_of(pid)
-        return compare_use(before, after, loop.time() - begun, command.output_bytes() - written)
+        return compare_use(before, after, time.monotonic() - begun)
 
     async def _await_address(self, name: str, command: RunningCommand) -> Address:
         """The address that a command prints before it ends, or before it stays."""
@@ -213,6 +223,14 @@ async def _await_end(name: str, command: RunningCommand, timeout: float) -> None
         raise TargetError(f"{name}: not finished after {timeout:g} s") from None
     if code:
         raise TargetError(f"{name}: exit code {code}: {command.complaint()}")
+
+
+def _look_at_target(command: RunningCommand | None, addresses: Sequence[Address]) -> ProcessUse | None:
+    """What the target used so far; None if no process is found. `command` is the one in the foreground, if any."""
+    if command is not None:
+        return ProcessUse(thread_use_of(processes_of_session(command.process.pid)), command.output_bytes())
+    processes = find_listeners(PROC, addresses)
+    return ProcessUse(thread_use_of(processes), output_size_of(processes)) if processes else None
 
 
 def _first_address(output: str) -> Address | None:

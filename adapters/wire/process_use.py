@@ -1,7 +1,8 @@
 """What a process uses while nobody asks it anything."""
 
 import os
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,34 +39,59 @@ class IdleUse:
         excesses = []
         spins = self.busiest_s > MIN_SPINNING_SHARE * self.seconds
         if self.cpu_s > (MIN_SPINNING_CPU_SHARE if spins else MAX_IDLE_CPU_SHARE) * self.seconds:
-            excesses.append(f"used {self.cpu_s:.1f} s of CPU")
+            share = self.cpu_s / self.seconds
+            excesses.append(f"used {self.cpu_s:.1f} s of CPU ({share:.2f} s a second)")
         if self.output_bytes > MAX_IDLE_OUTPUT_BYTES_S * self.seconds:
             excesses.append(f"wrote {self.output_bytes / 1_000_000:.1f} MB of output")
         return f"{' and '.join(excesses)} in {self.seconds:.1f} s without a request" if excesses else ""
 
 
-def thread_use_of(session: int) -> dict[str, ThreadUse]:
-    """What each thread of a session's processes used, by the path that names it; none where the system does not tell
-    (it has no /proc)."""
+@dataclass(frozen=True, slots=True)
+class ProcessUse:
+    """What processes used so far: each thread, by the path that names it, and the bytes of their output."""
+
+    threads: Mapping[str, ThreadUse]
+    output_bytes: int
+
+
+def processes_of_session(session: int) -> frozenset[int]:
+    """The processes of a session; none where the system does not tell (it has no /proc)."""
+    return frozenset(int(folder.name) for folder in PROC.glob("[0-9]*") if _session_of(folder) == session)
+
+
+def thread_use_of(processes: Iterable[int]) -> dict[str, ThreadUse]:
+    """What each thread of the processes used, by the path that names it."""
     found = {}
-    for process in PROC.glob("[0-9]*"):
-        if _session_of(process) == session:
-            for thread in process.glob("task/*"):
-                use = _use_of(thread)
-                if use is not None:
-                    found[str(thread)] = use
+    for process in processes:
+        for thread in (PROC / str(process)).glob("task/*"):
+            use = _use_of(thread)
+            if use is not None:
+                found[str(thread)] = use
     return found
 
 
-def compare_use(
-    before: Mapping[str, ThreadUse], after: Mapping[str, ThreadUse], seconds: float, output_bytes: int
-) -> IdleUse:
-    """What was used between two looks at the threads."""
+def output_size_of(processes: Iterable[int]) -> int:
+    """The bytes in the files to which the processes write their stdout and stderr; what is no file has none."""
+    sizes: dict[tuple[int, int], int] = {}
+    for process in processes:
+        for stream in ("1", "2"):
+            try:
+                status = (PROC / str(process) / "fd" / stream).stat()
+            except OSError:
+                continue
+            if stat.S_ISREG(status.st_mode):
+                sizes[status.st_dev, status.st_ino] = status.st_size
+    return sum(sizes.values())
+
+
+def compare_use(before: ProcessUse, after: ProcessUse, seconds: float) -> IdleUse:
+    """What was used between two looks. A file that was emptied meanwhile counts as unchanged."""
     nothing = ThreadUse(0.0, 0.0)
-    ran = [use.ran_s - before.get(name, nothing).ran_s for name, use in after.items()]
-    waited = [use.waited_s - before.get(name, nothing).waited_s for name, use in after.items()]
+    former = before.threads
+    ran = [use.ran_s - former.get(name, nothing).ran_s for name, use in after.threads.items()]
+    waited = [use.waited_s - former.get(name, nothing).waited_s for name, use in after.threads.items()]
     busiest = max((run + wait for run, wait in zip(ran, waited, strict=True)), default=0.0)
-    return IdleUse(seconds, sum(ran), busiest, output_bytes)
+    return IdleUse(seconds, sum(ran), busiest, max(0, after.output_bytes - before.output_bytes))
 
 
 def _stat_fields(folder: Path) -> list[str]:

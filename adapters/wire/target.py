@@ -15,6 +15,7 @@ from fencepost.adapters.wire.cluster import GROUP_KEY, RETRY_DELAY_S, Cluster
 from fencepost.adapters.wire.cluster_settings import LearnedSettings, SettingClaims, ask_settings
 from fencepost.adapters.wire.connection import ConnectionLossError
 from fencepost.adapters.wire.group_requests import GroupRequests
+from fencepost.adapters.wire.idle_watch import BRIEF_WINDOWS, CALM_WINDOWS, IdleWatch, Windows
 from fencepost.adapters.wire.move_command import MoveCommand
 from fencepost.adapters.wire.pool import ConnectionPool, connection_limit
 from fencepost.adapters.wire.probing import SettingsProbe
@@ -27,9 +28,6 @@ MAX_CONNECTING = 4
 
 MAX_AGREEING_S = 20.0
 """How long nodes may take to agree on who coordinates a group, in seconds."""
-
-IDLE_WINDOWS_S = ((0.5, 1.0), (0.0, 2.0))
-"""Pauses before each look at an idle target, and how long it takes; the second follows if the first is striking."""
 
 
 def parse_target(text: str) -> Bootstrap:
@@ -93,8 +91,7 @@ class KafkaTarget:
         self._client = AdminClient(self._pool, timeout)
         self._cluster = Cluster(self._client, min(ready_timeout, timeout))
         self._channels: set[WireChannel] = set()
-        self.idle_findings: tuple[str, ...] = ()
-        """What the target did while it was idle that it should not."""
+        self._idle_watch = IdleWatch(process_control)
 
     async def open(self) -> Description:
         """As `Target.open`."""
@@ -181,18 +178,25 @@ class KafkaTarget:
             return float("inf")
         return loop.time() - begun
 
-    async def watch_idle(self) -> None:
-        """Look at what the target uses while nobody asks it anything, if it is a process of the kit's; note too much in
-        `idle_findings` if it is seen twice."""
-        if self._process_control is None:
-            return
-        for pause, window in IDLE_WINDOWS_S:
-            await asyncio.sleep(pause)
-            use = await self._process_control.measure_use(window)
-            excess = use.describe_excess() if use is not None else ""
-            if not excess:
-                return
-        self.idle_findings = (*self.idle_findings, f"the target {excess}")
+    async def watch_idle(self, when: str) -> None:
+        """Look at what the target uses while nobody asks it anything, if the kit starts and kills it; note too much in
+        `idle_findings` if it is seen twice. `when` is a phrase such as "after the scenarios"."""
+        await self._look_at_idle(when, CALM_WINDOWS)
+
+    async def _look_at_idle(self, when: str, windows: Windows) -> None:
+        addresses = tuple(dict.fromkeys((self._address, *self._cluster.brokers.values())))
+        requests = GroupRequests(self._client, self._cluster)
+        await self._idle_watch.look(when, addresses, requests.find_rebalancing, windows)
+
+    @property
+    def idle_findings(self) -> tuple[str, ...]:
+        """What the target did while it was idle that it should not."""
+        return self._idle_watch.findings
+
+    @property
+    def idle_remarks(self) -> tuple[str, ...]:
+        """Why the target was not watched while it was idle, if it should have been."""
+        return self._idle_watch.remarks
 
     async def mark_run(self, token: str) -> str | None:
         """Create a group with `token` in its name, so that no other run deletes the topic from now on; returns the
@@ -228,6 +232,7 @@ class KafkaTarget:
         """As `Target.restart`; the target may come back at another address. Raises `TargetError`."""
         if self._process_control is None:
             raise TargetError("the target cannot be restarted: its profile has no start command")
+        await self._look_at_idle("before a restart", BRIEF_WINDOWS)  # which ends what was brought about so far
         for channel in self._channels:
             channel.expect_kill()
         await self._process_control.kill()

@@ -91,7 +91,8 @@ class ScenarioPool:
                 await self.play_concurrently([scenario], attempt, on_run)
         await self.play_concurrently([scenario for scenario in calm if scenario.name not in crashing], attempt, on_run)
         if rough:
-            await self.target.watch_idle()  # a restart would end what the scenarios before have brought about
+            # A restart would end what the scenarios before have brought about.
+            await self.target.watch_idle("after the scenarios without a restart")
         barrier = RestartBarrier(len(rough), self.target.restart)
         await play_together(self.play_with_restart(scenario, attempt, on_run, barrier) for scenario in rough)
         await self.check_restart(barrier)

@@ -16,8 +16,8 @@ class RemoteTarget(Target, Protocol):
         """How many seconds a trivial request takes at present."""
         ...
 
-    async def watch_idle(self) -> None:
-        """Look at what it does while nobody asks it anything."""
+    async def watch_idle(self, when: str) -> None:
+        """Look at what it does while nobody asks it anything; `when` is a phrase such as "after the scenarios"."""
         ...
 
     async def open_idle_connections(self, connections: int) -> None:

@@ -16,6 +16,7 @@ from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.ending import RunLimits
 from fencepost.conformance.run.provenance import name_target, record_run
+from fencepost.conformance.run.random_schedules import run_schedules
 from fencepost.conformance.run.run_state import RunState, add_tours, order_scenarios
 from fencepost.conformance.run.stream import Emit
 from fencepost.conformance.scenario.scenario import Scenario
@@ -148,7 +149,7 @@ class BundledRun:
             may_start_processes=self.can_configure,
         )
         try:
-            await state.run_schedules(engine, partial(self.play_scenarios, state))
+            await run_schedules(state, engine, partial(self.play_scenarios, state))
         finally:
             engine.close()
 

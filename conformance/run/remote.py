@@ -24,6 +24,7 @@ from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.ending import RunLimits
 from fencepost.conformance.run.provenance import name_target, record_run
+from fencepost.conformance.run.random_schedules import run_schedules
 from fencepost.conformance.run.run_state import RunState, add_tours, order_scenarios
 from fencepost.conformance.run.stream import Emit
 from fencepost.conformance.scenario.scenario import Scenario
@@ -106,9 +107,9 @@ class RemoteRun:
     ) -> None:
         """Play the scenarios, replay what failed, then play random schedules."""
         await self.play_and_confirm(state, pool, versions_run)
+        await self.target.watch_idle("after the scenarios")
         if self.plan.schedules:
             await self.play_schedules(state, pool, versions_run, offered)
-        await self.target.watch_idle()
 
     async def clean_up(self, state: RunState, pool: ScenarioPool) -> None:
         """Remove what the run created on the target, and note in the report what stays."""
@@ -120,8 +121,9 @@ class RemoteRun:
                     stays = await self.target.remove_traces(self.token)
             except (TimeoutError, asyncio.CancelledError):
                 stays = (f"groups of the kit stay, with {self.token} in their names: there was no time to remove them",)
-        if state.facts is not None and stays:
-            state.facts = replace(state.facts, remarks=(*state.facts.remarks, *stays))
+        remarks = (*self.target.idle_remarks, *stays)
+        if state.facts is not None and remarks:
+            state.facts = replace(state.facts, remarks=(*state.facts.remarks, *remarks))
 
     def scenario_pool(self, description: Description, lag_monitor: LoopLagMonitor) -> ScenarioPool:
         """A pool that plays scenarios and has them judged as they end."""
@@ -203,7 +205,8 @@ class RemoteRun:
             await pool.play_all(scenarios, "run", state.add_run)
             await self.replay_failures(state, pool, versions_run)
 
-        await state.run_schedules(self.schedule_engine(pool, scope, state.decisions), play)
+        engine = self.schedule_engine(pool, scope, state.decisions)
+        await run_schedules(state, engine, play, self.target.watch_idle)
 
 
 def kafka_target(address: str, profile: Profile) -> KafkaTarget:

@@ -1,9 +1,8 @@
 """The state of a run: its plan, the scenarios and schedules played so far, and the results derived from them."""
 
-import asyncio
 import random
 import shlex
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
@@ -44,11 +43,8 @@ from fencepost.model.settings import Settings
 from fencepost.traces.judge.judge import judge
 
 if TYPE_CHECKING:
-    from fencepost.conformance.schedules.engine import ScheduleEngine
     from fencepost.conformance.schedules.statistics import RunStatistics, ScheduleResult
 
-PlayScenarios = Callable[[Sequence[Scenario]], Awaitable[None]]
-"""Plays scenarios, adds their runs, and replays those that fail."""
 MAX_REPLAYS = 3
 """How many scenarios are replayed at most to confirm one violation."""
 
@@ -193,46 +189,6 @@ class RunState:
                 pace_from=self.pace_from,
             )
         )
-
-    async def run_schedules(self, engine: "ScheduleEngine", play: PlayScenarios) -> None:
-        """Play random schedules, then shrink and replay those that violate what no scenario violates.
-
-        Before that, scenarios that were left out are asked what they say of it: `play` plays and replays them.
-        """
-        self.statistics = engine.statistics
-        self.work.stage = "random schedules"
-        self.pace_from = (self.limits.elapsed_seconds(), len({run.scenario.name for run in self.runs}))
-        await engine.run(self.add_schedule)
-        neighbours = self.neighbouring_scenarios()
-        if neighbours:
-            self.work.stage = "scenarios beside what random schedules have found"
-            self.selection = self.selection.with_scenarios(neighbours)
-            await play(neighbours)
-        await self.shrink_failures(engine)
-
-    async def shrink_failures(self, engine: "ScheduleEngine") -> None:
-        """Replay the schedules that violate what is not confirmed, and shrink them in the seconds that the plan gives;
-        what was not shrunk to the end is noted in the report."""
-        self.work.stage = "replays of random schedules"
-        found = await engine.confirm_violations(self.order_of_shrinking())
-        shrinking, done, cut_short = RunLimits(self.plan.shrink_seconds), 0, list[str]()
-        groups = engine.group_for_shrinking(found)
-        for number, group in enumerate(groups):
-            left = [each for each in group if each in self.unconfirmed_requirements()]
-            if left:
-                self.work.stage = f"shrinking schedules that violate {', '.join(left)}"
-                doing, seconds = f"shrinking {', '.join(left)}", shrinking.elapsed_seconds()
-                self.emit(Progress(done, len(found), seconds, len(self.violated), doing, "violated requirements"))
-                share = shrinking.share(len(groups) - number)
-                shrunk = await asyncio.gather(*(engine.shrink_violation(each, found[each], share) for each in left))
-                for requirement, one in zip(left, shrunk, strict=True):
-                    if requirement in self.unconfirmed_requirements():
-                        self.add_shrunk(requirement, one.run, one.again)
-                        cut_short += [] if one.is_minimal else [requirement]
-            done += len(group)
-        if cut_short and self.facts is not None:
-            note = f"no time to shrink the schedules further that violate {', '.join(cut_short)} (--shrink-seconds)"
-            self.facts = replace(self.facts, remarks=(*self.facts.remarks, note))
 
     def add_shrunk(self, requirement: str, run: ScenarioRun, again: frozenset[str]) -> None:
         """Add the schedule to report for a requirement, and what its replay violates."""

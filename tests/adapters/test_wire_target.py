@@ -156,6 +156,26 @@ def test_the_topic_is_created_and_awaited() -> None:
     assert next(leaders, None) is None
 
 
+def test_a_topic_is_created_once_the_one_of_its_name_is_deleted() -> None:
+    """With a ZooKeeper, Kafka no longer shows a topic that it is deleting, and cannot create it again yet."""
+    broker = FakeBroker()
+    errors = iter([Error.TOPIC_ALREADY_EXISTS, Error.TOPIC_ALREADY_EXISTS, Error.NONE])
+    made = []
+
+    def create(request: DecodedRequest) -> ScriptedResponse:
+        made.append(next(errors))
+        return {"topics": [{"name": broker.topic, "error_code": made[-1]}]}
+
+    def metadata(request: DecodedRequest) -> ScriptedResponse:
+        if not request.body["topics"] or Error.NONE in made:
+            return broker.metadata(request)
+        return {"topics": [{"error_code": Error.UNKNOWN_TOPIC_OR_PARTITION, "name": broker.topic, "partitions": []}]}
+
+    broker.responses |= {"CreateTopics": create, "Metadata": metadata}
+    assert describe_target(broker).topic == "fencepost"
+    assert len(made) == 3
+
+
 def test_a_topic_that_cannot_be_created() -> None:
     broker = FakeBroker()
     broker.responses["CreateTopics"] = lambda r: {

@@ -4,7 +4,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -28,6 +28,9 @@ ROOT = Path(__file__).parents[2]
 needs_proc = pytest.mark.skipif(not PROC.is_dir(), reason="CPU time of other processes is read from /proc")
 
 
+WriteProfile = Callable[[Path, str], Path]
+
+
 def write_profile(folder: Path, manner: str) -> Path:
     """A profile with a broker of this manner, whose process ids can be found by the folder."""
     script = f"import sys; sys.path[:0] = {[str(ROOT / '.src'), str(ROOT)]!r}; " + (
@@ -35,6 +38,17 @@ def write_profile(folder: Path, manner: str) -> Path:
     )
     profile = folder / "profile.toml"
     profile.write_text(f"[target]\nstart = {json.dumps(shlex.join([sys.executable, '-c', script]))}\n")
+    return profile
+
+
+def write_background_profile(folder: Path, manner: str) -> Path:
+    """A profile with the same broker, which its commands start and kill in the background."""
+    program = [sys.executable, "-m", "tests.support.background_broker"]
+    commands = {"start": [*program, "start", str(folder), manner], "kill": [*program, "kill", str(folder)]}
+    environment = ["env", f"PYTHONPATH={ROOT / '.src'}:{ROOT}"]
+    profile = folder / "profile.toml"
+    lines = (f"{key} = {json.dumps(shlex.join([*environment, *command]))}" for key, command in commands.items())
+    profile.write_text("\n".join(["[target]", *lines, ""]))
     return profile
 
 
@@ -50,9 +64,11 @@ def processes_of(folder: Path) -> list[int]:
     return found
 
 
-def test_profile(folder: Path, manner: str, only: Sequence[str]) -> tuple[int, dict[str, object]]:
+def test_profile(
+    folder: Path, manner: str, only: Sequence[str], write: WriteProfile = write_profile
+) -> tuple[int, dict[str, object]]:
     report = folder / "report.json"
-    code = main(["test", "--profile", str(write_profile(folder, manner)), "--only", *only, "--json", str(report)])
+    code = main(["test", "--profile", str(write(folder, manner)), "--only", *only, "--json", str(report)])
     return code, json.loads(report.read_text())
 
 
@@ -74,16 +90,27 @@ def test_a_profile_alone_starts_the_target_restarts_it_and_ends_it(tmp_path: Pat
 
 
 @needs_proc
-@pytest.mark.parametrize(("manner", "finding"), [("spins", " s of CPU in "), ("floods", " MB of output in ")])
+@pytest.mark.parametrize(("manner", "finding"), [("spins", " s of CPU ("), ("floods", " MB of output in ")])
+@pytest.mark.parametrize("write", [write_profile, write_background_profile])
 def test_what_an_idle_target_does_is_a_finding(
-    tmp_path: Path, manner: str, finding: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, manner: str, finding: str, write: WriteProfile, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, document = test_profile(tmp_path, manner, ["FIND-01"])
+    code, document = test_profile(tmp_path, manner, ["FIND-01"], write)
     assert code == ExitCode.INCONCLUSIVE
     found = "; ".join(map(str, document["idle_findings"]))  # type: ignore[call-overload]
     assert found.startswith("the target ") and finding in found
+    assert found.endswith(" without a request, after the scenarios")
     assert capsys.readouterr().out.splitlines()[-1].startswith("INCONCLUSIVE: nothing is violated, but the target ")
     assert processes_of(tmp_path) == []
+
+
+@needs_proc
+def test_a_calm_target_in_the_background_is_watched_and_not_blamed(tmp_path: Path) -> None:
+    code, document = test_profile(tmp_path, "calm", ["FIND-01", "FAILOVER-01"], write_background_profile)
+    assert code == 0
+    assert document["idle_findings"] == []
+    facts: dict[str, object] = document["facts"]  # type: ignore[assignment]
+    assert not [remark for remark in facts["remarks"] if "not watched" in remark]  # type: ignore[attr-defined]
 
 
 def test_findings_are_in_every_report() -> None:
@@ -99,11 +126,14 @@ def test_findings_are_in_every_report() -> None:
     ("use", "excess"),
     [
         (IdleUse(2.0, 0.9, 0.9, 1_900_000), ""),
-        (IdleUse(2.0, 1.9, 0.2, 0), "used 1.9 s of CPU in 2.0 s without a request"),
-        (IdleUse(2.0, 0.4, 1.9, 0), "used 0.4 s of CPU in 2.0 s without a request"),
+        (IdleUse(2.0, 1.9, 0.2, 0), "used 1.9 s of CPU (0.95 s a second) in 2.0 s without a request"),
+        (IdleUse(2.0, 0.4, 1.9, 0), "used 0.4 s of CPU (0.20 s a second) in 2.0 s without a request"),
         (IdleUse(2.0, 0.1, 1.9, 0), ""),
         (IdleUse(2.0, 0.0, 0.0, 90_000_000), "wrote 90.0 MB of output in 2.0 s without a request"),
-        (IdleUse(2.0, 2.0, 2.0, 4_000_000), "used 2.0 s of CPU and wrote 4.0 MB of output in 2.0 s without a request"),
+        (
+            IdleUse(2.0, 2.0, 2.0, 4_000_000),
+            "used 2.0 s of CPU (1.00 s a second) and wrote 4.0 MB of output in 2.0 s without a request",
+        ),
     ],
 )
 def test_how_much_is_too_much(use: IdleUse, excess: str) -> None:

@@ -1,0 +1,23 @@
+"""The move that lists groups, which is for targets of one node."""
+
+from typing import Any
+from unittest.mock import AsyncMock, MagicMock
+
+import pytest
+
+from fencepost.conformance.schedules.classic.moves.groups import list_groups
+from fencepost.conformance.schedules.schedule import Move
+
+
+def cast_on(nodes: int) -> Any:
+    """The cast of a schedule on a target of so many nodes."""
+    cast = MagicMock(track_request=AsyncMock())
+    cast.context.description.brokers = tuple(range(nodes))
+    return cast
+
+
+@pytest.mark.parametrize(("nodes", "requests"), [(0, 1), (1, 1), (3, 0)])
+async def test_groups_are_listed_on_a_target_of_one_node(nodes: int, requests: int) -> None:
+    cast = cast_on(nodes)
+    await list_groups(cast, Move("list", 0))
+    assert cast.context.list_groups.call_count == cast.track_request.await_count == requests
