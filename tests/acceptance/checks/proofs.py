@@ -15,7 +15,7 @@ from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, un
 from fencepost.model.proofs.classic import kernel_proofs
 from fencepost.model.proofs.draining import theorems
 from fencepost.model.proofs.obligations import Lemma, findings
-from tests.acceptance import mutant_verdicts
+from tests.acceptance import core_sample, mutant_verdicts
 from tests.acceptance.checks.conformance import command_environment
 from tests.acceptance.framework import (
     ROOT,
@@ -186,5 +186,6 @@ CHECKS = (
         "every mutant of the core is refuted, found by a tour, or shown equivalent",
         mutant_verdicts.check_mutants,
     ),
+    Check("sample", "a sample of the core's mutants against prove and explore alone", core_sample.check_core_sample),
     Check("search", "the explorer exhausts large instances, ahead of Spin", check_search),
 )
