@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.model.classic.core import join_phase, membership, sync, timers
+from fencepost.model.classic.core import join_phase, sync, timers
 from fencepost.model.classic.core.membership import respond_to_commit
 from fencepost.model.classic.core.state import CommitRequest, Context, Group, Step
 from fencepost.model.classic.rules import RULES
@@ -217,7 +217,12 @@ def test_every_statement_about_steps_has_a_property_and_a_witness() -> None:
 
 SEARCHED_BREAKS: tuple[tuple[Callable[..., Any], str, str, str], ...] = (
     (sync.sync_completing, "request.member != group.leader", "False", "T8"),
-    (membership.heartbeat, "request.generation != group.generation", "False", "T15"),
+    (
+        join_phase.complete_join,
+        "emit(has_rejoined(slot), ",
+        "emit(and_(has_rejoined(slot), slot.id == group.leader), ",
+        "T12",
+    ),
     (join_phase.try_complete_join, "all_joined(group)", "True", "T10"),
     (
         join_phase.current_response,
