@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fencepost.conformance.cli.argument_types import count
+from fencepost.conformance.cli.argument_types import count, whole
 from fencepost.conformance.cli.console import Console
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ _SIZES = (
     ("partitions", 1, "partitions"),
     ("ids", 2, "member ids that are given out"),
     ("generations", 2, "generations of the group"),
-    ("requests", 3, "JoinGroups and SyncGroups of each process"),
+    ("requests", 4, "JoinGroups and SyncGroups of each process"),
     ("slots", 2, "places for members and pending ids"),
 )
 
@@ -25,6 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, default, text in _SIZES:
         parser.add_argument(f"--{name}", metavar="N", type=count, default=default, help=f"{text} (default: {default})")
     parser.add_argument("--static", metavar="N", type=count, default=0, help="number of static members (default: 0)")
+    parser.add_argument(
+        "--direct",
+        metavar="N",
+        type=whole,
+        help="number of members that need no member id for their first JoinGroup, as before version 4 (default: half)",
+    )
     parser.add_argument("--eager", action="store_true", help="members revoke all partitions before they rejoin")
     parser.add_argument("--no-heartbeats", action="store_true", help="members send no heartbeats")
     parser.add_argument("--full", action="store_true", help="search every state, without the reductions")
@@ -91,6 +97,7 @@ def instance_of(options: argparse.Namespace) -> "Instance":
     return Instance(
         members=options.members,
         static=options.static,
+        direct=options.direct,
         eager=options.eager,
         heartbeats=not options.no_heartbeats,
         partitions=options.partitions,

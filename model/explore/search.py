@@ -69,6 +69,12 @@ class Exploration:
         """The properties that fail."""
         return tuple(finding for finding in self.discoveries if finding.kind is PropertyKind.ALWAYS)
 
+    def shown(self) -> set[str]:
+        """All that some move is a witness of."""
+        tables = self.tables.actions
+        moves = (move for table in tables for moves in table.transitions.values() for move, _ in moves)
+        return {name for move in moves if not move.cut for name in move.shows}
+
     def rule_counts(self) -> dict[str, int]:
         """The rules that applied, and to how many combinations of what a site reads."""
         counts: dict[str, int] = {}

@@ -25,7 +25,8 @@ class Column:
 class Transition:
     """Something that happens: what it writes, by column. `rule` is the branch of the handler, if one ran.
 
-    A `cut` move leads beyond the bounds and is not followed. `violates` names the property that the move itself breaks.
+    A `cut` move leads beyond the bounds and is not followed. `violates` names the property that the move itself breaks,
+    `shows` what it is a witness of.
     """
 
     label: str
@@ -33,6 +34,7 @@ class Transition:
     rule: str = ""
     cut: bool = False
     violates: str = ""
+    shows: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

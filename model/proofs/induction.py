@@ -4,7 +4,7 @@
 one value: a statement about a state is an invariant, one about two states says how an event may change it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ from fencepost.model.proofs.plain_values import model_reader, to_plain
 from fencepost.model.proofs.solver import LimitedSolver
 from fencepost.model.proofs.symbolic_execution import execute_paths
 from fencepost.model.proofs.symbolic_values import formula
-from fencepost.model.proofs.terms import Term, clear_terms
+from fencepost.model.proofs.terms import Term, clear_terms, conjunction_of, disjunction_of, negation, some_fails
 from fencepost.model.statement import Statement
 
 Result = TypeVar("Result")
@@ -57,34 +57,96 @@ class InductionResult:
 
 
 def check_goals(
-    solver: LimitedSolver, run: Callable[[], Result], goals_after: Callable[[Result], Iterable[Goal]]
+    solver: LimitedSolver,
+    run: Callable[[], Result],
+    goals_after: Callable[[Result], Sequence[Goal]],
+    stronger: LimitedSolver | None = None,
+    alone: Collection[Statement] = (),
 ) -> InductionResult:
-    """Run an event on every path that the solver's assumptions admit, and check the goals of each result."""
+    """Run an event on every path that the solver's assumptions admit, and check the goals of each result.
+
+    Where a `stronger` solver assumes more, the first one is asked of the `alone` statements only. Paths that get the
+    same sequence of goals, as one object, are asked of together.
+    """
     began = perf_counter()
-    can_happen = solver.check()
-    paths = count = 0
-    broken: list[BrokenGoal] = []
+    asked = solver if stronger is None else stronger
+    can_happen = asked.check()
     undecided = ["whether it can happen"] if can_happen == z3.unknown else []
-    for result, _ in execute_paths(run, solver):
-        goals = list(goals_after(result))
-        paths += 1
-        count += len(goals)
-        for goal, model in failing_goals(solver, goals):
-            if model is None:
-                undecided.append(goal.statement.id)
-            else:
-                broken.append(BrokenGoal(goal, result, model))
+    names = {one.id for one in alone}
+    paths: dict[int, tuple[Sequence[Goal], list[Path]]] = {}
+    for result, conditions in execute_paths(run, solver):
+        goals = goals_after(result)
+        paths.setdefault(id(goals), (goals, []))[1].append(Path(result, tuple(conditions)))
+    broken: list[BrokenGoal] = []
+    every = [GoalsOfPaths(tuple(goals), tuple(together)) for goals, together in paths.values()]
+    mine = [one.keep_goals(lambda goal: stronger is None or goal.statement.id in names) for one in every]
+    rest = [one.keep_goals(lambda goal: stronger is not None and goal.statement.id not in names) for one in every]
+    for path, goal, model in (*failing_paths(solver, mine), *failing_paths(asked, rest)):
+        if model is None:
+            undecided.append(goal.statement.id)
+        else:
+            broken.append(BrokenGoal(goal, path.result, model))
+    count = sum(len(one.goals) * len(one.paths) for one in every)
     seconds, possible = perf_counter() - began, bool(can_happen != z3.unsat)
-    return InductionResult(possible, paths, count, tuple(broken), tuple(undecided), seconds, solver.longest)
+    longest = max(solver.longest, asked.longest)
+    return InductionResult(
+        possible, sum(len(one.paths) for one in every), count, tuple(broken), tuple(undecided), seconds, longest
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The result of a path, and the conditions under which it is taken."""
+
+    result: Any
+    conditions: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GoalsOfPaths:
+    """What has to be shown on each of these paths."""
+
+    goals: tuple[Goal, ...]
+    paths: tuple[Path, ...]
+
+    def keep_goals(self, kept: Callable[[Goal], bool]) -> "GoalsOfPaths":
+        """The same with fewer goals."""
+        return GoalsOfPaths(tuple(filter(kept, self.goals)), self.paths)
+
+    def failure(self) -> Term:
+        """Some of the goals fails on some of the paths."""
+        taken = disjunction_of([conjunction_of(path.conditions) for path in self.paths])
+        return conjunction_of([taken, some_fails([goal.term for goal in self.goals])])
+
+
+PER_QUERY = 16
+"""How many goals of paths one query is about as long as it finds nothing: they have most of their terms in common."""
+
+
+def failing_paths(
+    solver: LimitedSolver, every: Sequence[GoalsOfPaths]
+) -> Iterator[tuple[Path, Goal, z3.ModelRef | None]]:
+    """The goals that fail, each with its path and a model, and the undecided ones with None."""
+    asked = [one for one in every if one.goals]
+    for start in range(0, len(asked), PER_QUERY):
+        together = asked[start : start + PER_QUERY]
+        if check_term(solver, disjunction_of([one.failure() for one in together])) == z3.unsat:
+            continue
+        for one in together:
+            for path in one.paths:
+                with solver.scope():
+                    solver.add(*path.conditions)
+                    for goal, model in failing_goals(solver, one.goals):
+                        yield path, goal, model
 
 
 def failing_goals(solver: LimitedSolver, goals: Sequence[Goal]) -> Iterator[tuple[Goal, z3.ModelRef | None]]:
     """The goals that fail on this path with a model, and the undecided ones with None; one query if there are none."""
-    if not goals or check_term(solver, z3.Or(*(z3.Not(goal.term) for goal in goals))) == z3.unsat:
+    if not goals or check_term(solver, some_fails([goal.term for goal in goals])) == z3.unsat:
         return
     for goal in goals:
         with solver.scope():
-            solver.add(z3.Not(goal.term))
+            solver.add(negation(goal.term))
             response = solver.check()
             if response != z3.unsat:
                 yield goal, solver.model() if response == z3.sat else None
@@ -155,10 +217,9 @@ def prove_handler(
     solver.add(*factory.domain, formula(event.assumed(state, *arguments)))
     solver.add(*(formula(one.holds(state)) for one in statements if len(one.subjects) == 1))
 
-    def goals_after(result: Any) -> Iterator[Goal]:
-        for one in statements:
-            about = (state, after(result))[-len(one.subjects) :]
-            yield Goal(one, about, formula(one.holds(*about)))
+    def goals_after(result: Any) -> Sequence[Goal]:
+        about = {one.id: (state, after(result))[-len(one.subjects) :] for one in statements}
+        return [Goal(one, about[one.id], formula(one.holds(*about[one.id]))) for one in statements]
 
     result = check_goals(solver, lambda: event.handler(state, *arguments), goals_after)
     return HandlerVerdict(event, result, tuple(decode_goal(one, state, arguments) for one in result.broken))

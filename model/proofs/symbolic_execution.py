@@ -27,7 +27,8 @@ with the decisions up to there given (`execute_paths`):
 Every path yields the handler's result, made of symbols, and the conditions under which the path is taken. While a
 caller looks at a result the solver holds these conditions, so that a goal is shown by asking whether its negation is
 possible. Together the paths cover all values that satisfy the assumptions: a branch is left out only if the solver
-says "unsat"; "unknown" counts as possible. A condition that was decided before on the same path is not asked again.
+says "unsat"; "unknown" counts as possible. A condition that was decided before on the same path is not asked again,
+nor is a branch that the solver's last instance of the path takes.
 
 A loop over slots that forked at each slot would have 2^n paths. So the core does not use `if` there: it computes with
 `and_`, `or_` and `ite` of `model/logic.py`, which build one term for both cases (`merge_values`). `if` remains for the
@@ -38,7 +39,7 @@ What this relies on: handlers are pure and finish, so that running one again is 
 fixed; and proxies mean what Python means, which tests compare with plain runs (tests/model/proofs/agreement.py).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -46,50 +47,91 @@ import z3
 
 from fencepost.model.proofs.solver import LimitedSolver
 from fencepost.model.proofs.symbolic_values import BranchDecider
-from fencepost.model.proofs.terms import Term
+from fencepost.model.proofs.terms import Term, address, negation
 
 Result = TypeVar("Result")
 
 
+@dataclass(frozen=True, slots=True)
+class PathPrefix:
+    """The decisions with which a path begins, and an instance that takes them, where the solver gave one."""
+
+    decisions: tuple[bool, ...] = ()
+    instance: z3.ModelRef | None = None
+
+
 @dataclass(slots=True)
 class PathDecisions:
-    """The decisions of one run: the given ones first, then the solver's."""
+    """The decisions of one run: the given ones first, then the solver's.
+
+    `instance` satisfies the assumptions and the decisions so far: the branch that it takes is possible unasked.
+    """
 
     solver: LimitedSolver
-    given: list[bool]
-    others: list[list[bool]]
+    given: Sequence[bool]
+    others: list[PathPrefix]
+    simplified: dict[int, tuple[Term, Term]]
+    """The simplified form of each term by the term's address, with the term."""
+    instance: z3.ModelRef | None = None
     taken: list[bool] = field(default_factory=list)
     known: dict[int, tuple[Term, bool]] = field(default_factory=dict)
     conditions: list[Term] = field(default_factory=list)
 
     def decide(self, term: Term) -> bool:
         """Which branch to take where the term decides; the other one, if it is possible, is left for later."""
-        term = z3.simplify(term)
+        term = self._simplify(term)
         if z3.is_true(term) or z3.is_false(term):
             return bool(z3.is_true(term))
-        if term.get_id() in self.known:
-            return self.known[term.get_id()][1]
-        if len(self.taken) < len(self.given):
-            choice = self.given[len(self.taken)]
-        else:
-            choice = self._possible(term)
-            if choice and self._possible(z3.Not(term)):
-                self.others.append([*self.taken, False])
+        if address(term) in self.known:
+            return self.known[address(term)][1]
+        place = len(self.taken)
+        choice = self.given[place] if place < len(self.given) else self._choose(term)
         self.taken.append(choice)
-        self.known[term.get_id()] = (term, choice)
-        self.conditions.append(term if choice else z3.Not(term))
+        self.known[address(term)] = (term, choice)
+        self.conditions.append(term if choice else negation(term))
         self.solver.add(self.conditions[-1])
         return choice
 
-    def _possible(self, term: Term) -> bool:
-        return bool(self.solver.check(term) != z3.unsat)
+    def _simplify(self, term: Term) -> Term:
+        known = self.simplified.get(address(term))
+        if known is None:
+            known = self.simplified[address(term)] = (term, z3.simplify(term))
+        return known[1]
+
+    def _choose(self, term: Term) -> bool:
+        """The first branch if it is possible; if both are, the second one waits."""
+        before = self.instance
+        shown = None if before is None else before.eval(term, model_completion=True)
+        if shown is not None and z3.is_true(shown):
+            possible, other = self._find_instance(negation(term))
+            if possible:
+                self.others.append(PathPrefix((*self.taken, False), other))
+            return True
+        possible, found = self._find_instance(term)
+        if not possible:
+            return False
+        if shown is not None and z3.is_false(shown):
+            other_possible, other = True, before
+        else:
+            other_possible, other = self._find_instance(negation(term))
+        if other_possible:
+            self.others.append(PathPrefix((*self.taken, False), other))
+        self.instance = found
+        return True
+
+    def _find_instance(self, term: Term) -> tuple[bool, z3.ModelRef | None]:
+        """Whether the term is possible, and an instance if the solver has one; what it cannot tell counts as
+        possible."""
+        response = self.solver.check(term)
+        return response != z3.unsat, self.solver.model() if response == z3.sat else None
 
 
 def execute_paths(run: Callable[[], Result], solver: LimitedSolver) -> Iterator[tuple[Result, list[Term]]]:
     """The result of each path and its conditions, which the solver holds while they are looked at."""
-    waiting: list[list[bool]] = [[]]
+    waiting, simplified = [PathPrefix()], dict[int, tuple[Term, Term]]()
     while waiting:
-        path = PathDecisions(solver, waiting.pop(), waiting)
+        prefix = waiting.pop()
+        path = PathDecisions(solver, prefix.decisions, waiting, simplified, prefix.instance)
         with solver.scope():
             with BranchDecider(path.decide):
                 result = run()

@@ -3,6 +3,7 @@
 A proof asks for the same few thousand terms hundreds of thousands of times; making them took most of its time.
 """
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import z3
@@ -57,6 +58,23 @@ def negation(term: Term) -> Term:
     if made is None:
         made = _made[key] = (z3.BoolRef(z3.Z3_mk_not(_REFERENCE, term.ast), _CONTEXT), term)
     return made[0]
+
+
+def conjunction_of(terms: Sequence[Term]) -> Term:
+    """All of the terms; the term is not kept."""
+    count = len(terms)
+    return z3.BoolRef(z3.Z3_mk_and(_REFERENCE, count, (z3.Ast * count)(*[term.ast for term in terms])), _CONTEXT)
+
+
+def disjunction_of(terms: Sequence[Term]) -> Term:
+    """One of the terms; the term is not kept."""
+    count = len(terms)
+    return z3.BoolRef(z3.Z3_mk_or(_REFERENCE, count, (z3.Ast * count)(*[term.ast for term in terms])), _CONTEXT)
+
+
+def some_fails(terms: Sequence[Term]) -> Term:
+    """One of the terms does not hold; the term is not kept."""
+    return disjunction_of([negation(term) for term in terms])
 
 
 def equation(a: Term, b: Term) -> Term:

@@ -52,7 +52,7 @@ def test_what_is_in_doubt_is_counted() -> None:
 
 
 def test_a_query_over_its_limit_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solver, "QUERY_TIMEOUT_MS", 1)
+    monkeypatch.setattr(solver, "QUERY_STEPS", 1)
     results = tuple(draining_results(0, ignore_progress))
     assert "undecided" in {result.verdict for result in results}
     assert Proof(TINY, 0, results, 1.0).exit_code() is ExitCode.INCONCLUSIVE
@@ -86,7 +86,17 @@ def test_a_broken_core_is_refuted_with_a_counterexample(broken: Proof) -> None:
     refuted = {result.id: result for result in broken.results}["T2"]
     assert refuted.verdict == "refuted"
     assert refuted.counterexamples[0].statement == "T2"
-    assert "counterexamples to induction; the first breaks T2 at commit (commit." in proofs.result_line(refuted)
+    assert "counterexamples to induction, the first at commit (commit." in proofs.result_line(refuted)
+
+
+@pytest.mark.slow
+def test_what_is_refuted_is_told_once_by_its_own_name(broken: Proof) -> None:
+    verdicts = {result.id: result.verdict for result in broken.results}
+    assert [one for one, verdict in verdicts.items() if verdict == "refuted"] == ["T2", "T2-simple"]
+    assert verdicts["T1"] == verdicts["T4"] == "unproved"
+    resting = next(result for result in broken.results if result.id == "T4")
+    assert proofs.result_line(resting) == f"unproved  T4: {resting.sentence} It rests on T2, T2-simple."
+    assert resting.counterexamples == ()
 
 
 @pytest.mark.slow

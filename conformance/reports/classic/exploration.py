@@ -16,7 +16,7 @@ _BETWEEN_LINES = 5.0
 _CONCLUSIONS = {
     ExitCode.CONFORMANT: "CONFORMANT: everything that was looked for holds within the bounds.",
     ExitCode.VIOLATION: "VIOLATION: something does not hold; the sequence above shows it.",
-    ExitCode.INCONCLUSIVE: "INCONCLUSIVE: something is open, for the search was cut short or its bounds are too small.",
+    ExitCode.INCONCLUSIVE: "INCONCLUSIVE: something is open: the search was cut short, or its bounds are too small.",
 }
 
 
@@ -24,7 +24,9 @@ def heading(instance: Instance) -> str:
     """What is explored."""
     kind = "eager" if instance.eager else "cooperative"
     static = f", {instance.static} of them static" if instance.static else ""
-    who = f"{pluralize(instance.members, f'{kind} member')}{static}, {pluralize(instance.partitions, 'partition')}"
+    direct = f", {instance.direct_members()} let in without an id at first" if instance.direct_members() else ""
+    members = f"{pluralize(instance.members, f'{kind} member')}{static}{direct}"
+    who = f"{members}, {pluralize(instance.partitions, 'partition')}"
     limits = (
         f"{pluralize(instance.ids, 'id')}, {pluralize(instance.generations, 'generation')}, "
         f"{pluralize(instance.requests, 'JoinGroup or SyncGroup', 'JoinGroups and SyncGroups')} of each, "
@@ -67,6 +69,7 @@ def to_json(explored: ExplorationResult) -> str:
     """The exploration as JSON."""
     found, instance, liveness = explored.exploration, explored.instance, explored.liveness
     sizes = {name: value for name, value in asdict(instance).items() if name != "limit" or value != NO_LIMIT}
+    sizes["direct"] = instance.direct_members()
     report: dict[str, Any] = {
         "fencepost": 1,
         "instance": sizes,

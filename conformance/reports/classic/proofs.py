@@ -57,16 +57,23 @@ class Proof:
 def prove(size: ProofSize, seed: int, limit: int, progress: Progress, show: Callable[[str], None]) -> Proof:
     """Prove everything, showing each result as soon as it is there.
 
-    What is refuted is searched for real breaches, in each small instance among so many states as the limit says.
+    What is refuted is searched for real breaches, in each small instance among so many states as the limit says. It is
+    shown at the end: the real breaches, the refuted statements, and what rests on them.
     """
     began = perf_counter()
     results: list[TheoremResult] = []
+    late: list[TheoremResult] = []
     for result in prove_all(size, seed, progress):
         results.append(result)
-        show(result_line(result))
+        if result.verdict in ("refuted", "unproved"):
+            late.append(result)
+        else:
+            show(result_line(result))
     found = search_counterexamples(results, limit, progress)
     if found is not None:
         show(describe_search(results, found))
+    for result in late:
+        show(result_line(result))
     return Proof(size, seed, tuple(results), perf_counter() - began, found)
 
 
@@ -125,13 +132,15 @@ def prove_all(size: ProofSize, seed: int, progress: Progress) -> Iterator[Theore
 
 def result_line(result: TheoremResult) -> str:
     """One result in one line, and a counterexample below it."""
+    if result.rests_on:
+        return f"{result.verdict}  {result.id}: {result.sentence} It rests on {', '.join(result.rests_on)}."
     text = f"{result.verdict}  {result.id}: {result.sentence} Covers {result.covers}."
     if result.excludes:
         text += f" Not: {result.excludes}."
     if result.counterexamples:
         example = result.counterexamples[0]
         text += (
-            f"\n  {len(result.counterexamples)} counterexamples to induction; the first breaks {example.statement}"
+            f"\n  {len(result.counterexamples)} counterexamples to induction, the first"
             f" at {example.event} ({example.result.rule})\n  before: {example.subject}\n  with: {example.arguments}"
         )
     return text
@@ -159,6 +168,7 @@ def to_json(proof: Proof) -> str:
             "excludes": result.excludes,
             "seconds": round(result.seconds, 3),
             "longest_query_seconds": round(result.longest, 3),
+            "rests_on": list(result.rests_on),
             "counterexamples": [
                 {
                     "event": example.event,

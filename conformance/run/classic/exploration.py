@@ -4,7 +4,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from types import FrameType
@@ -13,7 +13,7 @@ from fencepost.conformance.results import ExitCode
 from fencepost.model.errors import FencepostError
 from fencepost.model.explore.classic.group_system import group_system
 from fencepost.model.explore.classic.liveness import LivenessResult, Stall, check_liveness
-from fencepost.model.explore.classic.properties import PROPERTIES, ZOMBIE, Property
+from fencepost.model.explore.classic.properties import NO_DEADLOCK, PROPERTIES, Property
 from fencepost.model.explore.classic.state_diagram import render_search, searched_arrows
 from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
 from fencepost.model.explore.engine import Engine, explore_system, replay_path
@@ -41,12 +41,14 @@ class Instance:
 
     members: int = 2
     static: int = 0
+    direct: int | None = None
+    """How many members are let in without a member id in their first JoinGroup; None for half of them."""
     eager: bool = False
     heartbeats: bool = True
     partitions: int = 1
     ids: int = 2
     generations: int = 2
-    requests: int = 3
+    requests: int = 4
     slots: int = 2
     reduced: bool = True
     limit: int = NO_LIMIT
@@ -58,9 +60,17 @@ class Instance:
             raise UnusableSizes(f"--members {self.members}: at most {MAX_MEMBERS} can be explored")
         if self.static > self.members:
             raise UnusableSizes(f"--static {self.static}: there are only {self.members} members")
+        if self.direct_members() > self.members:
+            raise UnusableSizes(f"--direct {self.direct}: there are only {self.members} members")
         dynamic = [untimed_member(not self.eager)] * (self.members - self.static)
         named = [untimed_member(not self.eager, instance=f"instance {number}") for number in range(1, self.static + 1)]
-        return ModelConfig((*dynamic, *named), self.partitions, heartbeats=self.heartbeats)
+        members = [*dynamic, *named]
+        direct = [replace(one, requires_id=False) for one in members[: self.direct_members()]]
+        return ModelConfig((*direct, *members[len(direct) :]), self.partitions, heartbeats=self.heartbeats)
+
+    def direct_members(self) -> int:
+        """How many members are let in without a member id in their first JoinGroup."""
+        return self.members // 2 if self.direct is None else self.direct
 
     def bounds(self) -> Bounds:
         """How far the search goes."""
@@ -81,7 +91,8 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True)
 class PropertyResult:
-    """A property and what became of it: holds, violated, seen, not seen, or open where the search was cut short."""
+    """A property and what became of it: holds, violated, vacuous where it says nothing of any state or step, seen, not
+    seen, or open where the search was cut short."""
 
     property: Property
     verdict: str
@@ -100,7 +111,7 @@ class ExplorationResult:
     liveness: LivenessResult | None
 
     def exit_code(self) -> ExitCode:
-        """1 if a property is violated, 3 if something is open or a witness was not seen, else 0."""
+        """1 if a property is violated, 3 if something is open or vacuous or a witness was not seen, else 0."""
         verdicts = {result.verdict for result in self.results}
         if "violated" in verdicts:
             return ExitCode.VIOLATION
@@ -160,18 +171,22 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 
 def property_results(instance: Instance, exploration: Exploration) -> Iterator[PropertyResult]:
     """What the search says of each property."""
-    findings = {finding.name: finding for finding in exploration.discoveries}
+    findings, shown = {finding.name: finding for finding in exploration.discoveries}, exploration.shown()
     where = f"in {exploration.states:,} states"
+    missing = [*(["another"] if instance.members == 1 else []), *([] if instance.heartbeats else ["heartbeats"])]
     for one in PROPERTIES:
-        if one == ZOMBIE and instance.members == 1:
-            continue  # there is nobody else to own anything
+        if one.needs in missing:
+            continue
         finding, always = findings.get(one.name), one.kind is PropertyKind.ALWAYS
         if finding is not None:
             yield PropertyResult(one, "violated" if always else "seen", where, path_to(exploration, finding))
         elif not exploration.finished:
             yield PropertyResult(one, "open", where)
+        elif always:
+            said = one == NO_DEADLOCK or one.name in shown or one.premise in findings
+            yield PropertyResult(one, "holds" if said else "vacuous", where)
         else:
-            yield PropertyResult(one, "holds" if always else "not seen", where)
+            yield PropertyResult(one, "seen" if one.name in shown else "not seen", where)
 
 
 def path_to(exploration: Exploration, finding: Discovery) -> tuple[PathStep, ...]:

@@ -67,7 +67,7 @@ ONE_BELIEVER = Theorem(
     invariants.one_believer,
 )
 ONE_PROCESS = Theorem(statements.one_process, "fail-over, deletion")
-STEPS = tuple(Theorem(one, "fail-over, deletion") for one in step_statements.STEP_THEOREMS)
+STEPS = tuple(Theorem(one, "fail-over, deletion", one.id) for one in step_statements.STEP_THEOREMS)
 """The theorems about single steps and what every group has."""
 REGISTRY = (ONE_LEADER, NO_STALE_COMMIT, NO_FOREIGN_COMMIT, ONE_OWNER, ONE_BELIEVER, ONE_PROCESS, *STEPS)
 """All theorems about groups and members."""

@@ -48,7 +48,8 @@ class TimerExpiry:
     slot: int = -1
 
 
-Input = JoinRequest | SyncRequest | HeartbeatRequest | LeaveRequest | CommitRequest | TimerExpiry
+CoreRequest = JoinRequest | SyncRequest | HeartbeatRequest | LeaveRequest | CommitRequest
+Input = CoreRequest | TimerExpiry
 
 
 @dataclass(frozen=True, slots=True)

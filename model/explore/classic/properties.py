@@ -4,8 +4,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 
-from fencepost.model.classic.core.sorts import Assignment
-from fencepost.model.classic.core.state import CommitResponse, Context, Group, Holder, JoinResponse, Phase, Step
+from fencepost.model.classic.core.membership import commit
+from fencepost.model.classic.core.sorts import Assignment, HandleNumber
+from fencepost.model.classic.core.state import (
+    CommitRequest,
+    CommitResponse,
+    Context,
+    Group,
+    Holder,
+    JoinResponse,
+    Phase,
+    Step,
+)
 from fencepost.model.classic.core.timers import expire_join, expire_sync
 from fencepost.model.classic.member.member import (
     NO_GENERATION,
@@ -13,12 +23,14 @@ from fencepost.model.classic.member.member import (
     MemberState,
     PartitionCommit,
 )
-from fencepost.model.classic.theorems import registry
+from fencepost.model.classic.theorems import registry, step_statements
 from fencepost.model.errors import Error
 from fencepost.model.explore.classic.state_layout import COORDINATOR, PROCESS, CoordinatorState, ProcessState, column_of
+from fencepost.model.explore.classic.step_checks import ABOUT_COMMITS, ABOUT_STEPS, STALE_COMMIT_REFUSED
 from fencepost.model.explore.search import DEADLOCK
 from fencepost.model.explore.transition_system import Check, PropertyKind
 from fencepost.model.logic import Token
+from fencepost.model.statement import Statement
 
 LED_PHASES = (Phase.COMPLETING, Phase.STABLE)
 """The phases in which a generation has a leader whom members are told of."""
@@ -33,6 +45,13 @@ class Property:
     covers: str
     excludes: str
     kind: PropertyKind = PropertyKind.ALWAYS
+    needs: str = ""
+    """What a world without has no use for the property: "another" process, or "heartbeats"."""
+
+    @property
+    def premise(self) -> str:
+        """The name of the witness that the property says something, if states show it and not steps."""
+        return f"{self.name}-premise"
 
 
 ONE_LEADER = Property(
@@ -83,6 +102,26 @@ NO_DEADLOCK = Property(
     "every state",
     "livelocks (see `settles`)",
 )
+OUTSIDER_COMMIT = Property(
+    step_statements.no_commit_without_generation.id,
+    step_statements.no_commit_without_generation.sentence,
+    "a commit of an outsider in every state of the coordinator",
+    "commits of members without a generation: they send none",
+)
+LEADER_IS_MEMBER, PROTOCOL_IS_COMMON = (
+    Property(one.id, one.sentence, "every state of the coordinator", "fail-over, deletion")
+    for one in (step_statements.leader_is_member, step_statements.protocol_is_common)
+)
+STEPS = tuple(
+    Property(
+        one.id,
+        one.sentence,
+        "every step of the coordinator",
+        "fail-over, deletion",
+        needs="heartbeats" if one is step_statements.heartbeat_is_current else "",
+    )
+    for one in (*ABOUT_COMMITS, *ABOUT_STEPS)
+)
 EVERYONE_STABLE = Property(
     "everyone-stable",
     "At some point every process is a stable member of the present generation.",
@@ -96,6 +135,36 @@ ZOMBIE = Property(
     "a shortest way there",
     "that it does harm: its commits are refused",
     kind=PropertyKind.SOMETIMES,
+    needs="another",
+)
+STALE_COMMIT = Property(
+    STALE_COMMIT_REFUSED,
+    "At some point a member's commit under an older generation is refused.",
+    "some step of the coordinator",
+    "that the member notices",
+    kind=PropertyKind.SOMETIMES,
+)
+TWO_GENERATIONS = Property(
+    "two-generations",
+    "At some point a member of one generation is a member of the next.",
+    "a shortest way there",
+    "that it learns of the next",
+    kind=PropertyKind.SOMETIMES,
+)
+REJOINED_OWNING = Property(
+    "rejoined-while-owning",
+    "At some point a member has joined the next generation and still owns what an older one gave it.",
+    "a shortest way there",
+    "that it keeps it",
+    kind=PropertyKind.SOMETIMES,
+)
+CLAIM_WITHHELD = Property(
+    "claim-withheld",
+    "At some point a leader gives nobody a partition that it would give to one member, for another claims it.",
+    "some step of a leader",
+    "that the claim is of the last generation",
+    kind=PropertyKind.SOMETIMES,
+    needs="another",
 )
 PROPERTIES = (
     ONE_LEADER,
@@ -104,9 +173,17 @@ PROPERTIES = (
     ONE_OWNER,
     ONE_BELIEVER,
     TIMERS_ANSWER,
+    OUTSIDER_COMMIT,
+    LEADER_IS_MEMBER,
+    PROTOCOL_IS_COMMON,
+    *STEPS,
     NO_DEADLOCK,
     EVERYONE_STABLE,
     ZOMBIE,
+    STALE_COMMIT,
+    TWO_GENERATIONS,
+    REJOINED_OWNING,
+    CLAIM_WITHHELD,
 )
 """What a search looks for, the witnesses last. The plain wording ONE_LEADER_ID is false and looked for on request."""
 
@@ -223,10 +300,70 @@ def believes_wrongly(coordinator: CoordinatorState, process: ProcessState) -> bo
     return coordinator.group.phase == Phase.STABLE and any(overlaps(mine.owned, theirs) for theirs in others)
 
 
+def keeps_outsiders_out(coordinator: CoordinatorState) -> bool:
+    """OUTSIDER_COMMIT."""
+    return coordinator.group.phase == Phase.EMPTY or not is_outsider_heard(coordinator)
+
+
+def is_outsider_heard(coordinator: CoordinatorState) -> bool:
+    """A commit without a member and a generation is accepted."""
+    request = CommitRequest(HandleNumber(1), None, None, NO_GENERATION)
+    return accepts_commit(commit(coordinator.group, request, Context(now=0)))
+
+
+def keeps_statement(statement: Statement) -> Callable[[CoordinatorState], bool]:
+    """The statement holds of the group."""
+    return lambda coordinator: bool(statement.holds(coordinator.group))
+
+
+def is_active(coordinator: CoordinatorState) -> bool:
+    """There is a generation with members."""
+    return coordinator.group.phase in LED_PHASES
+
+
+def is_something_parked(coordinator: CoordinatorState) -> bool:
+    """Some request waits at the coordinator."""
+    return any(slot.join != 0 or slot.sync != 0 for slot in coordinator.group.slots)
+
+
+def is_something_assigned(coordinator: CoordinatorState) -> bool:
+    """Some member was given a partition."""
+    return any(slot.assignment is not None and any(slot.assignment) for slot in coordinator.group.slots)
+
+
+def owns_something(process: ProcessState) -> bool:
+    """The process owns a partition by some generation."""
+    return process.member.generation != NO_GENERATION and any(process.member.owned)
+
+
+def is_in_next_generation(coordinator: CoordinatorState, process: ProcessState) -> bool:
+    """A process that was in a generation is in the next one, of which it has not heard."""
+    group, member = coordinator.group, process.member
+    present = any(slot.holder == Holder.MEMBER and slot.id == member.id for slot in group.slots)
+    return is_active(coordinator) and present and 0 < member.generation < group.generation
+
+
+def owns_in_next_generation(coordinator: CoordinatorState, process: ProcessState) -> bool:
+    """A process in that position owns something still."""
+    return is_in_next_generation(coordinator, process) and any(process.member.owned)
+
+
 def property_checks(count: int) -> tuple[Check, ...]:
     """The properties of states and the witnesses, for so many processes."""
     processes = [column_of(index, PROCESS) for index in range(count)]
-    found = [Check(ONE_OWNER.name, (COORDINATOR,), one_owner), Check(TIMERS_ANSWER.name, (COORDINATOR,), timers_answer)]
+    about_group: tuple[tuple[Property, Callable[[CoordinatorState], bool], Callable[[CoordinatorState], bool]], ...] = (
+        (ONE_OWNER, one_owner, is_something_assigned),
+        (TIMERS_ANSWER, timers_answer, is_something_parked),
+        (OUTSIDER_COMMIT, keeps_outsiders_out, is_outsider_heard),
+        (LEADER_IS_MEMBER, keeps_statement(step_statements.leader_is_member), is_active),
+        (PROTOCOL_IS_COMMON, keeps_statement(step_statements.protocol_is_common), is_active),
+    )
+    found = [Check(one.name, (COORDINATOR,), holds) for one, holds, _ in about_group]
+    found += [sometimes(one.premise, (COORDINATOR,), premise) for one, _, premise in about_group]
+    for process in processes:
+        found.append(sometimes(ONE_BELIEVER.premise, (process,), owns_something))
+        found.append(sometimes(TWO_GENERATIONS.name, (COORDINATOR, process), is_in_next_generation))
+        found.append(sometimes(REJOINED_OWNING.name, (COORDINATOR, process), owns_in_next_generation))
     found += [Check(ONE_BELIEVER.name, pair, one_believer) for pair in combinations(processes, 2)]
     found.append(sometimes(EVERYONE_STABLE.name, (COORDINATOR, *processes), is_everyone_stable))
     if count > 1:

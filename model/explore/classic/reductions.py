@@ -65,7 +65,7 @@ def reduce_slot(slot: Slot, phase: Phase) -> Slot:
     return evolve(
         slot,
         # Whoever waits is not expelled, and the timer is armed again when the wait is over (TIMER-03).
-        armed=slot.armed or parked,
+        armed=slot.armed and not parked,
         # Handed out in Stable only, when the leader has brought new ones.
         assignment=None if phase == Phase.COMPLETING else slot.assignment,
     )

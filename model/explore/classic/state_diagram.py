@@ -82,8 +82,8 @@ def documented_arrows() -> tuple[set[Arrow], set[Arrow]]:
     group |= tour_arrows(coordinator_machine(DOCUMENTED_UNIVERSE), lambda local: local.group.phase)
     for coordinator in tables.known_values(COORDINATOR)[1:]:
         for request in requests:
-            for step, after in world.possible_steps(coordinator, 0, request):
-                group.add(Arrow(coordinator.group.phase, after.group.phase, step.rule))
+            for judged in world.possible_steps(coordinator, 0, request):
+                group.add(Arrow(coordinator.group.phase, judged.after.group.phase, judged.step.rule))
     member: set[Arrow] = set()
     for cooperative in (False, True):
         member |= tour_arrows(member_machine(untimed_member(cooperative)), lambda member: member.state)

@@ -26,19 +26,24 @@ from fencepost.model.classic.theorems.lemmas import LEMMAS
 from fencepost.model.classic.theorems.ownership_lemmas import OWNERSHIP_LEMMAS
 from fencepost.model.classic.theorems.statements import THEOREMS
 from fencepost.model.classic.theorems.step_statements import STEP_THEOREMS
-from fencepost.model.logic import not_, or_
+from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
+from fencepost.model.logic import Truth, not_, or_
 from fencepost.model.proofs.classic.arbitrary_values import GroupSymbols
 from fencepost.model.proofs.classic.proof_events import EventResult, ProofEvent, Situation
 from fencepost.model.proofs.classic.symbolic_history import SymbolicGhostState
 from fencepost.model.proofs.induction import Goal, check_goals
 from fencepost.model.proofs.solver import LimitedSolver
 from fencepost.model.proofs.symbolic_execution import execute_paths
-from fencepost.model.proofs.symbolic_values import formula, same_terms
-from fencepost.model.proofs.terms import Term, clear_terms
+from fencepost.model.proofs.symbolic_values import formula
+from fencepost.model.proofs.term_keys import TermKeys
+from fencepost.model.proofs.terms import Term, address, clear_terms
 from fencepost.model.statement import Statement
 
 STATEMENTS: tuple[Statement, ...] = (*THEOREMS, *STEP_THEOREMS, *LEMMAS, *OWNERSHIP_LEMMAS)
 """All that is proved together."""
+
+ALONE = frozenset(one.id for one in WHATEVER_CLIENTS_SEND)
+"""What the coordinator keeps whatever clients send: these statements are proved from each other alone."""
 
 _MESSAGES: tuple[type, ...] = (
     JoinResponseSent,
@@ -124,45 +129,84 @@ def without_timers(value: Any) -> Any:
     return replace(value, group=without_timers(value.group)) if isinstance(value, CommitAccepted) else value
 
 
-def proof_goals(
-    statements: Sequence[Statement], situation: Situation, result: EventResult, others: ValuesByType
-) -> Iterator[Goal]:
-    """What has to be shown on one path."""
-    changed = {
-        Group: not same_terms(without_timers(situation.group), without_timers(result.group)),
-        GhostState: result.ghost is not situation.ghost,
-    }
-    for one in statements:
-        options: list[list[tuple[Any, Any, bool]]] = []
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What may stand in one place of a statement: the value with its key, when it is there, and whether the event
+    made it."""
+
+    value: Any
+    key: int
+    when: Truth
+    is_new: bool
+
+
+class GoalMaker:
+    """Makes the goals of an event's paths. Paths that end in the same values have the same goals, made once."""
+
+    def __init__(self, statements: Sequence[Statement], situation: Situation, query: "EventQuery") -> None:
+        self._statements = statements
+        self._situation = situation
+        self._others = query.others
+        self._assumed = query.assumed
+        self._keys = TermKeys()
+        self._group_before = self._keys.key((without_timers(situation.group), True))
+        self._terms: dict[tuple[str, tuple[int, ...]], Term] = {}
+        self._goals: dict[tuple[int, ...], tuple[Goal, ...]] = {}
+
+    def goals(self, result: EventResult) -> tuple[Goal, ...]:
+        """What has to be shown on one path: one object for all paths that end in the same values."""
+        there = self._candidates(result)
+        ended = tuple(made.key for candidates in there.values() for made in candidates)
+        if ended not in self._goals:
+            self._goals[ended] = tuple(self._make(result, there))
+        return self._goals[ended]
+
+    def _make(self, result: EventResult, there: dict[type, list[Candidate]]) -> Iterator[Goal]:
+        """The goals, less what is assumed already."""
+        unchanged = {
+            Group: there[Group][0].key == self._group_before,
+            GhostState: result.ghost is self._situation.ghost,
+        }
+        for one in self._statements:
+            for choice in itertools.product(*self._options(one, there)):
+                kinds = zip(one.subjects, choice, strict=True)
+                if all(not made.is_new and unchanged.get(kind, True) for kind, made in kinds):
+                    continue
+                term = self._term(one, choice)
+                if not z3.is_true(term) and address(term) not in self._assumed:
+                    yield Goal(one, tuple(made.value for made in choice), term)
+
+    def _candidates(self, result: EventResult) -> dict[type, list[Candidate]]:
+        """What there is of each kind after the event, less the others."""
+        there: dict[type, list[Candidate]] = {
+            Group: [self._candidate(without_timers(result.group))],
+            GhostState: [self._candidate(result.ghost)],
+        }
+        if result.process is not None:
+            there[Process] = [self._candidate(result.process, is_new=True)]
+        for when, message in result.sent:
+            there.setdefault(type(message), []).append(self._candidate(without_timers(message), when, is_new=True))
+        return there
+
+    def _candidate(self, value: Any, when: Truth = True, *, is_new: bool = False) -> Candidate:
+        return Candidate(value, self._keys.key((value, when)), when, is_new)
+
+    def _options(self, one: Statement, there: dict[type, list[Candidate]]) -> list[list[Candidate]]:
+        """What may stand in each place of a statement."""
+        options: list[list[Candidate]] = []
         for place, kind in enumerate(one.subjects):
-            options.append(list(candidates(one, place, kind, situation, result, others)))
-        for choice in itertools.product(*options):
-            if not any(new or changed.get(kind, False) for kind, (_, _, new) in zip(one.subjects, choice, strict=True)):
-                continue
-            arguments = tuple(value for value, _, _ in choice)
-            holds = or_(*(not_(when) for _, when, _ in choice), one.holds(*arguments))
-            if holds is not True:
-                yield Goal(one, arguments, formula(holds))
+            before = self._others.get(kind, [])
+            other = [self._candidate(before[one.subjects[:place].count(kind)])] if before else []
+            options.append([*other, *there.get(kind, [])])
+        return options
 
-
-def candidates(
-    one: Statement, place: int, kind: type, situation: Situation, result: EventResult, others: ValuesByType
-) -> Iterator[tuple[Any, Any, bool]]:
-    """What may stand in one place of a statement: the value, when it is there, and whether the event made it."""
-    if kind is Group:
-        yield without_timers(result.group), True, False
-        return
-    if kind is GhostState:
-        yield result.ghost, True, False
-        return
-    before = others.get(kind, [])
-    if before:
-        yield before[one.subjects[:place].count(kind)], True, False
-    if kind is Process and result.process is not None:
-        yield result.process, True, True
-    for when, message in result.sent:
-        if isinstance(message, kind):
-            yield without_timers(message), when, True
+    def _term(self, one: Statement, choice: Sequence[Candidate]) -> Term:
+        key = (one.id, tuple(made.key for made in choice))
+        term = self._terms.get(key)
+        if term is None:
+            holds = or_(*(not_(made.when) for made in choice), one.holds(*(made.value for made in choice)))
+            term = self._terms[key] = formula(holds)
+        return term
 
 
 def initially_false(statements: Sequence[Statement], size: ProofSize) -> tuple[str, ...]:
@@ -179,16 +223,23 @@ def initially_false(statements: Sequence[Statement], size: ProofSize) -> tuple[s
 
 @dataclass(frozen=True, slots=True)
 class EventQuery:
-    """What is assumed of an event, and of whom; the solver holds the assumptions."""
+    """What is assumed of an event, and of whom; the solvers hold the assumptions.
+
+    `weaker` assumes nothing of clients: it holds the statements that the coordinator keeps alone. It is the same solver
+    for the events of members.
+    """
 
     event: ProofEvent
     situation: Situation
     others: ValuesByType
+    assumed: frozenset[int]
+    """The addresses of the terms that both solvers assume."""
+    weaker: LimitedSolver
     solver: LimitedSolver
 
     def paths(self) -> Iterator[tuple[EventResult, list[Term]]]:
         """What the event leads to on each of its paths, and the path's conditions, which the solver holds meanwhile."""
-        return execute_paths(lambda: self.event.run(self.situation), self.solver)
+        return execute_paths(lambda: self.event.run(self.situation), self.weaker)
 
 
 def prepare_query(event: ProofEvent, statements: Sequence[Statement], size: ProofSize, seed: int = 0) -> EventQuery:
@@ -198,23 +249,31 @@ def prepare_query(event: ProofEvent, statements: Sequence[Statement], size: Proo
     situation = event.prepare(shapes)
     others = bystanders(shapes, statements, situation)
     before = [one for one in statements if one.id not in event.unassumed]
-    solver = LimitedSolver(seed, simple=True)
-    solver.add(*assumptions(before, values_before(situation, others)))
-    solver.add(*shapes.domain, *shapes.freshness_terms(situation.ghost), *situation.assumed)
-    return EventQuery(event, situation, others, solver)
+    there = values_before(situation, others)
+    alone = list(assumptions([one for one in before if one.id in ALONE], there))
+    rest = list(assumptions([one for one in before if one.id not in ALONE], there))
+    domain = (*shapes.domain, *shapes.freshness_terms(situation.ghost), *situation.assumed)
+    weaker = solver = LimitedSolver(seed, simple=True)
+    if situation.process is None and rest and alone:
+        solver = LimitedSolver(seed, simple=True)
+        solver.add(*alone, *rest, *domain)
+        weaker.add(*alone, *domain)
+    else:
+        solver.add(*alone, *rest, *domain)
+    assumed = frozenset(map(address, alone))
+    return EventQuery(event, situation, others, assumed, weaker, solver)
 
 
 def prove_event(event: ProofEvent, statements: Sequence[Statement], size: ProofSize, seed: int = 0) -> EventVerdict:
-    """Show that the event keeps every statement."""
+    """Show that the event keeps every statement; those that hold whatever clients send, from nothing but such."""
     began = time.perf_counter()
     query = prepare_query(event, statements, size, seed)
-    situation, others = query.situation, query.others
+    situation = query.situation
     after = [one for one in statements if one.id not in event.unproved]
-
-    def goals_after(happened: EventResult) -> Iterator[Goal]:
-        return proof_goals(after, situation, happened, others)
-
-    found = check_goals(query.solver, lambda: event.run(situation), goals_after)
+    goals = GoalMaker(after, situation, query).goals
+    stronger = None if query.weaker is query.solver else query.solver
+    alone = [one for one in after if one.id in ALONE]
+    found = check_goals(query.weaker, lambda: event.run(situation), goals, stronger, alone)
     refutations = tuple(
         Refutation(one.goal.statement, situation, one.result, one.goal.arguments, one.model) for one in found.broken
     )

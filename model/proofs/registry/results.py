@@ -1,19 +1,20 @@
 """The results of the proofs for readers: each theorem, the code it is about, and its bounds."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 
 from fencepost.model.classic.theorems.non_theorems import FALSE_THEOREMS
-from fencepost.model.classic.theorems.registry import REGISTRY, Theorem
+from fencepost.model.classic.theorems.registry import REGISTRY
 from fencepost.model.proofs.assignors.theorems import assignor_lemmas
 from fencepost.model.proofs.classic import kernel_proofs
 from fencepost.model.proofs.classic.counterexample import InductionCounterexample, decode_refutation
-from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize, initially_false, prove_event
+from fencepost.model.proofs.classic.induction import ALONE, STATEMENTS, ProofSize, initially_false, prove_event
 from fencepost.model.proofs.classic.proof_events import coordinator_events, member_events
 from fencepost.model.proofs.draining import theorems
 from fencepost.model.proofs.obligations import Lemma, LemmaResult, findings
+from fencepost.model.statement import Statement
 
 Progress = Callable[[str, int, int], None]
 """Told what is being proved, its number and how many there are."""
@@ -21,7 +22,8 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class TheoremResult:
-    """What became of a theorem: "proved", "refuted", "undecided" (the solver gave up) or "vacuous"."""
+    """What became of a theorem: "proved", "refuted", "undecided" (the solver gave up) or "vacuous"; or "unproved",
+    where it was not refuted itself but a statement that it rests on."""
 
     id: str
     sentence: str
@@ -32,6 +34,8 @@ class TheoremResult:
     longest: float = 0.0
     """The seconds of the longest query."""
     counterexamples: tuple[InductionCounterexample, ...] = ()
+    rests_on: tuple[str, ...] = ()
+    """The refuted statements that leave it unproved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,34 +78,52 @@ def inductive_results(size: ProofSize, seed: int, progress: Progress, mapper: Ma
         outcomes.append(outcome)
         following = names[min(len(outcomes), len(names) - 1)]
         progress(following, min(len(outcomes) + 1, len(names)), len(names))
-    broken = initially_false(STATEMENTS, size)
-    seconds = sum(outcome.seconds for outcome in outcomes)
+    yield from told_once(outcomes, initially_false(STATEMENTS, size), size)
+
+
+def told_once(
+    outcomes: Sequence[EventOutcome], initially_broken: tuple[str, ...], size: ProofSize
+) -> Iterator[TheoremResult]:
+    """Each refuted statement under its own name, a theorem or not; then every other theorem."""
+    examples = [example for one in outcomes for example in one.counterexamples]
+    refuted = {*initially_broken, *(example.statement for example in examples)}
+    theorems = {theorem.id: theorem for theorem in REGISTRY}
+    seconds, longest = sum(one.seconds for one in outcomes), max(one.longest for one in outcomes)
+
+    def result(one: Statement, verdict: str, rests_on: Iterable[str] = ()) -> TheoremResult:
+        excludes = theorems[one.id].excludes if one.id in theorems else ""
+        mine = tuple(example for example in examples if example.statement == one.id)
+        covers = coverage(one, size)
+        return TheoremResult(
+            one.id, one.sentence, verdict, covers, excludes, seconds, longest, mine, tuple(sorted(rests_on))
+        )
+
+    yield from (result(one, "refuted") for one in STATEMENTS if one.id in refuted)
     for theorem in REGISTRY:
-        yield result_of(theorem, outcomes, broken, size, seconds)
+        if theorem.id not in refuted:
+            base = ALONE if theorem.id in ALONE else {one.id for one in STATEMENTS}
+            yield result(theorem.statement, verdict_of(base, outcomes, refuted), base & refuted)
 
 
-def result_of(
-    theorem: Theorem, outcomes: Sequence[EventOutcome], broken: tuple[str, ...], size: ProofSize, seconds: float
-) -> TheoremResult:
-    """The theorem is proved if the whole induction is; it is only as good as the statements that it rests on."""
-    examples = tuple(example for one in outcomes for example in one.counterexamples)
-    verdict = "proved"
-    if any(one.undecided for one in outcomes):
-        verdict = "undecided"
+def verdict_of(base: Set[str], outcomes: Sequence[EventOutcome], refuted: Set[str]) -> str:
+    """What became of a theorem that is not refuted and is proved together with these statements."""
+    if base & refuted:
+        return "unproved"
     if not all(one.possible for one in outcomes):
-        verdict = "vacuous"
-    if examples or broken:
-        verdict = "refuted"
-    bounds = (
-        f"up to {size.slots} members and pending ids, {size.protocols} protocols each, partitions: {size.partitions}"
+        return "vacuous"
+    known = {one.id for one in STATEMENTS}
+    undecided = {name for one in outcomes for name in one.undecided}
+    return "undecided" if undecided & base or undecided - known else "proved"
+
+
+def coverage(one: Statement, size: ProofSize) -> str:
+    """What the proof of a statement is about."""
+    clients = "whatever clients send" if one.id in ALONE else "with clients that behave like the shipped member core"
+    return (
+        f"the shipped coordinator core {clients}, up to {size.slots} members and pending ids, {size.protocols}"
+        f" protocols each, partitions: {size.partitions}; any ids, generations, times and processes, messages lost,"
+        " late, twice or in any order, static members"
     )
-    covers = (
-        f"the shipped coordinator core with clients that behave like the shipped member core, {bounds};"
-        " any ids, generations, times and processes, messages lost, late, twice or in any order, static members"
-    )
-    mine = sorted(examples, key=lambda example: example.statement != theorem.id)
-    longest = max(one.longest for one in outcomes)
-    return TheoremResult(theorem.id, theorem.sentence, verdict, covers, theorem.excludes, seconds, longest, tuple(mine))
 
 
 _KERNEL = {one.kernel_id: one.sentence for one in REGISTRY if one.kernel_id}

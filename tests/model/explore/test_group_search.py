@@ -1,17 +1,28 @@
 """The group's world: pinned counts, its properties and witnesses, and the soundness of reductions."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
 
+from fencepost.model.classic.core import join_phase, sync, timers
 from fencepost.model.classic.core.membership import respond_to_commit
 from fencepost.model.classic.core.state import CommitRequest, Context, Group, Step
 from fencepost.model.classic.rules import RULES
+from fencepost.model.classic.theorems.step_statements import STEP_THEOREMS
 from fencepost.model.errors import Error
-from fencepost.model.explore.classic import group_model
+from fencepost.model.explore.classic import coordinator_steps
 from fencepost.model.explore.classic.group_system import group_system
-from fencepost.model.explore.classic.properties import EVERYONE_STABLE, NO_STALE_COMMIT, ONE_LEADER_ID, PROPERTIES
+from fencepost.model.explore.classic.properties import (
+    EVERYONE_STABLE,
+    NO_STALE_COMMIT,
+    ONE_LEADER_ID,
+    PROPERTIES,
+    REJOINED_OWNING,
+    TWO_GENERATIONS,
+)
 from fencepost.model.explore.classic.reductions import ReducedGroupModel
 from fencepost.model.explore.classic.state_layout import (
     Bounds,
@@ -20,6 +31,7 @@ from fencepost.model.explore.classic.state_layout import (
     ProcessState,
     untimed_member,
 )
+from fencepost.model.explore.classic.step_checks import ABOUT_COMMITS, ABOUT_STEPS, STALE_COMMIT_REFUSED, WITNESSES
 from fencepost.model.explore.engine import (
     Engine,
     apply_transition,
@@ -31,6 +43,7 @@ from fencepost.model.explore.engine import (
 from fencepost.model.explore.search import PlainSearch, Row, SearchProgress
 from fencepost.model.explore.transition_system import TransitionSystem, Value
 from fencepost.model.explore.transition_tables import TransitionTables
+from tests.model.proofs.mutation import mutant
 
 ONE = ModelConfig((untimed_member(),))
 TWO = ModelConfig((untimed_member(), untimed_member()), heartbeats=False)
@@ -132,7 +145,7 @@ def test_a_coordinator_that_forgets_generations_is_caught(engine: Engine, monkey
     def lenient(group: Group, request: CommitRequest, context: Context) -> Step:
         return respond_to_commit(group, request, Error.NONE, "commit.stable")
 
-    monkeypatch.setattr(group_model, "commit", lenient)
+    monkeypatch.setattr(coordinator_steps, "commit", lenient)
     found, _ = explore_system(group_system(ONE, Bounds(2, 2, 4, 2)), engine)
     (finding,) = found.violations
     assert finding.name == NO_STALE_COMMIT.name
@@ -194,3 +207,47 @@ def test_a_reduced_state_can_do_what_all_it_stands_for_can(config: ModelConfig, 
 
 def test_every_property_is_named_once() -> None:
     assert len({one.name for one in PROPERTIES}) == len(PROPERTIES)
+
+
+def test_every_statement_about_steps_has_a_property_and_a_witness() -> None:
+    named = {one.name for one in PROPERTIES}
+    assert {one.id for one in STEP_THEOREMS} <= named
+    assert {one.id for one in (*ABOUT_COMMITS, *ABOUT_STEPS)} <= WITNESSES.keys() <= named
+
+
+SEARCHED_BREAKS: tuple[tuple[Callable[..., Any], str, str, str], ...] = (
+    (sync.sync_completing, "request.member != group.leader", "False", "T8"),
+    (
+        join_phase.complete_join,
+        "emit(has_rejoined(slot), ",
+        "emit(and_(has_rejoined(slot), slot.id == group.leader), ",
+        "T12",
+    ),
+    (join_phase.try_complete_join, "all_joined(group)", "True", "T10"),
+    (
+        join_phase.current_response,
+        "ite(slot.id == group.leader, member_views(group), ())",
+        "member_views(group)",
+        "T16",
+    ),
+    (timers.expire_sync, "and_(is_member(slot), slot.unsynced)", "False", "T13"),
+    (join_phase.become_empty, "group.generation + 1", "0", "T17"),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("function", "before", "after", "broken"), SEARCHED_BREAKS)
+def test_a_broken_step_is_found_by_the_search(
+    function: Callable[..., Any], before: str, after: str, broken: str
+) -> None:
+    with mutant(function, before, after):
+        found, _ = explore_system(group_system(TWO, Bounds(2, 2, 3, 2)), limit=40_000)
+    assert broken in {finding.name for finding in found.violations}
+
+
+def test_what_a_world_cannot_show_is_not_shown() -> None:
+    tiny, _ = explore_system(group_system(ONE, TINY))
+    assert "T13" not in tiny.shown() and "T12" in tiny.shown()
+    longer, _ = explore_system(group_system(ONE, LONG))
+    assert {"T13", STALE_COMMIT_REFUSED} <= longer.shown()
+    assert {TWO_GENERATIONS.name, REJOINED_OWNING.name} <= {one.name for one in longer.discoveries}

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fencepost.model.classic.core.state import Context, Group, Step
-from fencepost.model.explore.classic import group_model
+from fencepost.model.explore.classic import coordinator_steps
 from fencepost.model.explore.classic.liveness import check_liveness
 from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
 
@@ -46,7 +46,7 @@ def test_a_sync_timer_that_does_nothing_is_noticed(monkeypatch: pytest.MonkeyPat
     def idle(group: Group, context: Context) -> Step:
         return Step(group, (), "timer.not-due")
 
-    monkeypatch.setattr(group_model, "expire_sync", idle)
-    monkeypatch.setattr(group_model, "expire_member", lambda group, index, context: idle(group, context))
+    monkeypatch.setattr(coordinator_steps, "expire_sync", idle)
+    monkeypatch.setattr(coordinator_steps, "expire_member", lambda group, index, context: idle(group, context))
     found = check_liveness(ONE, Bounds(1, 1, 2, 1))
     assert any(stall.alive == () for stall in found.stalls)

@@ -15,7 +15,7 @@ import pytest
 
 from fencepost.model.classic.core.state import Group
 from fencepost.model.classic.member import member as members
-from fencepost.model.explore.classic import group_model
+from fencepost.model.explore.classic import coordinator_steps, group_model
 from fencepost.model.explore.classic.group_system import group_system
 from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig
 from fencepost.model.explore.search import NO_LIMIT, PlainSearch
@@ -119,7 +119,8 @@ class CheckedHandlers:
         """While this lasts, the explored world runs on the twins."""
         with pytest.MonkeyPatch.context() as patch:
             for handler, event in COORDINATOR.items():
-                patch.setattr(group_model, handler, self.check_handler(event, getattr(group_model, handler)))
+                twin = self.check_handler(event, getattr(coordinator_steps, handler))
+                patch.setattr(coordinator_steps, handler, twin)
             own = {name: self.check_handler(event, getattr(members, name)) for name, event in MEMBERS.items()}
             patch.setattr(group_model, "members", SimpleNamespace(new_member=members.new_member, **own))
             yield

@@ -6,23 +6,15 @@ from typing import Any
 import pytest
 
 from fencepost.model.classic.core import join_phase, membership, sync
-from fencepost.model.classic.core.state import Group, Phase
+from fencepost.model.classic.core.state import Group, JoinRequest, Phase, SyncRequest
 from fencepost.model.classic.member import member
-from fencepost.model.classic.theorems.lemmas import (
-    group_empty,
-    group_generation,
-    group_ids,
-    group_instances,
-    group_leader,
-    group_parked,
-    join_response,
-    sync_timer,
-)
+from fencepost.model.classic.member.member import PartitionCommit
+from fencepost.model.classic.theorems.ghost_state import Process
 from fencepost.model.classic.theorems.non_theorems import one_assigned_id, one_leader_id, one_writer
-from fencepost.model.classic.theorems.ownership_lemmas import shared_protocol
-from fencepost.model.classic.theorems.statements import no_stale_commit, one_leader
-from fencepost.model.classic.theorems.step_statements import STEP_THEOREMS
+from fencepost.model.classic.theorems.statements import one_assignee
+from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
 from fencepost.model.logic import Truth
+from fencepost.model.proofs.classic import induction
 from fencepost.model.proofs.classic.counterexample import decode_refutation, replay_handler
 from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize, initially_false, prove_event
 from fencepost.model.proofs.classic.proof_events import ProofEvent, coordinator_events, member_events
@@ -31,21 +23,6 @@ from tests.model.proofs.mutation import mutant
 
 SMALL = ProofSize(slots=2, partitions=1)
 EVENTS = {event.name: event for event in (*coordinator_events(SMALL.slots), *member_events())}
-
-ALONE = (
-    one_leader,
-    no_stale_commit,
-    group_ids,
-    group_instances,
-    group_empty,
-    group_generation,
-    group_leader,
-    group_parked,
-    join_response,
-    sync_timer,
-    shared_protocol,
-    *STEP_THEOREMS,
-)
 
 MUTANTS: list[tuple[Callable[..., Any], str, str, str, set[str]]] = [
     (membership.commit, "request.generation != group.generation", "False", "commit", {"T2"}),
@@ -91,7 +68,20 @@ def test_every_event_keeps_every_statement(event: ProofEvent) -> None:
 @pytest.mark.parametrize("event", tuple(coordinator_events(SMALL.slots)), ids=lambda event: event.name)
 def test_the_coordinator_alone_keeps_one_leader_no_stale_commit_and_what_is_said_of_steps(event: ProofEvent) -> None:
     """Whatever clients send: nothing is assumed of requests."""
-    assert prove_event(event, ALONE, SMALL).refutations == ()
+    assert prove_event(event, WHATEVER_CLIENTS_SEND, SMALL).refutations == ()
+
+
+def test_no_statement_that_is_proved_whatever_clients_send_is_about_clients() -> None:
+    about = {kind for one in WHATEVER_CLIENTS_SEND for kind in one.subjects}
+    assert about.isdisjoint({Process, JoinRequest, SyncRequest, PartitionCommit})
+
+
+def test_what_holds_whatever_clients_send_rests_on_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A statement about clients that is asked of the weaker assumptions is refuted."""
+    assert prove_event(EVENTS["sync"], STATEMENTS, SMALL).refutations == ()
+    monkeypatch.setattr(induction, "ALONE", induction.ALONE | {one_assignee.id})
+    verdict = prove_event(EVENTS["sync"], STATEMENTS, SMALL)
+    assert {one.statement.id for one in verdict.refutations} == {one_assignee.id}
 
 
 @pytest.mark.slow

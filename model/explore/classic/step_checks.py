@@ -1,0 +1,149 @@
+"""The theorems about steps, checked of every step of the coordinator that a search takes, and what each step shows.
+
+A statement of the form "if this then that" holds of a step without "this" and says nothing there. So each has a
+witness: a step or a state in which it says something. A search that meets none of them has shown nothing.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from fencepost.model.classic.core.member_table import is_member
+from fencepost.model.classic.core.state import (
+    CommitResponse,
+    CoreResponse,
+    HeartbeatResponse,
+    JoinResponse,
+    NoResponse,
+    Phase,
+    SyncResponse,
+)
+from fencepost.model.classic.member.member import MemberRequest, PartitionCommit
+from fencepost.model.classic.theorems import registry
+from fencepost.model.classic.theorems.ghost_state import CommitAccepted, has_member
+from fencepost.model.classic.theorems.step_statements import (
+    STEP_THEOREMS,
+    CoordinatorStep,
+    TimerExpiry,
+    TimerKind,
+    begins_generation,
+    is_about,
+    no_commit_before_assignment,
+)
+from fencepost.model.errors import Error
+
+ABOUT_STEPS = tuple(one for one in STEP_THEOREMS if one.subjects == (CoordinatorStep,))
+ABOUT_COMMITS = (no_commit_before_assignment,)
+"""What is said of commits that members send: none of them is without a generation."""
+STALE_COMMIT_REFUSED = "stale-commit-refused"
+
+
+@dataclass(frozen=True, slots=True)
+class StepFindings:
+    """The theorem that a step breaks, empty for none, and the witnesses that the step is."""
+
+    violated: str = ""
+    shown: tuple[str, ...] = ()
+
+
+def judge_step(step: CoordinatorStep, request: MemberRequest | None) -> StepFindings:
+    """Check the theorems of a step; `request` is what the member sent, None for a timer."""
+    accepted = isinstance(request, PartitionCommit) and has_error(step, CommitResponse, Error.NONE)
+    broken = [one.id for one in ABOUT_STEPS if not one.holds(step)]
+    if accepted:
+        acceptance = CommitAccepted(step.before, cast(PartitionCommit, request))
+        broken += [one.id for one in ABOUT_COMMITS if not one.holds(acceptance)]
+    shown = [name for name, witness in WITNESSES.items() if witness(step)]
+    if isinstance(request, PartitionCommit) and is_stale(step, request):
+        shown += [registry.NO_STALE_COMMIT.search_name, STALE_COMMIT_REFUSED]
+    return StepFindings(next(iter(broken), ""), tuple(shown))
+
+
+def has_error(step: CoordinatorStep, kind: type[CoreResponse], error: Error) -> bool:
+    """The step has a response of this kind with this error."""
+    given = [one.response for one in step.outputs if isinstance(one.response, kind)]
+    return any(not isinstance(one, NoResponse) and one.error == error for one in given)
+
+
+def is_stale(step: CoordinatorStep, commit: PartitionCommit) -> bool:
+    """A commit of a member of the group under an older generation, which is refused."""
+    request = commit.request
+    older = 0 <= request.generation < step.before.generation
+    return (
+        older and has_member(step.before, request.member) and has_error(step, CommitResponse, Error.ILLEGAL_GENERATION)
+    )
+
+
+def accepts_commit(step: CoordinatorStep) -> bool:
+    """A commit is accepted."""
+    return has_error(step, CommitResponse, Error.NONE)
+
+
+def tells_of_generation(step: CoordinatorStep) -> bool:
+    """A member is told of a generation and its leader."""
+    return has_error(step, JoinResponse, Error.NONE)
+
+
+def hands_out_assignment(step: CoordinatorStep) -> bool:
+    """A member is handed an assignment that names something."""
+    responses = [one.response for one in step.outputs if isinstance(one.response, SyncResponse)]
+    return any(one.assignment is not None and any(one.assignment) for one in responses)
+
+
+def is_timer_with_effect(step: CoordinatorStep) -> bool:
+    """A timer fires and changes something."""
+    return isinstance(step.input, TimerExpiry) and step.after is not step.before
+
+
+def is_sync_timer_with_effect(step: CoordinatorStep) -> bool:
+    """The sync timer ends a generation, with somebody to remove."""
+    fired = isinstance(step.input, TimerExpiry) and step.input.kind is TimerKind.SYNC
+    late = any(is_member(slot) and slot.unsynced for slot in step.before.slots)
+    return fired and late and step.after.phase != step.before.phase
+
+
+def ends_join_phase_early(step: CoordinatorStep) -> bool:
+    """A join phase ends without its timer."""
+    fired = isinstance(step.input, TimerExpiry) and step.input.kind is TimerKind.JOIN
+    return not fired and step.before.phase == Phase.PREPARING != step.after.phase
+
+
+def begins_with_others(step: CoordinatorStep) -> bool:
+    """A generation begins, and the input is not from each of its members."""
+    slots = enumerate(step.before.slots)
+    return begins_generation(step) and any(is_member(one) and not is_about(step.input, at, one) for at, one in slots)
+
+
+def answers_parked_join(step: CoordinatorStep) -> bool:
+    """A generation begins for a member that waited for it."""
+    return begins_generation(step) and any(slot.join != 0 for slot in step.before.slots)
+
+
+def keeps_leader(step: CoordinatorStep) -> bool:
+    """A generation begins, and its leader led the one before."""
+    led = step.before.leader is not None and has_member(step.before, step.before.leader)
+    return begins_generation(step) and led and step.after.leader == step.before.leader
+
+
+def tells_members(step: CoordinatorStep) -> bool:
+    """Somebody is told of the members."""
+    responses = [one.response for one in step.outputs if isinstance(one.response, JoinResponse)]
+    return any(view.id is not None for one in responses for view in one.members)
+
+
+WITNESSES: Mapping[str, Callable[[CoordinatorStep], bool]] = {
+    registry.ONE_LEADER.search_name: tells_of_generation,
+    registry.NO_FOREIGN_COMMIT.search_name: accepts_commit,
+    "T2-awaited": accepts_commit,
+    "T8": hands_out_assignment,
+    "T9": is_timer_with_effect,
+    "T10": ends_join_phase_early,
+    "T11": begins_with_others,
+    "T12": answers_parked_join,
+    "T13": is_sync_timer_with_effect,
+    "T14": keeps_leader,
+    "T15": lambda step: has_error(step, HeartbeatResponse, Error.NONE),
+    "T16": tells_members,
+    "T17": lambda step: step.after.generation > step.before.generation,
+}
+"""By the name of a property: the steps of which it says something."""

@@ -1,0 +1,138 @@
+"""Give a sample of the core's mutants to `prove` and `explore` alone, and write what they find to a table.
+
+python -m tests.acceptance.core_sample [--count N]
+
+The sample is drawn by a committed seed. Each run goes on with the next N that the table lacks: it can be made in parts.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from fencepost.conformance.zoo.mutation.module_copies import load_changed
+from fencepost.conformance.zoo.mutation.mutants import Mutant
+from tests.acceptance.framework import Figure, exactly, without_threshold
+from tests.model.mutants import results
+from tests.model.mutants.core import LoadedMutant, core_mutants, function_of
+from tests.model.mutants.proving import functions_proved, prove_events
+
+SEED, SIZE = 17, 200
+FILE = Path(__file__).parent / "results" / "core_sample.json"
+EXPLORATION = "fencepost.conformance.run.classic.exploration"
+EVERY = 40
+"""One in so many is judged again by the check."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleVerdict:
+    """What `prove` and `explore` say of a mutant: the first refuted event with its statements, and the properties that
+    a search finds violated. `stops` says where the mutant cannot be run at all."""
+
+    proof: Mapping[str, list[str]] = field(default_factory=dict)
+    search: list[str] = field(default_factory=list)
+    stops: str = ""
+
+    @property
+    def is_refuted(self) -> bool:
+        """One of the two commands would not exit 0."""
+        return bool(self.proof or self.search or self.stops)
+
+
+@cache
+def sample() -> tuple[Mutant, ...]:
+    """The mutants of the sample."""
+    return tuple(Random(SEED).sample(core_mutants(), SIZE))
+
+
+def judge(mutant: Mutant) -> SampleVerdict:
+    """Give the mutant to the proof, at two slots and one partition, and to the default search if that is silent."""
+    try:
+        loaded = LoadedMutant(mutant)
+    except Exception as error:
+        return SampleVerdict(stops=f"it does not load: {type(error).__name__}")
+    function = function_of(mutant)
+    events = [name for name, run in functions_proved().items() if function is None or function in run]
+    proof = prove_events(loaded, events)
+    if proof.broken or proof.stops:
+        return SampleVerdict(dict(proof.broken), stops="" if proof.broken else proof.stops)
+    return SampleVerdict(search=search(loaded))
+
+
+def search(loaded: LoadedMutant) -> list[str]:
+    """The properties that the default search finds violated."""
+    exploration: Any = load_changed(loaded.changed, (EXPLORATION,), loaded.shared)[EXPLORATION]
+    try:
+        found = exploration.run_exploration(exploration.Instance(), ignore, ignore, ignore)
+    except Exception as error:
+        return [f"the search stops: {type(error).__name__}"]
+    return [one.property.name for one in found.results if one.verdict not in ("holds", "seen")]
+
+
+def ignore(_: object) -> None:
+    """Progress that nobody looks at."""
+
+
+def read_table(file: Path = FILE) -> dict[str, SampleVerdict]:
+    """The verdicts so far."""
+    rows = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return {name: SampleVerdict(**row) for name, row in rows.items()}
+
+
+def write_table(verdicts: Mapping[str, SampleVerdict], file: Path = FILE) -> None:
+    """Write the verdicts in the order of the sample."""
+    rows = {one.name: asdict(verdicts[one.name]) for one in sample() if one.name in verdicts}
+    file.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+def explanations(verdicts: Mapping[str, SampleVerdict]) -> dict[str, str]:
+    """Why each mutant that is not refuted is not: what the comparison with the core says of it, one by one."""
+    known = results.read()
+    silent = [name for name, verdict in verdicts.items() if not verdict.is_refuted]
+    reasons = {
+        results.EQUIVALENT: "no different answer in an exhaustive comparison",
+        results.TOUR: "a different answer that breaks no theorem",
+        results.REFUTED: "refuted only with other assumptions",
+    }
+    return {name: reasons[known[name].verdict] for name in silent if name in known and known[name].verdict in reasons}
+
+
+def check_core_sample(_: Path) -> Iterator[Figure]:
+    """The table of the sample: complete, of this core, and the same where it is judged again."""
+    verdicts = read_table()
+    names = [one.name for one in sample()]
+    refuted = sum(one.is_refuted for one in verdicts.values())
+    explained = explanations(verdicts)
+    again = [one for one in sample()[::EVERY] if one.name in verdicts]
+    yield exactly("mutants in the table", len(verdicts), SIZE)
+    yield exactly("rows that are not of the sample", len(verdicts.keys() - set(names)), 0)
+    yield exactly("verdicts other than in the table", sum(judge(one) != verdicts[one.name] for one in again), 0)
+    yield without_threshold("verdicts made again", len(again))
+    yield without_threshold("refuted by the proof", sum(bool(one.proof or one.stops) for one in verdicts.values()))
+    yield without_threshold("found by the search alone", sum(bool(one.search) for one in verdicts.values()))
+    yield exactly("neither, and not explained", len(verdicts) - refuted - len(explained), 0)
+    for name, reason in explained.items():
+        yield without_threshold(name, reason)
+
+
+def main() -> int:
+    """Judge the next mutants of the sample."""
+    parser = argparse.ArgumentParser(prog="python -m tests.acceptance.core_sample", description=__doc__)
+    parser.add_argument("--count", metavar="N", type=int, default=SIZE, help="how many to judge now (default: all)")
+    verdicts = read_table()
+    missing = [one for one in sample() if one.name not in verdicts][: parser.parse_args().count]
+    for mutant in missing:
+        verdicts[mutant.name] = judge(mutant)
+        write_table(verdicts)
+        print(f"{mutant.name}: {verdicts[mutant.name]}", file=sys.stderr, flush=True)
+    print(f"{len(verdicts)} of {SIZE} judged, {sum(one.is_refuted for one in verdicts.values())} refuted")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
