@@ -64,8 +64,8 @@ def run_command(options: argparse.Namespace, console: Console) -> int:
     command: Callable[[argparse.Namespace, Console], int] = options.run
     try:
         return command(options, console)
-    except KeyboardInterrupt:
-        return console.interrupt()
+    except KeyboardInterrupt as interrupt:
+        return console.interrupt(str(interrupt))
     except UsageError as error:
         console.complain(f"fencepost {error.command}: {error} (see fencepost {error.command} --help)")
         return 2

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 MAX_LINE = 500
 """The longest line about an error, in characters: ids and keys in a file may have any length."""
+INTERRUPTED_EARLY = "interrupted before anything was judged"
 _KEPT = MAX_LINE // 2 - 3
 
 
@@ -58,11 +59,11 @@ class Console:
         self.log(reason if isinstance(reason, str) else error_line(reason))
         return ExitCode.COULD_NOT_RUN
 
-    def interrupt(self) -> int:
-        """Complain of Ctrl-C; returns the exit code of a command that was cut short."""
+    def interrupt(self, reason: str = "") -> int:
+        """Say why a command was cut short and reports nothing; returns its exit code."""
         from fencepost.conformance.results import ExitCode
 
-        self.log("interrupted before anything was judged")
+        self.log(reason or INTERRUPTED_EARLY)
         return ExitCode.INCONCLUSIVE
 
     @contextmanager

@@ -11,6 +11,8 @@ T = TypeVar("T")
 _Handler = Callable[[int, FrameType | None], Any]
 MAX_REQUESTS = 2
 """So many signals ask a run to end; the next one ends it where it is."""
+BROKEN_OFF = "broken off by a third signal: no report has what was judged"
+"""The message of the `KeyboardInterrupt` for that one."""
 
 
 def ending_signals() -> list[signal.Signals]:
@@ -69,7 +71,7 @@ async def _cancel_on_signals(work: Coroutine[Any, Any, T]) -> T:
         nonlocal seen
         seen += 1
         if seen > MAX_REQUESTS:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(BROKEN_OFF)
         name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
         loop.call_soon_threadsafe(task.cancel, StopRequest(EndKind.INTERRUPTED, f"interrupted by {name}"))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fencepost.conformance.badges.drawing import render_badge
-from fencepost.conformance.cli.console import Console, error_line
+from fencepost.conformance.cli.console import INTERRUPTED_EARLY, Console, error_line
 from fencepost.conformance.events import RunEvent, RunFinished
 from fencepost.conformance.pages.html_page import to_html
 from fencepost.conformance.pages.markdown import to_markdown
@@ -90,7 +90,7 @@ def write_output(path: Path, text: str, console: Console) -> bool:
 def ending_of(error: BaseException) -> Ending:
     """How a run ended before anything was judged, by the error that it raised."""
     if isinstance(error, KeyboardInterrupt):
-        return Ending(EndKind.INTERRUPTED, "interrupted before anything was judged")
+        return Ending(EndKind.INTERRUPTED, str(error) or INTERRUPTED_EARLY)
     return Ending(EndKind.NOT_STARTED, error_line(error))
 
 

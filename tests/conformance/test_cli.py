@@ -14,6 +14,7 @@ from fencepost._command import find_mistyped_target
 from fencepost.adapters.target import TargetError
 from fencepost.adapters.wire.target import parse_target
 from fencepost.conformance.cli import COMMANDS, main
+from fencepost.conformance.cli.interruption import BROKEN_OFF
 from fencepost.conformance.cli.test import NO_TARGET
 from fencepost.conformance.plan import Plan, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import ProfileError
@@ -139,6 +140,13 @@ def test_ctrl_c_before_anything_was_judged(command: list[str], capsys: Capture) 
     assert main(command, FakeRunner(error=KeyboardInterrupt())) == 3
     output = capsys.readouterr()
     assert (output.out, output.err) == ("", "fencepost: interrupted before anything was judged\n")
+
+
+def test_a_third_signal_says_that_what_was_judged_is_lost(tmp_path: Path, capsys: Capture) -> None:
+    report = tmp_path / "r.json"
+    assert main(["test", "bundled", "--json", str(report)], FakeRunner(error=KeyboardInterrupt(BROKEN_OFF))) == 3
+    assert capsys.readouterr().err == f"fencepost: {BROKEN_OFF}\n"
+    assert json.loads(report.read_text())["ended"]["reason"] == BROKEN_OFF
 
 
 @pytest.mark.parametrize(
@@ -324,6 +332,7 @@ def test_usage_errors_and_help_import_the_command_line_alone(command: str) -> No
         "test",
         "record",
         "importing",
+        "corpus_commands",
         COMMANDS.get(command, ("",))[0],
     }
     light = {"fencepost.conformance", *(f"fencepost.conformance.cli.{name}".rstrip(".") for name in own)}
