@@ -1,4 +1,4 @@
-"""The README: its commands run and print what it shows, its numbers and its picture are computed."""
+"""The README: its commands run and print the text that it shows, its numbers and its picture are computed."""
 
 import json
 import re
@@ -33,7 +33,7 @@ def runnable_line(line: str) -> str:
 
 
 def run_command(command: Command, folder: Path, environment: dict[str, str]) -> None:
-    """Run a command; what it prints is what the README shows."""
+    """Run a command and compare its output with the README."""
     done = run_line(runnable_line(command.line), folder, environment)
     assert done.returncode == command.code, f"{command.line}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
     assert missing_lines(command.shown, done.stdout) == [], f"{command.line}\n{done.stdout[-6000:]}"

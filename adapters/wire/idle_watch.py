@@ -1,4 +1,4 @@
-"""Looks at what a target uses while the kit asks it nothing."""
+"""Measures the CPU time and the output of a target while the kit sends it no request."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,8 +19,8 @@ NameGroups = Callable[[], Awaitable[Sequence[str]]]
 
 
 class IdleWatch:
-    """What a target that the kit starts and kills does while it is idle; of another one nobody knows whether it is
-    idle, and it is not watched."""
+    """Measures an idle target that the kit starts and kills. Any other target may serve other clients, and is not
+    watched."""
 
     def __init__(self, process_control: ProcessControl | None) -> None:
         self._process_control = process_control

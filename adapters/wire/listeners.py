@@ -1,4 +1,4 @@
-"""The processes of this machine that listen at an address, as Linux tells in /proc; elsewhere none are found."""
+"""The processes of this machine that listen at an address, from /proc of Linux; none elsewhere."""
 
 import os
 import socket

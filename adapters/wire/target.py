@@ -179,7 +179,7 @@ class KafkaTarget:
         return loop.time() - begun
 
     async def watch_idle(self, when: str) -> None:
-        """Look at what the target uses while nobody asks it anything, if the kit starts and kills it; note too much in
+        """Measure the idle target if the kit starts and kills it; note CPU time or output beyond the limits in
         `idle_findings` if it is seen twice. `when` is a phrase such as "after the scenarios"."""
         await self._look_at_idle(when, CALM_WINDOWS)
 

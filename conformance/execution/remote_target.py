@@ -17,7 +17,7 @@ class RemoteTarget(Target, Protocol):
         ...
 
     async def watch_idle(self, when: str) -> None:
-        """Look at what it does while nobody asks it anything; `when` is a phrase such as "after the scenarios"."""
+        """Measure the idle target; `when` is a phrase such as "after the scenarios"."""
         ...
 
     async def open_idle_connections(self, connections: int) -> None:

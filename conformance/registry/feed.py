@@ -13,8 +13,8 @@ NO_DATE = "1970-01-01T00:00:00Z"
 
 def to_feed(entries: Sequence[RegistryEntry]) -> str:
     """The feed. Its ids stay the same wherever the site is; its links are relative to the feed."""
-    newest = sorted(entries, key=lambda entry: (started(entry), entry.path), reverse=True)[:MAX_ENTRIES]
-    updated = started(newest[0]) if newest else NO_DATE
+    newest = sorted(entries, key=lambda entry: (format_start(entry), entry.path), reverse=True)[:MAX_ENTRIES]
+    updated = format_start(newest[0]) if newest else NO_DATE
     lines = [
         '<?xml version="1.0" encoding="utf-8"?>',
         '<feed xmlns="http://www.w3.org/2005/Atom">',
@@ -35,13 +35,13 @@ def entry_lines(entry: RegistryEntry) -> Iterator[str]:
     yield "<entry>"
     yield f"<id>urn:fencepost:registry:{clean(entry.path.replace('/', ':'))}</id>"
     yield f"<title>{clean(entry.about.name)} {clean(entry.version)}</title>"
-    yield f"<updated>{started(entry)}</updated>"
+    yield f"<updated>{format_start(entry)}</updated>"
     yield f'<link rel="alternate" type="text/html" href="{clean(entry.path)}/index.html"/>'
     yield f"<summary>{clean(outcome_line(entry.report))}</summary>"
     yield "</entry>"
 
 
-def started(entry: RegistryEntry) -> str:
+def format_start(entry: RegistryEntry) -> str:
     """When the run of an entry began (RFC 3339)."""
     origin = entry.report.provenance
     return clean(origin.started) if origin is not None and origin.started else NO_DATE

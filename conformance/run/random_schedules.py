@@ -1,4 +1,4 @@
-"""The last stage of a run: random schedules, then shorter ones of those that violate what no scenario violates."""
+"""The last stage of a run: random schedules, then the shrinking of those with violations that no scenario shows."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

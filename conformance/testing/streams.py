@@ -62,7 +62,7 @@ class StreamCoordinator:
         self._correlation_id = 0
 
     async def handle(self, api: str, version: int, body: Mapping[str, Any], client_id: str | None) -> Mapping[str, Any]:
-        """As `AsyncCoordinator.handle`; what is odd about the bytes is in the body. Raises `StreamError`, and what the
+        """As `AsyncCoordinator.handle`; remarks about odd bytes are in the body. Raises `StreamError`, and what the
         server raises."""
         connection = self._idle.pop() if self._idle else _MemoryConnection(self._serve)
         self._correlation_id += 1
@@ -115,7 +115,7 @@ class _MemoryConnection:
 
 
 class _MemoryTransport(asyncio.Transport):
-    """The server's end of a connection in this process: what it writes is what the client reads."""
+    """The server's end of a connection in this process: the client reads the bytes that it writes."""
 
     def __init__(self, protocol: asyncio.StreamReaderProtocol, responses: asyncio.StreamReader) -> None:
         super().__init__(extra={"peername": ("127.0.0.1", 0)})

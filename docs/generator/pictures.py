@@ -38,12 +38,12 @@ def draw_picture(name: str, docs: Path) -> str:
     """The picture of a name as an SVG file: `finding`, `timeline` and `coverage` are of the examples under `docs`, any
     other is the name of a scenario. Raises `KeyError` for a scenario that there is none of."""
     if name == FINDING:
-        return standalone(draw_finding(docs))
+        return make_standalone(draw_finding(docs))
     if name == TIMELINE:
-        return standalone(draw_incident(docs))
+        return make_standalone(draw_incident(docs))
     if name == COVERAGE:
-        return standalone(draw_seen_transitions(docs))
-    return standalone(draw_scenario(name))
+        return make_standalone(draw_seen_transitions(docs))
+    return make_standalone(draw_scenario(name))
 
 
 def draw_scenario(name: str) -> str:
@@ -109,7 +109,7 @@ def draw_seen_transitions(docs: Path) -> str:
     return draw_coverage(coverage)
 
 
-def standalone(svg: str) -> str:
+def make_standalone(svg: str) -> str:
     """An SVG element as a file of its own, with the colours of the kit's pages on their own ground."""
     style = files(pages).joinpath("style.css").read_text(encoding="utf-8")
     head, _, rest = svg.partition(">")

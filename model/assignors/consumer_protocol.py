@@ -1,4 +1,4 @@
-"""What members and assignors write into JoinGroup and SyncGroup: subscriptions, assignments, user data.
+"""The formats that members and assignors write into JoinGroup and SyncGroup: subscriptions, assignments, user data.
 
 All but user data begin with a version. A version newer than the known ones is read by the newest known layout, and
 surplus bytes are left alone (WIRE-02). User data of `sticky` and `cooperative-sticky` have no version; whatever cannot
@@ -42,7 +42,7 @@ def decode_subscription(data: bytes) -> Subscription:
     body = _decode_versioned(SUBSCRIPTION, data)
     owned = body.get("owned_partitions", [])
     generation, rack = body.get("generation_id", NO_GENERATION), body.get("rack_id")
-    return Subscription(tuple(body["topics"]), body["user_data"], _flatten(owned), generation, rack)
+    return Subscription(tuple(body["topics"]), body["user_data"], _partitions_in(owned), generation, rack)
 
 
 def encode_assignment(
@@ -58,7 +58,7 @@ def decode_assignment(data: bytes) -> tuple[TopicPartition, ...]:
 
     No bytes at all are the assignment of nothing: a member that the leader left out gets them.
     """
-    return _flatten(_decode_versioned(ASSIGNMENT, data)["assigned_partitions"]) if data else ()
+    return _partitions_in(_decode_versioned(ASSIGNMENT, data)["assigned_partitions"]) if data else ()
 
 
 def encode_sticky_user_data(partitions: Iterable[TopicPartition], generation: int | None) -> bytes:
@@ -80,7 +80,7 @@ def decode_sticky_user_data(data: bytes | None) -> tuple[tuple[TopicPartition, .
         decoded = decode_body(STICKY_USER_DATA, version, data)
         if _fault_of(decoded) is None:
             body = decoded.body
-            return _flatten(body["previous_assignment"]), body.get("generation", NO_GENERATION)
+            return _partitions_in(body["previous_assignment"]), body.get("generation", NO_GENERATION)
     return None
 
 
@@ -125,6 +125,6 @@ def _group_by_topic(partitions: Iterable[TopicPartition]) -> list[Body]:
     return [{"topic": topic, "partitions": each} for topic, each in numbers.items()]
 
 
-def _flatten(topics: Iterable[Body]) -> tuple[TopicPartition, ...]:
+def _partitions_in(topics: Iterable[Body]) -> tuple[TopicPartition, ...]:
     """The inverse of `_group_by_topic`."""
     return tuple((each["topic"], number) for each in topics for number in each["partitions"])

@@ -1,4 +1,4 @@
-"""What assignors promise, as checks of any assignment, whoever made it (member.md 5.1, P1 to P6).
+"""The properties of assignors, as checks of any assignment (member.md 5.1, P1 to P6).
 
 A check takes the members, the topics and the assignment, and yields a sentence for each place where the property is
 broken. `broken_properties` applies those checks that an assignor of a well-known name has to pass. Properties of
@@ -98,19 +98,19 @@ def find_doubles(members: Members, cluster: ClusterTopics, assignment: Assignmen
 def find_unassigned(members: Members, cluster: ClusterTopics, assignment: Assignment) -> Iterator[str]:
     """Partitions of subscribed topics that no member has (P3)."""
     yield from (
-        f"{topic}-{number} is assigned to no member" for topic, number in _unassigned(members, cluster, assignment)
+        f"{topic}-{number} is assigned to no member" for topic, number in _list_unassigned(members, cluster, assignment)
     )
 
 
 def find_needlessly_withheld(members: Members, cluster: ClusterTopics, assignment: Assignment) -> Iterator[str]:
     """Partitions that no member has, although no member has to give them up first (P3, cooperative)."""
     group = make_sticky_group(members, cluster, cooperative_claim)
-    for topic, number in _unassigned(members, cluster, assignment):
+    for topic, number in _list_unassigned(members, cluster, assignment):
         if group.owners[group.index.codes[topic][number]] == NO_OWNER:
             yield f"{topic}-{number} is withheld, but no member owns it"
 
 
-def _unassigned(members: Members, cluster: ClusterTopics, assignment: Assignment) -> Iterator[TopicPartition]:
+def _list_unassigned(members: Members, cluster: ClusterTopics, assignment: Assignment) -> Iterator[TopicPartition]:
     assigned = {partition for partitions in assignment.values() for partition in partitions}
     for topic in participating_topics(members, cluster):
         yield from ((topic, n) for n in range(cluster.partitions[topic]) if (topic, n) not in assigned)

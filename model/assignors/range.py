@@ -105,7 +105,7 @@ class _Shares:
             self.extra -= 1
 
     def give_the_rest(self) -> None:
-        """Give what nobody has to the subscribers in order."""
+        """Give the partitions without an owner to the subscribers in order."""
         rest = [number for number, owner in enumerate(self.owners) if owner == NOBODY]
         begin = 0
         for position in range(len(self.taken)):

@@ -1,4 +1,4 @@
-"""Several rounds of an assignor: members get an assignment, give up what they lost, and join again."""
+"""Several rounds of an assignor: members get an assignment, give up partitions, and join again."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""What both branches of the sticky assignors start from: members and partitions as numbers, claims, racks."""
+"""The input of both branches of the sticky assignors: members and partitions as numbers, claims, racks."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The queue of completed fetches: what today's Java client drains (KIP-41 as it was built, KAFKA-3007).
+"""The queue of completed fetches: the one that today's Java client drains (KIP-41 as it was built, KAFKA-3007).
 
 Each response to a fetch adds, at the tail, the records of each partition that has some. A poll drains the head, then
 the next, until it has its limit. While records of a partition are in the queue, no fetch is sent for it.

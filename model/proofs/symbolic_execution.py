@@ -120,8 +120,8 @@ class PathDecisions:
         return True
 
     def _find_instance(self, term: Term) -> tuple[bool, z3.ModelRef | None]:
-        """Whether the term is possible, and an instance if the solver has one; what it cannot tell counts as
-        possible."""
+        """Whether the term is possible, and an instance if the solver has one; an undecided
+        term counts as possible."""
         response = self.solver.check(term)
         return response != z3.unsat, self.solver.model() if response == z3.sat else None
 

@@ -1,4 +1,4 @@
-"""Give a sample of the core's mutants to `prove` and `explore` alone, and write what they find to a table.
+"""Give a sample of the core's mutants to `prove` and `explore` alone, and write the outcomes to a table.
 
 python -m tests.acceptance.core_sample [--count N]
 

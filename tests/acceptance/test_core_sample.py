@@ -1,4 +1,4 @@
-"""The sample of mutants is the same each time, its table is read back, and what is not refuted is explained."""
+"""The sample of mutants is the same each time, its table is read back, and survivors are explained."""
 
 from pathlib import Path
 

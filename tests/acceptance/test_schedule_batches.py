@@ -1,4 +1,4 @@
-"""Batches of random schedules: which are played, and what their reports amount to."""
+"""Batches of random schedules: the choice of those to play, and the sum of their reports."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The watch of an idle target: what it says, when it asks for groups, and when it looks again."""
+"""The watch of an idle target: its findings, when it asks for groups, and when it looks again."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What the pytest plugin costs: the start of an unrelated test suite with it and without it, and the cases on the
+"""The costs of the pytest plugin: the start of an unrelated test suite with it and without it, and the cases on the
 bundled coordinator in one process and in two workers.
 
 Run with `python -m tests.benchmarks.plugin`; `--pairs`, `--no-cases` and `--json FILE` are optional. The two starts of

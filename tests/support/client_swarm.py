@@ -1,4 +1,4 @@
-"""Several reference clients against the model's coordinator on virtual time, and what has to hold of them.
+"""Several reference clients against the model's coordinator on virtual time, and the properties of their runs.
 
 Every client has a connection of its own that keeps the order of messages. A schedule is a list of `SwarmEvent`s. After
 it comes a fair time: messages arrive, applications poll, listeners return, and nothing else happens.

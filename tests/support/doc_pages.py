@@ -1,4 +1,4 @@
-"""The documents as what a reader does: their code blocks in order, run in a folder of their own."""
+"""The documents as steps of a reader: their code blocks in order, run in a folder of their own."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for what assignors take: subscriptions, claims, members, topics."""
+"""Hypothesis strategies for the input of assignors: subscriptions, claims, members, topics."""
 
 from hypothesis import strategies as st
 

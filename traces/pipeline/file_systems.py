@@ -1,5 +1,6 @@
-"""Input files by URI (`s3://`, `gs://`, `hdfs://` and what else Arrow has): listed here, and read by workers where they
-are. Credentials and endpoints are those of the environment, for S3 the usual `AWS_` variables.
+"""Input files by URI (`s3://`, `gs://`, `hdfs://` and others that Arrow has): listed here, and read by workers.
+
+Credentials and endpoints are those of the environment, for S3 the usual `AWS_` variables.
 """
 
 import io

@@ -58,7 +58,7 @@ def assign_manually(client: Client, given: AssignManually) -> ClientStep:
 
 
 def receive_metadata(client: Client, topics: TopicCounts) -> ClientStep:
-    """The client learns what topics there are; the next poll finds out what follows for the group."""
+    """Store the topics of the cluster; the next poll compares them with those of the last JoinGroup."""
     client = evolve(client, metadata=tuple(sorted(topics)))
     if client.pattern is None:
         return ClientStep(client, (), ("client.metadata",))

@@ -1,4 +1,4 @@
-"""The coordinator: how a client finds it, loses it, and gives up what it asked it for (member.md 1.2, 1.5)."""
+"""The coordinator: how a client finds it, loses it, and gives up its unanswered requests (member.md 1.2, 1.5)."""
 
 from fencepost.model.classic.member import member as core
 from fencepost.model.classic.member.client import (

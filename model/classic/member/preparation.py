@@ -1,4 +1,4 @@
-"""Before JoinGroup: whether the client has to join, and what it gives up first (member.md 1.2, 2.2)."""
+"""Before JoinGroup: whether the client has to join, and the partitions that it gives up first (member.md 1.2, 2.2)."""
 
 from fencepost.model.classic.member import member as core
 from fencepost.model.classic.member.client import (

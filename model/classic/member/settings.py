@@ -1,4 +1,4 @@
-"""What a client is configured with: assignors and the rebalance protocol that they allow, timeouts, and its dialect."""
+"""The configuration of a client: assignors and the rebalance protocol that they allow, timeouts, and its dialect."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

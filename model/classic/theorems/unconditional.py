@@ -1,4 +1,4 @@
-"""The statements that the coordinator keeps by itself: they assume nothing of what clients send."""
+"""The statements that the coordinator keeps by itself: they assume nothing of the requests of clients."""
 
 from fencepost.model.classic.theorems.lemmas import (
     group_empty,

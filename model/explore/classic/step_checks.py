@@ -1,4 +1,4 @@
-"""The theorems about steps, checked of every step of the coordinator that a search takes, and what each step shows.
+"""The theorems about steps, checked of every step of the coordinator in a search, and the witnesses in each step.
 
 A statement of the form "if this then that" holds of a step without "this" and says nothing there. So each has a
 witness: a step or a state in which it says something. A search that meets none of them has shown nothing.
@@ -126,7 +126,7 @@ def keeps_leader(step: CoordinatorStep) -> bool:
 
 
 def tells_members(step: CoordinatorStep) -> bool:
-    """Somebody is told of the members."""
+    """A JoinGroup response carries the list of members."""
     responses = [one.response for one in step.outputs if isinstance(one.response, JoinResponse)]
     return any(view.id is not None for one in responses for view in one.members)
 

@@ -95,7 +95,8 @@ POSSIBLE = (LOW >= 0, EXTRA >= 0, CLAIMS >= 0)
 
 
 def quota_lemmas() -> Iterator[Lemma]:
-    """What is unassigned, what members lack of the low quota, and how many may get one more: `rest` is the sum."""
+    """The lemmas about quotas; `rest` counts the unassigned partitions, which members lack of the low quota or get as
+    one more than it."""
     theorem = "assignors.quota"
     yield Lemma(
         theorem,

@@ -1,4 +1,4 @@
-"""Whether the assignors give what Kafka's own classes give, on random groups.
+"""Comparison of the assignors with Kafka's own classes, on random groups.
 
 Run with `python -m tests.benchmarks.assignors.agreement`; `--cases`, `--seed` and `--version` are optional. A group is
 compared under each assignor. Where the result depends on the order in which a hash map gives the members, or a hash

@@ -1,4 +1,4 @@
-"""Shrinking keeps its seconds, whatever runs take, and tells whether it was cut short."""
+"""Shrinking keeps its time limit, however long runs take, and says whether it was cut short."""
 
 import asyncio
 import math

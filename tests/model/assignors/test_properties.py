@@ -1,4 +1,4 @@
-"""What assignors promise holds for ours, and each check finds an assignment that breaks it."""
+"""Our assignors have the properties of assignors, and each check finds an assignment that breaks it."""
 
 from dataclasses import replace
 from random import Random

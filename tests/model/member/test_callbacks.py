@@ -1,4 +1,4 @@
-"""The rebalance listener: which callback is called when, with what, and what happens if it raises."""
+"""The rebalance listener: which callback is called when, its partitions, and its errors."""
 
 from fencepost.model.classic.core.state import HeartbeatResponse
 from fencepost.model.classic.member.client import Problem, position_of

@@ -1,4 +1,4 @@
-"""OffsetCommit: what it covers, when it is sent, and what the application is told."""
+"""OffsetCommit: the offsets in it, when it is sent, and the report to the application."""
 
 from fencepost.model.classic.member.client import (
     CommitPurpose,

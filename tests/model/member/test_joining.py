@@ -1,4 +1,4 @@
-"""JoinGroup and SyncGroup: what they carry, and the reaction to every response."""
+"""JoinGroup and SyncGroup: their fields, and the reaction to every response."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What CORPUS.md says of reading a corpus is true: other tools see committed rows only."""
+"""The sections of CORPUS.md on reading a corpus are true: other tools see committed rows only."""
 
 import re
 import warnings

@@ -1,4 +1,4 @@
-"""The constructors `must`, `should` and `may` of a client's requirements, and what a test may need of a client."""
+"""The constructors `must`, `should` and `may` of a client's requirements, and the needs of their tests."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""Requirements of what JoinGroup and SyncGroup carry for the members."""
+"""Requirements of subscriptions and assignments, which JoinGroup and SyncGroup carry as bytes."""
 
 from fencepost.model.catalogue.classic.client.constructors import must, should
 from fencepost.model.catalogue.requirement import Requirement

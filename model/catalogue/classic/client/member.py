@@ -1,4 +1,4 @@
-"""Requirements of membership: what a client sends to be a member, and its reaction to each response."""
+"""Requirements of membership: the requests of a member, and its reaction to each response."""
 
 from fencepost.model.catalogue.classic.client.constructors import may, must, should
 from fencepost.model.catalogue.requirement import Requirement

@@ -1,4 +1,4 @@
-"""What happens in a system of poll loops: processes start and poll, requests are handled, and time goes by."""
+"""The actions in a system of poll loops: processes start and poll, requests are handled, and time goes by."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""What a search of poll loops shows: each phenomenon of KIP-41's opening as a shortest run, or that there is none.
+"""The findings of a search of poll loops: each phenomenon of KIP-41's opening as a shortest run, or that there is none.
 
 - `EVICTED`: the group removes a process while it works on a batch.
 - `REPEATED`, `REPEATED_ELSEWHERE`: a record is processed again, or by another process as well.
