@@ -70,7 +70,8 @@ class ScheduleFinished:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleShrunk:
-    """The shortest schedule that was found to violate `requirement`, with its trace; `confirmed` if replays agree."""
+    """The shortest schedule that was found to violate `requirement`, with its trace; `confirmed` if replays agree. A
+    run that is cut short emits those that it has not shrunk."""
 
     name: str
     requirement: str

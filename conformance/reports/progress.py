@@ -101,7 +101,7 @@ def step_line(event: RunEvent) -> str:
             return f"{name}: {found or undecided or 'as the model allows'}"
         case ScheduleShrunk(name=name, events=events, confirmed=confirmed):
             again = "confirmed by replays" if confirmed else "not confirmed by a replay"
-            return f"{name}: shrunk to {len(events)} events, {again}"
+            return f"{name}: {len(events)} events, {again}"
         case ViolationConfirmed(requirement=requirement, name=name):
             return f"{name}: violates {requirement} again"
     return ""

@@ -105,6 +105,8 @@ class RunState:
         """Emit the end of the run and return its report; `ended` says how it ended early."""
         report = self.build_report(target, ended=ended)
         report = replace(report, facts=self.facts, idle_findings=self.idle_findings, provenance=self.provenance)
+        for requirement, run in self.failures_not_replayed():
+            self.emit(ScheduleShrunk(run.scenario.name, requirement, run.header, run.events, confirmed=False))
         self.emit(RunFinished(report))
         return report
 
@@ -203,7 +205,7 @@ class RunState:
 
         What says most is shrunk while there is time.
         """
-        runs = self.runs_not_replayed()
+        runs = [run for _, run in self.failures_not_replayed()]
         causes = RootCauses([*self.runs, *runs], self.protocol.specification)
         order: dict[str, tuple[bool, bool, str]] = {}
         for run in runs:
@@ -243,16 +245,16 @@ class RunState:
         asked = {requirement.id for requirement in self.selection.requirements}
         return asked - self.selection.not_told | {UNCLASSIFIED}
 
-    def runs_not_replayed(self) -> list[ScenarioRun]:
-        """The failing schedules that a run was cut short before replaying, one for each requirement."""
+    def failures_not_replayed(self) -> list[tuple[str, ScenarioRun]]:
+        """The requirements whose failing schedules a run was cut short before replaying, each with its shortest one."""
         if self.statistics is None:
             return []
         tried = {run.scenario.name for run in self.schedule_failures}
         left = [
-            self.statistics.candidate_failures[requirement][0].run_named_after(requirement)
+            (requirement, self.statistics.candidate_failures[requirement][0].run_named_after(requirement))
             for requirement in self.unconfirmed_requirements()
         ]
-        return [run for run in left if run.scenario.name not in tried]
+        return [(requirement, run) for requirement, run in left if run.scenario.name not in tried]
 
     def contradicts(self, name: str, side: bool) -> bool:
         """An earlier run decided the reference difference `name` otherwise."""
@@ -294,7 +296,7 @@ class RunState:
             not_told=self.selection.not_told,
             kafka_release=self.kafka_release,
         )
-        runs = [*self.runs, *self.schedule_failures, *self.runs_not_replayed()]
+        runs = [*self.runs, *self.schedule_failures, *(run for _, run in self.failures_not_replayed())]
         builder.add_runs(runs, self.confirmed, self.origin_of)
         if ended is not None:
             played = {run.scenario.name for run in self.runs}

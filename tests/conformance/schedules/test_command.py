@@ -182,14 +182,15 @@ def test_ctrl_c_keeps_what_was_judged(tmp_path: Path, monkeypatch: Patch, capsys
         return fulfil(worker, spec)
 
     monkeypatch.setattr(BatchWorker, "run_batch", run_interrupted)
-    report = tmp_path / "r.json"
-    assert main(["test", "bundled", "--schedules", "60", "--seed", "5", "--json", str(report)]) == 3
+    report, folder = tmp_path / "r.json", tmp_path / "failures"
+    options = ["--schedules", "60", "--seed", "5", "--json", str(report), "--save", str(folder)]
+    assert main(["test", "bundled", *options]) == 3
     assert capsys.readouterr().out.endswith("INCONCLUSIVE: the run was cut short.\n")
     document = json.loads(report.read_text())
     assert document["schedules"] == 20
     notes = {each["note"] for each in document["requirements"] if each["verdict"] == "inconclusive"}
-    assert all(re.fullmatch(r"failed once, see schedule-5-\S+; the run was cut short .*", each) for each in notes)
-    assert notes
+    found = [re.fullmatch(r"failed once, see (\S+/schedule-5-\S+); the run was cut short .*", each) for each in notes]
+    assert notes and all(each is not None and Path(each[1]).is_file() for each in found)
 
 
 @pytest.mark.slow
