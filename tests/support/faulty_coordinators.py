@@ -77,8 +77,12 @@ class EagerSyncCoordinator(Coordinator):
     def handle(self, request: Request, now: int) -> list[Response]:
         responses = super().handle(request, now)
         if request.api == "SyncGroup" and all(response.handle != request.handle for response in responses):
-            body = {"error_code": 0, "protocol_type": "consumer", "protocol_name": "range", "assignment": b"too early"}
-            responses.append(Response(request.handle, {"throttle_time_ms": 0, **body}))
+            body: dict[str, Any] = {"error_code": 0, "assignment": b"too early"}
+            if request.version >= 1:
+                body["throttle_time_ms"] = 0
+            if request.version >= 5:
+                body |= {"protocol_type": "consumer", "protocol_name": "range"}
+            responses.append(Response(request.handle, body))
         return responses
 
 
