@@ -87,8 +87,9 @@ def test_the_picture_is_that_of_the_finding() -> None:
 def test_the_finding_is_true(mock: RunningTarget, folder: Path) -> None:
     environment = prepare_folder(folder, README)
     profile = ROOT / "tests" / "targets" / "mock.toml"
-    trace = DOCS / "examples" / "finding" / "librdkafka-mock.jsonl"
-    done = run_line(f"fencepost replay {trace} kafka://{mock.bootstrap} --profile {profile}", folder, environment)
+    done = run_line(
+        f"fencepost test kafka://{mock.bootstrap} --only COMMIT-02 --profile {profile}", folder, environment
+    )
     assert done.returncode == 1 and "COMMIT-02" in done.stdout and "REBALANCE_IN_PROGRESS" in done.stdout, done.stdout
 
 
