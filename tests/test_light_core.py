@@ -30,7 +30,7 @@ def run(*words: str, cwd: Path, **environment: str) -> subprocess.CompletedProce
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel."""
+    """The path of a wheel built from this tree."""
     folder = tmp_path_factory.mktemp("wheel")
     done = run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT), cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -7,6 +7,7 @@ from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
 from fencepost.adapters.address import Address
+from fencepost.adapters.wire.process_use import process_folders, stat_fields
 
 LISTENING = "0A"
 """The state of a socket that takes connections, in /proc/net/tcp."""
@@ -22,18 +23,16 @@ def find_listeners(proc: Path, addresses: Iterable[Address]) -> frozenset[int]:
     sockets = {inode for inode, ip, port in _listening_sockets(proc) if (ip, port) in wanted}
     if not sockets:
         return frozenset()
-    return with_descendants(proc, [int(folder.name) for folder in _processes(proc) if _holds(folder, sockets)])
+    return with_descendants(proc, [int(folder.name) for folder in process_folders(proc) if _holds(folder, sockets)])
 
 
 def with_descendants(proc: Path, processes: Collection[int]) -> frozenset[int]:
     """The processes and all that they started, directly or not."""
     children: dict[int, list[int]] = {}
-    for folder in _processes(proc):
-        try:
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-        except (OSError, IndexError):
-            continue  # it has ended
-        children.setdefault(parent, []).append(int(folder.name))
+    for folder in process_folders(proc):
+        fields = stat_fields(folder)
+        if fields:
+            children.setdefault(int(fields[1]), []).append(int(folder.name))
     found, left = set[int](), list(processes)
     while left:
         process = left.pop()
@@ -41,10 +40,6 @@ def with_descendants(proc: Path, processes: Collection[int]) -> frozenset[int]:
             found.add(process)
             left += children.get(process, ())
     return frozenset(found)
-
-
-def _processes(proc: Path) -> Iterator[Path]:
-    return proc.glob("[0-9]*")
 
 
 def _local_places(address: Address) -> Iterator[tuple[IpAddress, int]]:

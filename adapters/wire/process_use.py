@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,9 +54,14 @@ class ProcessUse:
     output_bytes: int
 
 
+def process_folders(proc: Path) -> Iterator[Path]:
+    """The folder of each process; none where the system has no /proc."""
+    return proc.glob("[0-9]*")
+
+
 def processes_of_session(session: int) -> frozenset[int]:
     """The processes of a session; none where the system does not tell (it has no /proc)."""
-    return frozenset(int(folder.name) for folder in PROC.glob("[0-9]*") if _session_of(folder) == session)
+    return frozenset(int(folder.name) for folder in process_folders(PROC) if _session_of(folder) == session)
 
 
 def thread_use_of(processes: Iterable[int]) -> dict[str, ThreadUse]:
@@ -94,7 +99,7 @@ def compare_use(before: ProcessUse, after: ProcessUse, seconds: float) -> IdleUs
     return IdleUse(seconds, sum(ran), busiest, max(0, after.output_bytes - before.output_bytes))
 
 
-def _stat_fields(folder: Path) -> list[str]:
+def stat_fields(folder: Path) -> list[str]:
     """The fields of a `stat` behind the name of the program, which may hold anything; none if it has ended."""
     try:
         return (folder / "stat").read_text().rpartition(")")[2].split()
@@ -103,7 +108,7 @@ def _stat_fields(folder: Path) -> list[str]:
 
 
 def _session_of(process: Path) -> int | None:
-    fields = _stat_fields(process)
+    fields = stat_fields(process)
     return int(fields[3]) if fields else None
 
 
@@ -112,6 +117,6 @@ def _use_of(thread: Path) -> ThreadUse | None:
         ran, waited, _ = (thread / "schedstat").read_text().split()
         return ThreadUse(int(ran) / 1e9, int(waited) / 1e9)
     except (OSError, ValueError):
-        fields = _stat_fields(thread)
+        fields = stat_fields(thread)
         ticks = int(fields[11]) + int(fields[12]) if fields else None
         return None if ticks is None else ThreadUse(ticks / os.sysconf("SC_CLK_TCK"), 0.0)

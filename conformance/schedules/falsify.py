@@ -42,7 +42,7 @@ class Counterexample:
 
 
 def most_specific(violations: Sequence[RequirementViolation]) -> RequirementViolation:
-    """The first violation of which the judge says more than its rule, else of the first."""
+    """The first violation of which the judge says more than its rule, else the first."""
     rules = DEFAULT_SPECIFICATION.rules
     specific = (each for each in violations if each.violation is None or is_specific(each.violation, rules))
     return next(specific, violations[0])

@@ -69,7 +69,7 @@ class Exploration:
         """The properties that fail."""
         return tuple(finding for finding in self.discoveries if finding.kind is PropertyKind.ALWAYS)
 
-    def shown(self) -> set[str]:
+    def find_witnesses(self) -> set[str]:
         """All that some move is a witness of."""
         tables = self.tables.actions
         moves = (move for table in tables for moves in table.transitions.values() for move, _ in moves)

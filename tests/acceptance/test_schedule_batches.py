@@ -16,7 +16,7 @@ from tests.acceptance.schedule_batches import BATCH_SCHEDULES, BATCH_SEEDS, desc
 def batch_report(
     schedules: int = BATCH_SCHEDULES, undecided: int = 0, *, failed: str = "", **more: Any
 ) -> dict[str, Any]:
-    """The report of a batch."""
+    """The JSON report of one acceptance batch, by default a whole one without a failure."""
     return {
         "requirements": [
             {"id": "JOIN-01", "verdict": "pass"},
@@ -28,13 +28,13 @@ def batch_report(
     }
 
 
-def missed(*reports: dict[str, Any]) -> list[str]:
+def missed_thresholds(*reports: dict[str, Any]) -> list[str]:
     """The thresholds that the batches do not keep."""
     return [figure.what for figure in describe_batches(reports) if not figure.kept]
 
 
 def test_whole_batches_without_failures_keep_all_thresholds() -> None:
-    assert missed(*[batch_report(undecided=5)] * len(BATCH_SEEDS)) == []
+    assert missed_thresholds(*[batch_report(undecided=5)] * len(BATCH_SEEDS)) == []
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_whole_batches_without_failures_keep_all_thresholds() -> None:
     ],
 )
 def test_one_batch_is_enough_for_a_miss(one: dict[str, Any], threshold: str) -> None:
-    assert missed(*[batch_report()] * (len(BATCH_SEEDS) - 1), one) == [threshold]
+    assert missed_thresholds(*[batch_report()] * (len(BATCH_SEEDS) - 1), one) == [threshold]
 
 
 def test_batches_with_reports_are_not_played_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The benchmark of the pytest plugin runs, and can tell a difference."""
+"""The benchmark of the pytest plugin runs, and finds a real difference."""
 
 import pytest
 

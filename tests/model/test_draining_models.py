@@ -232,7 +232,7 @@ def test_the_second_heuristic_retains_about_twice_as_much() -> None:
     assert sum(ring.buffers[each] for each in range(2)) == 1999
 
 
-def observed(draining: Draining, ring: Ring, count: int) -> list[ObservedPoll]:
+def observe_polls(draining: Draining, ring: Ring, count: int) -> list[ObservedPoll]:
     """Polls of a fetcher that drains like this, its first partition refilled after each, with what H2 fetches."""
     found = []
     for _ in range(count):
@@ -250,7 +250,7 @@ THREE = Ring(3, 300, PlainBuffers((1000, 1000, 1000)))
 
 @pytest.mark.parametrize("draining", RUN)
 def test_a_fetcher_is_explained_by_its_own_rule(draining: Draining) -> None:
-    polls = observed(draining, THREE, 8)
+    polls = observe_polls(draining, THREE, 8)
     alike = frozenset({Draining.AT, Draining.START})  # nothing but the first partition is drained
     assert explain_polls(polls, 300) == (alike if draining in alike else {draining})
     assert list(find_broken_polls(polls, 300)) == []
@@ -260,13 +260,13 @@ def test_a_fetcher_is_explained_by_its_own_rule(draining: Draining) -> None:
 
 def test_a_fetcher_that_starves_is_seen() -> None:
     """KIP-41's naive implementation: the first partition is always full again."""
-    polls = observed(Draining.START, THREE, 5)
+    polls = observe_polls(Draining.START, THREE, 5)
     assert longest_waits(polls) == (0, 5, 5)
     assert list(find_starvation(polls, 3)) == [
         "partition 1 is not served by 5 polls in a row, it has to be by poll 3",
         "partition 2 is not served by 5 polls in a row, it has to be by poll 3",
     ]
-    assert list(find_starvation(observed(Draining.AFTER, THREE, 9), 3)) == []
+    assert list(find_starvation(observe_polls(Draining.AFTER, THREE, 9), 3)) == []
     assert longest_waits([]) == ()
 
 

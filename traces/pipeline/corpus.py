@@ -158,7 +158,7 @@ class Corpus:
 
     @property
     def log(self) -> CorpusLog:
-        """The log."""
+        """The record of the files that count, in the format of this corpus."""
         return LOGS[self.format](self.folder)
 
     def snapshot(self) -> "Corpus":

@@ -171,7 +171,7 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 
 def property_results(instance: Instance, exploration: Exploration) -> Iterator[PropertyResult]:
     """What the search says of each property."""
-    findings, shown = {finding.name: finding for finding in exploration.discoveries}, exploration.shown()
+    findings, shown = {finding.name: finding for finding in exploration.discoveries}, exploration.find_witnesses()
     where = f"in {exploration.states:,} states"
     missing = [*(["another"] if instance.members == 1 else []), *([] if instance.heartbeats else ["heartbeats"])]
     for one in PROPERTIES:

@@ -72,7 +72,7 @@ def fresh(assignor: Assignor, count: int, cluster: ClusterTopics) -> list[GroupM
     return fresh_members(count, sorted(cluster.partitions))
 
 
-def grown(assignor: Assignor, count: int, cluster: ClusterTopics) -> list[GroupMember]:
+def grown_members(assignor: Assignor, count: int, cluster: ClusterTopics) -> list[GroupMember]:
     """A group that one in ten has just joined."""
     members = fresh(assignor, count, cluster)
     return with_claims(assignor, members[: count - count // 10], cluster) + members[count - count // 10 :]
@@ -96,7 +96,7 @@ def with_claims(assignor: Assignor, members: Sequence[GroupMember], cluster: Clu
 
 
 Shape = Callable[[Assignor, int, ClusterTopics], list[GroupMember]]
-SHAPES: Mapping[str, Shape] = {"fresh": fresh, "grown": grown, "differing": differing}
+SHAPES: Mapping[str, Shape] = {"fresh": fresh, "grown": grown_members, "differing": differing}
 
 
 def measure(java: JavaAssignors, name: str, shape: str, size: tuple[int, int], repeats: int) -> Timing:

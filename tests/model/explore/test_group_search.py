@@ -247,7 +247,7 @@ def test_a_broken_step_is_found_by_the_search(
 
 def test_what_a_world_cannot_show_is_not_shown() -> None:
     tiny, _ = explore_system(group_system(ONE, TINY))
-    assert "T13" not in tiny.shown() and "T12" in tiny.shown()
+    assert "T13" not in tiny.find_witnesses() and "T12" in tiny.find_witnesses()
     longer, _ = explore_system(group_system(ONE, LONG))
-    assert {"T13", STALE_COMMIT_REFUSED} <= longer.shown()
+    assert {"T13", STALE_COMMIT_REFUSED} <= longer.find_witnesses()
     assert {TWO_GENERATIONS.name, REJOINED_OWNING.name} <= {one.name for one in longer.discoveries}

@@ -76,12 +76,12 @@ def test_a_writer_that_is_overtaken_between_reading_and_committing_looks_again(
     corpus, commit = Corpus.create(tmp_path / "c", 4, format), CorpusWriter.commit
     others = ["q", "p"]
 
-    def overtaken(self: CorpusWriter, change: Any, after: Corpus) -> bool:
+    def commit_too_late(self: CorpusWriter, change: Any, after: Corpus) -> bool:
         if others and self is slow:
             commit_input(corpus, others.pop(0))
         return commit(self, change, after)
 
-    monkeypatch.setattr(CorpusWriter, "commit", overtaken)
+    monkeypatch.setattr(CorpusWriter, "commit", commit_too_late)
     with corpus.write() as slow:
         assert slow.append(["p"], write_input(slow, "p")) == {"p"}
     assert not others and {row.input for row in corpus.inputs()} == {"p", "q"}

@@ -65,11 +65,11 @@ def test_small_files_become_one_with_the_same_rows(
 def test_of_two_that_rewrite_the_same_files_one_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus, input = make_corpus(tmp_path), str(tmp_path / "1.jsonl")
 
-    def overtaken(*arguments: Any) -> list[dict[str, int]]:
+    def rewrite_too_late(*arguments: Any) -> list[dict[str, int]]:
         forget(corpus, input)
         return run_here(*arguments)
 
-    monkeypatch.setattr(rewriting, "map_parallel", overtaken)
+    monkeypatch.setattr(rewriting, "map_parallel", rewrite_too_late)
     with corpus.read(), pytest.raises(PipelineError, match="another process has rewritten files"):
         compact(NO_SPARK, corpus, lambda *_: None)
     assert {row.input for row in corpus.inputs()} == {str(tmp_path / f"{seed}.jsonl") for seed in (0, 2, 3, 4)}
