@@ -120,7 +120,9 @@ def test_the_steps_of_the_image_work(wheel: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("language", TESTERS)
+@pytest.mark.parametrize(
+    "language", ["go", *(pytest.param(name, marks=pytest.mark.acceptance) for name in ("rust", "java"))]
+)
 def test_the_wrapper_of_a_language(language: str, bare_python: str, zipapp: Path, tmp_path: Path) -> None:
     """Its test passes for a good broker, fails for a wrong one, and says so if the kit cannot run."""
     program, *rest = TESTERS[language].split()

@@ -1,11 +1,12 @@
 """`python -m tests.acceptance [SUITE] [NAME...]`: measure the thresholds of a suite, of all or of those named.
 
-Suites: conformance, pages, targets, proofs, assignors, schedules, pipeline, verdicts, robustness, heldout. Results are
-written to `tests/acceptance/results`. All of them take many hours. The environment variable FENCEPOST_EVENTS makes the
-pipeline's corpus smaller than 10,000,000 events, FENCEPOST_GROUPS the groups of the assignors fewer than 100,000; with
-FENCEPOST_MUTANTS=rest, mutants that random schedules found before are taken from the record. With FENCEPOST_BATCHES,
-batches of random schedules on Kafka whose reports are in that folder are not played again. For the held-out faults,
-FENCEPOST_SCHEDULES is the number of schedules of a seed, and FENCEPOST_LABEL goes into the results.
+Suites: conformance, pages, targets, proofs, assignors, schedules, pipeline, verdicts, robustness, heldout, tests.
+Results are written to `tests/acceptance/results`. All of them take many hours. The environment variable
+FENCEPOST_EVENTS makes the pipeline's corpus smaller than 10,000,000 events, FENCEPOST_GROUPS the groups of the
+assignors fewer than 100,000; with FENCEPOST_MUTANTS=rest, mutants that random schedules found before are taken from
+the record. With FENCEPOST_BATCHES, batches of random schedules on Kafka whose reports are in that folder are not
+played again. For the held-out faults, FENCEPOST_SCHEDULES is the number of schedules of a seed, and FENCEPOST_LABEL
+goes into the results.
 """
 
 import sys
@@ -25,6 +26,7 @@ SUITES = {
     "verdicts": "Thresholds of the verdict corpus",
     "robustness": "Thresholds of robustness",
     "heldout": "Held-out faults under random schedules",
+    "tests": "Long tests",
 }
 """The suites by name, with the titles of their results. Each is a module of `tests.acceptance.checks`."""
 

@@ -73,7 +73,7 @@ def is_quick(name: str, way: str) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kafka", ["kafka4", "kafka3"])
+@pytest.mark.parametrize("kafka", ["kafka4", pytest.param("kafka3", marks=pytest.mark.acceptance)])
 def test_recordings_are_judged_as_ever(kafka: str) -> None:
     """In the quicker ways only; `python -m tests.acceptance.verdict_corpus` goes all ways."""
     compared = compare(RECORDINGS, wanted=lambda name, way: name.startswith(kafka) and is_quick(name, way))

@@ -125,7 +125,13 @@ def test_a_capture_of_the_same_bytes_is_the_same_trace(tmp_path: Path, monkeypat
     assert len({tuple(result.verdict for result in report.results) for report in reports}) == 1
 
 
-@pytest.mark.parametrize("name", [pytest.param(one, marks=getattr(pytest.mark, one)) for one in ("kafka4", "kafka3")])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("kafka4", marks=pytest.mark.kafka4),
+        pytest.param("kafka3", marks=[pytest.mark.kafka3, pytest.mark.acceptance]),
+    ],
+)
 def test_three_clients_on_apache_kafka(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     kafka: RunningTarget = request.getfixturevalue(name)
     path = tmp_path / "trace.jsonl"

@@ -114,6 +114,7 @@ def test_kafka_4_on_tour(kafka4: RunningTarget, tmp_path: Path) -> None:
     on_kafka(kafka4, tmp_path / "report.json")
 
 
+@pytest.mark.acceptance
 @pytest.mark.kafka3
 def test_kafka_3_on_tour(kafka3: RunningTarget, tmp_path: Path) -> None:
     on_kafka(kafka3, tmp_path / "report.json")

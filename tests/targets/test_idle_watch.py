@@ -70,11 +70,13 @@ async def test_kafka28(kafka28: RunningTarget, monkeypatch: pytest.MonkeyPatch) 
     await check_watch(kafka28, monkeypatch)
 
 
+@pytest.mark.acceptance
 @pytest.mark.kafka34
 async def test_kafka34(kafka34: RunningTarget, monkeypatch: pytest.MonkeyPatch) -> None:
     await check_watch(kafka34, monkeypatch)
 
 
+@pytest.mark.acceptance
 @pytest.mark.kafka3
 async def test_kafka3(kafka3: RunningTarget, monkeypatch: pytest.MonkeyPatch) -> None:
     await check_watch(kafka3, monkeypatch)

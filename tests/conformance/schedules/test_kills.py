@@ -114,7 +114,11 @@ def test_what_is_acknowledged_outlives_a_kill(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param("kafka4", marks=pytest.mark.kafka4), pytest.param("kafka3", marks=pytest.mark.kafka3)]
+    "name",
+    [
+        pytest.param("kafka4", marks=pytest.mark.kafka4),
+        pytest.param("kafka3", marks=[pytest.mark.kafka3, pytest.mark.acceptance]),
+    ],
 )
 def test_what_apache_kafka_acknowledged_outlives_a_kill(
     name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch

@@ -328,7 +328,7 @@ def test_a_broker_that_the_suite_starts(pytester: pytest.Pytester) -> None:
             folder = str(tmp_path_factory.mktemp("data"))
             return broker(start=[sys.executable, "-m", "tests.support.foreground_broker", folder, "calm"])
 
-        @pytest.mark.fencepost_schedules(3)
+        @pytest.mark.fencepost_schedules(1)
         @conformance("HB-0[45]", "FAILOVER-02")
         def test_group_protocol(fencepost_case):
             fencepost_case.check()
