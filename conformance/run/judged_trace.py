@@ -34,5 +34,6 @@ def judge_trace(
     reading = TraceJudging(path, Judge(header, protocol=protocol.judged), files=(path,))
     for moment in Lookahead(kept).pair_operations():
         reading.judge_event(moment)
+    verdict = reading.finish()  # where several explanations are left at the end, it settles the rules
     rules = {handle - 1: frozenset(record.rules) for handle, record in reading.judge.records.items()}
-    return JudgedTrace(kept, reading.finish(), rules)
+    return JudgedTrace(kept, verdict, rules)

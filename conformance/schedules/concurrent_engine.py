@@ -32,6 +32,8 @@ SHRUNK_AT_ONCE = 8
 """How many violations are shrunk side by side."""
 MIN_PATIENCE_SECONDS = 0.5
 """How long the others are waited for at least once one of them has failed."""
+CONFIRMING_FACTOR = 1.25
+"""How much longer two replays side by side may take than the one before."""
 
 
 class ConcurrentEngine(ScheduleEngine):
@@ -145,18 +147,21 @@ class ConcurrentEngine(ScheduleEngine):
                 task.cancel()
 
     async def first_failing(self, attempts: Mapping[str, Sequence[Schedule]]) -> dict[str, Replay]:
-        """As `ScheduleEngine.first_failing`, those of all requirements at once. Schedules that restart the target are
-        replayed one by one, and only for what no other shows: each needs the restart at a time of its own."""
-        calm = [
-            (requirement, schedule)
-            for requirement, schedules in attempts.items()
-            for schedule in schedules
-            if not needs_restart(self.protocol.scenario_of(schedule))
-        ]
-        shown: dict[str, Replay] = {}
-        for (requirement, schedule), run in zip(calm, await self.replay([each for _, each in calm]), strict=True):
-            if requirement in violated_requirements(run):
-                shown.setdefault(requirement, Replay(schedule, run))
+        """As `ScheduleEngine.first_failing`, those of all requirements at once; once each is shown, the others have as
+        long again. Schedules that restart the target are replayed one by one, and only for what no other shows: each
+        needs the restart at a time of its own."""
+        numbered = [(requirement, schedule) for requirement, some in attempts.items() for schedule in some]
+        calm = [each for each in numbered if not needs_restart(self.protocol.scenario_of(each[1]))]
+        failing: dict[int, Replay] = {}
+        wanted = {requirement for requirement, _ in calm}
+
+        def keep(place: int, replay: Replay) -> bool:
+            if calm[place][0] in violated_requirements(replay.run):
+                failing[place] = replay
+            return wanted == {calm[each][0] for each in failing}
+
+        await self.replay_until([schedule for _, schedule in calm], keep, math.inf)
+        shown = {calm[place][0]: failing[place] for place in sorted(failing, reverse=True)}
         left = {
             requirement: [each for each in schedules if (requirement, each) not in calm]
             for requirement, schedules in attempts.items()
@@ -174,39 +179,64 @@ class ConcurrentEngine(ScheduleEngine):
         groups = [calm[begin : begin + SHRUNK_AT_ONCE] for begin in range(0, len(calm), SHRUNK_AT_ONCE)]
         return [*groups, *([each] for each in rough)]
 
-    async def failing_indices(self, candidates: Sequence[Schedule], requirement: str, deadline: float) -> list[int]:
-        """As `ScheduleEngine.failing_indices`, many at once. Those that restart the target are not given up: they have
+    def seconds_to_confirm(self, shortest: Replay) -> float:
+        """As `ScheduleEngine.seconds_to_confirm`, side by side."""
+        return CONFIRMING_FACTOR * shortest.seconds + MIN_PATIENCE_SECONDS
+
+    async def failing_replays(
+        self, candidates: Sequence[Schedule], requirement: str, deadline: float, usual_seconds: float
+    ) -> dict[int, Replay]:
+        """As `ScheduleEngine.failing_replays`, many at once. Those that restart the target are not given up: they have
         to bring it back."""
+        loop = asyncio.get_running_loop()
         numbered = list(enumerate(candidates))
         rough = [each for each in numbered if needs_restart(self.protocol.scenario_of(each[1]))]
         calm = [each for each in numbered if each not in rough]
-        for part, limit in ((calm, deadline), (rough, math.inf)):
+        for part, is_calm in ((calm, True), (rough, False)):
             for begin in range(0, len(part), MAX_SHRINK_CONCURRENCY):
                 some = part[begin : begin + MAX_SHRINK_CONCURRENCY]
-                if asyncio.get_running_loop().time() >= deadline:
+                if loop.time() >= deadline:
                     break
-                failing = await self.failing_places([schedule for _, schedule in some], requirement, limit)
+                latest = min(deadline, loop.time() + 2 * usual_seconds + MIN_PATIENCE_SECONDS) if is_calm else math.inf
+                failing = await self.failing_places([schedule for _, schedule in some], requirement, latest)
                 if failing:
-                    return [some[place][0] for place in failing]
-        return []
+                    return {some[place][0]: replay for place, replay in failing.items()}
+        return {}
 
-    async def failing_places(self, schedules: Sequence[Schedule], requirement: str, deadline: float) -> list[int]:
-        """The places of the schedules that violate the requirement. Once one does, the others have as long again."""
+    async def failing_places(
+        self, schedules: Sequence[Schedule], requirement: str, deadline: float
+    ) -> dict[int, Replay]:
+        """The replays that violate the requirement, by the places of the schedules. Once one does, the others have as
+        long again, unless there is no deadline."""
+        failing: dict[int, Replay] = {}
+
+        def keep(place: int, replay: Replay) -> bool:
+            if requirement in violated_requirements(replay.run):
+                failing[place] = replay
+            return bool(failing) and not math.isinf(deadline)
+
+        await self.replay_until(schedules, keep, deadline)
+        return dict(sorted(failing.items()))
+
+    async def replay_until(
+        self, schedules: Sequence[Schedule], keep: Callable[[int, Replay], bool], deadline: float
+    ) -> None:
+        """Play some schedules once more until the deadline. `keep` gets the place of each and its replay; once it says
+        that this is enough, the others have as long again."""
         loop = asyncio.get_running_loop()
-        begun, failing = loop.time(), list[int]()
+        begun, is_enough = loop.time(), False
         limit = asyncio.timeout_at(None if math.isinf(deadline) else deadline)
 
-        def keep(place: int, run: ScenarioRun) -> None:
-            if requirement in violated_requirements(run):
-                failing.append(place)
-                when = limit.when()
-                if len(failing) == 1 and when is not None:
-                    limit.reschedule(min(when, 2 * loop.time() - begun + MIN_PATIENCE_SECONDS))
+        def on_run(place: int, run: ScenarioRun) -> None:
+            nonlocal is_enough
+            seconds = loop.time() - begun
+            if keep(place, Replay(schedules[place], run, seconds)) and not is_enough:
+                is_enough = True
+                limit.reschedule(min(deadline, begun + 2 * seconds + MIN_PATIENCE_SECONDS))
 
         with suppress(TimeoutError):
             async with limit:
-                await self.replay_each(schedules, keep)
-        return sorted(failing)
+                await self.replay_each(schedules, on_run)
 
 
 def needs_restart(scenario: Scenario) -> bool:

@@ -30,8 +30,8 @@ Theory of operation
 5. Shrink. The first replay that failed is where shrinking begins. Actors, kinds of moves, moves and special roles are
    removed and options simplified by delta debugging (`traces.shrinker`) for as long as the requirement stays violated.
    Each attempt is a run of its own: any sequence of moves can be played, because a move that makes no sense in a state
-   is sent all the same or left out. The shortest schedule is replayed twice more; if it does not fail both times, or
-   there is no time for that, the unshrunk run is reported.
+   is sent all the same or left out. The time to replay the shortest schedule twice more is left over. If it does not
+   fail both times, the unshrunk run is reported; if that takes longer than expected, the run where shrinking began.
 6. Save. The run that is reported carries the reference differences it was judged by, so that its trace can be judged
    and replayed by itself.
 
@@ -53,7 +53,6 @@ from fencepost.conformance.schedules.batches import BATCH_SIZE, BatchSpec
 from fencepost.conformance.schedules.protocol import ScheduleProtocol
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.schedules.simplify import (
-    Item,
     build_schedule,
     related_items,
     shrinkable_items,
@@ -65,16 +64,11 @@ from fencepost.traces.shrinker import shrink_steps
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A schedule that was played once more, and that run."""
+    """A schedule that was played once more, that run, and the seconds that it took to play and judge it."""
 
     schedule: Schedule
     run: ScenarioRun
-
-    @property
-    def seconds(self) -> float:
-        """How long the run took; nothing on virtual time."""
-        is_virtual = self.run.header.clock == "virtual" or not self.run.events
-        return 0.0 if is_virtual else self.run.events[-1].time / 1000
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +146,17 @@ class ScheduleEngine(ABC):
         shown: dict[str, Replay] = {}
         for requirement, schedules in attempts.items():
             for schedule in schedules:
-                run = (await self.replay([schedule]))[0]
-                if requirement in violated_requirements(run):
-                    shown[requirement] = Replay(schedule, run)
+                replay = await self.replay_once(schedule)
+                if requirement in violated_requirements(replay.run):
+                    shown[requirement] = replay
                     break
         return shown
+
+    async def replay_once(self, schedule: Schedule) -> Replay:
+        """Play a schedule once more."""
+        begun = asyncio.get_running_loop().time()
+        (run,) = await self.replay([schedule])
+        return Replay(schedule, run, asyncio.get_running_loop().time() - begun)
 
     def group_for_shrinking(self, found: Mapping[str, Confirmation]) -> list[list[str]]:
         """The requirements in this order, in groups that are shrunk side by side."""
@@ -174,57 +174,70 @@ class ScheduleEngine(ABC):
             return Shrunk(whole, frozenset(), is_minimal=True)
         limit = self.shrink_seconds if seconds is None else min(seconds, self.shrink_seconds)
         deadline = asyncio.get_running_loop().time() + limit
-        reserve = min(shown.seconds, limit)
-        short, is_minimal = await self.shrink_schedule(shown.schedule, requirement, limit, reserve)
-        if short != candidate.schedule:
+        short, is_minimal = await self.shrink_schedule(shown, requirement, limit)
+        if short.schedule == candidate.schedule:
+            return Shrunk(whole, violated_requirements(shown.run), is_minimal)
+        confirming = await self.replay_twice(short.schedule, deadline)
+        if confirming is None:
+            short, is_minimal = shown, False
+        run, other = confirming or (shown.run, shown.run)
+        again = violated_requirements(other)
+        if requirement not in violated_requirements(run) & again:
+            return Shrunk(whole, violated_requirements(shown.run), is_minimal=False)
+        named = CandidateFailure(short.schedule, run).run_named_after(requirement)
+        return Shrunk(self.record_decisions(named), again, is_minimal)
+
+    async def replay_twice(self, schedule: Schedule, deadline: float) -> list[ScenarioRun] | None:
+        """Two more runs of a schedule, None if there is not the time."""
+        if asyncio.get_running_loop().time() < deadline:
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(deadline):
-                    first, second = await self.replay([short, short])
-                again = violated_requirements(second)
-                if requirement in violated_requirements(first) & again:
-                    run = CandidateFailure(short, first).run_named_after(requirement)
-                    return Shrunk(self.record_decisions(run), again, is_minimal)
-            is_minimal = False
-        return Shrunk(whole, violated_requirements(shown.run), is_minimal)
+                    return await self.replay([schedule, schedule])
+        return None
 
     def record_decisions(self, run: ScenarioRun) -> ScenarioRun:
         """The run with the reference differences that it was judged by in its trace."""
         return replace(run, events=tuple(with_decisions(run.events, dict(self.decisions))))
 
-    async def shrink_schedule(
-        self, schedule: Schedule, requirement: str, seconds: float, reserve: float = 0.0
-    ) -> tuple[Schedule, bool]:
-        """The shortest schedule found in so many seconds that violates the same requirement, and whether nothing was
-        left to try. As many seconds as it takes to replay the schedule are left over: `reserve`, or less once there is
-        a quicker one."""
+    async def shrink_schedule(self, shown: Replay, requirement: str, seconds: float) -> tuple[Replay, bool]:
+        """The shortest replay found in so many seconds that violates the same requirement, and whether nothing was left
+        to try. The time to confirm it is left over."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + seconds
-        best: Sequence[Item] = shrinkable_items(self.protocol, schedule)
-        steps = shrink_steps(best, partial(simplifications, self.protocol), related_items)
+        deadline, best = loop.time() + seconds, shown
+        steps = shrink_steps(
+            shrinkable_items(self.protocol, shown.schedule), partial(simplifications, self.protocol), related_items
+        )
         try:
             batch = next(steps)
-            while (begun := loop.time()) < deadline - reserve:
-                candidates = [build_schedule(self.protocol, schedule, each) for each in batch]
-                failing = await self.failing_indices(candidates, requirement, deadline - reserve)
+            while loop.time() < (until := deadline - self.seconds_to_confirm(best)):
+                candidates = [build_schedule(self.protocol, shown.schedule, each) for each in batch]
+                failing = await self.failing_replays(candidates, requirement, until, best.seconds)
                 if failing:
-                    best = batch[failing[0]]
-                    reserve = min(reserve, loop.time() - begun)
-                elif loop.time() >= deadline - reserve:
+                    best = next(iter(failing.values()))
+                elif loop.time() >= until:
                     break
-                batch = steps.send(failing)
-        except StopIteration as done:
-            return build_schedule(self.protocol, schedule, done.value), True
-        return build_schedule(self.protocol, schedule, best), False
+                batch = steps.send(list(failing))
+        except StopIteration:
+            return best, True
+        return best, False
 
-    async def failing_indices(self, candidates: Sequence[Schedule], requirement: str, deadline: float) -> list[int]:
-        """The indices of candidates that violate the requirement; at least the first, if there is one. A run that takes
-        until the deadline is given up."""
+    def seconds_to_confirm(self, shortest: Replay) -> float:
+        """How long it takes to replay a schedule twice."""
+        return 2 * shortest.seconds
+
+    async def failing_replays(
+        self, candidates: Sequence[Schedule], requirement: str, deadline: float, usual_seconds: float
+    ) -> dict[int, Replay]:
+        """The replays that violate the requirement, by the indices of the candidates; at least the first, if there is
+        one. A run that takes until the deadline is given up, or longer than twice `usual_seconds` where others wait for
+        it."""
         with suppress(TimeoutError):
             async with asyncio.timeout_at(deadline):
                 for index, candidate in enumerate(candidates):
-                    if requirement in violated_requirements((await self.replay([candidate]))[0]):
-                        return [index]
-        return []
+                    replay = await self.replay_once(candidate)
+                    if requirement in violated_requirements(replay.run):
+                        return {index: replay}
+        return {}
 
     @abstractmethod
     async def play(self, rounds: Iterator[list[BatchSpec]], on_result: Callable[[ScheduleResult], None]) -> None:

@@ -81,11 +81,9 @@ class ShrinkLog:
         """Log all shrinking."""
         shrink = VirtualEngine.shrink_schedule
 
-        async def shrink_and_log(
-            engine: VirtualEngine, schedule: Any, requirement: str, seconds: float, reserve: float
-        ) -> Any:
+        async def shrink_and_log(engine: VirtualEngine, shown: Any, requirement: str, seconds: float) -> Any:
             self.seconds.append(seconds)
-            return await shrink(engine, schedule, requirement, seconds, reserve)
+            return await shrink(engine, shown, requirement, seconds)
 
         patch.setattr(VirtualEngine, "shrink_schedule", shrink_and_log)
 

@@ -9,10 +9,11 @@ import pytest
 from fencepost.adapters.bundled.classic.coordinator import Coordinator
 from fencepost.adapters.bundled.classic.topics import topic_id_of
 from fencepost.conformance.cli import main
+from fencepost.conformance.run.judged_trace import judge_trace
 from fencepost.conformance.run.replay import NEVER_FAILED
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
-from fencepost.traces.events import Event, Kind
+from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from tests.support.faulty_coordinators import FORGIVING, SILENT_ON_HEARTBEAT, STRICT, EagerSyncCoordinator, install
 from tests.support.served_coordinator import serve_in_thread
@@ -190,3 +191,29 @@ def test_a_request_that_does_not_fit_the_wire_format(tmp_path: Path, capsys: Cap
     code, line = run_replay(trace, "bundled", capsys)
     assert code == 2
     assert line.startswith(f"fencepost: {trace}: event 0: HeartbeatRequest v4 generation_id: ")
+
+
+def join(sequence: int, begun: int, ended: int, member: str, generation: int = -1) -> tuple[Event, Event]:
+    """A JoinGroup, sent and answered at these milliseconds: accepted as the only member of a generation, or asked to
+    come back with an id."""
+    known = {"session_timeout_ms": 1_500, "rebalance_timeout_ms": 4_000, "protocol_type": "consumer"}
+    protocols = [{"name": "range", "metadata": b""}]
+    is_accepted = generation > 0
+    body = {"group_id": "g", "member_id": member * is_accepted, "group_instance_id": None, "protocols": protocols}
+    request = Event(sequence, begun, 1, member, Kind.REQUEST, "JoinGroup", 5, body | known)
+    members = [{"member_id": member, "metadata": b"", "group_instance_id": None}] * is_accepted
+    told: dict[str, Any] = {"protocol_name": "range" * is_accepted, "leader": member * is_accepted, "members": members}
+    error = Error.NONE if is_accepted else Error.MEMBER_ID_REQUIRED
+    told |= {"throttle_time_ms": 0, "error_code": error, "generation_id": generation, "member_id": member}
+    return request, replace(request, sequence=sequence + 1, time=ended, kind=Kind.RESPONSE, of=sequence, body=told)
+
+
+def test_rules_are_known_where_a_trace_ends_with_several_explanations(tmp_path: Path) -> None:
+    """The session of the first member ran out, before or after the second one came back with its id."""
+    settings = Settings(min_session_timeout=300, initial_rebalance_delay=100)
+    header = Header("test", Order.INTERVALS, "wall", settings, 1_500)
+    joins = join(1, 0, 1, "E"), join(3, 1, 103, "E", 1), join(5, 104, 105, "G"), join(7, 106, 1_609, "G", 2)
+    judged = judge_trace(tmp_path / "t", header, [event for pair in joins for event in pair])
+    assert not judged.verdict.violations
+    rules = {sequence: set(found) for sequence, found in judged.rules.items()}
+    assert rules == {1: {"join.id-required"}, 3: {"join.pending"}, 5: {"join.id-required"}, 7: {"join.pending"}}

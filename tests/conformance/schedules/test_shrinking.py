@@ -62,7 +62,7 @@ class SlowEngine(ScheduleEngine):
 def found(seconds: float = one_second_a_move(LONG)) -> Confirmation:
     """A schedule that failed twice, in so many seconds."""
     run = run_of(LONG, seconds)
-    return Confirmation(CandidateFailure(LONG, run), Replay(LONG, run))
+    return Confirmation(CandidateFailure(LONG, run), Replay(LONG, run, seconds))
 
 
 async def shrink(engine: ScheduleEngine, seconds: float, run_seconds: float = 41) -> tuple[int, bool, float]:
@@ -98,7 +98,7 @@ async def test_a_run_that_does_not_end_is_given_up() -> None:
     hanging = SlowEngine(lambda schedule: math.inf if len(schedule.moves) < 30 else 1.0)
     moves, is_minimal, taken = await shrink(hanging, 9, run_seconds=1)
     assert (moves, is_minimal) == (len(LONG.moves), False)
-    assert 8 <= taken <= 9
+    assert taken == 9 - 2 * 1  # the time to replay it twice is left over
 
 
 async def test_without_seconds_nothing_is_played() -> None:
@@ -148,15 +148,57 @@ async def test_once_one_fails_the_others_have_as_long_again() -> None:
     engine = SlowConcurrentEngine(one_second_a_move)
     begun = asyncio.get_running_loop().time()
     candidates = [Schedule("some", (), LONG.moves[-length:]) for length in (30, 12, 5, 10)]
-    assert await engine.failing_indices(candidates, REQUIREMENT, begun + 100) == [1, 3]
+    failing = await engine.failing_replays(candidates, REQUIREMENT, begun + 100, usual_seconds=50)
+    assert {place: replay.seconds for place, replay in failing.items()} == {1: 12, 3: 10}
+    assert list(failing) == [1, 3]
     assert asyncio.get_running_loop().time() - begun == 20 + MIN_PATIENCE_SECONDS
 
 
 async def test_what_hangs_is_given_up_at_the_deadline() -> None:
     engine = SlowConcurrentEngine(lambda schedule: math.inf)
     begun = asyncio.get_running_loop().time()
-    assert await engine.failing_indices([LONG] * 3, REQUIREMENT, begun + 6) == []
+    assert await engine.failing_replays([LONG] * 3, REQUIREMENT, begun + 6, usual_seconds=50) == {}
     assert asyncio.get_running_loop().time() - begun == 6
+
+
+async def test_what_takes_much_longer_than_what_it_replaces_is_given_up() -> None:
+    engine = SlowConcurrentEngine(one_second_a_move)
+    begun = asyncio.get_running_loop().time()
+    assert await engine.failing_replays([LONG] * 3, REQUIREMENT, begun + 100, usual_seconds=20) == {}
+    assert asyncio.get_running_loop().time() - begun == 2 * 20 + MIN_PATIENCE_SECONDS
+    failing = await engine.failing_replays([LONG] * 3, REQUIREMENT, begun + 100, usual_seconds=21)
+    assert list(failing) == [0, 1, 2]
+
+
+async def test_once_every_violation_is_shown_the_rest_is_not_waited_for_longer() -> None:
+    engine = SlowConcurrentEngine(lambda schedule: math.inf if schedule.name == "hangs" else len(schedule.moves))
+    begun = asyncio.get_running_loop().time()
+    hanging = replace(LONG, name="hangs")
+    shown = await engine.first_failing({REQUIREMENT: [hanging, LONG, replace(LONG, name="other")]})
+    assert {each: replay.schedule for each, replay in shown.items()} == {REQUIREMENT: LONG}
+    assert asyncio.get_running_loop().time() - begun == 2 * 41 + MIN_PATIENCE_SECONDS
+
+
+# --- the report ---------------------------------------------------------------------------------------------------
+
+
+async def test_time_to_confirm_is_left_over_when_the_shortest_takes_longer_than_the_first() -> None:
+    def slower_without(schedule: Schedule) -> float:
+        return 1.0 if len(schedule.moves) == len(LONG.moves) else 3.0
+
+    engine = SlowEngine(slower_without)
+    moves, _, taken = await shrink(engine, 40, run_seconds=1)
+    assert moves < len(LONG.moves)
+    assert taken <= 40
+
+
+async def test_without_time_to_confirm_the_run_is_reported_in_which_shrinking_began() -> None:
+    shortcut = replace(LONG, moves=LONG.moves[-20:])
+    engine = SlowEngine(lambda schedule: 100.0)
+    begin = Confirmation(found().candidate, Replay(shortcut, run_of(shortcut, 1), 1))
+    shrunk = await engine.shrink_violation(REQUIREMENT, begin, 9)
+    assert engine.played[-2:] == [shortcut] * 2
+    assert (len(shrunk.run.events), set(shrunk.again), shrunk.is_minimal) == (20, {REQUIREMENT}, False)
 
 
 def test_schedules_that_restart_the_target_are_shrunk_alone() -> None:
