@@ -163,8 +163,8 @@ class ScheduleEngine(ABC):
         return [[requirement] for requirement in found]
 
     async def shrink_violation(self, requirement: str, found: Confirmation, seconds: float | None = None) -> Shrunk:
-        """The shortest run that violates a requirement and that a further replay confirms; the candidate's own run if
-        there is no shorter one, or no time to confirm it.
+        """The shortest run that violates a requirement and that a further replay confirms. The candidate's own run if
+        there is no shorter one, or none is confirmed; the replay where shrinking began if there is no time for that.
 
         That takes at most `seconds`, and never more than `shrink_seconds`. What no replay shows is not shrunk.
         """

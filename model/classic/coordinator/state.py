@@ -38,8 +38,8 @@ class GroupState:
         group = self.group
         if group is None:
             return 0
-        slots = tuple((slot.id, slot.join, slot.sync) for slot in group.slots)
-        return hash((group.phase, group.generation, slots))
+        slots = tuple((slot.id, slot.join, slot.sync, slot.deadline) for slot in group.slots)
+        return hash((group.phase, group.generation, group.join_deadline, slots))
 
 
 @fast_frozen

@@ -34,11 +34,18 @@ def outcomes_over_dialects(
     """The outcomes of a step in every dialect that fits what is decided; questions without effect stay open."""
     probe = DialectProbe(decisions)
     outcome = run(cast(Dialect, probe))
-    if not probe.open_questions:
+    return outcomes_over_questions(run, decisions, outcome, tuple(dict.fromkeys(probe.open_questions)))
+
+
+def outcomes_over_questions(
+    run: Callable[[Dialect], StepResult], decisions: Decisions, outcome: StepResult, questions: tuple[str, ...]
+) -> Iterator[tuple[StepResult, Decisions]]:
+    """The outcomes of a step that has this outcome, and asks these questions, if all that is open is true."""
+    if not questions:
         yield outcome, decisions
         return
-    question = probe.open_questions[0]
-    yes = list(outcomes_over_dialects(run, with_decision(decisions, question, True)))
+    question, *others = questions
+    yes = list(outcomes_over_questions(run, with_decision(decisions, question, True), outcome, tuple(others)))
     no = list(outcomes_over_dialects(run, with_decision(decisions, question, False)))
     if len(yes) == len(no) == 1 and yes[0][0] == no[0][0]:
         yield yes[0][0], decisions

@@ -1,9 +1,10 @@
 """Single steps of the coordinator: their context, the choices and ids left open, and steps that may stay unseen."""
 
 from abc import ABC
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from fencepost.model.classic.coordinator import internal_actions
 from fencepost.model.classic.coordinator.dispatch import handle_request
@@ -41,6 +42,10 @@ IMMEDIATE_JOIN_ERRORS = frozenset(
 """Errors that refuse a JoinGroup at once or not at all."""
 
 
+KnownStep: TypeAlias = tuple[GroupState, list[tuple[StepResult, Decisions]]]
+"""The state that a step was taken from, which keeps its identity, and the outcomes."""
+
+
 @dataclass(slots=True)
 class CoordinatorStepper(Stepper, ABC):
     """Takes steps of the model of the coordinator."""
@@ -48,6 +53,11 @@ class CoordinatorStepper(Stepper, ABC):
     cluster: Cluster = field(default_factory=lambda: Cluster(Settings()))
     issued_ids: dict[str, int] = field(default_factory=dict)
     """By member id, the request that it was issued for (LAT-01)."""
+    known_states: dict[GroupState, GroupState] = field(default_factory=dict)
+    """While steps are remembered, one state for all that are equal."""
+    known_steps: dict[Hashable, KnownStep] = field(default_factory=dict)
+    """While steps are remembered, what came of them, by what that depends on."""
+    remembers_steps: bool = False
 
     armed_timers = staticmethod(internal_actions.armed_timers)
     armed_deadlines = staticmethod(internal_actions.armed_deadlines)
@@ -116,7 +126,8 @@ class CoordinatorStepper(Stepper, ABC):
             return handle_request(configuration.world, request, self.step_context(now, choices, dialect), self.cluster)
 
         operation = part.operation
-        return self.step_over_choices(configuration, run, operation.handle, self.member_id_for(operation), now)
+        kind = operation.handle if request is part.request else None
+        return self.step_over_choices(configuration, run, kind, operation.handle, self.member_id_for(operation), now)
 
     def handle_timer(self, configuration: Configuration, timer: Any, now: Instant) -> Iterator[Configuration]:
         """The configurations after the model fires a timer."""
@@ -124,16 +135,37 @@ class CoordinatorStepper(Stepper, ABC):
         def run(choices: Choices, dialect: Dialect) -> StepResult:
             return internal_actions.fire_timer(configuration.world, timer, self.step_context(now, choices, dialect))
 
-        return self.step_over_choices(configuration, run, 0, None, now)
+        return self.step_over_choices(configuration, run, timer, 0, None, now)
+
+    @contextmanager
+    def remember_steps(self, configurations: Iterable[Configuration]) -> Iterator[None]:
+        """As `Stepper.remember_steps`."""
+        self.remembers_steps = True
+        for configuration in configurations:
+            self.known_states.setdefault(configuration.world, configuration.world)
+        try:
+            yield
+        finally:
+            self.remembers_steps = False
+            self.known_states, self.known_steps = {}, {}
 
     def step_over_choices(
-        self, configuration: Configuration, run: StepFunction, handle: int, member_id: Any, now: Instant
+        self, configuration: Configuration, run: StepFunction, kind: Hashable, handle: int, member_id: Any, now: Instant
     ) -> Iterator[Configuration]:
-        """The configurations after a step, over all choices and dialects, as far as they fit what was seen."""
-        leaders, protocols = self.candidate_choices(configuration, handle)
-        for outcome, decisions in outcomes_over_choices(
-            run, configuration.world, member_id, leaders, protocols, configuration.decisions
-        ):
+        """The configurations after a step, over all choices and dialects, as far as they fit what was seen.
+
+        `kind` is the timer or the handle of the request, None if the step is not to be remembered.
+        """
+        key = id(configuration.world), kind, now, configuration.decisions
+        _, outcomes = self.known_steps.get(key, (None, None))
+        if outcomes is None:
+            leaders, protocols = self.candidate_choices(configuration, handle)
+            outcomes = list(
+                outcomes_over_choices(run, configuration.world, member_id, leaders, protocols, configuration.decisions)
+            )
+            if self.remembers_steps and kind is not None:
+                self.known_steps[key] = configuration.world, outcomes
+        for outcome, decisions in outcomes:
             for after in self.apply_outcome(configuration, outcome, handle, now):
                 yield evolve(after, decisions=decisions) if decisions is not configuration.decisions else after
 
@@ -167,6 +199,8 @@ class CoordinatorStepper(Stepper, ABC):
         start = self.with_expired_offsets(configuration, after, high(now))
         if seen_by_clients and after.group is not before.group:
             after = normalize_members(after, before.group, 2 * self.grace)
+            if self.remembers_steps:
+                after = self.known_states.setdefault(after, after)
         return self.apply(start, outcome, after, handle, now)
 
     def with_expired_offsets(self, configuration: Configuration, after: GroupState, now: int) -> Configuration:

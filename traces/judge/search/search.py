@@ -26,6 +26,9 @@ If no configuration stays, the trace is wrong here, and the diagnosis finds out 
 A trace seen at the coordinator is in order already: a request is handled at its event, and only timers and choices are
 left open.
 
+A step from an equal state is taken once while a response is searched (`remember_steps`): most configurations differ in
+what has no part in it.
+
 Four things keep the number of configurations small.
 - Equal configurations are one; the path to them is not compared. Times are intervals (see `time_interval`), set by the
   request and not by the path, so that paths in another order meet again.
@@ -94,7 +97,8 @@ class Search:
         operation, stepper = part.operation, self.stepper
         stepper.open_operations[operation.handle] = part
         if stepper.order is Order.INTERVALS:
-            return self.begin_waiting(part)
+            with stepper.remember_steps(self.configurations):
+                return self.begin_waiting(part)
         if len(self.configurations) == 1:
             only = stepper.take_fast_path(self.configurations[0], part)
             if only is not None:
@@ -122,7 +126,10 @@ class Search:
 
     def on_response(self, part: GroupOperation, time: int) -> list[Configuration]:
         """The configurations that explain a response seen at `time`. Raises `SearchLimitExceeded`."""
-        found = self.delivered_at_once(part) or self.search_response(part, time)
+        found = self.delivered_at_once(part)
+        if not found:
+            with self.stepper.remember_steps(self.configurations):
+                found = self.search_response(part, time)
         if found:
             self.stepper.open_operations.pop(part.operation.handle, None)
         return found

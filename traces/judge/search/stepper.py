@@ -4,7 +4,8 @@
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -107,6 +108,11 @@ class Stepper(ABC):
     def resolve_ids(self, configuration: Configuration, shown: Mapping[FreshId, str]) -> Configuration:
         """The configuration with ids in the place of fresh ones, once a response shows them."""
         return configuration
+
+    def remember_steps(self, configurations: Iterable[Configuration]) -> AbstractContextManager[None]:
+        """Meanwhile, a step that is taken again from one of these states, or one that they lead to, may be looked up:
+        nothing else is learned of the trace."""
+        return nullcontext()
 
     def take_fast_path(self, configuration: Configuration, part: GroupOperation) -> Configuration | None:
         """The only configuration after a request seen at the coordinator, if that is plain without a search."""
