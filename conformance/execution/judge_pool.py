@@ -46,5 +46,8 @@ class JudgePool:
         return judge_schedule
 
     def close(self) -> None:
-        """Let the processes end once they have finished what they are at; drop all other work."""
+        """End the processes, whatever they are at, and drop all work: a trace may take minutes to judge."""
+        processes = list((self.executor._processes or {}).values())
         self.executor.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()

@@ -19,6 +19,8 @@ class Dialect(CoreDialect):
     """Not a DIV: offsets of version 0 lived elsewhere, and Kafka refuses them with 35 (COMMIT-27, FETCH-14)."""
     new_group_is_stored: Truth = True
     """DIV-15: the older one writes no record of a group that has had no generation yet."""
+    emptied_group_stays: Truth = True
+    """DIV-12: an Empty group that OffsetDelete leaves without offsets stays; the older one removes it at once."""
     other_protocols_are_forgotten: Truth = True
     """Not a DIV: the record of a member has the selected protocol only; a target may keep them all (FAILOVER-13)."""
     validity_comes_before_place: Truth = True

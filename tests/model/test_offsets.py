@@ -120,3 +120,28 @@ def test_an_offset_under_an_open_transaction_may_go_and_its_group_stays() -> Non
         cluster = Cluster(Settings(offsets_retention=60_000), {"t": 1})
         states = states_after_cleanup(Configuration(pending), part, 60_000, cluster)
         assert [state.group is not None for state in states] == is_group_kept
+
+
+def delete_offset(state: GroupState, *, stays: bool) -> GroupState:
+    """The world after OffsetDelete of the only partition, where an emptied group stays or not."""
+    body = {"group_id": "g", "topics": [{"name": "t", "partitions": [{"partition_index": 0}]}]}
+    (request,) = read_requests("OffsetDelete", 0, body, 5, ())
+    return handle_request(state, request, Context(1, dialect=Dialect(emptied_group_stays=stays)), CLUSTER).state
+
+
+def test_offset_delete_may_remove_an_empty_group_with_its_last_offset() -> None:
+    kept, _ = respond_to("OffsetCommit", 1, COMMIT, keeps=True)
+    assert [delete_offset(kept, stays=stays).group is not None for stays in (True, False)] == [True, False]
+    two = GroupState(kept.group, offsets={**kept.offsets, ("t", 1): Offset(8)})
+    assert delete_offset(two, stays=False).group is not None
+
+
+def test_a_transaction_whose_pending_offsets_were_deleted_may_keep_its_group_or_not() -> None:
+    pending = transactional_commit(GroupState(), 0)
+    (describe,) = read_requests("DescribeGroups", 5, {"groups": ["g"]}, 6, ())
+    part = GroupOperation(Operation(6, "DescribeGroups", 5, "", {}, 60_000, None, None), describe)
+    assert list(states_after_cleanup(Configuration(pending), part, 60_000, CLUSTER)) == []
+    for stays in (True, False):
+        after = delete_offset(pending, stays=stays)
+        assert after.group is not None
+        assert list(states_after_cleanup(Configuration(after), part, 60_000, CLUSTER)) == [GroupState()]

@@ -74,6 +74,12 @@ DIFFERENCES: Mapping[str, ReferenceDifference] = MappingProxyType(
             "a session that expires does not cut the initial delay short",
             "a session that expires cuts the initial delay short if all others have joined",
         ),
+        "emptied_group_stays": ReferenceDifference(
+            "DIV-12",
+            "ADMIN-35",
+            "an Empty group that OffsetDelete leaves without offsets is removed at once",
+            "an Empty group that OffsetDelete leaves without offsets stays until a clean-up pass",
+        ),
         "loading_lists_nothing": ReferenceDifference(
             "DIV-14",
             "FAILOVER-01",

@@ -69,7 +69,7 @@ def handle_request(state: GroupState, request: Request, context: Context, cluste
         case OffsetFetch():
             return offsets.on_fetch(state, request, context, cluster)
         case OffsetDelete():
-            return offsets.on_delete(state, request, cluster)
+            return offsets.on_delete(state, request, context, cluster)
         case DescribeGroup():
             return admin.on_describe(state, request)
         case ListGroups():

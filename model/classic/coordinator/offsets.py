@@ -208,7 +208,7 @@ def on_fetch(state: GroupState, request: OffsetFetch, context: Context, cluster:
     return respond(state, request, OffsetFetchResponse(found, nameless=nameless), rule)
 
 
-def on_delete(state: GroupState, request: OffsetDelete, cluster: Cluster) -> StepResult:
+def on_delete(state: GroupState, request: OffsetDelete, context: Context, cluster: Cluster) -> StepResult:
     """OffsetDelete (KIP-496)."""
     group = state.group
     if request.group == "":
@@ -228,6 +228,8 @@ def on_delete(state: GroupState, request: OffsetDelete, cluster: Cluster) -> Ste
             for producer, mine in state.pending.items()
         },
     )
+    if gone and group.phase == Phase.EMPTY and not (after.offsets or after.pending):
+        after = after if dialect_of(context).emptied_group_stays else GroupState()
     return respond(after, request, PartitionErrors(errors), "offset-delete.partitions")
 
 

@@ -33,7 +33,8 @@ def states_after_cleanup(
     world, request, settings = configuration.world, part.request, cluster.settings
     if world.group is None:
         return
-    empty = world.group.phase is Phase.EMPTY and not world.pending
+    # A transaction whose pending offsets were deleted keeps the group on the older coordinator alone.
+    empty = world.group.phase is Phase.EMPTY and not any(world.pending.values())
     unseen = unseen_of(configuration)
     due = unseen.last_cleanup is None or now >= unseen.last_cleanup + settings.retention_check_interval
     if not empty and not isinstance(request, OffsetFetch):
