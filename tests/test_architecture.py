@@ -43,7 +43,7 @@ ORDER = {
     """,
     "adapters": """
         adapters/bundled  adapters/bundled/classic  adapters/bundled/nodes
-        adapters  adapters/security  adapters/wire  adapters/record  adapters/serve
+        adapters  adapters/security  adapters/wire  adapters/record  adapters/serve  adapters/client
     """,
     "conformance": """
         conformance  conformance/scenario  conformance/scenarios  conformance/analysis  conformance/execution
