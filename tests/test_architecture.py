@@ -38,7 +38,7 @@ ORDER = {
     "traces": """
         traces  traces/files  traces/importers
         traces/judge/search  traces/judge/diagnosis  traces/judge/groups  traces/judge/classic  traces/judge
-        traces/history
+        traces/history  traces/client_judge  traces/client_judge/classic
         traces/pipeline
     """,
     "adapters": """
@@ -59,7 +59,7 @@ ORDER = {
 """The packages of each layer: one imports only itself and those before it, in a function and for type checkers too."""
 ENGINES = """
     model/explore  model/proofs
-    traces/judge  traces/judge/search  traces/judge/diagnosis  traces/judge/groups
+    traces/judge  traces/judge/search  traces/judge/diagnosis  traces/judge/groups  traces/client_judge
     conformance/analysis  conformance/execution  conformance/schedules  conformance/run  conformance/reports
 """
 """The packages whose modules know no protocol. A protocol's own part of an engine is in a folder of its name."""
