@@ -49,7 +49,8 @@ ORDER = {
         conformance  conformance/scenario  conformance/scenarios  conformance/analysis  conformance/execution
         conformance/schedules  conformance/schedules/classic/moves  conformance/schedules/classic
         conformance/scenarios/classic  conformance/protocols
-        conformance/run  conformance/run/classic  conformance/reports  conformance/reports/classic
+        conformance/run  conformance/run/classic  conformance/clients  conformance/clients/classic
+        conformance/reports  conformance/reports/classic
         conformance/diagrams  conformance/pages  conformance/badges  conformance/registry
         conformance/api  conformance/testing  conformance/pipeline
         conformance/zoo/mutation  conformance/zoo/classic  conformance/zoo/classic/bugs  conformance/zoo
@@ -59,8 +60,10 @@ ORDER = {
 """The packages of each layer: one imports only itself and those before it, in a function and for type checkers too."""
 ENGINES = """
     model/explore  model/proofs
-    traces/judge  traces/judge/search  traces/judge/diagnosis  traces/judge/groups  traces/client_judge
+    traces/judge  traces/judge/search  traces/judge/diagnosis  traces/judge/groups
+    traces/client_judge
     conformance/analysis  conformance/execution  conformance/schedules  conformance/run  conformance/reports
+    conformance/clients
 """
 """The packages whose modules know no protocol. A protocol's own part of an engine is in a folder of its name."""
 PROTOCOLS = ("classic", "draining", "assignors")
