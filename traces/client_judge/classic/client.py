@@ -1,5 +1,6 @@
 """Follows one client of the classic protocol."""
 
+from collections import deque
 from collections.abc import Callable, Mapping
 
 from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
@@ -13,6 +14,8 @@ from fencepost.traces.operations import Operation
 
 GROUP_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"})
 """Requests to the coordinator of a group."""
+SETTLING_MS = 500
+"""How long a client that was held up may take to read what came meanwhile."""
 Look = Callable[[ClientState, Operation, Event], None]
 REQUESTS: Mapping[str, Look] = {
     "JoinGroup": joining.judge_join,
@@ -39,11 +42,21 @@ class ClassicClient:
         self._evidence = Evidence(CLIENT_CATALOGUE)
         self.state = ClientState(Knowledge(header.grace), self._evidence)
         self._has_asked = False
+        self._sent_at: deque[int] = deque()
+        """When the client sent requests, from the last that is older than `SETTLING_MS` on."""
+
+    def _awake_until(self, time: int) -> int:
+        """The latest moment by which the client has certainly read what was on its way: it sent a request then, and
+        has had time since. A process that was held up sends by its timers before it reads."""
+        while len(self._sent_at) > 1 and self._sent_at[1] <= time - SETTLING_MS:
+            self._sent_at.popleft()
+        return self._sent_at[0] if self._sent_at and self._sent_at[0] <= time - SETTLING_MS else 0
 
     def on_request(self, operation: Operation, event: Event) -> None:
         """The client sent a request; one that cannot be read is left alone."""
         state = self.state
-        state.knowledge.settle(event.time)
+        state.knowledge.settle(event.time if operation.api == "JoinGroup" else self._awake_until(event.time))
+        self._sent_at.append(event.time)
         if "_findings" not in event.body:
             if operation.api in GROUP_APIS and not self._has_asked:
                 self._has_asked = True

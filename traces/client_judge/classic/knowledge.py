@@ -1,7 +1,9 @@
 """What a client knows of its membership: a standing after each piece of news, and which of them it may have by now.
 
 News is a response that has left the cluster. It may be on its way for as long as the grace of the trace: until then,
-the client may act by it or by what it knew before. A request that only fits later news shows that it has arrived.
+the client may act by it or by what it knew before. A request that only fits later news shows that it has arrived. For
+all requests but JoinGroup, which a client sends because of some news, it takes a sign besides that the client was not
+held up meanwhile.
 """
 
 from dataclasses import dataclass, field
