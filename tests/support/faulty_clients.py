@@ -226,6 +226,15 @@ def fall_silent(client: WireClient, api: str, body: Body) -> Body | None:
     return None if client.is_silent and api in ("JoinGroup", "Heartbeat", "OffsetCommit") else body
 
 
+def join_instead_of_sync(client: WireClient, api: str, body: Body) -> Body | None:
+    """A client that sends the first JoinGroup of a member again in the place of its SyncGroup."""
+    if api != "SyncGroup" or client.count("JoinGroup") > 2:
+        return body
+    join = next(row for each, row in client.sent if each == "JoinGroup" and row["member_id"])
+    client.transmit("JoinGroup", join, 0, client.coordinator)
+    return None
+
+
 def unsorted(client: WireClient, body: Body) -> Body:
     """JoinGroup with owned partitions in another order."""
     there, back = bytes((0, 0, 0, 1, 0, 0, 0, 2)), bytes((0, 0, 0, 2, 0, 0, 0, 1))
@@ -258,6 +267,7 @@ FAULTY = [
     FaultyClient("MEMBER-06", "a-parked-join", twice("JoinGroup")),
     FaultyClient("MEMBER-07", "a-follower", set_field("SyncGroup", "generation_id", 99)),
     FaultyClient("MEMBER-07", "a-follower", drop("SyncGroup")),
+    FaultyClient("MEMBER-08", "a-leader-of-two", join_instead_of_sync),
     FaultyClient("MEMBER-08", "a-client-alone", set_field("SyncGroup", "assignments", [])),
     FaultyClient("MEMBER-10", "a-leader-of-two", FRESH_ID),
     FaultyClient("MEMBER-10", "a-leader-of-two", NEVER_AGAIN),

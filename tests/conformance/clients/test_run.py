@@ -135,7 +135,7 @@ def test_a_program_that_is_no_client(
     report = from_json((tmp_path / "r.json").read_text())
     assert report.ended is not None and report.ended.kind is EndKind.NOT_STARTED
     assert told in report.ended.reason and "\n" not in report.ended.reason
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 50  # the programs sleep for 60 s
 
 
 def test_a_command_is_needed(capsys: pytest.CaptureFixture[str]) -> None:

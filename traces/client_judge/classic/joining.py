@@ -48,7 +48,7 @@ def judge_place(state: ClientState, operation: Operation) -> None:
     exchange = state.exchange
     if operation.api != "JoinGroup" or exchange is None:
         return
-    if not exchange.is_synced and not exchange.is_excused:
+    if not exchange.is_synced and not exchange.is_excused and not exchange.has_metadata:
         requirement = "MEMBER-08" if exchange.leads else "MEMBER-07"
         expected = f"SyncGroup of generation {exchange.generation}"
         state.violate(requirement, operation, "No SyncGroup after JoinGroup", expected, "another JoinGroup")

@@ -80,7 +80,7 @@ def learn_assignment(state: ClientState, before: Standing, event: Event, news: s
     except ConsumerProtocolError:
         learn(state, replace(before, member_id=None), "", news, event)
         return
-    subscribed = {topic for one in state.subscriptions.values() for topic in one.topics}
+    subscribed = subscribed_topics(state)
     foreign = sorted({topic for topic, _ in assignment} - subscribed)
     if foreign:
         state.foreign_topics |= set(foreign)
@@ -152,6 +152,8 @@ def learn_metadata(state: ClientState, event: Event) -> None:
     told = {row["name"]: len(row["partitions"]) for row in event.body.get("topics") or () if not row["error_code"]}
     state.topics.update(told)
     exchange, latest = state.exchange, state.knowledge.latest
+    if exchange is not None and not told.keys().isdisjoint(subscribed_topics(state)):
+        exchange.has_metadata = True
     grown = sorted(name for name, count in told.items() if state.planned.get(name, count) != count)
     if not grown or exchange is None or latest.phase is not Phase.STABLE:
         return
@@ -159,6 +161,11 @@ def learn_metadata(state: ClientState, event: Event) -> None:
     news = f"Metadata told the partitions of {', '.join(grown)}"
     if exchange.leads and not any(debt.api == "JoinGroup" for debt in state.debts.values()):
         state.owe(Debt("MEMBER-21", "JoinGroup", event.time, event.sequence, news))
+
+
+def subscribed_topics(state: ClientState) -> set[str]:
+    """The topics that the last JoinGroup subscribes to."""
+    return {topic for one in state.subscriptions.values() for topic in one.topics}
 
 
 def learn(

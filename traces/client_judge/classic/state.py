@@ -44,6 +44,8 @@ class Exchange:
     """SyncGroup failed, or its response was lost."""
     is_excused: bool = False
     """Something happened after which another JoinGroup may come in the place of SyncGroup."""
+    has_metadata: bool = False
+    """Metadata of the client's topics came after the response: a client may want to join again because of it."""
 
 
 @dataclass(slots=True)
